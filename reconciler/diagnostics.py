@@ -1,0 +1,95 @@
+"""Findings: what is wrong or dangerous, where, and what to write instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+from reconciler.resources.ref import ResourceRef
+
+
+class Severity(StrEnum):
+    """How much a finding matters: an error stops the run, a warning does not."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+class SourceLocation(NamedTuple):
+    """A place in a file; line and column count from 1, and 0 means the file as a whole."""
+
+    file: str
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One finding.
+
+    Attributes:
+        code: Stable name of the problem, such as ``YAML-DUPLICATE-KEY``.
+        summary: What is wrong, without a full stop.
+        remedy: What to write or do instead, in whole sentences.
+        location: Where, if it is in a file.
+        ref: Which resource it is about, if any.
+    """
+
+    severity: Severity
+    code: str
+    summary: str
+    remedy: str
+    location: SourceLocation | None = None
+    ref: ResourceRef | None = None
+
+    @property
+    def is_error(self) -> bool:
+        """Say whether this finding stops the run."""
+        return self.severity is Severity.ERROR
+
+
+class Source(Protocol):
+    """Where values come from; every value of a manifest can be asked for its place."""
+
+    def place(self, *path: str | int) -> SourceLocation:
+        """Return the place of the value under a path of keys and positions in lists.
+
+        Where the path leads nowhere, the place is that of the nearest value above it.
+        """
+        ...
+
+
+def error(
+    code: str,
+    summary: str,
+    remedy: str,
+    location: SourceLocation | None = None,
+    ref: ResourceRef | None = None,
+) -> Diagnostic:
+    """Return a finding that stops the run."""
+    return Diagnostic(Severity.ERROR, code, summary, remedy, location, ref)
+
+
+def warning(
+    code: str,
+    summary: str,
+    remedy: str,
+    location: SourceLocation | None = None,
+    ref: ResourceRef | None = None,
+) -> Diagnostic:
+    """Return a finding that does not stop the run."""
+    return Diagnostic(Severity.WARNING, code, summary, remedy, location, ref)
+
+
+def by_place(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Return findings once each, in the order in which a reader meets their places."""
+    return tuple(sorted(dict.fromkeys(diagnostics), key=_place))
+
+
+def _place(diagnostic: Diagnostic) -> tuple[object, ...]:
+    return (diagnostic.location or SourceLocation(""), diagnostic.code, diagnostic.summary)

@@ -1,0 +1,117 @@
+"""Every failure this package foresees, and what its reader can do about it.
+
+ReconcilerError
+├── UsageError                   the command line or the environment is wrong
+├── InvalidManifestsError        the files are wrong; nothing was sent
+├── PlanError                    the plan must not be carried out; nothing was sent
+│   ├── BlockedPlanError             a guard says no
+│   └── StalePlanError               what was approved is no longer what would be done
+├── LocalFileError               a file of ours cannot be read or written: journal, sink, backup
+├── LockHeldError                somebody else is applying
+├── InterruptedRunError          a signal asked the run to stop
+└── ServiceError                 the service was asked, and said no
+    ├── InvalidArgumentError         3
+    ├── ObjectNotFoundError          5
+    ├── AlreadyExistsError           6
+    ├── AccessDeniedError            7 and 16
+    ├── PreconditionFailedError      9
+    └── ServiceUnavailableError      8, 10, 14: worth another try; the others are not
+
+The numbers are gRPC codes. Any other exception that reaches the user is a bug in this package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from reconciler.diagnostics import Diagnostic
+
+
+class ReconcilerError(Exception):
+    """A foreseen failure: what is wrong, and what to do next.
+
+    The remedy is a required argument so that nobody can raise an error without having thought
+    of the person who will read it.
+    """
+
+    def __init__(self, problem: str, *, remedy: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.remedy = remedy
+
+
+class UsageError(ReconcilerError):
+    """The command cannot be carried out as it was given."""
+
+
+class InvalidManifestsError(ReconcilerError):
+    """The manifests cannot be used as they are; ``diagnostics`` holds every finding."""
+
+    def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
+        errors = sum(finding.is_error for finding in diagnostics)
+        super().__init__(
+            f"{errors} error{'' if errors == 1 else 's'} in the manifests",
+            remedy="Mend the manifests and run the command again. Nothing was written.",
+        )
+        self.diagnostics = tuple(diagnostics)
+
+
+class PlanError(ReconcilerError):
+    """The plan must not be carried out."""
+
+
+class BlockedPlanError(PlanError):
+    """A guard does not let the plan pass."""
+
+
+class StalePlanError(PlanError):
+    """What was approved is no longer what would be done."""
+
+
+class LocalFileError(ReconcilerError):
+    """A file of ours cannot be read or written."""
+
+
+class LockHeldError(ReconcilerError):
+    """Somebody else is applying to an organization of this run."""
+
+
+class InterruptedRunError(ReconcilerError):
+    """A signal asked the run to stop, and it did."""
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__(
+            "interrupted",
+            remedy="What was done is recorded; run the same command again to go on.",
+        )
+        self.signal_number = signal_number
+
+
+class ServiceError(ReconcilerError):
+    """The service refused a request, could not be reached, or cannot be used."""
+
+
+class InvalidArgumentError(ServiceError):
+    """The service does not accept what was sent."""
+
+
+class ObjectNotFoundError(ServiceError):
+    """The service holds no such object."""
+
+
+class AlreadyExistsError(ServiceError):
+    """The service holds another object of that name."""
+
+
+class AccessDeniedError(ServiceError):
+    """The service does not know the caller, or does not allow it this."""
+
+
+class PreconditionFailedError(ServiceError):
+    """The object is no longer what the request was based on."""
+
+
+class ServiceUnavailableError(ServiceError):
+    """The service did not answer, or asked to be asked again later."""

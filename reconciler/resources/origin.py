@@ -1,0 +1,109 @@
+"""Hosts and origins, parsed strictly from the text itself.
+
+Parsers of URLs repair what they read (backslashes, tabs, upper case); what is repaired here
+and not in a browser is a hole (reliability-security 3.7). So nothing is repaired.
+"""
+
+from __future__ import annotations
+
+import re
+from ipaddress import AddressValueError, IPv4Address, IPv6Address
+from typing import NamedTuple
+
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+_ORIGIN = re.compile(r"([a-z][a-z0-9+.-]*)://(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(?::([0-9]+))?", re.ASCII)
+_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
+_LOOKS_NUMERIC = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
+
+
+class Origin(NamedTuple):
+    """Scheme, host and port; ``port`` is None where none is written."""
+
+    scheme: str
+    host: str
+    port: int | None
+
+    @property
+    def is_loopback(self) -> bool:
+        """Say whether the host can only be the machine itself."""
+        return is_loopback_host(self.host)
+
+
+def parse_origin(text: str) -> Origin:
+    """Return the origin that a text is, all of it.
+
+    Raises:
+        ValueError: the text is no ``scheme://host[:port]``; the message says what to write.
+    """
+    found = _ORIGIN.fullmatch(text)
+    if found is None:
+        raise ValueError(_why_no_origin(text))
+    scheme, host, port = found.groups()
+    check_host(host)
+    number = parse_port(port) if port is not None else None
+    if number is not None and DEFAULT_PORTS.get(scheme) == number:
+        raise ValueError(f"leave out :{number}, it is the port of {scheme} anyway")
+    return Origin(scheme, host, number)
+
+
+def _why_no_origin(text: str) -> str:
+    found = _ORIGIN.match(text)
+    if found is not None and text[found.end()] in "/?#":
+        return f"an origin has no path, query or fragment: write {found.group()}"
+    if text != text.lower() and _ORIGIN.fullmatch(text.lower()):
+        return f"write it in lower case: {text.lower()}"
+    return "write scheme, host and port only, such as https://app.example.com"
+
+
+def check_host(host: str) -> None:
+    """Accept a host name, an IPv4 address or a bracketed IPv6 address.
+
+    Raises:
+        ValueError: the host is none of these; the message says why.
+    """
+    if host.startswith("["):
+        try:
+            IPv6Address(host[1:-1])
+        except AddressValueError:
+            raise ValueError(f"{host} is no IPv6 address") from None
+        return
+    labels = host.split(".")
+    if _LOOKS_NUMERIC.fullmatch(labels[-1]):
+        _check_ipv4(host)
+        return
+    if len(host) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
+        raise ValueError(
+            f"{host} is no host name: lower-case letters, digits and inner hyphens, "
+            "parts of at most 63 joined by dots"
+        )
+
+
+def _check_ipv4(host: str) -> None:
+    try:
+        IPv4Address(host)
+    except AddressValueError:
+        raise ValueError(f"{host} is no IPv4 address: write four numbers up to 255") from None
+
+
+def parse_port(digits: str) -> int:
+    """Return a port from 1 to 65535.
+
+    Raises:
+        ValueError: the digits are no such number in its plain form.
+    """
+    if not 1 <= len(digits) <= 5 or digits.startswith("0") or int(digits) > 65535:
+        raise ValueError(f"{digits or 'an empty port'} is no port: write a number from 1 to 65535")
+    return int(digits)
+
+
+def is_loopback_host(host: str) -> bool:
+    """Say whether a host as it stands in a URL is ``localhost`` or a loopback address."""
+    if host == "localhost":
+        return True
+    try:
+        if host.startswith("["):
+            return IPv6Address(host[1:-1]).is_loopback
+        return IPv4Address(host).is_loopback
+    except AddressValueError:
+        return False

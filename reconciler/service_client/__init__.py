@@ -1,0 +1,1 @@
+"""The bridge: the identity service as the reconciler sees it, over any wire."""

@@ -1,0 +1,63 @@
+"""The wire: operations of the identity service, called by name with JSON-shaped fields.
+
+One client speaks over every wire. In process, the wire calls the very operations that the
+transports of a server call; over HTTP it sends them. Operation names, fields and answers are
+those of the JSON face (source 4, wire facts 1.2 and 1.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of one operation.
+
+    Attributes:
+        operation: Its name, such as ``AddOIDCApp``.
+        fields: Path parameters and body together, by their JSON names.
+        organization: Id of the organization the call is made for (``x-service-orgid``).
+        expected_sequence: What the object must still be at (``If-Match``), or None.
+        idempotency_key: Makes a repeated create give the first answer again; empty for none.
+        lease: Token of the lease this write is made under; empty for none.
+        context: Why the write is made (``x-reconciler-context``), JSON text; empty for none.
+    """
+
+    operation: str
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    organization: str = ""
+    expected_sequence: int | None = None
+    idempotency_key: str = ""
+    lease: str = ""
+    context: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What an operation answered, JSON-shaped."""
+
+    fields: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class WireRefusal:
+    """Why an operation was refused: gRPC code, sentence, and the service's id of the reason."""
+
+    code: int
+    message: str
+    reason: str = ""
+
+
+class Wire(Protocol):
+    """A way to call operations."""
+
+    def send(self, calls: Sequence[Call]) -> Sequence[Answer | WireRefusal]:
+        """Carry out independent calls and return what each gave, in their order.
+
+        Calls that are sent together may be carried out in any order and may share a commit;
+        a refused call never keeps another from being carried out.
+        """
+        ...

@@ -1,0 +1,90 @@
+"""Desired state and observed state: what the planner compares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from reconciler.diagnostics import Source
+from reconciler.resources.ref import ResourceRef
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """What a manifest declares, once it is valid.
+
+    Attributes:
+        spec: The fields in normal form (``resources.normal``): plain, complete, comparable.
+        written: Names of the fields the manifest says; the others are at their defaults.
+        source: Asked for the place of any value.
+        pinned_id: ``metadata.id``, or empty.
+        prevent_delete: ``metadata.preventDelete``.
+    """
+
+    ref: ResourceRef
+    spec: Mapping[str, Any]
+    written: frozenset[str]
+    source: Source
+    pinned_id: str = ""
+    prevent_delete: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DesiredState:
+    """Everything one body of manifests declares.
+
+    Attributes:
+        resources: By the key of their ref.
+        organizations: Names of the organizations declared or referred to: the scope of a run.
+        whole: Whether the whole tree was read, so that absence means something.
+    """
+
+    resources: Mapping[ResourceRef, Resource]
+    organizations: tuple[str, ...]
+    whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedObject:
+    """What the service holds under one id.
+
+    Attributes:
+        ref: With the names as the service holds them.
+        sequence: That of the object's last event; what an update expects.
+        spec: The fields in normal form.
+        organization_id: The owner's id.
+        project_id: The id of the project, of an application; otherwise empty.
+        client_id: Of an application; otherwise empty.
+        trees: The trees that ever applied it.
+        changed_by: Name of the token behind the last change, where the service tells.
+        changed_at: Time of the last change, RFC 3339.
+        unknown: Fields the service holds that this version does not know.
+    """
+
+    ref: ResourceRef
+    id: str
+    sequence: int
+    spec: Mapping[str, Any]
+    organization_id: str
+    project_id: str = ""
+    client_id: str = ""
+    trees: frozenset[str] = frozenset()
+    changed_by: str = ""
+    changed_at: str = ""
+    unknown: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedState:
+    """Everything the service holds within the scope of a run.
+
+    Attributes:
+        instance: Id of the service; empty where there is none yet.
+        objects: By the key of their ref; organizations and projects included.
+        incomplete: Why the listing may not be everything; empty where it is.
+    """
+
+    instance: str
+    objects: Mapping[ResourceRef, ObservedObject]
+    incomplete: tuple[str, ...] = ()
