@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -183,3 +184,26 @@ def test_example_manifests_name_their_schema_for_the_editor(manifest: Path) -> N
         assert schema.parent == PACKAGE / "cli" / "starter" / ".schemas"
         schema = ROOT / "schemas" / schema.name
     assert schema.is_file()
+
+
+SCHEMAS = sorted((ROOT / "schemas").glob("*-*.schema.json")) + [
+    ROOT / "schemas" / "action.schema.json"
+]
+
+
+@pytest.mark.parametrize("schema", SCHEMAS, ids=name_of)
+def test_the_reference_for_authors_names_every_field(schema: Path) -> None:
+    """A field that is nowhere described does not exist for who writes manifests."""
+    properties = json.loads(schema.read_text(encoding="utf-8"))["properties"]
+    reference = (ROOT / "docs" / "manifests.md").read_text(encoding="utf-8")
+    fields = [*properties["spec"]["properties"], *properties["metadata"]["properties"]]
+
+    assert [name for name in fields if not re.search(rf"[`.]{name}`", reference)] == []
+
+
+def test_every_decision_is_in_the_list() -> None:
+    """A page that nobody finds is not a decision."""
+    folder = ROOT / "docs" / "decisions"
+    listing = (folder / "README.md").read_text(encoding="utf-8")
+
+    assert [page.name for page in folder.glob("0*.md") if f"({page.name})" not in listing] == []
