@@ -1,0 +1,82 @@
+"""Paths in, manifests and findings out. Nothing a file can hold makes this raise."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from reconciler.diagnostics import Diagnostic, SourceLocation, warning
+from reconciler.manifests.discovery import Discovery, FoundFile
+from reconciler.manifests.manifest import Loaded, Manifest
+from reconciler.manifests.resolve import Resolver
+from reconciler.manifests.source_file import SourceFile
+from reconciler.manifests.text import TextError, decode
+from reconciler.manifests.trace import Trace
+from reconciler.manifests.tree import is_whole
+from reconciler.manifests.yaml_source import read_documents
+
+
+def load(paths: Sequence[str | Path]) -> Loaded:
+    """Read every manifest at or beneath the paths, and resolve what it refers to."""
+    discovery, resolver, reader = Discovery(), Resolver(), _Reader()
+    with _without_collections():
+        manifests = tuple(
+            resolver.resolve(manifest)
+            for found in discovery.files(paths)
+            for manifest in reader.manifests(found)
+        )
+    findings = (*discovery.findings, *reader.findings, *resolver.findings)
+    failed = any(finding.is_error for finding in findings)
+    whole = not failed and is_whole([os.fspath(path) for path in paths])
+    return Loaded(manifests, findings, whole)
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.findings: list[Diagnostic] = []
+
+    def manifests(self, found: FoundFile) -> Iterator[Manifest]:
+        """Yield the documents of one file that hold something."""
+        try:
+            text = decode(found.data)
+        except TextError as fault:
+            trace = Trace(found.name)
+            trace.refuse(*fault.fault)
+            self.findings += trace.findings
+            return
+        file = SourceFile(found.name, text, found.root, found.folder)
+        for index, document in enumerate(self._documents(file)):
+            if document is not None:
+                yield Manifest(document, file, index)
+
+    def _documents(self, file: SourceFile) -> list[Any]:
+        documents = read_documents(file.text)
+        findings: list[Diagnostic] = []
+        if documents is None:
+            trace = file.trace()
+            documents, findings = trace.documents, trace.findings
+        if not findings and all(document is None for document in documents):
+            findings = [_empty(file.name)]
+        self.findings += findings
+        return documents
+
+
+def _empty(name: str) -> Diagnostic:
+    remedy = "Write a manifest into it, or remove it."
+    return warning("FILE-EMPTY", "the file holds no manifest", remedy, SourceLocation(name))
+
+
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """Keep the garbage collector still: it would walk millions of values that all stay."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

@@ -1,0 +1,103 @@
+"""Manifests: documents somebody wrote, with the place of every value; not judged yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from reconciler.diagnostics import Diagnostic, SourceLocation
+from reconciler.manifests.source_file import SourceFile
+from reconciler.manifests.trace import Mark
+
+Path = tuple[str | int, ...]
+
+
+class Origin(NamedTuple):
+    """Where a resolved value comes from: a place in the manifest, and the file named there."""
+
+    written: Path
+    file: str
+
+
+_NO_ORIGINS: Mapping[Path, Origin] = MappingProxyType({})
+
+
+class Manifest:
+    """One document, resolved: every reference to a file is replaced by what the file holds.
+
+    ``document`` is whatever plain value the YAML stands for, not necessarily a mapping.
+    """
+
+    __slots__ = ("document", "file", "index", "origins")
+
+    def __init__(
+        self,
+        document: Any,
+        file: SourceFile,
+        index: int = 0,
+        origins: Mapping[Path, Origin] = _NO_ORIGINS,
+    ) -> None:
+        self.document = document
+        self.file = file
+        self.index = index
+        self.origins = origins
+
+    def place(self, *path: str | int) -> SourceLocation:
+        """Return the place of a value, or of the nearest one above it."""
+        return self._location(self.file.trace().value_mark(self.index, self._written(path)))
+
+    def place_of_key(self, *path: str | int) -> SourceLocation:
+        """Return the place of the key of a value."""
+        return self._location(self.file.trace().key_mark(self.index, self._written(path)))
+
+    def place_within(self, line: int, column: int, *path: str | int) -> SourceLocation:
+        """Return the place of a line and column, from 1, of the text under a path.
+
+        That is a place in the file the text comes from, or in the block it is written in.
+        Where line breaks are folded or escaped it is the place of the text as a whole.
+        """
+        origin = self.origins.get(path)
+        if origin is not None:
+            return SourceLocation(origin.file, line, column)
+        mark = self.file.trace().value_mark(self.index, path)
+        if mark.style != "|":
+            return self._location(mark)
+        return self._location(self._in_block(mark, line, column, path))
+
+    def _in_block(self, mark: Mark, line: int, column: int, path: Path) -> Mark:
+        value: Any = self.document
+        for step in path:
+            value = value[step]
+        source, text = self.file.text.split("\n"), value.split("\n")
+        row = mark.line + line  # the block starts in the line after its header
+        if not (line <= len(text) and row <= len(source)):
+            return mark
+        indent = max(source[row - 1].find(text[line - 1]), 0)
+        return Mark(row, indent + column)
+
+    def _written(self, path: Path) -> Path:
+        for length in range(len(path), 0, -1):
+            origin = self.origins.get(path[:length])
+            if origin is not None:
+                return origin.written
+        return path
+
+    def _location(self, mark: Mark) -> SourceLocation:
+        return SourceLocation(self.file.name, mark.line, mark.column)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What was read.
+
+    Attributes:
+        manifests: In the order of files and documents.
+        diagnostics: What could not be read.
+        whole: Whether this is a whole tree, so that absence means something.
+    """
+
+    manifests: tuple[Manifest, ...]
+    diagnostics: tuple[Diagnostic, ...]
+    whole: bool

@@ -1,0 +1,110 @@
+"""How files are opened: never through a symbolic link, never waiting, never without a limit.
+
+What is checked and what is read is the same open file, so nothing can be swapped in between.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+
+# O_NONBLOCK: opening a named pipe that nobody writes to would wait for ever.
+_FILE = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+_FOLDER = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_DIRECTORY
+
+
+class Reason(StrEnum):
+    """Why a file or folder cannot be read."""
+
+    SYMLINK = "is a symbolic link"
+    MISSING = "does not exist"
+    NOT_REGULAR = "is not a regular file"
+    NOT_A_FOLDER = "is not a folder"
+    TOO_LARGE = "is too large"
+    TOO_DEEP = "is too deep"
+    UNREADABLE = "cannot be read"
+
+
+class OpeningError(Exception):
+    """A file or folder cannot be read; ``detail`` is what the system says, or empty."""
+
+    def __init__(self, reason: Reason, detail: str = "") -> None:
+        super().__init__(f"{reason} ({detail})" if detail else reason)
+        self.reason = reason
+
+
+def read_file(name: str, folder: int, limit: int) -> bytes:
+    """Return the bytes of a regular file in an open folder.
+
+    Raises:
+        OpeningError: it cannot be read, is no regular file, or is larger than the limit.
+    """
+    try:
+        handle = os.open(name, _FILE, dir_fd=folder)
+        try:
+            return _read_regular(handle, limit)
+        finally:
+            os.close(handle)
+    except (OSError, ValueError) as fault:
+        raise _opening_error(fault, name, folder) from None
+
+
+def _read_regular(handle: int, limit: int) -> bytes:
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode):
+        raise OpeningError(Reason.NOT_REGULAR)
+    size = status.st_size
+    if size > limit:
+        raise OpeningError(Reason.TOO_LARGE, f"{size} bytes, at most {limit} are read")
+    data = os.read(handle, size + 1)
+    return data if len(data) == size else _read_on(handle, data, limit)
+
+
+def _read_on(handle: int, data: bytes, limit: int) -> bytes:
+    """Read a file whose size is not what the system said: it is being written, or made up."""
+    while more := os.read(handle, limit + 1 - len(data)):
+        data += more
+        if len(data) > limit:
+            raise OpeningError(Reason.TOO_LARGE, f"at most {limit} bytes are read")
+    return data
+
+
+@contextmanager
+def open_folder(name: str, parent: int | None = None, *, follow: bool = False) -> Iterator[int]:
+    """Open a folder, in another open one or by its path.
+
+    Raises:
+        OpeningError: it is no folder, or cannot be read.
+    """
+    try:
+        handle = os.open(name, _FOLDER & ~os.O_NOFOLLOW if follow else _FOLDER, dir_fd=parent)
+    except (OSError, ValueError) as fault:
+        raise _opening_error(fault, name, parent) from None
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _opening_error(fault: Exception, name: str, parent: int | None) -> OpeningError:
+    if not isinstance(fault, OSError):
+        return OpeningError(Reason.MISSING)  # a NUL, or a character no file name can have
+    if fault.errno == errno.ENOENT:
+        return OpeningError(Reason.MISSING)
+    if fault.errno in {errno.ELOOP, errno.ENOTDIR, errno.EMLINK}:
+        return OpeningError(Reason.SYMLINK if _is_symlink(name, parent) else Reason.NOT_A_FOLDER)
+    if fault.errno in {errno.ENXIO, errno.ENODEV, errno.EISDIR, errno.EOPNOTSUPP}:
+        return OpeningError(Reason.NOT_REGULAR)  # a socket, or a device without its driver
+    return OpeningError(Reason.UNREADABLE, fault.strerror or "")
+
+
+def _is_symlink(name: str, parent: int | None) -> bool:
+    """Say whether a name is a symbolic link, for words only: what is read is never asked so."""
+    try:
+        return stat.S_ISLNK(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
+    except OSError:
+        return False

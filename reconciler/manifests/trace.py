@@ -1,0 +1,70 @@
+"""What a second, slower pass over a file remembers: findings, and where every value stands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from reconciler.diagnostics import Diagnostic, SourceLocation, error
+
+
+class Mark(NamedTuple):
+    """Line and column, from 1, and the style in which the scalar there is written."""
+
+    line: int
+    column: int
+    style: str = ""
+
+
+NOWHERE = Mark(0, 0)
+
+
+@dataclass(slots=True)
+class Trace:
+    """Findings and places of one file.
+
+    Attributes:
+        file: Name of the file as it is shown.
+        documents: The documents of the file, in order; None where there is nothing to judge.
+        keys: Places of keys, by the identity of their mapping (kept alive by ``documents``).
+        values: Places of values, by the identity of their mapping or list.
+    """
+
+    file: str
+    findings: list[Diagnostic] = field(default_factory=list)
+    documents: list[Any] = field(default_factory=list)
+    keys: dict[tuple[int, str | int], Mark] = field(default_factory=dict)
+    values: dict[tuple[int, str | int], Mark] = field(default_factory=dict)
+
+    def refuse(self, code: str, summary: str, remedy: str, mark: Mark = NOWHERE) -> None:
+        """Note a finding that stops the run."""
+        place = SourceLocation(self.file, mark.line, mark.column)
+        self.findings.append(error(code, summary, remedy, place))
+
+    def value_mark(self, document: int, path: Sequence[str | int]) -> Mark:
+        """Return the place of a value, or of the nearest one above it."""
+        container, key = self._nearest(document, path)
+        return self.values.get((id(container), key), NOWHERE)
+
+    def key_mark(self, document: int, path: Sequence[str | int]) -> Mark:
+        """Return the place of the key of a value, or of the value where it has no key."""
+        container, key = self._nearest(document, path)
+        place = (id(container), key)
+        return self.keys.get(place) or self.values.get(place, NOWHERE)
+
+    def _nearest(self, document: int, path: Sequence[str | int]) -> tuple[Any, str | int]:
+        container: Any = self.documents
+        key: str | int = document
+        for step in path:
+            inner = container[key]
+            if not _has(inner, step):
+                break
+            container, key = inner, step
+        return container, key
+
+
+def _has(container: Any, step: str | int) -> bool:
+    if isinstance(container, dict):
+        return step in container
+    return isinstance(container, list) and isinstance(step, int) and 0 <= step < len(container)

@@ -1,0 +1,276 @@
+"""YAML text becomes plain values. The only module that imports yaml.
+
+Reading is a security boundary. One pass over the parser's events guards and builds at once:
+no anchors, aliases, merge keys or tags, no key twice, and limits on everything that can grow.
+The loaders of the library are never used: they share what an alias repeats, keep the last of
+two equal keys, and end the process on 30 kB of ``[``.
+
+The first pass remembers no places. Whatever it does not like makes it give up; the second pass
+over that one file then goes to the end, notes every finding, and knows every place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from yaml.cyaml import CParser
+from yaml.error import MarkedYAMLError, YAMLError
+from yaml.events import (
+    AliasEvent,
+    DocumentStartEvent,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+)
+
+from reconciler.manifests.scalars import MAY_BE_TYPED, typed
+from reconciler.manifests.syntax import syntax_fault
+from reconciler.manifests.text import unreadable_character
+from reconciler.manifests.trace import Mark, Trace
+
+MAX_DEPTH = 32  # a manifest needs four; the builder below recurses once per level
+MAX_NODES = 100_000  # as many as fit in the time a person waits for one file
+MAX_SCALAR = 64 * 1024  # a script may have 2,000 characters
+MAX_DOCUMENTS = 10_000
+
+# A text this short cannot hold MAX_NODES nodes (two characters make three at most, ``?,``)
+# nor a scalar of MAX_SCALAR: its events are not counted.
+_SHORT = MAX_SCALAR
+
+_Event = Any
+_NextEvent = Callable[[], _Event]
+
+
+class _GiveUpError(Exception):
+    """This pass cannot go on."""
+
+
+def read_documents(text: str) -> list[Any] | None:
+    """Return the documents of a text, or None where only ``trace_documents`` can tell.
+
+    A document without content is None.
+    """
+    try:
+        reader = _Reader(text, None)
+        reader.read()
+    except (_GiveUpError, YAMLError):
+        return None
+    return reader.documents
+
+
+def trace_documents(text: str, file: str) -> Trace:
+    """Return the documents of a text with every finding and every place.
+
+    A document with a finding in it is None, like one without content.
+    """
+    trace = Trace(file)
+    try:
+        _Reader(text, trace).read()
+    except _GiveUpError:
+        pass
+    except MarkedYAMLError as fault:
+        trace.refuse(*syntax_fault(text, fault.problem or "", _place(fault)))
+    except YAMLError:
+        trace.refuse(*unreadable_character(text))
+    return trace
+
+
+def _place(fault: MarkedYAMLError) -> Mark:
+    mark = fault.problem_mark or fault.context_mark
+    if fault.context_mark is not None and "unexpected end" in (fault.problem or ""):
+        mark = fault.context_mark  # where the quote was opened, not where the file ends
+    return Mark(mark.line + 1, mark.column + 1) if mark is not None else Mark(1, 1)
+
+
+class _Reader:
+    """One pass over one text: recursive descent, no deeper than MAX_DEPTH."""
+
+    __slots__ = ("_depth", "_next", "_trace", "documents")
+
+    def __init__(self, text: str, trace: Trace | None) -> None:
+        self.documents: list[Any] = trace.documents if trace is not None else []
+        self._trace = trace
+        self._depth = 0
+        self._next: _NextEvent = CParser(text).get_event
+        if len(text) > _SHORT:
+            self._next = self._counted(self._next)
+
+    def read(self) -> None:
+        """Read every document."""
+        next_event, documents, trace = self._next, self.documents, self._trace
+        next_event()  # the start of the stream
+        while (event := next_event()).__class__ is DocumentStartEvent:
+            if event.tags or event.version not in (None, (1, 2)):
+                self._refuse_directive(event)
+            if len(documents) == MAX_DOCUMENTS:
+                self._stop(event, "YAML-DOCUMENTS", f"more than {MAX_DOCUMENTS} documents")
+            if trace is None:
+                documents.append(self._value(next_event()))
+            else:
+                self._traced_document(trace)
+            next_event()  # the end of the document
+
+    def _traced_document(self, trace: Trace) -> None:
+        event = self._next()
+        index, findings = len(trace.documents), len(trace.findings)
+        trace.documents.append(None)
+        value = self._value(event)
+        trace.values[id(trace.documents), index] = _mark(event)
+        if len(trace.findings) == findings:
+            trace.documents[index] = value
+
+    def _value(self, event: _Event) -> Any:
+        kind = event.__class__
+        if kind is AliasEvent:
+            self._refuse(
+                event,
+                "YAML-ALIAS",
+                f"alias *{event.anchor[:40]}",
+                "Manifests have no anchors and aliases: write the value out.",
+            )
+            return None
+        if event.tag is not event.anchor:  # both are None, or one of them is written
+            self._refuse_property(event)
+        if kind is ScalarEvent:
+            text: str = event.value
+            return text if event.style or text[:1] not in MAY_BE_TYPED else self._typed(event)
+        if self._depth == MAX_DEPTH:
+            self._stop(event, "YAML-DEPTH", f"values nested deeper than {MAX_DEPTH}")
+        self._depth += 1
+        value = self._mapping() if kind is MappingStartEvent else self._sequence()
+        self._depth -= 1
+        return value
+
+    def _mapping(self) -> dict[str, Any]:
+        next_event, trace = self._next, self._trace
+        values: dict[str, Any] = {}
+        while (event := next_event()).__class__ is not MappingEndEvent:
+            key = self._key(event, values)
+            value_event = next_event()
+            value = self._value(value_event)
+            if trace is not None:
+                trace.keys.setdefault((id(values), key), _mark(event))
+                trace.values.setdefault((id(values), key), _mark(value_event))
+            values[key] = value
+        return values
+
+    def _sequence(self) -> list[Any]:
+        next_event, trace = self._next, self._trace
+        values: list[Any] = []
+        while (event := next_event()).__class__ is not SequenceEndEvent:
+            value = self._value(event)
+            if trace is not None:
+                trace.values[id(values), len(values)] = _mark(event)
+            values.append(value)
+        return values
+
+    def _key(self, event: _Event, known: dict[str, Any]) -> str:
+        if event.__class__ is not ScalarEvent:
+            self._stop(event, "YAML-KEY", "a key that is not text", "Write a plain word as key.")
+        if event.tag is not event.anchor:
+            self._refuse_property(event)
+        key: str = event.value
+        if not event.style and (key[:1] in MAY_BE_TYPED or key == "<<"):
+            self._check_plain_key(event)
+        if key in known:
+            self._refuse_twice(event, known)
+        return key
+
+    def _check_plain_key(self, event: _Event) -> None:
+        key = event.value
+        if key == "<<":
+            self._refuse(
+                event,
+                "YAML-MERGE",
+                "merge key <<",
+                "Manifests have no merge keys: write the fields out.",
+            )
+        elif not isinstance(self._typed(event), str):
+            self._refuse(
+                event,
+                "YAML-KEY",
+                "a key that is not text",
+                f'Write "{key[:40]}" in quotes if this is meant to be a key.',
+            )
+
+    def _typed(self, event: _Event) -> Any:
+        try:
+            return typed(event.value)
+        except ValueError as fault:
+            self._refuse(
+                event,
+                "YAML-NUMBER",
+                f"{fault}",
+                "No field of a manifest takes such a number; write text in quotes.",
+            )
+            return None
+
+    def _refuse_twice(self, event: _Event, known: dict[str, Any]) -> None:
+        first = self._trace.keys[id(known), event.value] if self._trace is not None else Mark(0, 0)
+        self._refuse(
+            event,
+            "YAML-DUPLICATE-KEY",
+            f"key {event.value[:40]} is written twice, first in line {first.line}",
+            f"Keep one of the two: line {first.line} or line {event.start_mark.line + 1}.",
+        )
+
+    def _refuse_property(self, event: _Event) -> None:
+        if event.anchor is not None:
+            self._refuse(
+                event,
+                "YAML-ANCHOR",
+                f"anchor &{event.anchor[:40]}",
+                "Manifests have no anchors and aliases: remove it and write the value out.",
+            )
+        if event.tag is not None:
+            self._refuse(
+                event,
+                "YAML-TAG",
+                f"tag {event.tag[:40]}",
+                "Manifests have no tags: remove it, and write text in quotes.",
+            )
+
+    def _refuse_directive(self, event: _Event) -> None:
+        self._refuse(
+            event,
+            "YAML-DIRECTIVE",
+            "a directive other than %YAML 1.2",
+            "Remove the line that starts with %: manifests are YAML 1.2 without tags.",
+        )
+
+    def _refuse(self, event: _Event, code: str, summary: str, remedy: str) -> None:
+        if self._trace is None:
+            raise _GiveUpError
+        self._trace.refuse(code, summary, remedy, _mark(event))
+
+    def _stop(
+        self, event: _Event, code: str, summary: str, remedy: str = "Split or simplify the file."
+    ) -> None:
+        self._refuse(event, code, summary, remedy)
+        raise _GiveUpError
+
+    def _counted(self, next_event: _NextEvent) -> _NextEvent:
+        nodes = 0
+
+        def counted() -> _Event:
+            nonlocal nodes
+            event = next_event()
+            kind = event.__class__
+            if kind is ScalarEvent or kind is MappingStartEvent or kind is SequenceStartEvent:
+                nodes += 1
+                if nodes > MAX_NODES:
+                    self._stop(event, "YAML-NODES", f"more than {MAX_NODES} values")
+                if kind is ScalarEvent and len(event.value) > MAX_SCALAR:
+                    self._stop(event, "YAML-SCALAR", f"a text of {len(event.value)} characters")
+            return event
+
+        return counted
+
+
+def _mark(event: _Event) -> Mark:
+    start = event.start_mark
+    style = event.style if event.__class__ is ScalarEvent else ""
+    return Mark(start.line + 1, start.column + 1, style or "")

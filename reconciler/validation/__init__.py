@@ -1,0 +1,1 @@
+"""Stage 2, judge: manifests become desired state, with everything that is wrong or dangerous."""

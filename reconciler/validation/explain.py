@@ -1,0 +1,222 @@
+"""Words for what a schema refuses: what is wrong, where, and what to write instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from reconciler.diagnostics import Diagnostic
+from reconciler.manifests.manifest import Manifest
+from reconciler.resources.duration import (
+    ACTION_TIMEOUT_PATTERN,
+    CLOCK_SKEW_PATTERN,
+    parse_duration,
+)
+from reconciler.resources.ref import Kind
+from reconciler.validation.nearest import nearest, one_of
+from reconciler.validation.problem import Problem, cut, wrong
+from reconciler.validation.schema import SchemaFault, faults, schema_of
+
+_RANGES = {CLOCK_SKEW_PATTERN: "0s to 5s", ACTION_TIMEOUT_PATTERN: "0s to 20s"}
+
+
+def schema_findings(kind: Kind, manifest: Manifest) -> list[Diagnostic]:
+    """Return why a manifest does not fit the schema of its kind; never nothing."""
+    found = faults(kind, manifest.document)
+    mistyped = {fault.path for fault in found if fault.keyword == "type"}
+    findings = [
+        finding
+        for fault in found
+        if fault.keyword == "type" or fault.path not in mistyped
+        for finding in _findings(kind, manifest, fault)
+    ]
+    return findings or [_PARITY.at(manifest.place())]
+
+
+_PARITY = wrong(
+    "SCHEMA-INTERNAL",
+    "the manifest is refused, and nothing can say why",
+    "This is a mistake in the reconciler: please report it with the manifest.",
+)
+
+
+def _findings(kind: Kind, manifest: Manifest, fault: SchemaFault) -> Iterator[Diagnostic]:
+    if fault.keyword == "additionalProperties":
+        for name in fault.value.keys() - fault.schema["properties"].keys():
+            path = (*fault.path, name)
+            yield _unknown(kind, fault, name).at(manifest.place_of_key(*path))
+    elif fault.keyword == "required":
+        for name in fault.expected:
+            if name not in fault.value:
+                yield _missing(fault, name).at(manifest.place_of_key(*fault.path))
+    elif fault.keyword == "oneOf":
+        yield _script(fault).at(manifest.place_of_key(*fault.path))
+    else:
+        words = _WORDS.get(fault.keyword, _other)
+        yield words(fault).at(manifest.place(*fault.path))
+
+
+def _unknown(kind: Kind, fault: SchemaFault, name: str) -> Problem:
+    code, summary = "SCHEMA-UNKNOWN-FIELD", f"unknown field {cut(name)}"
+    known = fault.schema["properties"]
+    meant = nearest(name, (other for other in known if other not in fault.value))
+    section = _section_of(kind, name)
+    if section is not None and section != fault.path[:1]:
+        where = section[0] if section else "the top of the manifest"
+        return wrong(code, summary, f"Move {cut(name)} to {where}.")
+    if meant is not None:
+        return wrong(code, summary, f"Did you mean {meant}?")
+    if not known:
+        return wrong(code, summary, f"{_name(fault)} of this kind has no fields: remove it.")
+    return wrong(code, summary, f"Remove it. Known fields are {', '.join(known)}.")
+
+
+def _section_of(kind: Kind, name: str) -> tuple[str, ...] | None:
+    """Return where a field that stands in the wrong part of the manifest belongs."""
+    properties = schema_of(kind)["properties"]
+    if name in properties:
+        return ()
+    return next(
+        ((part,) for part in ("metadata", "spec") if name in properties[part]["properties"]), None
+    )
+
+
+def _missing(fault: SchemaFault, name: str) -> Problem:
+    known = fault.schema["properties"]
+    misspelt = nearest(name, (other for other in fault.value if other not in known))
+    hint = f"Is {cut(misspelt)} meant to be {name}?" if misspelt else f"Write {name}."
+    described = known[name].get("description", "")
+    return wrong(
+        "SCHEMA-MISSING-FIELD",
+        f"{_name(fault)} has no {name}",
+        f"{hint} {described}".rstrip(),
+    )
+
+
+def _script(fault: SchemaFault) -> Problem:
+    if "script" in fault.value:
+        return wrong(
+            "SCHEMA-SCRIPT",
+            "both script and scriptFile are given",
+            "Keep one of them: the script itself, or the path of its file.",
+        )
+    return wrong(
+        "SCHEMA-SCRIPT",
+        "the action has no script",
+        "Write script with the JavaScript itself, or scriptFile with the path of its file.",
+    )
+
+
+def _mistyped(fault: SchemaFault) -> Problem:
+    wanted, value = fault.expected, fault.value
+    summary = f"{_name(fault)} is {_ARTICLES[_type(value)]}, not {_ARTICLES[wanted]}"
+    return wrong("SCHEMA-TYPE", summary, _typing_hint(wanted, value))
+
+
+def _typing_hint(wanted: str, value: Any) -> str:
+    if value is None:
+        return "Write a value, or remove the field."
+    if wanted == "string" and isinstance(value, (bool, int, float)):
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        return f'Put it in quotes if text is meant: "{cut(text)}".'
+    if wanted == "array" and isinstance(value, str):
+        return f"Write a list, also of one item: [{cut(value)}]."
+    return _HINTS[wanted]
+
+
+_HINTS = {
+    "boolean": "Write true or false, without quotes.",
+    "string": "Write one text.",
+    "array": "Write a list: one item per line, each after a dash.",
+    "object": "Write fields beneath it, indented, each with a colon.",
+}
+_ARTICLES = {
+    "string": "a text",
+    "boolean": "true or false",
+    "number": "a number",
+    "array": "a list",
+    "object": "a mapping",
+    "null": "empty",
+}
+
+
+def _type(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    names = ((str, "string"), (list, "array"), (dict, "object"))
+    return next((name for kind, name in names if isinstance(value, kind)), "number")
+
+
+def _not_in_enum(fault: SchemaFault) -> Problem:
+    allowed = [fault.expected] if fault.keyword == "const" else fault.expected
+    meant = nearest(fault.value, allowed) if isinstance(fault.value, str) else None
+    hint = f"Did you mean {meant}? " if meant and len(allowed) > 1 else ""
+    code = "MANIFEST-API-VERSION" if fault.path == ("apiVersion",) else "SCHEMA-VALUE"
+    return wrong(
+        code,
+        f"{_name(fault)} cannot be {cut(fault.value)}",
+        f"{hint}Write {one_of(allowed)}.",
+    )
+
+
+def _too_short(fault: SchemaFault) -> Problem:
+    return wrong("SCHEMA-EMPTY", f"{_name(fault)} is empty", "Write a value.")
+
+
+def _too_long(fault: SchemaFault) -> Problem:
+    return wrong(
+        "SCHEMA-TOO-LONG",
+        f"{_name(fault)} is longer than {fault.expected} characters",
+        f"It has {len(fault.value)}; shorten it to at most {fault.expected}.",
+    )
+
+
+def _wrong_pattern(fault: SchemaFault) -> Problem:
+    if fault.expected in _RANGES:
+        return wrong("SCHEMA-DURATION", *_duration_words(fault, _RANGES[fault.expected]))
+    if fault.path == ("metadata", "id"):
+        return wrong(
+            "SCHEMA-ID",
+            "the id is no id of the service",
+            "Write the id as the service shows it: letters, digits, - and _, at most 200.",
+        )
+    if "\0" in fault.value:
+        return wrong("SCHEMA-NUL", f"{_name(fault)} contains NUL", "Remove the NUL character.")
+    return _other(fault)
+
+
+def _duration_words(fault: SchemaFault, allowed: str) -> tuple[str, str]:
+    try:
+        parse_duration(fault.value)
+    except ValueError as why:
+        words = str(why)
+        return f"{_name(fault)} is no duration", f"{words[:1].upper()}{words[1:]}; {allowed}."
+    return f"{_name(fault)} is out of range", f"Write a duration from {allowed}."
+
+
+def _other(fault: SchemaFault) -> Problem:
+    return wrong(
+        "SCHEMA-VALUE",
+        f"{_name(fault)} breaks the rule {fault.keyword} of the schema",
+        f"The rule says {cut(fault.expected)}.",
+    )
+
+
+def _name(fault: SchemaFault) -> str:
+    """Return the name of the value a fault is about, for a sentence."""
+    if not fault.path:
+        return "the manifest"
+    *_, last = fault.path
+    return f"item {last + 1} of {fault.path[-2]}" if isinstance(last, int) else last
+
+
+_WORDS: Mapping[str, Callable[[SchemaFault], Problem]] = {
+    "type": _mistyped,
+    "enum": _not_in_enum,
+    "const": _not_in_enum,
+    "minLength": _too_short,
+    "maxLength": _too_long,
+    "pattern": _wrong_pattern,
+}

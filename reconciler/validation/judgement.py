@@ -1,0 +1,75 @@
+"""Manifests in, desired state and every finding out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reconciler.diagnostics import Diagnostic, by_place
+from reconciler.manifests.manifest import Loaded, Manifest
+from reconciler.state import DesiredState, Resource
+from reconciler.validation.desired import resource_of
+from reconciler.validation.envelope import envelope_findings, kind_of
+from reconciler.validation.explain import schema_findings
+from reconciler.validation.references import (
+    scope,
+    shared_ids,
+    undeclared_owners,
+    unique_resources,
+)
+from reconciler.validation.schema import accepts
+from reconciler.validation.semantics import Semantics
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the manifests say.
+
+    Attributes:
+        desired: The valid resources alone; it means something only where there is no error.
+        diagnostics: Every finding, those of reading included, in the order of their places.
+    """
+
+    desired: DesiredState
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def is_valid(self) -> bool:
+        """Say whether there is no error."""
+        return not any(finding.is_error for finding in self.diagnostics)
+
+
+def judge(loaded: Loaded, *, offline: bool = True) -> Judgement:
+    """Judge everything that was read.
+
+    Offline, an organization or project that is declared nowhere is a warning; a caller that
+    asks the service leaves that to the plan.
+    """
+    findings = list(loaded.diagnostics)
+    semantics = Semantics()
+    resources = []
+    for manifest in loaded.manifests:
+        resource, found = _judge_one(manifest, semantics)
+        findings += found
+        if resource is not None:
+            resources.append(resource)
+    by_key, duplicates = unique_resources(resources)
+    findings += duplicates
+    findings += shared_ids(resources)
+    desired = DesiredState(by_key, scope(resources), loaded.whole)
+    if offline and not any(finding.is_error for finding in findings):
+        findings += undeclared_owners(desired)
+    return Judgement(desired, by_place(findings))
+
+
+def _judge_one(
+    manifest: Manifest, semantics: Semantics
+) -> tuple[Resource | None, list[Diagnostic]]:
+    kind = kind_of(manifest.document)
+    if kind is None:
+        return None, list(envelope_findings(manifest))
+    if not accepts(kind, manifest.document):
+        return None, schema_findings(kind, manifest)
+    resource = resource_of(kind, manifest)
+    findings = semantics.findings(resource, manifest)
+    broken = any(finding.is_error for finding in findings)
+    return None if broken else resource, findings

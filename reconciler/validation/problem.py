@@ -1,0 +1,44 @@
+"""What is wrong with a value, before it is known where the value stands."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from reconciler.diagnostics import Diagnostic, Severity, SourceLocation
+from reconciler.resources.ref import ResourceRef
+
+MAX_SHOWN = 60
+
+
+class Problem(NamedTuple):
+    """A finding without its place."""
+
+    severity: Severity
+    code: str
+    summary: str
+    remedy: str
+
+    @property
+    def is_error(self) -> bool:
+        """Say whether this problem stops the run."""
+        return self.severity is Severity.ERROR
+
+    def at(self, location: SourceLocation, ref: ResourceRef | None = None) -> Diagnostic:
+        """Return the finding at a place."""
+        return Diagnostic(*self, location, ref)
+
+
+def wrong(code: str, summary: str, remedy: str) -> Problem:
+    """Return a problem that stops the run."""
+    return Problem(Severity.ERROR, code, summary, remedy)
+
+
+def doubtful(code: str, summary: str, remedy: str) -> Problem:
+    """Return a problem that does not stop the run."""
+    return Problem(Severity.WARNING, code, summary, remedy)
+
+
+def cut(value: object) -> str:
+    """Return a value as text of a length that fits into a sentence."""
+    text = value if isinstance(value, str) else str(value)
+    return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 3] + "..."

@@ -1,0 +1,92 @@
+"""What holds between manifests: every resource once, every id once, owners that exist."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from reconciler.diagnostics import Diagnostic, SourceLocation, error, warning
+from reconciler.resources.ref import Kind, ResourceRef, fold, owner_of
+from reconciler.state import DesiredState, Resource
+
+
+def unique_resources(
+    resources: Iterable[Resource],
+) -> tuple[dict[ResourceRef, Resource], list[Diagnostic]]:
+    """Return resources by key, and a finding for each that is declared again."""
+    by_key: dict[ResourceRef, Resource] = {}
+    findings = []
+    for resource in resources:
+        first = by_key.setdefault(resource.ref.key, resource)
+        if first is not resource:
+            findings.append(_declared_twice(first, resource))
+    return by_key, findings
+
+
+def _declared_twice(first: Resource, again: Resource) -> Diagnostic:
+    before = first.source.place("metadata", "name")
+    if first.ref == again.ref:
+        remedy = f"Remove one of the two; the first is at {before}."
+    else:
+        remedy = f"Names are unique ignoring case; {first.ref} is at {before}. Rename one."
+    place = again.source.place("metadata", "name")
+    return error("REF-DUPLICATE", f"{again.ref} is declared twice", remedy, place, again.ref)
+
+
+def shared_ids(resources: Iterable[Resource]) -> Iterator[Diagnostic]:
+    """Yield a finding for each pinned id that two resources claim."""
+    claimed: dict[str, Resource] = {}
+    for resource in resources:
+        if not resource.pinned_id:
+            continue
+        first = claimed.setdefault(resource.pinned_id, resource)
+        if first is not resource:
+            before: SourceLocation = first.source.place("metadata", "id")
+            yield error(
+                "REF-DUPLICATE-ID",
+                f"id {resource.pinned_id[:60]} is pinned twice",
+                f"An object is one resource; {first.ref} pins the id at {before}.",
+                resource.source.place("metadata", "id"),
+                resource.ref,
+            )
+
+
+def scope(resources: Iterable[Resource]) -> tuple[str, ...]:
+    """Return the names of the organizations declared or referred to, in their first spelling."""
+    names: dict[str, str] = {}
+    for resource in resources:
+        organization = resource.ref.organization
+        names.setdefault(fold(organization), organization)
+    return tuple(sorted(names.values()))
+
+
+def undeclared_owners(desired: DesiredState) -> Iterator[Diagnostic]:
+    """Yield a finding for each organization or project that is referred to and not declared.
+
+    Offline nobody can say whether the service holds it. A plan can, and leaves this out.
+    """
+    told: set[ResourceRef] = set()
+    for resource in desired.resources.values():
+        owner = _missing_owner(resource.ref, desired.resources)
+        if owner is not None and owner.key not in told:
+            told.add(owner.key)
+            yield _undeclared(resource, owner)
+
+
+def _missing_owner(
+    ref: ResourceRef, declared: Mapping[ResourceRef, Resource]
+) -> ResourceRef | None:
+    owner = owner_of(ref)
+    if owner is None or owner.key in declared:
+        return None
+    return owner
+
+
+def _undeclared(resource: Resource, owner: ResourceRef) -> Diagnostic:
+    field = "organization" if owner.kind is Kind.ORGANIZATION else "project"
+    return warning(
+        "REF-UNDECLARED",
+        f"{owner} is declared nowhere",
+        "The service must hold it already; otherwise declare it, or correct the name.",
+        resource.source.place("metadata", field),
+        resource.ref,
+    )

@@ -1,0 +1,96 @@
+"""Manifests against the JSON Schema of their kind. The only module that imports jsonschema.
+
+One library accepts fast, another explains, both from the same schema. Where the first refuses
+and the second finds nothing, that is a mistake of ours and told as one: never an accept.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from reconciler.resources.kinds import KINDS
+from reconciler.resources.ref import Kind
+
+_PACKAGE = Path(__file__).parents[1]
+
+
+class SchemaFault(NamedTuple):
+    """Where a document breaks its schema.
+
+    Attributes:
+        keyword: Keyword of JSON Schema that is broken.
+        path: Way to the value.
+        value: The value itself; it may be large, and is cut before it is shown.
+        expected: What the keyword says.
+        schema: The schema around the keyword.
+    """
+
+    keyword: str
+    path: tuple[str | int, ...]
+    value: Any
+    expected: Any
+    schema: dict[str, Any]
+
+
+@cache
+def schema_of(kind: Kind) -> dict[str, Any]:
+    """Return the schema of a kind: the package's own, or that of the checkout it runs from."""
+    name = f"schemas/{KINDS[kind].schema}.schema.json"
+    path = _PACKAGE / name
+    if not path.exists():
+        path = _PACKAGE.parent / name
+    schema: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return schema
+
+
+def accepts(kind: Kind, document: Any) -> bool:
+    """Say whether a document fits the schema of its kind."""
+    try:
+        return bool(_accepting(kind).is_valid(document))
+    except (ValueError, TypeError, OverflowError):
+        return False  # a value that is not JSON; the explaining validator finds words for it
+
+
+def faults(kind: Kind, document: Any) -> tuple[SchemaFault, ...]:
+    """Return everything that keeps a document from fitting the schema of its kind."""
+    return tuple(
+        SchemaFault(
+            str(fault.validator),
+            tuple(fault.absolute_path),
+            fault.instance,
+            fault.validator_value,
+            fault.schema,
+        )
+        for fault in _explaining(kind).iter_errors(document)
+    )
+
+
+@cache
+def _accepting(kind: Kind) -> Any:
+    from jsonschema_rs import Draft202012Validator
+
+    return Draft202012Validator(schema_of(kind))
+
+
+@cache
+def _explaining(kind: Kind) -> Any:
+    from jsonschema import Draft202012Validator, ValidationError
+    from jsonschema.validators import extend
+
+    def pattern(_: Any, expected: str, value: Any, __: Any) -> Iterator[ValidationError]:
+        if isinstance(value, str) and not _compiled(expected).search(value):
+            yield ValidationError(f"does not match {expected}")
+
+    validator = extend(Draft202012Validator, {"pattern": pattern})
+    return validator(schema_of(kind))
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Return a pattern in which ``$`` means the end, as it does to every other reader of it."""
+    return re.compile(re.sub(r"\$\Z", r"\\Z", pattern), re.ASCII)
