@@ -51,8 +51,8 @@ class Discovery:
 
     def files(self, paths: Sequence[str | Path]) -> Iterator[FoundFile]:
         """Yield every file of manifests at or beneath the paths."""
-        for path in map(os.fspath, paths):
-            typed = path.rstrip("/") or path
+        for path in paths:
+            typed = os.fspath(path).rstrip("/") or os.fspath(path)
             try:
                 yield from self._folder(typed) if is_folder(typed) else self._single(typed)
             except OpeningError as fault:

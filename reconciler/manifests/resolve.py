@@ -44,7 +44,7 @@ class Resolver:
             place = manifest.place("spec", "scriptFile")
             self.findings.append(error(*fault.words, place))
             return manifest
-        spec = {name: value for name, value in manifest.document["spec"].items()}
+        spec = dict(manifest.document["spec"])
         del spec["scriptFile"]
         origin = Origin(("spec", "scriptFile"), file.root.shown + "/".join(parts))
         return Manifest(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
 
 from reconciler.manifests.discovery import EXTENSIONS, MAX_FILE, is_folder
 from reconciler.manifests.opening import OpeningError, open_folder, read_file
@@ -16,37 +17,36 @@ _MARK = b"apiVersion: reconciler/"
 
 def is_whole(paths: Sequence[str]) -> bool:
     """Say whether the paths are folders above which there are no manifests."""
-    roots = {os.path.abspath(path) for path in paths}
-    return all(is_folder(path) for path in paths) and not any(
-        _holds_manifests(folder) for path in roots for folder in _above(path, roots)
-    )
+    if not all(map(is_folder, paths)):
+        return False
+    roots = {Path(path).resolve() for path in paths}
+    return not any(_holds_manifests(folder) for path in roots for folder in _above(path, roots))
 
 
-def _above(path: str, roots: Collection[str]) -> Iterator[str]:
+def _above(path: Path, roots: Collection[Path]) -> Iterator[Path]:
     """Yield the folders above a path, up to the top of the repository or the current folder."""
     top = _top_of(path)
-    folder = os.path.dirname(path)
-    while folder not in roots:
+    for folder in path.parents:
+        if folder in roots:
+            return  # it is read anyway, and looks further up itself
         yield folder
-        if folder == top or folder == os.path.dirname(folder):
+        if folder == top:
             return
-        folder = os.path.dirname(folder)
 
 
-def _top_of(path: str) -> str:
-    folder = path
-    while folder != os.path.dirname(folder):
-        if os.path.lexists(os.path.join(folder, ".git")):
-            return folder
-        folder = os.path.dirname(folder)
-    here = os.getcwd()
-    return here if path.startswith(here.rstrip("/") + "/") else os.path.dirname(path)
+def _top_of(path: Path) -> Path:
+    """Return the highest folder that can belong to the same tree."""
+    for folder in (path, *path.parents):
+        if os.path.lexists(folder / ".git"):
+            return path.parent if folder == path else folder
+    here = Path.cwd()
+    return here if here in path.parents else path.parent
 
 
-def _holds_manifests(folder: str) -> bool:
+def _holds_manifests(folder: Path) -> bool:
     try:
-        with open_folder(folder, follow=True) as handle:
-            names = [name for name in os.listdir(handle) if name.endswith(EXTENSIONS)]
+        with open_folder(str(folder), follow=True) as handle, os.scandir(handle) as listing:
+            names = [entry.name for entry in listing if entry.name.endswith(EXTENSIONS)]
             return any(_is_manifest(name, handle) for name in names)
     except (OpeningError, OSError):
         return False

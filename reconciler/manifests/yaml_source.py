@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from yaml.cyaml import CParser
+from yaml._yaml import CParser
 from yaml.error import MarkedYAMLError, YAMLError
 from yaml.events import (
     AliasEvent,
@@ -45,7 +45,7 @@ _NextEvent = Callable[[], _Event]
 
 
 class _GiveUpError(Exception):
-    """This pass cannot go on."""
+    """The pass cannot go on."""
 
 
 def read_documents(text: str) -> list[Any] | None:

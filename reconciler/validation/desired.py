@@ -1,23 +1,72 @@
-"""One valid manifest becomes one resource: ref, normal form, and what it says itself."""
+"""Manifests in, desired state and every finding out."""
 
 from __future__ import annotations
 
-from reconciler.manifests.manifest import Manifest
-from reconciler.resources.normal import normal_form
-from reconciler.resources.ref import Kind, ResourceRef
-from reconciler.state import Resource
+from dataclasses import dataclass
+
+from reconciler.diagnostics import Diagnostic, by_place
+from reconciler.manifests.manifest import Loaded, Manifest
+from reconciler.state import DesiredState, Resource
+from reconciler.validation.envelope import envelope_findings, kind_of
+from reconciler.validation.explain import schema_findings
+from reconciler.validation.references import (
+    scope,
+    shared_ids,
+    unique_resources,
+)
+from reconciler.validation.resource import resource_of
+from reconciler.validation.schema import accepts
+from reconciler.validation.semantics import Semantics
 
 
-def resource_of(kind: Kind, manifest: Manifest) -> Resource:
-    """Return the resource that a manifest declares. The manifest fits its schema."""
-    metadata = manifest.document["metadata"]
-    spec = manifest.document.get("spec") or {}
-    name = metadata["name"]
-    return Resource(
-        ResourceRef(kind, metadata.get("organization", name), metadata.get("project", ""), name),
-        normal_form(kind, spec),
-        frozenset(spec),
-        manifest,
-        metadata.get("id", ""),
-        metadata.get("preventDelete", False),
-    )
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the manifests say.
+
+    Attributes:
+        desired: The valid resources alone; it means something only where there is no error.
+        diagnostics: Every finding, those of reading included, in the order of their places.
+    """
+
+    desired: DesiredState
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def is_valid(self) -> bool:
+        """Say whether there is no error."""
+        return not any(finding.is_error for finding in self.diagnostics)
+
+
+def judge(loaded: Loaded) -> Judgement:
+    """Judge everything that was read.
+
+    Owners that are declared nowhere are not judged here: the service may hold them, which a plan
+    finds out. Who asks no service adds ``references.undeclared_owners``.
+    """
+    findings = list(loaded.diagnostics)
+    semantics = Semantics()
+    resources = []
+    for manifest in loaded.manifests:
+        resource, found = _judge_one(manifest, semantics)
+        findings += found
+        if resource is not None:
+            resources.append(resource)
+    by_key, duplicates = unique_resources(resources)
+    findings += duplicates
+    findings += shared_ids(resources)
+    desired = DesiredState(by_key, scope(resources), loaded.whole)
+    return Judgement(desired, by_place(findings))
+
+
+def _judge_one(
+    manifest: Manifest, semantics: Semantics
+) -> tuple[Resource | None, list[Diagnostic]]:
+    kind = kind_of(manifest.document)
+    if kind is None:
+        return None, list(envelope_findings(manifest))
+    if not accepts(kind, manifest.document):
+        return None, schema_findings(kind, manifest)
+    resource = resource_of(kind, manifest)
+    findings = semantics.findings(resource, manifest)
+    broken = any(finding.is_error for finding in findings)
+    return None if broken else resource, findings

@@ -86,7 +86,8 @@ def _explaining(kind: Kind) -> Any:
         if isinstance(value, str) and not _compiled(expected).search(value):
             yield ValidationError(f"does not match {expected}")
 
-    validator = extend(Draft202012Validator, {"pattern": pattern})
+    extended: Any = extend  # it has no types
+    validator = extended(Draft202012Validator, {"pattern": pattern})
     return validator(schema_of(kind))
 
 
