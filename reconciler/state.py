@@ -59,7 +59,10 @@ class ObservedObject:
         trees: The trees that ever applied it.
         changed_by: Name of the token behind the last change, where the service tells.
         changed_at: Time of the last change, RFC 3339.
-        unknown: Fields the service holds that this version does not know.
+        prevent_delete: Whether it was applied as protected; None where the service cannot
+            remember that.
+        carried: Fields that this version does not know, sent back as they are by an update.
+        uncarried: Names of unknown fields that no update can send back.
     """
 
     ref: ResourceRef
@@ -72,7 +75,9 @@ class ObservedObject:
     trees: frozenset[str] = frozenset()
     changed_by: str = ""
     changed_at: str = ""
-    unknown: Mapping[str, Any] = field(default_factory=dict)
+    prevent_delete: bool | None = None
+    carried: Mapping[str, Any] = field(default_factory=dict)
+    uncarried: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""Stage 3, decide: desired state and observed state in, plan out. Pure."""

@@ -1,0 +1,97 @@
+"""Which fields a change alters, for showing. The only module that imports deepdiff.
+
+``==`` on normal forms has already decided that something differs; this says what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from reconciler.plan.model import Change, Create, Delete
+
+NAME = "metadata.name"
+PREVENT_DELETE = "metadata.preventDelete"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """One field, by the name its manifest uses, before and after.
+
+    Attributes:
+        reset: The manifest does not say the field, and the full update takes it back to its
+            default.
+    """
+
+    name: str
+    before: Any
+    after: Any
+    reset: bool = False
+
+
+def field_changes(change: Change) -> tuple[FieldChange, ...]:
+    """Return the fields that a change alters, in the order of their kind.
+
+    A create shows what the manifest says; a delete shows nothing but what is lost.
+    """
+    if isinstance(change, Delete):
+        return ()
+    after = change.resource.spec
+    if isinstance(change, Create):
+        return tuple(
+            FieldChange(name, None, after[name])
+            for name in after
+            if name in change.resource.written
+        )
+    before = change.held.spec
+    fields = [
+        FieldChange(name, before.get(name), value, reset=name not in change.resource.written)
+        for name, value in after.items()
+        if before.get(name) != value
+    ]
+    return (*_metadata_changes(change.resource.ref.name, change), *fields)
+
+
+def _metadata_changes(name: str, change: Change) -> list[FieldChange]:
+    if isinstance(change, Create | Delete):
+        return []
+    found = []
+    if change.held.ref.name != name:
+        found.append(FieldChange(NAME, change.held.ref.name, name))
+    if protection_differs(change):
+        held, wanted = change.held.prevent_delete, change.resource.prevent_delete
+        found.append(FieldChange(PREVENT_DELETE, held, wanted))
+    return found
+
+
+def protection_differs(change: Change) -> bool:
+    """Say whether the service remembers another ``preventDelete`` than is declared."""
+    if isinstance(change, Create | Delete):
+        return False
+    held = change.held.prevent_delete
+    return held is not None and held != change.resource.prevent_delete
+
+
+@dataclass(frozen=True, slots=True)
+class ItemChange:
+    """One item that a list gained or lost, and where."""
+
+    position: int
+    item: Any
+    added: bool
+
+
+def item_changes(before: Sequence[Any], after: Sequence[Any]) -> tuple[ItemChange, ...]:
+    """Return the items a list lost and gained, by position."""
+    from deepdiff import DeepDiff
+
+    found: list[ItemChange] = []
+    for kind, levels in DeepDiff(list(before), list(after), view="tree").items():
+        for level in levels:
+            position = int(level.path(output_format="list")[-1])
+            if kind != "iterable_item_added":
+                found.append(ItemChange(position, level.t1, added=False))
+            if kind != "iterable_item_removed":
+                found.append(ItemChange(position, level.t2, added=True))
+    return tuple(sorted(found, key=lambda item: (item.position, item.added)))

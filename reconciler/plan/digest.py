@@ -1,0 +1,49 @@
+"""The digest of a plan: the same for the same effect, whatever the files look like.
+
+It covers the scope, the tree, the id of the service, the options that change what would be
+done, and per change its ref, id, sequence and hashes of before and after. It does not cover
+positions, addresses, clocks or warnings.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from reconciler.plan.model import Change, Delete, Plan, held_of, ref_of, word
+
+
+def plan_digest(plan: Plan) -> str:
+    """Return the digest, as ``sha256:`` and 64 hexadecimal digits."""
+    return "sha256:" + hash_of(
+        {
+            "tree": plan.scope.tree,
+            "prune": plan.scope.prune,
+            "pruneUnmanaged": plan.scope.prune_unmanaged,
+            "instance": plan.instance,
+            "organizations": plan.organizations,
+            "changes": [_essence(change) for change in plan.changes],
+        }
+    )
+
+
+def hash_of(value: Any) -> str:
+    """Return the SHA-256 of a JSON-shaped value in its one canonical form, in hexadecimal."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _essence(change: Change) -> list[Any]:
+    held = held_of(change)
+    after = None
+    if not isinstance(change, Delete):
+        after = hash_of([change.resource.spec, change.resource.prevent_delete])
+    return [
+        word(change),
+        list(ref_of(change)),
+        held.id if held else "",
+        held.sequence if held else 0,
+        hash_of([held.ref.name, held.spec]) if held else "",
+        after or "",
+    ]

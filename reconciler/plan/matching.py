@@ -1,0 +1,130 @@
+"""Which held object is which declared resource: by pinned id, otherwise by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from reconciler.diagnostics import Diagnostic, error
+from reconciler.resources.kinds import KINDS
+from reconciler.resources.ref import Kind, ResourceRef, owner_of
+from reconciler.state import DesiredState, ObservedObject, ObservedState, Resource
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """Declared and held, side by side.
+
+    Attributes:
+        pairs: Every declared resource with the object it is, or None.
+        leftover: What is held and declared nowhere.
+        findings: Errors in the manifests that only show beside what is held.
+    """
+
+    pairs: Sequence[tuple[Resource, ObservedObject | None]]
+    leftover: Sequence[ObservedObject]
+    findings: Sequence[Diagnostic]
+
+
+def match(desired: DesiredState, observed: ObservedState) -> Matching:
+    """Pair declared resources with held objects; nobody gets an object twice."""
+    pinned, findings = _match_pinned(desired, observed)
+    taken = {held.id for held in pinned.values()}
+    pairs: list[tuple[Resource, ObservedObject | None]] = []
+    for key, resource in desired.resources.items():
+        held = pinned.get(key)
+        if held is None and not resource.pinned_id:
+            held = observed.objects.get(key)
+            if held is not None and held.id in taken:
+                held = None
+        if held is not None:
+            taken.add(held.id)
+        pairs.append((resource, held))
+    findings = [*findings, *_missing_owners(desired, observed), *_wrong_renames(pairs)]
+    leftover = [held for held in observed.objects.values() if held.id not in taken]
+    return Matching(pairs, leftover, findings)
+
+
+def _match_pinned(
+    desired: DesiredState, observed: ObservedState
+) -> tuple[Mapping[ResourceRef, ObservedObject], list[Diagnostic]]:
+    pins = {key: resource for key, resource in desired.resources.items() if resource.pinned_id}
+    if not pins:
+        return {}, []
+    by_id = {held.id: held for held in observed.objects.values()}
+    found: dict[ResourceRef, ObservedObject] = {}
+    findings: list[Diagnostic] = []
+    for key, resource in pins.items():
+        held = by_id.get(resource.pinned_id)
+        if held is not None and _same_owner(key, held.ref.key):
+            found[key] = held
+        else:
+            findings.append(_wrong_pin(resource, held))
+    return found, findings
+
+
+def _same_owner(declared: ResourceRef, held: ResourceRef) -> bool:
+    if declared.kind is Kind.ORGANIZATION:
+        return held.kind is Kind.ORGANIZATION
+    return declared[:3] == held[:3]
+
+
+def _wrong_pin(resource: Resource, held: ObservedObject | None) -> Diagnostic:
+    place = resource.source.place("metadata", "id")
+    if held is None:
+        return error(
+            "PLAN-ID-NOT-HELD",
+            "metadata.id names no object of this organization",
+            f"The service holds nothing under id {resource.pinned_id} in "
+            f"{resource.ref.organization}. Take the id from the service, or leave metadata.id "
+            "out to make a new object.",
+            place,
+            resource.ref,
+        )
+    return error(
+        "PLAN-ID-OTHER-OBJECT",
+        "metadata.id names an object of another kind or owner",
+        f"Id {held.id} is {held.ref}, and an object cannot move. Correct the id, or leave "
+        "metadata.id out to make a new object.",
+        place,
+        resource.ref,
+    )
+
+
+def _missing_owners(desired: DesiredState, observed: ObservedState) -> list[Diagnostic]:
+    findings = []
+    for resource in desired.resources.values():
+        owner = owner_of(resource.ref)
+        if owner is None or owner.key in desired.resources or owner.key in observed.objects:
+            continue
+        findings.append(
+            error(
+                "REF-NOT-HELD",
+                f"{owner.kind.value.lower()} is neither declared nor held",
+                f"Add a manifest for {owner}, or correct the name "
+                f"(metadata.{owner.kind.value.lower()}).",
+                resource.source.place("metadata", owner.kind.value.lower()),
+                resource.ref,
+            )
+        )
+    return findings
+
+
+def _wrong_renames(
+    pairs: Sequence[tuple[Resource, ObservedObject | None]],
+) -> list[Diagnostic]:
+    findings = []
+    for resource, held in pairs:
+        kind = resource.ref.kind
+        if held is None or held.ref.name == resource.ref.name or KINDS[kind].renamable:
+            continue
+        findings.append(
+            error(
+                "PLAN-NOT-RENAMABLE",
+                f"{kind.value.lower()}s are not renamed",
+                f"The service holds it as {held.ref.name!r}: write that name in the manifests.",
+                resource.source.place("metadata", "name"),
+                resource.ref,
+            )
+        )
+    return findings

@@ -1,0 +1,86 @@
+"""Desired state and observed state in, plan out. Nothing here reads or writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from reconciler.diagnostics import Diagnostic, by_place
+from reconciler.errors import InvalidManifestsError
+from reconciler.plan.guards import Allowances, blocks
+from reconciler.plan.matching import match
+from reconciler.plan.model import Adopt, Change, Create, Delete, Plan, Scope, Update
+from reconciler.plan.ordering import in_order
+from reconciler.resources.ref import Kind, ResourceRef
+from reconciler.state import DesiredState, ObservedObject, ObservedState, Resource
+
+DELETABLE = frozenset({Kind.IDP_JWT_CONFIG, Kind.OIDC_APPLICATION, Kind.ACTION})
+
+
+def build_plan(
+    desired: DesiredState,
+    observed: ObservedState,
+    scope: Scope | None = None,
+    allowed: Allowances | None = None,
+) -> Plan:
+    """Decide what to do about every declared resource, and do none of it.
+
+    Raises:
+        InvalidManifestsError: the manifests contradict what is held (an unknown pinned id, an
+            owner that exists nowhere, names that are swapped).
+    """
+    scope = scope or Scope()
+    matching = match(desired, observed)
+    _refuse(matching.findings)
+    changes: list[Change] = []
+    in_step: list[ResourceRef] = []
+    for resource, held in matching.pairs:
+        if held is None:
+            changes.append(Create(resource))
+        elif is_in_step(resource, held):
+            in_step.append(resource.ref)
+        elif scope.tree in held.trees:
+            changes.append(Update(resource, held))
+        else:
+            changes.append(Adopt(resource, held))
+    doomed = {held.id for held in matching.leftover if _is_pruned(held, scope)}
+    changes += [Delete(held) for held in matching.leftover if held.id in doomed]
+    ordered, swapped = in_order(changes)
+    _refuse(swapped)
+    return Plan(
+        scope=scope,
+        instance=observed.instance,
+        organizations=desired.organizations,
+        changes=ordered,
+        in_step=tuple(sorted(in_step)),
+        unmanaged=tuple(sorted(_unmanaged(matching.leftover, doomed))),
+        blocks=blocks(ordered, desired, observed, allowed or Allowances()),
+    )
+
+
+def is_in_step(resource: Resource, held: ObservedObject) -> bool:
+    """Say whether the service holds exactly what is declared."""
+    return (
+        held.spec == resource.spec
+        and held.ref.name == resource.ref.name
+        and held.prevent_delete in {None, resource.prevent_delete}
+    )
+
+
+def _is_pruned(held: ObservedObject, scope: Scope) -> bool:
+    if held.ref.kind not in DELETABLE:
+        return False
+    return scope.prune_unmanaged or (scope.prune and scope.tree in held.trees)
+
+
+def _unmanaged(leftover: Sequence[ObservedObject], doomed: set[str]) -> Iterable[ResourceRef]:
+    """Yield what is left alone. An organization that is only referred to is not news."""
+    return (
+        held.ref
+        for held in leftover
+        if held.id not in doomed and held.ref.kind is not Kind.ORGANIZATION
+    )
+
+
+def _refuse(findings: Sequence[Diagnostic]) -> None:
+    if findings:
+        raise InvalidManifestsError(by_place(findings))
