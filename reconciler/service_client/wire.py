@@ -22,7 +22,7 @@ class Call:
         organization: Id of the organization the call is made for (``x-service-orgid``).
         expected_sequence: What the object must still be at (``If-Match``), or None.
         idempotency_key: Makes a repeated create give the first answer again; empty for none.
-        lease: Token of the lease this write is made under; empty for none.
+        lease: Tokens of the leases this write is made under, joined by commas; empty for none.
         context: Why the write is made (``x-reconciler-context``), JSON text; empty for none.
     """
 
@@ -44,11 +44,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class WireRefusal:
-    """Why an operation was refused: gRPC code, sentence, and the service's id of the reason."""
+    """Why an operation was refused: gRPC code, sentence, and what else the service tells."""
 
     code: int
     message: str
-    reason: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Wire(Protocol):

@@ -1,0 +1,83 @@
+"""Who holds a lock: enough to tell a person, and to see that a process here has died."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """One process that may hold a lock.
+
+    Attributes:
+        started: When the process began, in the kernel's own count, so that a process id that
+            was given out again is not taken for it.
+        boot: Id of this run of the machine; a process of an earlier run is dead.
+    """
+
+    user: str
+    host: str
+    boot: str
+    process: int
+    started: str
+
+    @property
+    def text(self) -> str:
+        """Return the form in which a holder is kept with the lock."""
+        return json.dumps({name: getattr(self, name) for name in self.__slots__})
+
+    def knows_dead(self, text: str) -> bool:
+        """Say whether another holder was a process of this machine and is certainly gone."""
+        other = _read(text)
+        if other is None or other.host != self.host:
+            return False
+        return other.boot != self.boot or _started(other.process) != other.started
+
+
+def this_process() -> Holder:
+    """Return this process as a holder."""
+    process = os.getpid()
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = str(os.getuid())
+    return Holder(user, socket.gethostname(), _boot(), process, _started(process))
+
+
+def shown_holder(text: str) -> str:
+    """Return a holder in words."""
+    holder = _read(text)
+    if holder is None:
+        return text
+    return f"{holder.user} on {holder.host} (process {holder.process})"
+
+
+def _read(text: str) -> Holder | None:
+    try:
+        fields: Any = json.loads(text)
+        return Holder(**fields)
+    except (ValueError, TypeError):
+        return None
+
+
+def _boot() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+def _started(process: int) -> str:
+    """Return when a process began, or empty where there is none that still runs."""
+    try:
+        stat = Path(f"/proc/{process}/stat").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return ""
+    fields = stat.rpartition(")")[2].split()
+    return "" if fields[0] == "Z" else fields[19]

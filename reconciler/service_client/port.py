@@ -1,0 +1,126 @@
+"""The identity service as the reconciler sees it: observe it, write to it, be its one writer."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from reconciler.errors import ServiceError
+from reconciler.resources.ref import ResourceRef
+from reconciler.resources.secret import Secret
+from reconciler.state import ObservedObject, ObservedState, Resource
+
+
+@dataclass(frozen=True, slots=True)
+class CreateOrder:
+    """Make an object.
+
+    Attributes:
+        spec: The fields in normal form.
+        organization_id: Id of the owner; empty for an organization.
+        project_id: Id of the project, for an application.
+        key: The same key and the same fields give the first answer again.
+    """
+
+    ref: ResourceRef
+    spec: Mapping[str, Any]
+    key: str
+    organization_id: str = ""
+    project_id: str = ""
+    prevent_delete: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateOrder:
+    """Make an object be as declared, if it is still at the sequence expected."""
+
+    resource: Resource
+    held: ObservedObject
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOrder:
+    """Remove an object, if it is still at the sequence expected."""
+
+    held: ObservedObject
+
+
+@dataclass(frozen=True, slots=True)
+class SecretOrder:
+    """Make a new client secret for an application; the old one ends."""
+
+    ref: ResourceRef
+    id: str
+    organization_id: str
+    project_id: str
+    client_id: str
+
+
+Order: TypeAlias = CreateOrder | UpdateOrder | DeleteOrder | SecretOrder
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What carrying out an order gave.
+
+    Attributes:
+        client_secret: Answered once, by a create or by a secret order.
+        problems: Compliance keys that the service reported on create.
+    """
+
+    id: str
+    sequence: int
+    client_id: str = ""
+    client_secret: Secret | None = None
+    problems: tuple[str, ...] = ()
+
+
+class ServiceReader(Protocol):
+    """A service that can be looked at."""
+
+    def observe(self, organizations: Collection[str]) -> ObservedState:
+        """Return all that is held in the organizations of these names, and nothing else.
+
+        A name that no organization has is no error; it is simply not in the result.
+
+        Raises:
+            ServiceError: the service cannot be read, or the caller may not.
+        """
+        ...
+
+
+class ServiceClient(ServiceReader, Protocol):
+    """A service that can be looked at and written to."""
+
+    def acquire(self, organizations: Collection[str]) -> None:
+        """Become the one writer of these organizations, by their names.
+
+        Raises:
+            LockHeldError: somebody else is, and says so: who, and since when.
+        """
+        ...
+
+    def renew(self) -> None:
+        """Stay the one writer for a while longer.
+
+        Raises:
+            LockHeldError: somebody else has become it.
+        """
+        ...
+
+    def release(self) -> None:
+        """Stop being the one writer. Does nothing where nobody was."""
+        ...
+
+    def write(
+        self, orders: Sequence[Order], context: Mapping[str, Any]
+    ) -> Sequence[Written | ServiceError]:
+        """Carry out independent orders; return what each gave, in their order.
+
+        The context (tree, revision, plan digest) is kept with everything that is written.
+
+        A refused order is a ``ServiceError`` in its place and keeps no other from being carried
+        out. What is returned as written is durable.
+        """
+        ...

@@ -1,0 +1,46 @@
+"""What a refusal on the wire means to the reconciler, in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from reconciler.errors import (
+    AccessDeniedError,
+    AlreadyExistsError,
+    InvalidArgumentError,
+    ObjectNotFoundError,
+    PreconditionFailedError,
+    ServiceError,
+    ServiceUnavailableError,
+)
+from reconciler.service_client.wire import WireRefusal
+
+AGAIN = "Run the command again; what was done is not repeated."
+
+# gRPC code: what to raise, and what its reader can do.
+_MEANINGS: Mapping[int, tuple[type[ServiceError], str]] = {
+    3: (
+        InvalidArgumentError,
+        "Correct the manifest. Where `validate` accepts it, the service is the stricter one.",
+    ),
+    5: (ObjectNotFoundError, "It was removed meanwhile, or is not visible to this token."),
+    6: (
+        AlreadyExistsError,
+        "Another object has the name. Run `reconciler plan` again to see it.",
+    ),
+    7: (AccessDeniedError, "Use a token whose role allows this in the organization."),
+    8: (ServiceUnavailableError, AGAIN),
+    9: (
+        PreconditionFailedError,
+        "It was changed after it was planned. Run `reconciler plan` again and review.",
+    ),
+    10: (ServiceUnavailableError, AGAIN),
+    14: (ServiceUnavailableError, AGAIN),
+    16: (AccessDeniedError, "Give a valid token in RECONCILER_TOKEN or with --token-file."),
+}
+
+
+def service_error(refusal: WireRefusal) -> ServiceError:
+    """Return the error that a refusal is, in words for the reader."""
+    kind, remedy = _MEANINGS.get(refusal.code, (ServiceError, AGAIN))
+    return kind(f"the service refused: {refusal.message}", remedy=remedy)
