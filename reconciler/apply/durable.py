@@ -1,0 +1,74 @@
+"""Files that survive a crash: whole or not at all, and really on the disk."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from reconciler.errors import LocalFileError
+
+
+def make_private_folder(folder: Path) -> None:
+    """Make a folder and those above it, for its owner alone.
+
+    Raises:
+        LocalFileError: it cannot be made, or is open to others.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        mode = folder.stat().st_mode
+    except OSError as failure:
+        raise _cannot("make the folder", folder, failure) from failure
+    if mode & 0o077:
+        raise LocalFileError(
+            f"{folder} can be read by others (mode {mode & 0o777:04o})",
+            remedy=f"Secrets go there: run `chmod 700 {folder}`, or choose another folder.",
+        )
+
+
+def write_private_files(folder: Path, files: Sequence[tuple[str, bytes]]) -> None:
+    """Write files for their owner alone, each whole or not at all; then they are on the disk.
+
+    Raises:
+        LocalFileError: one cannot be written; files of the same name are as they were or new.
+    """
+    temporary = [(folder / f".{name}.{os.getpid()}.tmp", folder / name) for name, _ in files]
+    try:
+        for (temp, _), (_, content) in zip(temporary, files, strict=True):
+            _write_synced(temp, content)
+        for temp, target in temporary:
+            temp.replace(target)
+        sync_folder(folder)
+    except OSError as failure:
+        for temp, _ in temporary:
+            temp.unlink(missing_ok=True)
+        raise _cannot("write into", folder, failure) from failure
+
+
+def sync_folder(folder: Path) -> None:
+    """Put a folder's entries on the disk."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _write_synced(path: Path, content: bytes) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+    descriptor = os.open(path, flags, 0o600)
+    try:
+        view = memoryview(content)
+        while view:
+            view = view[os.write(descriptor, view) :]
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _cannot(do: str, folder: Path, failure: OSError) -> LocalFileError:
+    return LocalFileError(
+        f"cannot {do} {folder}: {failure.strerror or failure}",
+        remedy="Make it a folder this user may write to, with room on the disk.",
+    )

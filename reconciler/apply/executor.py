@@ -1,0 +1,279 @@
+"""Carries out a plan in batches, each recorded before it is sent and after it is safe."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from reconciler.apply.healing import Healed, Healer, secret_order
+from reconciler.apply.journal import Intent, Journal
+from reconciler.apply.outcome import ApplyReport, Outcome, Progress, Status, Watch
+from reconciler.apply.sink import Delivery, SecretSink
+from reconciler.errors import (
+    LocalFileError,
+    ReconcilerError,
+    ServiceError,
+    ServiceUnavailableError,
+    UsageError,
+)
+from reconciler.plan.model import Change, Create, Delete, Plan, ref_of
+from reconciler.plan.ordering import batches
+from reconciler.resources.crashpoint import crashpoint
+from reconciler.resources.oidc import has_client_secret
+from reconciler.resources.ref import Kind, ResourceRef, organization_ref, owner_of
+from reconciler.service_client.port import (
+    CreateOrder,
+    DeleteOrder,
+    Order,
+    ServiceClient,
+    UpdateOrder,
+    Written,
+)
+from reconciler.state import ObservedObject, ObservedState
+
+BATCH = 500
+
+
+def needs_sink(plan: Plan) -> bool:
+    """Say whether carrying out the plan makes client secrets."""
+    return any(_makes_secret(change) for change in plan.changes)
+
+
+class Executor:
+    """Carries out one plan against one service."""
+
+    def __init__(
+        self,
+        service: ServiceClient,
+        journal: Journal,
+        sink: SecretSink | None,
+        watch: Watch,
+        context: Mapping[str, Any],
+    ) -> None:
+        """Take what a run works with; the context is kept with everything that is written."""
+        self._service = service
+        self._journal = journal
+        self._sink = sink
+        self._watch = watch
+        self._context = context
+        self._ids: dict[ResourceRef, str] = {}
+        self._healed = Healed()
+        self._outcomes: list[Outcome] = []
+        self._broken: ReconcilerError | None = None
+
+    def run(self, plan: Plan, observed: ObservedState) -> ApplyReport:
+        """Heal what an earlier run left open, then carry out the plan, batch by batch.
+
+        A change that is refused keeps back only what depends on it. A service or a disk that
+        fails keeps back everything after it. Nothing is raised for either: it is in the report.
+
+        Raises:
+            LocalFileError: the sink cannot take secrets, or the journal cannot be written;
+                nothing was sent.
+            ServiceError: what an earlier run left open cannot be ended now.
+        """
+        if needs_sink(plan):
+            self._proven_sink().prove()
+        healer = Healer(self._service, self._journal, self._sink, self._context)
+        self._healed = healer.heal(observed)
+        self._ids = {key: held.id for key, held in observed.objects.items()}
+        for batch in batches(plan.changes, BATCH):
+            if self._broken or self._watch.stop_signal():
+                self._skip(batch)
+            else:
+                self._service.renew()
+                self._carry_out(batch, len(plan.changes))
+        return ApplyReport(
+            tuple(self._outcomes), tuple(self._healed.notes), interrupted=self._watch.stop_signal()
+        )
+
+    def _carry_out(self, batch: Sequence[Change], total: int) -> None:
+        ready = [change for change in batch if self._owner_is_held(change)]
+        self._skip([change for change in batch if not self._owner_is_held(change)])
+        intents = {ref_of(change): intent for change in ready if (intent := self._intent(change))}
+        results = self._send(ready, intents)
+        crashpoint("C4")
+        owing = self._ask_new_secrets(ready, results)
+        places = self._deliver(ready, results, owing)
+        crashpoint("C10")
+        for change, result in zip(ready, results, strict=True):
+            ref = ref_of(change)
+            self._note(_outcome(change, owing.get(ref, result), places.get(ref, "")), total)
+        self._end(ready, results, [intents[ref] for ref in intents if ref not in owing])
+        crashpoint("C11")
+
+    def _send(
+        self, changes: Sequence[Change], intents: Mapping[ResourceRef, Intent]
+    ) -> list[Written | ServiceError]:
+        try:
+            self._journal.begin(list(intents.values()))
+            crashpoint("C2")
+            orders = [self._order(change, intents.get(ref_of(change))) for change in changes]
+            return list(self._service.write(orders, self._context))
+        except (ServiceError, LocalFileError) as failure:
+            self._broken = failure
+            return [_unsent(failure) for _ in changes]
+
+    def _ask_new_secrets(
+        self, changes: Sequence[Change], results: list[Written | ServiceError]
+    ) -> dict[ResourceRef, ReconcilerError]:
+        """Give the applications that moved to a client secret one; return who got none."""
+        moved = [
+            index
+            for index, (change, result) in enumerate(zip(changes, results, strict=True))
+            if not isinstance(change, Create) and _makes_secret(change) and _ok(result)
+        ]
+        orders = [secret_order(_held(changes[index])) for index in moved]
+        owing: dict[ResourceRef, ReconcilerError] = {}
+        for index, result in zip(moved, self._write(orders), strict=True):
+            if isinstance(result, ServiceError):
+                owing[ref_of(changes[index])] = result
+            else:
+                results[index] = result
+        return owing
+
+    def _write(self, orders: Sequence[Order]) -> Sequence[Written | ServiceError]:
+        try:
+            return self._service.write(orders, self._context)
+        except ServiceError as failure:
+            self._broken = failure
+            return [failure for _ in orders]
+
+    def _deliver(
+        self,
+        changes: Sequence[Change],
+        results: Sequence[Written | ServiceError],
+        owing: dict[ResourceRef, ReconcilerError],
+    ) -> Mapping[ResourceRef, str]:
+        """Put every secret of the batch into the sink; return where each is."""
+        deliveries = [
+            Delivery(ref_of(change), result.client_id, result.client_secret)
+            for change, result in zip(changes, results, strict=True)
+            if isinstance(result, Written) and result.client_secret
+        ]
+        if not deliveries:
+            return {}
+        try:
+            places = self._proven_sink().deliver(deliveries)
+        except LocalFileError as failure:
+            self._broken = failure
+            owing.update((delivery.ref, failure) for delivery in deliveries)
+            return {}
+        return {d.ref: place for d, place in zip(deliveries, places, strict=True)}
+
+    def _end(
+        self,
+        changes: Sequence[Change],
+        results: Sequence[Written | ServiceError],
+        intents: Sequence[Intent],
+    ) -> None:
+        """Record what is at its end. What may still happen at the service stays open."""
+        unknown = {
+            ref_of(change)
+            for change, result in zip(changes, results, strict=True)
+            if isinstance(result, ServiceUnavailableError)
+        }
+        try:
+            self._journal.end([intent.key for intent in intents if intent.ref not in unknown])
+        except LocalFileError as failure:
+            self._broken = failure
+
+    def _note(self, outcome: Outcome, total: int) -> None:
+        self._outcomes.append(outcome)
+        if outcome.status is Status.MADE and not isinstance(outcome.change, Delete):
+            self._ids[ref_of(outcome.change).key] = outcome.id
+        self._watch.progress(Progress(len(self._outcomes), total, outcome))
+
+    def _skip(self, changes: Sequence[Change]) -> None:
+        self._outcomes += [Outcome(change, Status.NOT_TRIED) for change in changes]
+
+    def _owner_is_held(self, change: Change) -> bool:
+        owner = owner_of(ref_of(change))
+        return owner is None or owner.key in self._ids
+
+    def _intent(self, change: Change) -> Intent | None:
+        if isinstance(change, Create):
+            resource = change.resource
+            before = self._healed.unmade.pop(resource.ref.key, None)
+            again = before is not None and before.spec == resource.spec
+            return Intent(
+                purpose="create",
+                key=before.key if before and again else uuid.uuid4().hex,
+                ref=resource.ref,
+                owes_secret=_makes_secret(change),
+                spec=resource.spec,
+                prevent_delete=resource.prevent_delete,
+            )
+        if _makes_secret(change):
+            key = uuid.uuid4().hex
+            return Intent("secret", key, ref_of(change), owes_secret=True, id=_held(change).id)
+        return None
+
+    def _order(self, change: Change, intent: Intent | None) -> Order:
+        if isinstance(change, Create):
+            ref, resource = change.resource.ref, change.resource
+            return CreateOrder(
+                ref=ref,
+                spec=resource.spec,
+                key=intent.key if intent else "",
+                organization_id=self._organization_id(ref),
+                project_id=self._project_id(ref),
+                prevent_delete=resource.prevent_delete,
+            )
+        held = self._as_healed(change.held)
+        return (
+            DeleteOrder(held) if isinstance(change, Delete) else UpdateOrder(change.resource, held)
+        )
+
+    def _as_healed(self, held: ObservedObject) -> ObservedObject:
+        sequence = self._healed.sequences.get(held.id)
+        return held if sequence is None else replace(held, sequence=sequence)
+
+    def _organization_id(self, ref: ResourceRef) -> str:
+        if ref.kind is Kind.ORGANIZATION:
+            return ""
+        return self._ids[organization_ref(ref.organization).key]
+
+    def _project_id(self, ref: ResourceRef) -> str:
+        owner = owner_of(ref)
+        return self._ids[owner.key] if owner and owner.kind is Kind.PROJECT else ""
+
+    def _proven_sink(self) -> SecretSink:
+        if self._sink is None:
+            raise UsageError(
+                "the plan makes client secrets, and there is nowhere to put them",
+                remedy="Give --secrets-to file:DIR.",
+            )
+        return self._sink
+
+
+def _makes_secret(change: Change) -> bool:
+    if isinstance(change, Delete) or change.resource.ref.kind is not Kind.OIDC_APPLICATION:
+        return False
+    if not has_client_secret(change.resource.spec):
+        return False
+    return isinstance(change, Create) or not has_client_secret(change.held.spec)
+
+
+def _held(change: Change) -> ObservedObject:
+    if isinstance(change, Create):
+        raise TypeError(f"{change.resource.ref} is not held yet")
+    return change.held
+
+
+def _ok(result: Written | ServiceError) -> bool:
+    return isinstance(result, Written)
+
+
+def _outcome(change: Change, result: Written | ReconcilerError, place: str) -> Outcome:
+    if isinstance(result, ReconcilerError):
+        return Outcome(change, Status.FAILED, error=result)
+    return Outcome(change, Status.MADE, result.id, result.client_id, place)
+
+
+def _unsent(failure: ServiceError | LocalFileError) -> ServiceError:
+    if isinstance(failure, ServiceError):
+        return failure
+    return ServiceError(failure.problem, remedy=failure.remedy)

@@ -1,0 +1,76 @@
+"""What came of a plan: made, failed, or not tried."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+from reconciler.diagnostics import Diagnostic
+from reconciler.errors import ReconcilerError
+from reconciler.plan.model import Change
+
+
+class Status(StrEnum):
+    """What became of a change."""
+
+    MADE = "made"
+    FAILED = "failed"
+    NOT_TRIED = "not_tried"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one change.
+
+    Attributes:
+        secret_at: Where the client secret was delivered, if there was one.
+        error: Why it failed.
+    """
+
+    change: Change
+    status: Status
+    id: str = ""
+    client_id: str = ""
+    secret_at: str = ""
+    error: ReconcilerError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyReport:
+    """What became of every change of a plan, in the plan's order.
+
+    Attributes:
+        healed: What an interrupted run had left open and this one brought to its end.
+        remaining: How many changes a plan made afterwards still has; None where it was not made.
+        interrupted: The signal that stopped the run, or 0.
+    """
+
+    outcomes: tuple[Outcome, ...]
+    healed: tuple[Diagnostic, ...] = ()
+    remaining: int | None = None
+    interrupted: int = 0
+
+    def count(self, status: Status) -> int:
+        """Return how many changes ended so."""
+        return sum(outcome.status is status for outcome in self.outcomes)
+
+
+class Progress(NamedTuple):
+    """Told while a plan is carried out: so many of so many changes are done."""
+
+    done: int
+    total: int
+    latest: Outcome
+
+
+class Watch(Protocol):
+    """Who watches a run: is told of its progress, and may ask it to stop."""
+
+    def progress(self, progress: Progress) -> None:
+        """Take note of how far the run is."""
+        ...
+
+    def stop_signal(self) -> int:
+        """Return the signal that asked the run to stop, or 0."""
+        ...

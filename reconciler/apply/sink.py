@@ -1,0 +1,124 @@
+"""Where one-time secrets go: nowhere else, and never by way of anything that shows them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from reconciler.apply.durable import make_private_folder, write_private_files
+from reconciler.errors import UsageError
+from reconciler.resources.ref import ResourceRef, fold
+from reconciler.resources.secret import Secret
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A client secret on its way to the sink."""
+
+    ref: ResourceRef
+    client_id: str
+    client_secret: Secret
+
+
+class SecretSink(Protocol):
+    """A place that keeps secrets."""
+
+    def prove(self) -> None:
+        """Prove that a secret can be delivered, before there is one.
+
+        Raises:
+            LocalFileError: it cannot.
+        """
+        ...
+
+    def deliver(self, deliveries: Sequence[Delivery]) -> Sequence[str]:
+        """Deliver secrets; return where each is. On return they are kept for good.
+
+        Raises:
+            LocalFileError: not all of them could be delivered.
+        """
+        ...
+
+    def holds(self, ref: ResourceRef, client_id: str) -> bool | None:
+        """Say whether the secret of an application is here; None where that cannot be told."""
+        ...
+
+
+class FileSink:
+    """A folder with one JSON file per application: its ref, client id and client secret."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def prove(self) -> None:
+        """Write a probe the way a secret is written, and remove it."""
+        make_private_folder(self._folder)
+        write_private_files(self._folder, [(".probe", b"")])
+        (self._folder / ".probe").unlink(missing_ok=True)
+
+    def deliver(self, deliveries: Sequence[Delivery]) -> Sequence[str]:
+        """Write one file per secret."""
+        files = [(file_name(delivery.ref), _content(delivery)) for delivery in deliveries]
+        write_private_files(self._folder, files)
+        return [str(self._folder / name) for name, _ in files]
+
+    def holds(self, ref: ResourceRef, client_id: str) -> bool | None:
+        """Look for the application's file, and whether it is of this client id."""
+        try:
+            content = json.loads((self._folder / file_name(ref)).read_bytes())
+        except (OSError, ValueError):
+            return False
+        return isinstance(content, dict) and content.get("client_id") == client_id
+
+
+def file_name(ref: ResourceRef) -> str:
+    """Return the file of an application."""
+    return plain_name([ref.organization, ref.project, ref.name]) + ".json"
+
+
+def plain_name(names: Sequence[str]) -> str:
+    """Return names as a file name: readable where they allow it, and always of their own."""
+    if all(_PLAIN.fullmatch(name) for name in names):
+        return ".".join(names)
+    slug = _ODD.sub("-", "-".join(names).lower())[:80]
+    digest = hashlib.sha256("\0".join(fold(name) for name in names).encode()).hexdigest()[:16]
+    return f"{slug}-{digest}"
+
+
+_PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}", re.ASCII)
+_ODD = re.compile(r"[^a-z0-9_-]+", re.ASCII)
+
+
+def _content(delivery: Delivery) -> bytes:
+    ref = delivery.ref
+    fields = {
+        "ref": {
+            "kind": ref.kind.value,
+            "organization": ref.organization,
+            "project": ref.project,
+            "name": ref.name,
+        },
+        "client_id": delivery.client_id,
+        "client_secret": delivery.client_secret.reveal(),
+    }
+    return (json.dumps(fields, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def open_sink(address: str) -> SecretSink:
+    """Return the sink at an address such as ``file:DIR``.
+
+    Raises:
+        UsageError: there is no such kind of sink.
+    """
+    scheme, colon, rest = address.partition(":")
+    if scheme == "file" and colon and rest:
+        return FileSink(Path(rest))
+    raise UsageError(
+        f"{scheme}: is no place for secrets",
+        remedy="Write --secrets-to file:DIR.",
+    )
