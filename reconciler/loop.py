@@ -1,0 +1,45 @@
+"""The whole loop, top to bottom: declared state, observed state, plan, apply, observe again.
+
+A preview and a run share every line but the last, so that a preview cannot differ from what
+the run then does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from reconciler.apply.executor import Executor
+from reconciler.apply.outcome import ApplyReport
+from reconciler.plan.guards import Allowances
+from reconciler.plan.model import Plan, Scope
+from reconciler.plan.planner import build_plan
+from reconciler.service_client.port import ServiceClient, ServiceReader
+from reconciler.state import DesiredState, ObservedState
+
+
+def preview(
+    desired: DesiredState, service: ServiceReader, scope: Scope, allowed: Allowances
+) -> tuple[Plan, ObservedState]:
+    """Return what a run would do, and what it was decided on.
+
+    Raises:
+        InvalidManifestsError: the manifests contradict what is held.
+        ServiceError: the service cannot be read.
+    """
+    observed = service.observe(desired.organizations)
+    return build_plan(desired, observed, scope, allowed), observed
+
+
+def carry_out(
+    plan: Plan,
+    observed: ObservedState,
+    desired: DesiredState,
+    service: ServiceClient,
+    executor: Executor,
+) -> ApplyReport:
+    """Make the service hold what the plan says, then look again for what remains."""
+    report = executor.run(plan, observed)
+    if report.interrupted:
+        return report
+    again, _ = preview(desired, service, plan.scope, Allowances())
+    return replace(report, remaining=len(again.changes))

@@ -1,0 +1,1 @@
+"""What people and machines read: the same plan, the same findings, in several forms."""

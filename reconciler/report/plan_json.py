@@ -1,0 +1,65 @@
+"""A plan as JSON, for machines: the same content in stable keys. Minor versions add keys only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from reconciler import __version__
+from reconciler.diagnostics import Diagnostic
+from reconciler.plan.diff import field_changes
+from reconciler.plan.digest import plan_digest
+from reconciler.plan.foresight import foreseen_problems
+from reconciler.plan.model import Change, Plan, held_of, ref_of, word
+from reconciler.report.findings import finding_as_json
+from reconciler.resources.compliance import MESSAGES
+from reconciler.resources.ref import ResourceRef
+
+FORMAT_VERSION = "1.0"
+
+
+def plan_as_json(plan: Plan, service: str, findings: Sequence[Diagnostic]) -> dict[str, Any]:
+    """Return a plan and the findings that go with it."""
+    return {
+        "format_version": FORMAT_VERSION,
+        "tool_version": __version__,
+        "service": service,
+        "tree": plan.scope.tree,
+        "digest": plan_digest(plan),
+        "summary": plan.summary._asdict(),
+        "changes": [_change(change) for change in plan.changes],
+        "unmanaged": [ref_as_json(ref) for ref in plan.unmanaged],
+        "diagnostics": [
+            finding_as_json(finding) for finding in (*findings, *plan.warnings, *plan.blocks)
+        ],
+    }
+
+
+def _change(change: Change) -> dict[str, Any]:
+    held = held_of(change)
+    return {
+        "ref": ref_as_json(ref_of(change)),
+        "change": word(change),
+        "id": held.id if held else None,
+        "sequence": str(held.sequence) if held else None,
+        "fields": [
+            {
+                "name": field.name,
+                "before": field.before,
+                "after": field.after,
+                "reset": field.reset,
+            }
+            for field in field_changes(change)
+        ],
+        "problems": [{"key": key, "message": MESSAGES[key]} for key in foreseen_problems(change)],
+    }
+
+
+def ref_as_json(ref: ResourceRef) -> dict[str, str]:
+    """Return kind and names."""
+    return {
+        "kind": ref.kind.value,
+        "organization": ref.organization,
+        "project": ref.project,
+        "name": ref.name,
+    }

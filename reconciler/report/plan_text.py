@@ -1,0 +1,119 @@
+"""A plan for a person: what would change, field by field, and how much of it there is."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from reconciler.plan.diff import FieldChange, field_changes, item_changes
+from reconciler.plan.foresight import foreseen_problems
+from reconciler.plan.model import Change, Create, Delete, Plan, Summary, ref_of, word
+from reconciler.report.style import PLAIN, Style
+from reconciler.report.visible import visible
+from reconciler.resources.compliance import MESSAGES
+from reconciler.resources.ref import Kind
+
+SYMBOLS = {"create": ("+", "green"), "update": ("~", "yellow"), "adopt": ("~", "cyan")}
+DELETE = ("-", "red")
+IN_STEP = "The service holds what the manifests declare."
+
+
+def plan_as_text(plan: Plan, style: Style = PLAIN) -> str:
+    """Return a plan in words, the summary last."""
+    blocks = [change_as_text(change, style) for change in plan.changes]
+    if plan.unmanaged:
+        blocks.append("\n".join(_unmanaged(plan, style)))
+    blocks.append(summary_sentence(plan.summary, style))
+    return "\n\n".join(blocks)
+
+
+def summary_sentence(summary: Summary, style: Style = PLAIN) -> str:
+    """Return the counts of a plan in one sentence."""
+    if not (summary.create or summary.update or summary.adopt or summary.delete):
+        return f"{style('No changes.', 'bold', 'green')} {IN_STEP}"
+    adopt = f"{summary.adopt} to adopt, " if summary.adopt else ""
+    return (
+        f"{style('Plan:', 'bold')} {summary.create} to create, {summary.update} to update, "
+        f"{adopt}{summary.delete} to delete."
+    )
+
+
+def change_as_text(change: Change, style: Style = PLAIN) -> str:
+    """Return one change: its heading, its fields, and what the service will say of it."""
+    symbol, look = SYMBOLS.get(word(change), DELETE)
+    lines = [f"{style(symbol, look, 'bold')} {style(visible(str(ref_of(change))), 'bold')}"]
+    lines[0] += style(_remark(change), "dim")
+    for field in field_changes(change):
+        lines += [f"    {line}" for line in _field(field, change, style)]
+    lines += [f"    {line}" for line in _lost(change, style)]
+    lines += [f"    {line}" for line in _problems(change, style)]
+    return "\n".join(lines)
+
+
+def _remark(change: Change) -> str:
+    if isinstance(change, Create):
+        return ""
+    meaning = {
+        "update": "",
+        "adopt": ", never applied by this tree before",
+        "delete": ", declared nowhere",
+    }[word(change)]
+    return f"  (id {visible(change.held.id)}{meaning})"
+
+
+def _field(field: FieldChange, change: Change, style: Style) -> Iterator[str]:
+    reset = style("  # not in the manifest: the update resets it", "dim") if field.reset else ""
+    if field.name == "script":
+        yield f"{field.name}:{reset}"
+        yield from _lines(field.before or "", field.after or "", style)
+    elif isinstance(field.after, list) and (field.after or field.before):
+        yield f"{field.name}:{reset}"
+        yield from _items(field.before or [], field.after, style)
+    elif isinstance(change, Create):
+        yield f"{field.name}: {_value(field.after)}"
+    else:
+        before, after = style(_value(field.before), "red"), style(_value(field.after), "green")
+        yield f"{field.name}: {before} -> {after}{reset}"
+
+
+def _items(before: Sequence[Any], after: Sequence[Any], style: Style) -> Iterator[str]:
+    if not before:
+        yield from (f"  {style('+', 'green')} {_value(item)}" for item in after)
+        return
+    for item in item_changes(before, after):
+        symbol, look = ("+", "green") if item.added else ("-", "red")
+        yield f"  {style(f'{symbol} {_value(item.item)}', look)}"
+
+
+def _lines(before: str, after: str, style: Style) -> Iterator[str]:
+    looks = {"+": "green", "-": "red"}
+    difference = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=2)
+    for line in list(difference)[2:]:
+        if line.startswith("@@"):
+            yield style(f"  {line}", "cyan")
+        else:
+            look = looks.get(line[0])
+            shown = f"  {line[0]} {visible(line[1:])}"
+            yield style(shown, look) if look else shown
+
+
+def _lost(change: Change, style: Style) -> Iterator[str]:
+    if isinstance(change, Delete) and change.held.ref.kind is Kind.OIDC_APPLICATION:
+        gone = f"lost for good: client id {visible(change.held.client_id)} and any client secret"
+        yield style(gone, "red")
+
+
+def _problems(change: Change, style: Style) -> Iterator[str]:
+    for key in foreseen_problems(change):
+        yield style(f"! {key}: {MESSAGES[key]}", "yellow")
+
+
+def _value(value: Any) -> str:
+    return visible(json.dumps(value, ensure_ascii=False))
+
+
+def _unmanaged(plan: Plan, style: Style) -> Iterator[str]:
+    yield style("Held, but declared nowhere (left alone):", "bold")
+    yield from (f"  {visible(str(ref))}" for ref in plan.unmanaged)

@@ -1,0 +1,36 @@
+"""Colour, where the reader's terminal shows it and nobody asked for none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import IO
+
+_CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How text looks on one stream."""
+
+    colour: bool = False
+
+    def __call__(self, text: str, *looks: str) -> str:
+        """Return a text in these looks."""
+        if not self.colour or not text:
+            return text
+        return f"\x1b[{';'.join(_CODES[look] for look in looks)}m{text}\x1b[0m"
+
+
+PLAIN = Style()
+
+
+def style_of(stream: IO[str], environ: Mapping[str, str]) -> Style:
+    """Return the style of a stream: NO_COLOR, then FORCE_COLOR, then TERM, then the stream."""
+    if environ.get("NO_COLOR"):
+        return PLAIN
+    if environ.get("FORCE_COLOR"):
+        return Style(colour=True)
+    if environ.get("TERM") == "dumb":
+        return PLAIN
+    return Style(colour=stream.isatty())

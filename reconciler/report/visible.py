@@ -1,0 +1,43 @@
+"""Making text from manifests and services safe to print: nothing hidden, nothing obeyed.
+
+Terminals obey control characters, readers are deceived by bidirectional and zero-width ones,
+and CI runners take commands from log lines (reliability-security T-06, finding 12). Every string
+that this program did not write itself goes through here on its way out.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+# Runners obey :: at the start of a line, blanks aside, and ##[ anywhere in it.
+_COMMAND = re.compile(r"^\s*::|##\[")
+
+
+def visible(text: str) -> str:
+    """Return a text with every invisible character written out, on one line."""
+    if text.isprintable() and not _COMMAND.search(text):
+        return text
+    shown = "".join(_shown(character) for character in text)
+    return _COMMAND.sub(_broken, shown)
+
+
+def _broken(command: re.Match[str]) -> str:
+    text = command.group()
+    return text[:-1] + _escaped(text[-1])
+
+
+def _shown(character: str) -> str:
+    if character == "\n":
+        return "\\n"
+    if character == "\t":
+        return "\\t"
+    hidden = unicodedata.category(character) in _HIDDEN or (
+        not character.isprintable() and character != " "
+    )
+    return _escaped(character) if hidden else character
+
+
+def _escaped(character: str) -> str:
+    return f"\\u{{{ord(character):x}}}"
