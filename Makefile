@@ -1,0 +1,55 @@
+# Two commands do everything on a fresh machine: make demo, make test.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+WORKERS ?= auto
+
+.PHONY: demo test check lint types wheel schemas lock clean
+
+demo: $(READY)
+	@echo '== validate'; $(BIN)/reconciler validate manifests
+	@echo; echo '== plan'; $(BIN)/reconciler plan manifests
+	@echo; echo '== apply'; $(BIN)/reconciler apply manifests --auto-approve
+	@echo; echo '== plan again'; $(BIN)/reconciler plan manifests --detailed-exitcode
+	@echo; echo '== outputs'; $(BIN)/reconciler outputs manifests
+
+test: $(READY)
+	$(BIN)/python -m pytest -q -n $(WORKERS)
+
+check: lint types wheel
+
+lint: $(READY)
+	$(BIN)/ruff format --check --quiet reconciler tests
+	$(BIN)/ruff check --quiet reconciler tests
+	$(BIN)/zizmor --quiet --offline --persona=auditor .github
+
+types: $(READY)
+	$(BIN)/mypy
+
+# The wheel, alone in an empty environment, does the main job in an empty folder.
+wheel: $(READY)
+	.ci/try-wheel
+
+schemas: $(READY)
+	$(BIN)/python -m reconciler.resources.manifest_model schemas
+
+# Lock with hashes and without addresses; needs uv.
+lock:
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+		--custom-compile-command 'make lock' --all-extras pyproject.toml -o .ci/requirements.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+		--custom-compile-command 'make lock' pyproject.toml -o .ci/runtime.txt
+
+clean:
+	rm -rf .venv .reconciler dist
+
+$(READY): .ci/requirements.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo 'Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11'; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || \
+		{ echo 'The venv module is missing: install python3-venv'; exit 1; }
+	$(PYTHON) -m venv --clear .venv
+	$(PIP) install --require-hashes --requirement .ci/requirements.txt
+	$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@

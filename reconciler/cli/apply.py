@@ -1,0 +1,188 @@
+"""``reconciler apply``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from reconciler.apply.executor import Executor, needs_sink
+from reconciler.apply.journal import Journal
+from reconciler.apply.outcome import ApplyReport, Status
+from reconciler.apply.sink import SecretSink
+from reconciler.cli.exit_codes import ExitCode, exit_code_of
+from reconciler.cli.locking import locked
+from reconciler.cli.options import format_option, option, paths_argument, service_option
+from reconciler.cli.output import print_json, stdout_style
+from reconciler.cli.reading import read_desired, show_warnings
+from reconciler.cli.scope import takes_scope
+from reconciler.cli.secrets import check_sink, secrets_option, sink_for
+from reconciler.cli.watching import TerminalWatch
+from reconciler.cli.wiring import holds_anything, journal_path, open_client, open_reader
+from reconciler.diagnostics import Diagnostic
+from reconciler.errors import BlockedPlanError, StalePlanError, UsageError
+from reconciler.loop import carry_out, preview
+from reconciler.plan.digest import plan_digest
+from reconciler.plan.guards import Allowances
+from reconciler.plan.model import Plan, Scope
+from reconciler.report.apply_report import report_as_json, report_as_text
+from reconciler.report.plan_text import plan_as_text
+from reconciler.report.style import style_of
+from reconciler.service_client.client import OperationsClient
+from reconciler.state import DesiredState, ObservedState
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one apply was asked to do."""
+
+    desired: DesiredState
+    warnings: Sequence[Diagnostic]
+    service: str
+    scope: Scope
+    allowed: Allowances
+    secrets_to: str | None
+    auto_approve: bool
+    form: str
+    revision: str
+
+    @property
+    def sink(self) -> SecretSink | None:
+        """Return where secrets go."""
+        return sink_for(self.service, self.secrets_to)
+
+
+@click.command("apply")
+@paths_argument
+@service_option
+@takes_scope
+@secrets_option
+@format_option("text", "json")
+@option("--auto-approve", is_flag=True, help="Do not ask before anything is written.")
+@option(
+    "--lock-timeout",
+    type=click.FloatRange(min=0),
+    default=0,
+    metavar="SECONDS",
+    help="How long to wait for another apply to end.",
+)
+@option("--revision", default="", metavar="TEXT", help="Revision to keep with what is written.")
+def apply_command(
+    paths: tuple[str, ...],
+    service: str,
+    secrets_to: str | None,
+    scope: Scope,
+    allowed: Allowances,
+    form: str,
+    lock_timeout: float,
+    **rest: Any,
+) -> int:
+    """Plan, show the plan, ask, and carry it out.
+
+    PATHS are files and folders; the default is the folder manifests.
+    """
+    desired, warnings = read_desired(paths)
+    run = Run(desired, warnings, service, scope, allowed, secrets_to, form=form, **rest)
+    if not holds_anything(service):
+        return _apply_to_nothing(run, lock_timeout)
+    with open_client(service) as client, locked(client, desired.organizations, lock_timeout):
+        return _apply(run, client)
+
+
+def _apply(run: Run, client: OperationsClient) -> int:
+    plan, observed = preview(run.desired, client, run.scope, run.allowed)
+    approved = _approve(run, plan)
+    return _carry_out(run, approved, observed, client)
+
+
+def _apply_to_nothing(run: Run, lock_timeout: float) -> int:
+    """Plan against a store that is not there yet, and make it once the plan is approved."""
+    with open_reader(run.service) as nothing:
+        plan, _ = preview(run.desired, nothing, run.scope, run.allowed)
+    approved = _approve(run, plan)
+    if not approved.changes:
+        return ExitCode.DONE
+    organizations = run.desired.organizations
+    with open_client(run.service) as client, locked(client, organizations, lock_timeout):
+        observed = client.observe(organizations)
+        if observed.objects:
+            raise StalePlanError(
+                "somebody else made the store and filled it meanwhile",
+                remedy="Run `reconciler plan` again and review the new plan.",
+            )
+        return _carry_out(run, approved, observed, client)
+
+
+def _approve(run: Run, plan: Plan) -> Plan:
+    """Show a plan and return it once it may be carried out.
+
+    Raises:
+        BlockedPlanError: a guard says no.
+        UsageError: nobody can be asked, or secrets have nowhere to go.
+    """
+    plan = check_sink(plan, run.service, run.secrets_to)
+    show_warnings((*run.warnings, *plan.blocks))
+    style = stdout_style() if run.form == "text" else style_of(sys.stderr, os.environ)
+    click.echo(plan_as_text(plan, style), err=run.form != "text")
+    if plan.blocks:
+        raise BlockedPlanError(
+            f"the plan is blocked by {len(plan.blocks)} guard(s)",
+            remedy="Each says above how to allow just that. Nothing was written.",
+        )
+    if needs_sink(plan) and run.sink is None:
+        raise BlockedPlanError(
+            "the plan makes client secrets, and there is nowhere to put them",
+            remedy="Give --secrets-to file:DIR. Nothing was written.",
+        )
+    if plan.changes and not run.auto_approve:
+        _ask()
+    return plan
+
+
+def _ask() -> None:
+    if not sys.stdin.isatty():
+        raise UsageError(
+            "nobody can be asked whether to apply this plan",
+            remedy="Give --auto-approve, or run apply in a terminal. Nothing was written.",
+        )
+    if click.prompt("Apply this plan? Only the word yes will do", err=True) != "yes":
+        raise UsageError("the plan was not approved", remedy="Nothing was written.")
+
+
+def _carry_out(run: Run, plan: Plan, observed: ObservedState, client: OperationsClient) -> int:
+    context = {"tree": run.scope.tree, "revision": run.revision, "plan": plan_digest(plan)}
+    path = journal_path(run.service, observed.instance, run.scope.tree)
+    with Journal(path) as journal, TerminalWatch() as watch:
+        if not plan.changes and not journal.open_intents:
+            return _nothing_to_do(run)
+        executor = Executor(client, journal, run.sink, watch, context)
+        report = carry_out(plan, observed, run.desired, client, executor)
+    if run.form == "json":
+        print_json(report_as_json(report))
+    else:
+        click.echo("\n" + report_as_text(report, stdout_style()))
+    sys.stdout.flush()
+    return exit_code(report)
+
+
+def _nothing_to_do(run: Run) -> int:
+    if run.form == "json":
+        print_json(report_as_json(ApplyReport((), remaining=0)))
+    return ExitCode.DONE
+
+
+def exit_code(report: ApplyReport) -> int:
+    """Return the exit code that tells what came of an apply."""
+    if report.interrupted:
+        return ExitCode.SIGNAL + report.interrupted
+    failed = [outcome for outcome in report.outcomes if outcome.error is not None]
+    made = report.count(Status.MADE)
+    if failed and not made:
+        return exit_code_of(failed[0].error) if failed[0].error else ExitCode.ERROR
+    if failed or report.count(Status.NOT_TRIED) or report.remaining:
+        return ExitCode.PARTLY
+    return ExitCode.DONE

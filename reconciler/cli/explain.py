@@ -1,0 +1,104 @@
+"""``reconciler explain``."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import click
+
+from reconciler.cli.kind_name import kind_named
+from reconciler.cli.output import stdout_style
+from reconciler.report.style import Style
+from reconciler.resources.schema_files import read_schema
+
+SECTIONS = ("metadata", "spec")
+LIMITS = {
+    "minLength": "at least {} character(s)",
+    "maxLength": "at most {} characters",
+    "pattern": "matches {}",
+}
+
+
+@click.command("explain")
+@click.argument("path", metavar="KIND[.FIELD]")
+def explain_command(path: str) -> None:
+    """Tell what a kind or one of its fields means, and what may be written.
+
+    FIELD is one of spec or of metadata: OidcApplication.appType, Action.metadata.id.
+    """
+    kind, *steps = path.split(".")
+    schema = read_schema(kind_named(kind))
+    style = stdout_style()
+    if steps:
+        name, field = _find(schema, steps)
+        lines = [style(f"{path}", "bold"), *_field(name, field, schema, style)]
+    else:
+        lines = [style(schema["title"], "bold"), schema["description"], *_kind(schema, style)]
+    click.echo("\n".join(lines))
+
+
+def _find(schema: Mapping[str, Any], steps: list[str]) -> tuple[str, Mapping[str, Any]]:
+    """Return a field by its path; ``spec`` may be left out."""
+    tops = schema["properties"]
+    if steps[0] in tops and (len(steps) > 1 or "properties" not in tops["spec"]):
+        tops, steps = tops[steps[0]].get("properties", {}), steps[1:]
+    elif steps[0] not in tops:
+        tops = tops["spec"]["properties"]
+    name = steps[0]
+    if len(steps) > 1 or name not in tops:
+        close = difflib.get_close_matches(steps[-1], tops, n=1)
+        hint = f"Did you mean {close[0]}?" if close else f"The fields are {', '.join(tops)}."
+        raise click.BadParameter(f"there is no field {'.'.join(steps)!r}. {hint}")
+    return name, tops[name]
+
+
+def _kind(schema: Mapping[str, Any], style: Style) -> Iterator[str]:
+    for part in SECTIONS:
+        section = schema["properties"][part]
+        yield ""
+        yield style(part, "bold") + ("" if section["properties"] else ": no fields")
+        required = section.get("required", ())
+        for name, field in section["properties"].items():
+            need = style("  (required)", "yellow") if name in required else ""
+            yield f"  {style(name, 'cyan')} <{_type(field)}>{need}"
+            yield f"      {field['description']}"
+
+
+def _field(
+    name: str, field: Mapping[str, Any], schema: Mapping[str, Any], style: Style
+) -> Iterator[str]:
+    yield f"<{_type(field)}>  {field['description']}"
+    yield from _allowed(field)
+    if "default" in field:
+        yield f"default: {json.dumps(field['default'])}"
+    for example in field.get("examples", ())[:2]:
+        yield f"example: {json.dumps(example, ensure_ascii=False)}"
+    if any(name in schema["properties"][part].get("required", ()) for part in SECTIONS):
+        yield style("required", "yellow")
+    yield from (f"  {style(sub, 'cyan')}" for sub in field.get("properties", ()))
+
+
+def _allowed(field: Mapping[str, Any]) -> Iterator[str]:
+    limits = field.get("items", field)
+    if "const" in field:
+        yield f"always: {field['const']}"
+    if "enum" in limits:
+        yield "allowed:"
+        yield from (f"  {value}" for value in limits["enum"])
+    for limit, words in LIMITS.items():
+        if limit in limits and limits[limit] != _ANY_TEXT:
+            yield words.format(limits[limit])
+
+
+_ANY_TEXT = r"^[^\u0000]*$"
+
+
+def _type(field: Mapping[str, Any]) -> str:
+    if "const" in field:
+        return "string"
+    if field["type"] == "array":
+        return f"list of {field['items'].get('type', 'string')}"
+    return {"object": "mapping"}.get(field["type"], str(field["type"]))

@@ -1,0 +1,103 @@
+"""The command line: the one place where errors become words and exit codes."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+from types import FrameType
+from typing import Any, NoReturn
+
+import click
+
+from reconciler import __version__
+from reconciler.errors import InterruptedRunError, InvalidManifestsError, ReconcilerError
+
+# Each command is imported when it is called: start-up time is a feature.
+COMMANDS = {
+    "validate": "reconciler.cli.validate:validate_command",
+    "plan": "reconciler.cli.plan:plan_command",
+    "apply": "reconciler.cli.apply:apply_command",
+    "outputs": "reconciler.cli.outputs:outputs_command",
+    "explain": "reconciler.cli.explain:explain_command",
+    "schema": "reconciler.cli.schema:schema_command",
+    "init": "reconciler.cli.init:init_command",
+    "store": "reconciler.cli.store:store_group",
+    "completion": "reconciler.cli.completion:completion_command",
+    "version": "reconciler.cli.version:version_command",
+}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and imports the one that is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of a day's work."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return a command, or nothing where there is none of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name].partition(":")
+        command = getattr(importlib.import_module(module), name)
+        if not isinstance(command, click.Command):
+            raise TypeError(f"{COMMANDS[cmd_name]} is no command")
+        return command
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Every option can also be set as RECONCILER_ and its name, such as RECONCILER_SERVICE.",
+)
+@click.version_option(__version__, message="reconciler %(version)s")
+def cli() -> None:
+    """Keep an identity service as its manifests say."""
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run the command line and leave with its exit code."""
+    signal.signal(signal.SIGTERM, _terminate)
+    sys.exit(run(arguments))
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run the command line; return its exit code. Nothing a user causes becomes a traceback."""
+    try:
+        result: Any = cli.main(arguments, prog_name="reconciler", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Exit as leaving:
+        return leaving.exit_code
+    except click.ClickException as failure:
+        failure.show()
+        return 1
+    except (click.Abort, KeyboardInterrupt):
+        return _told(InterruptedRunError(signal.SIGINT))
+    except ReconcilerError as failure:
+        return _told(failure)
+    except BrokenPipeError:
+        # The reader of our output is gone; let the interpreter not complain about it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return result if isinstance(result, int) else 0
+
+
+def _told(failure: ReconcilerError) -> int:
+    """Tell a foreseen failure in words on stderr and return its exit code."""
+    from reconciler.cli.exit_codes import exit_code_of
+    from reconciler.report.findings import findings_as_text
+    from reconciler.report.style import style_of
+    from reconciler.report.visible import visible
+
+    style = style_of(sys.stderr, os.environ)
+    if isinstance(failure, InvalidManifestsError):
+        click.echo(findings_as_text(failure.diagnostics, style), err=True)
+    click.echo(f"{style('Error:', 'red', 'bold')} {visible(failure.problem)}", err=True)
+    click.echo(f"  {visible(failure.remedy)}", err=True)
+    return exit_code_of(failure)
+
+
+def _terminate(number: int, frame: FrameType | None) -> NoReturn:
+    raise InterruptedRunError(number)

@@ -1,0 +1,80 @@
+"""Options that commands share. Each can be set by flag, then by environment, then by default."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+DEFAULT_SERVICE = "sqlite:.reconciler/identity.db"
+
+
+def option(flag: str, *names: str, **settings: Any) -> Callable[[Command], Command]:
+    """Return an option that the environment can set as ``RECONCILER_`` and its name."""
+    name = flag.removeprefix("--")
+    variable = "RECONCILER_" + name.upper().replace("-", "_")
+    return click.option(flag, *names, envvar=variable, **settings)
+
+
+paths_argument = click.argument("paths", nargs=-1, metavar="[PATHS]...")
+
+service_option = option(
+    "--service",
+    default=DEFAULT_SERVICE,
+    show_default=True,
+    metavar="ADDRESS",
+    help="The identity service: sqlite:PATH.",
+)
+
+tree_option = option(
+    "--tree",
+    default="default",
+    show_default=True,
+    help="Name of the body of manifests that is applied together.",
+)
+
+
+def format_option(*formats: str) -> Callable[[Command], Command]:
+    """Return the option for the form of a command's output; the first is the default."""
+    return option(
+        "--format",
+        "form",
+        type=click.Choice(formats),
+        default=formats[0],
+        show_default=True,
+        help="Form of the output.",
+    )
+
+
+def scope_options(command: Command) -> Command:
+    """Add the options that decide what a plan may do."""
+    for add in (
+        tree_option,
+        option(
+            "--prune",
+            is_flag=True,
+            help="Delete what this tree applied before and no longer declares.",
+        ),
+        option(
+            "--prune-unmanaged",
+            is_flag=True,
+            help="Delete whatever is declared nowhere, whoever made it.",
+        ),
+        option(
+            "--allow-updates",
+            type=click.IntRange(min=0),
+            metavar="N",
+            help="Let a plan pass that updates up to N objects of a kind.",
+        ),
+        option(
+            "--allow-deletes",
+            type=click.IntRange(min=0),
+            metavar="N",
+            help="Let a plan pass that deletes up to N objects of a kind.",
+        ),
+    ):
+        command = add(command)
+    return command

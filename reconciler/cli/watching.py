@@ -1,0 +1,66 @@
+"""Watching an apply from the terminal: progress on stderr, and signals that ask it to stop."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from types import FrameType, TracebackType
+from typing import Self
+
+import click
+
+from reconciler.apply.outcome import Progress
+from reconciler.errors import InterruptedRunError
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+TERMINAL_SECONDS = 0.1
+LOG_SECONDS = 5.0
+
+
+class TerminalWatch:
+    """Shows progress of long work, and takes the first SIGINT or SIGTERM as a wish to stop.
+
+    A second signal ends the run at once; what is in flight is then in the journal.
+    """
+
+    def __init__(self) -> None:
+        self._signal = 0
+        self._shown = 0.0
+        self._is_terminal = sys.stderr.isatty()
+        self._began = time.monotonic()
+
+    def __enter__(self) -> Self:
+        self._before = {number: signal.signal(number, self._take) for number in SIGNALS}
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        failure: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        if self._is_terminal and self._shown:
+            click.echo("\r\x1b[K", err=True, nl=False)
+
+    def progress(self, progress: Progress) -> None:
+        """Show how far the run is, now and then."""
+        now = time.monotonic()
+        pause = TERMINAL_SECONDS if self._is_terminal else LOG_SECONDS
+        if now - max(self._shown, self._began) < pause:
+            return
+        self._shown = now
+        text = f"applying: {progress.done} of {progress.total}"
+        click.echo(f"\r{text}" if self._is_terminal else text, err=True, nl=not self._is_terminal)
+
+    def stop_signal(self) -> int:
+        """Return the signal that asked to stop, or 0."""
+        return self._signal
+
+    def _take(self, number: int, frame: FrameType | None) -> None:
+        if self._signal:
+            raise InterruptedRunError(number)
+        self._signal = number
+        click.echo("\nStopping after what is in flight; nothing new is started.", err=True)

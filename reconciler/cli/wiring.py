@@ -1,0 +1,66 @@
+"""From the address of a service to a client of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from reconciler.errors import UsageError
+from reconciler.service_client.absent import AbsentService
+from reconciler.service_client.client import OperationsClient
+from reconciler.service_client.holder import this_process
+from reconciler.service_client.port import ServiceReader
+
+
+def is_embedded(service: str) -> bool:
+    """Say whether an address names a store that this process opens itself."""
+    return service.startswith("sqlite:")
+
+
+def store_path(service: str) -> Path:
+    """Return the file of an embedded store.
+
+    Raises:
+        UsageError: the address names no such file.
+    """
+    scheme, _, path = service.partition(":")
+    if scheme != "sqlite" or not path or path.startswith("//"):
+        raise UsageError(
+            f"{service} is no address of a service",
+            remedy="Write --service sqlite:PATH, such as sqlite:.reconciler/identity.db.",
+        )
+    return Path(path)
+
+
+def holds_anything(service: str) -> bool:
+    """Say whether there is a service at the address; an embedded store may not exist yet."""
+    return not is_embedded(service) or store_path(service).exists()
+
+
+@contextmanager
+def open_reader(service: str) -> Iterator[ServiceReader]:
+    """Open a service for looking at; a store that does not exist yet holds nothing."""
+    if not holds_anything(service):
+        yield AbsentService()
+        return
+    from reconciler.cli.embedded import open_wire
+
+    with open_wire(store_path(service), read_only=True) as wire:
+        yield OperationsClient(wire, this_process())
+
+
+@contextmanager
+def open_client(service: str) -> Iterator[OperationsClient]:
+    """Open a service for writing; a store that does not exist yet is made."""
+    from reconciler.cli.embedded import open_wire
+
+    with open_wire(store_path(service), read_only=False) as wire:
+        yield OperationsClient(wire, this_process())
+
+
+def journal_path(service: str, instance: str, tree: str) -> Path:
+    """Return where the journal of a tree against a service is kept: beside its store."""
+    from reconciler.apply.sink import plain_name
+
+    return store_path(service).parent / f"apply-{instance}-{plain_name([tree])}.jsonl"
