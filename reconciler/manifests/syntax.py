@@ -34,8 +34,7 @@ _WORDS: tuple[tuple[str, str, str], ...] = (
     (
         "did not find expected key",
         "a line that does not belong to the mapping around it",
-        "Indent it like the keys of the same mapping, and put texts that start with a quote "
-        "wholly in quotes.",
+        "Indent it like the other keys; put a text wholly in quotes if it starts with one.",
     ),
     (
         "did not find expected '-' indicator",

@@ -19,14 +19,17 @@ def is_whole(paths: Sequence[str]) -> bool:
     """Say whether the paths are folders above which there are no manifests."""
     if not all(map(is_folder, paths)):
         return False
-    roots = {Path(path).resolve() for path in paths}
-    return not any(_holds_manifests(folder) for path in roots for folder in _above(path, roots))
+    try:
+        roots = {Path(path).resolve() for path in paths}
+        return not any(_holds_manifests(folder) for path in roots for folder in _above(path, roots))
+    except OSError:
+        return False  # a folder went away in the meantime, the current one perhaps
 
 
 def _above(path: Path, roots: Collection[Path]) -> Iterator[Path]:
     """Yield the folders above a path, up to the top of the repository or the current folder."""
     top = _top_of(path)
-    for folder in path.parents:
+    for folder in path.parents if path != top else ():
         if folder in roots:
             return  # it is read anyway, and looks further up itself
         yield folder
@@ -38,7 +41,7 @@ def _top_of(path: Path) -> Path:
     """Return the highest folder that can belong to the same tree."""
     for folder in (path, *path.parents):
         if os.path.lexists(folder / ".git"):
-            return path.parent if folder == path else folder
+            return folder
     here = Path.cwd()
     return here if here in path.parents else path.parent
 

@@ -2,14 +2,182 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from typing import Any
+
 from reconciler.diagnostics import Diagnostic
 from reconciler.manifests.manifest import Manifest
+from reconciler.resources.compliance import MESSAGES, PREFIX, compliance_problems
+from reconciler.resources.oidc import FieldProblem, oidc_problems
+from reconciler.resources.ref import Kind
 from reconciler.state import Resource
+from reconciler.validation.endpoints import endpoint_problems, header_problems, issuer_problems
+from reconciler.validation.names import name_problems
+from reconciler.validation.problem import Problem, cut, doubtful, wrong
+from reconciler.validation.redirect_uris import duplicates, redirect_uri_problems
+from reconciler.validation.script import CompileError, ScriptCompiler
+
+_URI_LISTS = ("redirectUris", "postLogoutRedirectUris")
+_HEADLINE = PREFIX + "V1.NotCompliant"
+
+_Found = tuple[Problem, tuple[str | int, ...]]
 
 
 class Semantics:
     """Judges the resources of one run."""
 
+    def __init__(self) -> None:
+        self._compiler = ScriptCompiler()
+
     def findings(self, resource: Resource, manifest: Manifest) -> list[Diagnostic]:
         """Return what is wrong or dangerous about one resource."""
-        return []
+        found = list(_names(manifest.document["metadata"]))
+        kind = resource.ref.kind
+        if kind is Kind.OIDC_APPLICATION:
+            found += _application(resource)
+        elif kind is Kind.IDP_JWT_CONFIG:
+            found += _identity_provider(resource)
+        findings = [problem.at(manifest.place(*path), resource.ref) for problem, path in found]
+        if kind is Kind.ACTION:
+            findings += self._action(resource, manifest)
+        return findings
+
+    def _action(self, resource: Resource, manifest: Manifest) -> Iterator[Diagnostic]:
+        name = resource.ref.name
+        script = resource.spec["script"]
+        verdict = self._compiler.compile(script, name)
+        if isinstance(verdict, CompileError):
+            place = manifest.place_within(verdict.line, verdict.column, "spec", "script")
+            yield _does_not_compile(verdict).at(place, resource.ref)
+        elif not verdict:
+            yield _no_function(name).at(manifest.place("metadata", "name"), resource.ref)
+
+
+def _names(metadata: dict[str, Any]) -> Iterator[_Found]:
+    for field in ("organization", "project", "name"):
+        if field in metadata:
+            for problem in name_problems(metadata[field]):
+                yield problem, ("metadata", field)
+
+
+def _application(resource: Resource) -> list[_Found]:
+    spec = resource.spec
+    found = [*_uris(spec), *_refused(resource)]
+    if not any(problem.is_error for problem, _ in found):
+        found += _compliance(spec)
+    found += _dangerous_settings(spec)
+    return found
+
+
+def _uris(spec: Any) -> Iterator[_Found]:
+    native = spec["appType"] == "OIDC_APP_TYPE_NATIVE"
+    dev_mode = spec["devMode"]
+    for field in _URI_LISTS:
+        for position, uri in enumerate(spec[field]):
+            for problem in redirect_uri_problems(uri, native=native, dev_mode=dev_mode):
+                yield problem, ("spec", field, position)
+    for field in (*_URI_LISTS, "additionalOrigins"):
+        for position in duplicates(spec[field]):
+            yield _TWICE, ("spec", field, position)
+
+
+_TWICE = doubtful("URI-DUPLICATE", "the same entry stands in this list before", "Remove one.")
+
+
+def _refused(resource: Resource) -> Iterator[_Found]:
+    for problem in oidc_problems(resource.spec):
+        path = _written_path(resource, problem)
+        yield _refusal(problem), path
+
+
+def _refusal(problem: FieldProblem) -> Problem:
+    if problem.field == "additionalOrigins":
+        return wrong(
+            "OIDC-ORIGIN", "the additional origin is no origin", _sentence(problem.message)
+        )
+    return wrong("OIDC-GRANT", "a response type without its grant type", _sentence(problem.message))
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _written_path(resource: Resource, problem: FieldProblem) -> tuple[str | int, ...]:
+    """Return where a value of the normal form stands: sets are sorted there, not in the file."""
+    field = problem.field
+    if field not in resource.written:
+        return ("spec", "grantTypes")
+    return ("spec", field) if field == "responseTypes" else ("spec", field, problem.position)
+
+
+def _compliance(spec: Any) -> Iterator[_Found]:
+    for key in compliance_problems(spec):
+        if key != _HEADLINE:
+            yield _predicted(key), ("spec", _field_of(key))
+
+
+def _predicted(key: str) -> Problem:
+    remedy = f"{MESSAGES[key]} The service will report {key}."
+    return doubtful("OIDC-COMPLIANCE", f"breaks the rule {key.removeprefix(PREFIX)}", remedy)
+
+
+def _field_of(key: str) -> str:
+    if "AuthMethodType" in key:
+        return "authMethodType"
+    return "grantTypes" if "GrantType" in key else "redirectUris"
+
+
+def _dangerous_settings(spec: Any) -> Iterator[_Found]:
+    if spec["devMode"]:
+        yield _DEV_MODE, ("spec", "devMode")
+    if "OIDC_GRANT_TYPE_IMPLICIT" in spec["grantTypes"]:
+        yield _IMPLICIT, ("spec", "grantTypes")
+    if spec["idTokenUserinfoAssertion"]:
+        yield _USERINFO, ("spec", "idTokenUserinfoAssertion")
+
+
+_DEV_MODE = doubtful(
+    "OIDC-DEV-MODE",
+    "development mode is on",
+    "Some checks of the OIDC specification are not performed: turn it off in production.",
+)
+_IMPLICIT = doubtful(
+    "OIDC-IMPLICIT",
+    "the implicit grant is allowed",
+    "Tokens show in the address bar and its history: use the authorization code grant.",
+)
+_USERINFO = doubtful(
+    "OIDC-USERINFO",
+    "user info in the id token",
+    "This violates the OIDC specification: read the claims from the userinfo endpoint.",
+)
+
+
+def _identity_provider(resource: Resource) -> Iterator[_Found]:
+    spec = resource.spec
+    yield from _all_at(endpoint_problems(spec["jwtEndpoint"]), "jwtEndpoint")
+    yield from _all_at(issuer_problems(spec["issuer"]), "issuer")
+    yield from _all_at(endpoint_problems(spec["keysEndpoint"]), "keysEndpoint")
+    yield from _all_at(header_problems(spec["headerName"]), "headerName")
+
+
+def _all_at(problems: Iterable[Problem], field: str) -> Iterator[_Found]:
+    for problem in problems:
+        yield problem, ("spec", field)
+
+
+def _does_not_compile(error: CompileError) -> Problem:
+    return wrong(
+        "ACTION-SCRIPT",
+        f"the script does not compile: {cut(error.message)}",
+        "Correct the JavaScript here or in the line above.",
+    )
+
+
+def _no_function(name: str) -> Problem:
+    return doubtful(
+        "ACTION-FUNCTION",
+        f"the script defines no function named {cut(name)}",
+        "The service calls the function of the action's own name: name one of the two after "
+        "the other.",
+    )

@@ -1,0 +1,186 @@
+"""Redirect URIs, judged as text: nothing is repaired, so nothing can hide (reliability 3.7).
+
+The service takes any text here. What can never be right is an error; what is only dangerous is
+a warning.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from reconciler.resources.origin import DEFAULT_PORTS, check_host, is_loopback_host, parse_port
+from reconciler.validation.problem import Problem, cut, doubtful, wrong
+
+_DANGEROUS = {"javascript", "data", "file", "vbscript", "blob", "about"}
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.ASCII | re.DOTALL)
+_AUTHORITY = re.compile(r"(\[[0-9a-f:.]*\]|[^:\[\]]*)(?::(.*))?", re.ASCII | re.DOTALL)
+_NOT_IN_URI = re.compile(r"[^\x21-\x7e]|[\"<>\\^`{|}]", re.ASCII)
+_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})", re.ASCII)
+_ESCAPED_SEPARATOR = re.compile(r"%(?:2[fF]|5[cC])", re.ASCII)
+_EXAMPLE = "https://shop.example.com/callback"
+
+
+class UriError(Exception):
+    """A URI can never be right; ``problem`` says why."""
+
+    def __init__(self, code: str, summary: str, remedy: str) -> None:
+        super().__init__(summary)
+        self.problem = wrong(code, summary, remedy)
+
+
+@lru_cache(maxsize=4096)
+def redirect_uri_problems(uri: str, *, native: bool, dev_mode: bool) -> tuple[Problem, ...]:
+    """Return what is wrong or dangerous about a redirect URI or post-logout redirect URI."""
+    try:
+        check_text(uri)
+        scheme, rest = _split_scheme(uri)
+        if scheme not in DEFAULT_PORTS:
+            _check_custom(scheme, rest, native=native)
+            return ()
+        host, port = check_authority(rest)
+    except UriError as fault:
+        return (fault.problem,)
+    warnings = [*_insecure(scheme, host, native=native, dev_mode=dev_mode)]
+    if port == DEFAULT_PORTS[scheme]:
+        warnings.append(
+            doubtful(
+                "URI-DEFAULT-PORT",
+                f"port {port} is the port of {scheme} anyway",
+                "URIs are compared as text: leave the port out unless clients send it.",
+            )
+        )
+    return tuple(warnings)
+
+
+def check_text(uri: str) -> None:
+    """Refuse what may not stand anywhere in a URI.
+
+    Raises:
+        UriError: it holds such a character.
+    """
+    if not uri:
+        raise UriError("URI-EMPTY", "the URI is empty", f"Write a URI such as {_EXAMPLE}.")
+    found = _NOT_IN_URI.search(uri)
+    if found is not None:
+        character = found.group()
+        shown = character if character.isascii() and character.isprintable() else ""
+        shown = shown.strip() or f"U+{ord(character):04X}"
+        remedy = "Write it percent-encoded; host names in ASCII (xn--...)."
+        raise UriError("URI-CHARACTER", f"the character {shown} in a URI", remedy)
+    if "#" in uri:
+        raise UriError("URI-FRAGMENT", "a fragment in a URI", "Leave out # and what follows it.")
+    if "*" in uri:
+        remedy = "URIs are compared exactly: list each one."
+        raise UriError("URI-WILDCARD", "a wildcard in a URI", remedy)
+    if _BAD_ESCAPE.search(uri) or "%00" in uri:
+        remedy = "Write % as %25; %00 is never right."
+        raise UriError("URI-ESCAPE", "a wrong percent-escape in a URI", remedy)
+
+
+def _split_scheme(uri: str) -> tuple[str, str]:
+    found = _SCHEME.fullmatch(uri)
+    if found is None:
+        remedy = f"Write the whole URI, such as {_EXAMPLE}."
+        raise UriError("URI-SCHEME", "a URI without a scheme", remedy)
+    scheme, rest = found.groups()
+    if scheme.lower() in _DANGEROUS:
+        remedy = f"Write a URI such as {_EXAMPLE}."
+        raise UriError("URI-SCHEME", f"the dangerous scheme {scheme.lower()}", remedy)
+    if scheme != scheme.lower():
+        raise UriError("URI-CASE", "upper case in the scheme", f"Write {scheme.lower()}:.")
+    return scheme, rest
+
+
+def check_authority(rest: str) -> tuple[str, int | None]:
+    """Return host and port of what follows ``http:`` or ``https:``.
+
+    Raises:
+        UriError: there is no host, or it or the port or the path can never be right.
+    """
+    if not rest.startswith("//"):
+        raise UriError("URI-HOST", "a URI without a host", "Write two slashes and the host.")
+    authority, path = _split_path(rest[2:])
+    _check_path(path)
+    if "@" in authority:
+        remedy = "Leave out everything up to @."
+        raise UriError("URI-USERINFO", "a user name in a URI", remedy)
+    found = _AUTHORITY.fullmatch(authority)
+    if found is None:
+        raise UriError("URI-HOST", f"the host {cut(authority)}", "Write a host name.")
+    host, port = found.groups()
+    if host != host.lower():
+        raise UriError("URI-CASE", "upper case in the host", f"Write {cut(host.lower())}.")
+    try:
+        check_host(host)
+    except ValueError as why:
+        remedy = f"Write a host name or an address: {why}."
+        raise UriError("URI-HOST", f"the host {cut(host) or 'is empty'}", remedy) from None
+    try:
+        return host, None if port is None else parse_port(port)
+    except ValueError as why:
+        raise UriError("URI-PORT", f"the port {cut(port)}", f"{why}.") from None
+
+
+def _split_path(text: str) -> tuple[str, str]:
+    end = next((index for index, character in enumerate(text) if character in "/?"), len(text))
+    return text[:end], text[end:].partition("?")[0]
+
+
+def _check_path(path: str) -> None:
+    if _ESCAPED_SEPARATOR.search(path):
+        remedy = "Servers read it in different ways: write another path."
+        raise UriError("URI-PATH", "an escaped slash or backslash in a path", remedy)
+    steps = path.replace("%2e", ".").replace("%2E", ".").split("/")
+    if "." in steps or ".." in steps:
+        remedy = "Browsers take dot segments out before they send the URI: write the path without."
+        raise UriError("URI-PATH", "a dot segment in a path", remedy)
+
+
+def _check_custom(scheme: str, rest: str, *, native: bool) -> None:
+    if not native:
+        raise UriError(
+            "URI-CUSTOM-SCHEME",
+            f"the custom scheme {cut(scheme)} in an application that is not native",
+            "Write an https URI, or set appType: OIDC_APP_TYPE_NATIVE.",
+        )
+    if "." not in scheme:
+        raise UriError(
+            "URI-CUSTOM-SCHEME",
+            f"the custom scheme {cut(scheme)} has no dot",
+            "Any app can claim it: write a domain of yours backwards, com.example.app:/callback.",
+        )
+    if not rest.strip("/"):
+        remedy = f"Write a path, such as {cut(scheme)}:/callback."
+        raise UriError("URI-PATH", "a custom scheme with nothing after it", remedy)
+    authority, path = _split_path(rest[2:]) if rest.startswith("//") else ("", rest)
+    if "@" in authority:
+        raise UriError("URI-USERINFO", "a user name in a URI", "Leave out everything up to @.")
+    _check_path(path.partition("?")[0])
+
+
+def _insecure(scheme: str, host: str, *, native: bool, dev_mode: bool) -> Iterator[Problem]:
+    if scheme != "http":
+        return
+    if not is_loopback_host(host):
+        yield doubtful(
+            "URI-HTTP",
+            "plain http to a host other than this machine",
+            "Codes and tokens are sent there in the clear: write https.",
+        )
+    elif not native and not dev_mode:
+        yield doubtful(
+            "URI-LOOPBACK",
+            "a loopback address in an application that is not native",
+            "It works on one machine only: leave it to an application with devMode: true.",
+        )
+
+
+def duplicates(values: list[str]) -> Iterator[int]:
+    """Yield the positions of values that stand in the list before."""
+    seen: set[str] = set()
+    for position, value in enumerate(values):
+        if value in seen:
+            yield position
+        seen.add(value)
