@@ -1,0 +1,95 @@
+"""Puts the service together over a store: the only module that knows all the others."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from reconciler.service.domain.identifiers import Identifiers
+from reconciler.service.domain.refusal import Refusal
+from reconciler.service.eventstore.port import EventStore
+from reconciler.service.operations.engine import Engine
+from reconciler.service.operations.request import Request
+from reconciler.service.operations.session import Means, Seals
+
+SEAL_KEY_SUFFIX = ".seal-key"
+
+
+def microseconds() -> int:
+    """Return the time, in microseconds since the epoch."""
+    return time.time_ns() // 1000
+
+
+class IdentityService:
+    """The identity service over one store, called in process. Any thread may call it."""
+
+    def __init__(self, store: EventStore, seals: Seals, now: Callable[[], int]) -> None:
+        self.store = store
+        identifiers = Identifiers(now, secrets.randbits)
+        self._engine = Engine(store, Means(now, identifiers, secrets.token_bytes, seals))
+
+    def call(self, request: Request) -> dict[str, Any]:
+        """Carry out one call.
+
+        Raises:
+            Refusal: the service says no.
+            StoreError: the store failed; nothing was written.
+        """
+        (answer,) = self._engine.run((request,))
+        if isinstance(answer, Refusal):
+            raise answer
+        return answer
+
+    def call_many(self, requests: Sequence[Request]) -> list[dict[str, Any] | Refusal]:
+        """Carry out calls in their order. Those that write share one commit.
+
+        A refused call leaves no trace and keeps no other from being carried out. When this
+        returns, what was written is durable.
+
+        Raises:
+            StoreError: the store failed; nothing was written.
+        """
+        return self._engine.run(requests)
+
+    def close(self) -> None:
+        """Let go of the store."""
+        self.store.close()
+
+
+def open_memory(*, now: Callable[[], int] = microseconds) -> IdentityService:
+    """Return a service whose store ends with the process."""
+    from reconciler.service.eventstore.memory import MemoryEventStore
+    from reconciler.service.seal import new_key
+
+    return IdentityService(MemoryEventStore(now), new_key(), now)
+
+
+def open_sqlite(
+    path: Path,
+    *,
+    seal_key_file: Path | None = None,
+    create: bool = False,
+    read_only: bool = False,
+    now: Callable[[], int] = microseconds,
+) -> IdentityService:
+    """Return a service over a SQLite file.
+
+    ``create`` makes the file where there is none; ``read_only`` makes and changes nothing. The
+    key that seals secrets is in a file beside it unless another is named.
+
+    Raises:
+        StoreError: the file is no sound store, or cannot be used so.
+    """
+    from reconciler.service.eventstore.sqlite import SqliteEventStore, SqliteReadOnlyStore
+    from reconciler.service.eventstore.sqlite_files import create as create_file
+    from reconciler.service.seal import KeyFile
+
+    seals = KeyFile(seal_key_file or path.with_name(path.name + SEAL_KEY_SUFFIX))
+    if read_only:
+        return IdentityService(SqliteReadOnlyStore(path), seals, now)
+    if create and not path.exists():
+        create_file(path)
+    return IdentityService(SqliteEventStore(path, now), seals, now)

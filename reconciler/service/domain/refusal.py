@@ -1,0 +1,125 @@
+"""Why the service says no: one table of codes, and every reason there is.
+
+A refusal crosses every wire as code, message and details. It tells nothing of the inside, and
+never repeats a value that the caller sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Any
+
+
+class Code(IntEnum):
+    """gRPC's numbers for the refusals of this service, and no others."""
+
+    INVALID_ARGUMENT = 3
+    NOT_FOUND = 5
+    ALREADY_EXISTS = 6
+    PERMISSION_DENIED = 7
+    RESOURCE_EXHAUSTED = 8
+    PRECONDITION_FAILED = 9
+    ABORTED = 10
+    UNIMPLEMENTED = 12
+    INTERNAL = 13
+    UNAVAILABLE = 14
+    UNAUTHENTICATED = 16
+
+
+HTTP_STATUS: Mapping[Code, int] = {
+    Code.INVALID_ARGUMENT: 400,
+    Code.NOT_FOUND: 404,
+    Code.ALREADY_EXISTS: 409,
+    Code.PERMISSION_DENIED: 403,
+    Code.RESOURCE_EXHAUSTED: 429,
+    Code.PRECONDITION_FAILED: 409,
+    Code.ABORTED: 409,
+    Code.UNIMPLEMENTED: 501,
+    Code.INTERNAL: 500,
+    Code.UNAVAILABLE: 503,
+    Code.UNAUTHENTICATED: 401,
+}
+
+
+class RefusalError(Exception):
+    """The service says no.
+
+    Attributes:
+        code: The kind of refusal.
+        message: One sentence for the caller.
+        reason: A stable id of the reason, for programs.
+        details: Further facts about it, by name.
+    """
+
+    def __init__(self, code: Code, message: str, reason: str, **details: Any) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.reason = reason
+        self.details: Mapping[str, Any] = details
+
+    @property
+    def http_status(self) -> int:
+        """Return the status under which HTTP carries this refusal."""
+        return HTTP_STATUS[self.code]
+
+
+Refusal = RefusalError  # what the glossary calls it; the suffix is the linter's
+
+
+def invalid(field: str, rule: str) -> Refusal:
+    """Refuse a field, by its path and the rule it breaks."""
+    return Refusal(Code.INVALID_ARGUMENT, f"{field}: {rule}", "field.invalid", field=field)
+
+
+def not_found(what: str) -> Refusal:
+    """Refuse because an object is missing, or must look so."""
+    return Refusal(Code.NOT_FOUND, f"there is no such {what}", "object.not_found")
+
+
+def name_taken(what: str) -> Refusal:
+    """Refuse because a name is in use; names are unique ignoring case."""
+    return Refusal(
+        Code.ALREADY_EXISTS, f"there is another {what} of this name (ignoring case)", "name.taken"
+    )
+
+
+def moved_on(sequence: int) -> Refusal:
+    """Refuse because the object is no longer what the request was based on."""
+    return Refusal(
+        Code.PRECONDITION_FAILED,
+        f"the object has changed since; it is now at sequence {sequence}",
+        "object.moved_on",
+        sequence=str(sequence),
+    )
+
+
+def not_allowed(permission: str) -> Refusal:
+    """Refuse because the caller lacks a permission."""
+    return Refusal(
+        Code.PERMISSION_DENIED, f"this needs the permission {permission}", "permission.missing"
+    )
+
+
+def key_reused() -> Refusal:
+    """Refuse because an idempotency key came back with another request."""
+    return Refusal(
+        Code.INVALID_ARGUMENT,
+        "the idempotency key was used for another request",
+        "idempotency.reused",
+    )
+
+
+def secret_gone() -> Refusal:
+    """Refuse because the secret of the first answer cannot be read any more."""
+    return Refusal(
+        Code.PRECONDITION_FAILED,
+        "this was done before, and the secret that was answered then cannot be had again",
+        "idempotency.secret_gone",
+    )
+
+
+def lease_lost() -> Refusal:
+    """Refuse because a lease that a write was made under does not count any more."""
+    return Refusal(Code.ABORTED, "the lease of this organization is no longer yours", "lease.lost")

@@ -1,0 +1,1 @@
+"""The log and all that is kept with it: one port, several stores. Knows no domain."""

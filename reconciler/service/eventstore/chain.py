@@ -1,0 +1,58 @@
+"""How events are numbered and chained: each one's hash covers the hash before it.
+
+The encoding that is hashed is unambiguous: the lengths of all parts first, then the parts. So
+no two different events have the same encoding, whatever their texts contain.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+from reconciler.service.eventstore.rows import Author, Head, NewEvent, StoredEvent, StreamAt
+
+ORIGIN = bytes(32)
+
+
+def first_head(organization: str) -> Head:
+    """Return the head of an organization that has no event yet."""
+    return Head(organization, 0, 0, ORIGIN)
+
+
+def next_sequence(last: int, now: int) -> int:
+    """Return the time now, or the next moment after the last where the clock has not moved on."""
+    return now if now > last else last + 1
+
+
+def chained(
+    head: Head, stream: StreamAt, new: NewEvent, author: Author, now: int
+) -> tuple[StoredEvent, Head]:
+    """Return the event as it follows a head, still without a position, and the head after it."""
+    sequence = next_sequence(head.sequence, now)
+    version = stream.version + 1
+    event = StoredEvent(
+        0, stream.organization, sequence, stream.id, version, new.type, new.payload,
+        author.context, author.writer, now, head.hash, b"",
+    )  # fmt: skip
+    digest = event_hash(event)
+    return (
+        event._replace(hash=digest),
+        Head(stream.organization, sequence, head.events + 1, digest),
+    )
+
+
+def event_hash(event: StoredEvent) -> bytes:
+    """Return the hash that an event should carry."""
+    parts = (
+        event.organization,
+        str(event.sequence),
+        event.stream,
+        str(event.version),
+        event.type,
+        event.payload,
+        event.context,
+        event.writer,
+        str(event.recorded_at),
+    )
+    lengths = ",".join(map(str, map(len, parts)))
+    text = f"{lengths}\n{''.join(parts)}"
+    return sha256(event.previous + text.encode("utf-8", "surrogatepass")).digest()

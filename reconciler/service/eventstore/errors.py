@@ -1,0 +1,50 @@
+"""Why a store cannot do what it is asked.
+
+StoreError                   a person has to do something, or wait
+├── StoreUnusableError           the file is not a store, or no longer a sound one
+├── StoreReadOnlyError           it may be read, not written
+├── StoreFullError               no room; reads still work
+└── StoreBusyError               somebody else is writing, for longer than anybody waits
+ConflictError                two writers want what only one can have
+├── StreamConflictError          the stream is not where the writer thinks, or not new
+└── NameTakenError               another object has the name
+"""
+
+from __future__ import annotations
+
+
+class StoreError(Exception):
+    """A store that cannot serve: what is wrong, and what to do about it."""
+
+    def __init__(self, problem: str, remedy: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.remedy = remedy
+
+
+class StoreUnusableError(StoreError):
+    """The file is not a store of ours, is from a newer version, or is damaged."""
+
+
+class StoreReadOnlyError(StoreError):
+    """The store cannot be written to."""
+
+
+class StoreFullError(StoreError):
+    """There is no room left for what is to be written."""
+
+
+class StoreBusyError(StoreError):
+    """Somebody else kept the store to themselves for too long."""
+
+
+class ConflictError(Exception):
+    """What was decided no longer holds, because of another writer."""
+
+
+class StreamConflictError(ConflictError):
+    """The stream already has an event of this version."""
+
+
+class NameTakenError(ConflictError):
+    """Another object of the kind and owner has the name, ignoring case."""

@@ -1,0 +1,55 @@
+"""Files that appear whole or not at all, and stay."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+OWNER_ONLY = 0o600
+
+
+@contextmanager
+def beside(target: Path) -> Iterator[Path]:
+    """Yield the path of a new empty file in the target's folder; remove what is left of it.
+
+    Raises:
+        OSError: the folder cannot be written to.
+    """
+    path = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, OWNER_ONLY))
+    try:
+        yield path
+    finally:
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            with suppress(FileNotFoundError):
+                path.with_name(path.name + suffix).unlink()
+
+
+def settle(path: Path) -> None:
+    """Make what a file holds survive a power cut."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def publish(finished: Path, target: Path) -> None:
+    """Give a finished file its name, durably.
+
+    Raises:
+        FileExistsError: something has the name already; it is left as it is.
+    """
+    settle(finished)
+    os.link(finished, target)
+    settle(target.parent)
+
+
+def take_over(finished: Path, target: Path) -> None:
+    """Put a finished file in the place of another, durably and in one step."""
+    settle(finished)
+    finished.replace(target)
+    settle(target.parent)

@@ -1,0 +1,184 @@
+"""The port: what every store of the service promises. Implementations come in several.
+
+A transaction is at its heart. Inside it, reads see its own writes; it commits when its block
+ends and rolls back when an exception leaves the block. Unique constraints, not looking first,
+decide who of two writers has a name, a stream version or a sequence: several processes may
+write to one store. The first append to an organization locks its head row until the commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol
+
+from reconciler.service.eventstore.rows import (
+    Author,
+    Head,
+    LeaseRow,
+    NewEvent,
+    ObjectQuery,
+    ObjectRow,
+    Record,
+    SealRow,
+    StoredEvent,
+    StreamAt,
+    TokenRow,
+)
+
+PAGE = 1000
+
+
+class Snapshot(Protocol):
+    """One consistent view of a store."""
+
+    def read_stream(
+        self, stream: str, *, after: int = 0, limit: int = PAGE
+    ) -> Sequence[StoredEvent]:
+        """Return a stream's events past a version, oldest first."""
+        ...
+
+    def read_all(self, *, after: int = 0, limit: int = PAGE) -> Sequence[StoredEvent]:
+        """Return events of every stream past a position, oldest first."""
+        ...
+
+    def heads(self) -> Sequence[Head]:
+        """Return where every organization's chain ends, by organization."""
+        ...
+
+    def head(self, organization: str) -> Head:
+        """Return where an organization's chain ends; of none yet, the first head."""
+        ...
+
+    def get_object(self, object_id: str) -> ObjectRow | None:
+        """Return the object of an id."""
+        ...
+
+    def find_object(self, kind: str, parent: str, folded: str) -> ObjectRow | None:
+        """Return the object of a folded name."""
+        ...
+
+    def objects_page(
+        self, organization: str, *, after: str = "", limit: int = PAGE
+    ) -> Sequence[ObjectRow]:
+        """Return objects of an organization, less itself, with ids past one, by id."""
+        ...
+
+    def list_objects(self, query: ObjectQuery) -> tuple[int, Sequence[ObjectRow]]:
+        """Return how many objects a query finds, and those of its page."""
+        ...
+
+    def all_objects(self) -> Sequence[ObjectRow]:
+        """Return every object there is, by id."""
+        ...
+
+    def record(self, caller: str, key: str) -> Record | None:
+        """Return the answer kept under a caller's idempotency key."""
+        ...
+
+    def seal(self, seal_id: str) -> SealRow | None:
+        """Return a seal."""
+        ...
+
+    def lease(self, organization: str) -> LeaseRow | None:
+        """Return the last lease of a folded organization name, whether or not it still counts."""
+        ...
+
+    def tokens(self) -> Sequence[TokenRow]:
+        """Return every token, by name."""
+        ...
+
+    def token(self, sha256: bytes) -> TokenRow | None:
+        """Return the token of a hash."""
+        ...
+
+    def meta(self, name: str) -> str:
+        """Return a fact about the store itself: ``instance``."""
+        ...
+
+
+class Transaction(Snapshot, Protocol):
+    """A view that can be written to."""
+
+    def savepoint(self) -> AbstractContextManager[None]:
+        """Undo what is done in the block if an exception leaves it, and only that."""
+        ...
+
+    def append(
+        self, stream: StreamAt, events: Sequence[NewEvent], author: Author
+    ) -> Sequence[StoredEvent]:
+        """Append events to a stream.
+
+        Raises:
+            StreamConflictError: the stream is not at this version.
+        """
+        ...
+
+    def put_object(self, row: ObjectRow) -> None:
+        """Insert an object, or change the one of its id.
+
+        Raises:
+            NameTakenError: another object has its name.
+        """
+        ...
+
+    def remove_object(self, object_id: str) -> None:
+        """Remove an object; its events stay."""
+        ...
+
+    def clear_objects(self) -> None:
+        """Remove every object, to make them anew from the events."""
+        ...
+
+    def put_record(self, record: Record) -> None:
+        """Keep an answer. The seal it names may follow, up to the commit."""
+        ...
+
+    def put_seal(self, seal: SealRow) -> None:
+        """Keep a seal."""
+        ...
+
+    def expire(self, now: int) -> None:
+        """Drop records and seals whose time has come."""
+        ...
+
+    def put_lease(self, lease: LeaseRow) -> None:
+        """Make this the lease of its organization name."""
+        ...
+
+    def put_token(self, token: TokenRow) -> None:
+        """Insert a token, or change the one of its name."""
+        ...
+
+
+class EventStore(Protocol):
+    """An append-only log, the objects it adds up to, and what else must commit with them."""
+
+    def transaction(self) -> AbstractContextManager[Transaction]:
+        """Write: commit when the block ends, roll back when an exception leaves it.
+
+        Raises:
+            StoreError: the store cannot be written to; nothing was.
+        """
+        ...
+
+    def snapshot(self) -> AbstractContextManager[Snapshot]:
+        """Read, undisturbed by writers."""
+        ...
+
+    def damage(self) -> Sequence[str]:
+        """Return what the store itself finds wrong with its own structure."""
+        ...
+
+    def backup(self, target: Path) -> None:
+        """Copy the store into a new file, durably, while it is in use.
+
+        Raises:
+            StoreError: the file exists or cannot be written, or this store has its own ways.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of everything. A closed store is not used again."""
+        ...

@@ -1,0 +1,180 @@
+"""What a store holds, row by row. Tuples, because ten thousand of them are made at once."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class NewEvent(NamedTuple):
+    """An event that wants to be appended: its type, and its payload as canonical JSON."""
+
+    type: str
+    payload: str
+
+
+class StreamAt(NamedTuple):
+    """A stream as its writer knows it: whose it is, its id, and how many events it has."""
+
+    organization: str
+    id: str
+    version: int
+
+
+class Author(NamedTuple):
+    """Who writes, and why: the name of the token, and the context as it was given."""
+
+    writer: str
+    context: str
+
+
+class StoredEvent(NamedTuple):
+    """One event of the log.
+
+    Attributes:
+        position: Place in the whole log; increases, but may have gaps.
+        sequence: Microseconds since the epoch, moved on where the clock was not; strictly
+            increasing within the organization.
+        version: Place in the stream, from 1 without gaps.
+        recorded_at: What the clock said.
+        previous: Hash of the organization's event before this one.
+    """
+
+    position: int
+    organization: str
+    sequence: int
+    stream: str
+    version: int
+    type: str
+    payload: str
+    context: str
+    writer: str
+    recorded_at: int
+    previous: bytes
+    hash: bytes
+
+
+class Head(NamedTuple):
+    """Where an organization's chain ends. Writers of the organization lock this row."""
+
+    organization: str
+    sequence: int
+    events: int
+    hash: bytes
+
+
+class ObjectRow(NamedTuple):
+    """One object as it is now.
+
+    Attributes:
+        parent: The project of an application, the organization of anything else that has one.
+        folded: The name as names are compared; unique per kind and parent.
+        spec: The fields in normal form, as canonical JSON.
+        version: How many events its stream has.
+        sequence: Of its last event.
+        created: Sequence of its first event.
+        context: Of its last event.
+        marks: What contexts left behind, as JSON: the trees that ever wrote it, and whether it
+            was last said to be protected from deletion.
+    """
+
+    id: str
+    kind: str
+    organization: str
+    parent: str
+    name: str
+    folded: str
+    spec: str
+    client_id: str
+    secret_hash: str
+    version: int
+    sequence: int
+    created: int
+    changed_by: str
+    context: str
+    marks: str
+
+
+class Record(NamedTuple):
+    """The answer that a caller was given under an idempotency key.
+
+    Attributes:
+        digest: Of what was asked; the same key with another one is a mistake.
+        answer: As JSON, without its secret.
+        seal: Id of the seal that holds the secret, or None.
+        slot: Which of the seal's secrets it is.
+    """
+
+    caller: str
+    key: str
+    digest: bytes
+    answer: str
+    seal: str | None
+    slot: int
+    expires_at: int
+
+
+class SealRow(NamedTuple):
+    """The secrets of one commit, sealed together with a key that is not in the store."""
+
+    id: str
+    sealed: bytes
+    expires_at: int
+
+
+class LeaseRow(NamedTuple):
+    """Who may write to an organization; ``token`` is empty once it was given back.
+
+    ``organization`` is a folded name, for the organization may not exist yet. ``fence`` grows
+    with every lease of that name.
+    """
+
+    organization: str
+    token: str
+    holder: str
+    fence: int
+    acquired_at: int
+    expires_at: int
+
+
+class TokenRow(NamedTuple):
+    """A token, known only by its hash.
+
+    ``organizations`` is a JSON list of ids, or empty for all. ``expires_at`` and ``revoked_at``
+    are 0 where there is no such time.
+    """
+
+    name: str
+    role: str
+    organizations: str
+    sha256: bytes
+    created_at: int
+    expires_at: int
+    revoked_at: int
+
+
+class NameFilter(NamedTuple):
+    """A test of names. ``text`` is folded where ``folded`` says that folded names are tested."""
+
+    match: str  # equals, starts, contains or ends
+    text: str
+    folded: bool
+
+
+class ObjectQuery(NamedTuple):
+    """A filtered list of objects of one kind; every filter must hold.
+
+    Attributes:
+        parent: As in ``ObjectRow``; empty for organizations.
+        ids: Only objects of these ids, or None for any.
+        by_name: Sort by folded name instead of by id.
+        limit: 0 for no limit.
+    """
+
+    kind: str
+    parent: str
+    ids: frozenset[str] | None = None
+    names: tuple[NameFilter, ...] = ()
+    by_name: bool = False
+    descending: bool = False
+    offset: int = 0
+    limit: int = 0

@@ -1,0 +1,201 @@
+"""The store in one SQLite file: write-ahead log, every commit synced, one writer at a time."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
+from pathlib import Path
+
+from reconciler.resources.crashpoint import crashpoint
+from reconciler.service.eventstore import sqlite_files as files
+from reconciler.service.eventstore.errors import StoreBusyError, StoreError, StoreReadOnlyError
+from reconciler.service.eventstore.files import beside, publish
+from reconciler.service.eventstore.sqlite_errors import in_words, store_error
+from reconciler.service.eventstore.sqlite_rows import SqliteSnapshot, SqliteTransaction
+
+READERS_KEPT = 4
+
+
+class SqliteEventStore:
+    """An ``EventStore`` over a file. Any thread may use it."""
+
+    def __init__(self, path: Path, now: Callable[[], int]) -> None:
+        """Open a store that exists.
+
+        Raises:
+            StoreError: the file is no sound store, or cannot be used.
+        """
+        files.recognise(path)
+        self._path = path
+        self._now = now
+        self._lock = threading.Lock()
+        self._writer = files.connect(path)
+        self._readers: list[sqlite3.Connection] = []
+
+    @contextmanager
+    def transaction(self) -> Iterator[SqliteTransaction]:
+        """Write: commit when the block ends, roll back when an exception leaves it.
+
+        Raises:
+            StoreError: the store cannot be written to; nothing was.
+        """
+        with self._lock, in_words(self._path):
+            crashpoint("S1")
+            self._writer.execute("BEGIN IMMEDIATE")
+            crashpoint("S2")
+            try:
+                writing = SqliteTransaction(self._writer, self._now)
+                yield writing
+                writing.flush()
+                crashpoint("S7")
+                self._writer.execute("COMMIT")
+            finally:
+                if self._writer.in_transaction:
+                    self._writer.execute("ROLLBACK")
+            crashpoint("S8")
+
+    @contextmanager
+    def snapshot(self) -> Iterator[SqliteSnapshot]:
+        """Read, undisturbed by writers."""
+        with in_words(self._path):
+            reader = self._reader()
+            try:
+                reader.execute("BEGIN")
+                yield SqliteSnapshot(reader)
+            finally:
+                if reader.in_transaction:
+                    reader.execute("ROLLBACK")
+                self._give_back(reader)
+
+    def _reader(self) -> sqlite3.Connection:
+        try:
+            return self._readers.pop()
+        except IndexError:
+            return files.connect(self._path)
+
+    def _give_back(self, reader: sqlite3.Connection) -> None:
+        if len(self._readers) < READERS_KEPT:
+            self._readers.append(reader)
+        else:
+            reader.close()
+
+    def damage(self) -> Sequence[str]:
+        """Return what SQLite itself finds wrong with the file's structure."""
+        return _damage(self._path, self._writer)
+
+    def backup(self, target: Path) -> None:
+        """Copy the store into a new file, durably, while it is in use.
+
+        Raises:
+            StoreError: the file exists or cannot be written.
+        """
+        copy(self._path, self._writer, target)
+
+    def close(self) -> None:
+        """Let go of everything. A closed store is not used again."""
+        with in_words(self._path):
+            while self._readers:
+                self._readers.pop().close()
+            self._writer.close()
+
+
+class SqliteReadOnlyStore:
+    """A store that is only looked at. No file is made, and none changed."""
+
+    def __init__(self, path: Path) -> None:
+        """Open a store that exists.
+
+        Raises:
+            StoreError: the file is no sound store, or cannot be read.
+        """
+        files.recognise(path)
+        self._path = path
+        self._print = files.print_of(path)
+        self._connection = files.connect_to_read(path)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[SqliteSnapshot]:
+        """Read, undisturbed by writers.
+
+        Raises:
+            StoreBusyError: somebody began to write just then; what was read may be torn.
+        """
+        with in_words(self._path):
+            self._look_again()
+            self._connection.execute("BEGIN")
+            try:
+                yield SqliteSnapshot(self._connection)
+            finally:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+            if not self._print[-1] and files.print_of(self._path) != self._print:
+                raise StoreBusyError(
+                    f"{self._path} was written to while it was read", "Run the command again."
+                )
+
+    def _look_again(self) -> None:
+        """Open the file anew if somebody has written to it since."""
+        found = files.print_of(self._path)
+        if found != self._print:
+            self._connection.close()
+            files.recognise(self._path)
+            self._connection = files.connect_to_read(self._path)
+            self._print = found
+
+    def transaction(self) -> AbstractContextManager[SqliteTransaction]:
+        """Refuse to write.
+
+        Raises:
+            StoreReadOnlyError: always.
+        """
+        raise StoreReadOnlyError(f"{self._path} was opened to be read only", "Open it for writing.")
+
+    def damage(self) -> Sequence[str]:
+        """Return what SQLite itself finds wrong with the file's structure."""
+        return _damage(self._path, self._connection)
+
+    def backup(self, target: Path) -> None:
+        """Copy the store into a new file, durably.
+
+        Raises:
+            StoreError: the file exists or cannot be written.
+        """
+        copy(self._path, self._connection, target)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connection.close()
+
+
+def _damage(path: Path, connection: sqlite3.Connection) -> Sequence[str]:
+    try:
+        found = [str(line) for (line,) in connection.execute("PRAGMA integrity_check")]
+        found += [
+            f"a row of {row[0]} refers to nothing"
+            for row in connection.execute("PRAGMA foreign_key_check")
+        ]
+    except sqlite3.Error as error:
+        return [store_error(path, error).problem]
+    return [line for line in found if line != "ok"]
+
+
+def copy(path: Path, connection: sqlite3.Connection, target: Path) -> None:
+    """Copy an open store into a new file, durably.
+
+    Raises:
+        StoreError: the target exists or cannot be written.
+    """
+    try:
+        with beside(target) as unfinished:
+            with in_words(path), closing(sqlite3.connect(unfinished)) as made:
+                connection.backup(made)
+            publish(unfinished, target)
+    except FileExistsError as error:
+        raise StoreError(f"{target} exists", "Name a file that does not.") from error
+    except OSError as error:
+        raise StoreReadOnlyError(
+            f"{target} cannot be written: {error.strerror}",
+            "Name a file in a folder that this user may write to.",
+        ) from error

@@ -1,0 +1,167 @@
+"""The file of a SQLite store: making it, recognising it, opening it.
+
+A file is looked at before SQLite is: what is not a store, is somebody else's, is newer or is
+cut short is refused with its bytes untouched.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import uuid
+from contextlib import closing, suppress
+from pathlib import Path
+from urllib.parse import quote
+
+from reconciler.service.eventstore.errors import StoreReadOnlyError, StoreUnusableError
+from reconciler.service.eventstore.files import beside, publish
+from reconciler.service.eventstore.sqlite_errors import in_words
+from reconciler.service.eventstore.sqlite_tables import (
+    ADD_META,
+    APPLICATION_ID,
+    SCHEMA_VERSION,
+    TABLES,
+)
+
+BUSY_SECONDS = 10.0
+HEADER = 100
+MAGIC = b"SQLite format 3\0"
+
+
+def create(path: Path) -> None:
+    """Make an empty store, whole or not at all. One that somebody else made meanwhile is kept.
+
+    Raises:
+        StoreError: the folder cannot be written to, or is full.
+    """
+    try:
+        with beside(path) as unfinished:
+            with in_words(path):
+                _fill(unfinished)
+            with suppress(FileExistsError):
+                publish(unfinished, path)
+    except OSError as error:
+        raise StoreReadOnlyError(
+            f"{path} cannot be made: {error.strerror}",
+            "Make its folder, and make it writable for this user.",
+        ) from error
+
+
+def _fill(path: Path) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        connection.executescript(f"BEGIN;{TABLES}COMMIT;")
+        connection.execute(ADD_META, ("instance", uuid.uuid4().hex))
+        connection.execute("PRAGMA journal_mode = WAL")
+
+
+def recognise(path: Path) -> None:
+    """Accept a file that is a whole store of this version.
+
+    Raises:
+        StoreUnusableError: it is none; the message says what it is instead.
+    """
+    try:
+        with path.open("rb") as file:
+            header = file.read(HEADER)
+        size = path.stat().st_size
+    except OSError as error:
+        raise StoreUnusableError(
+            f"{path} cannot be opened: {error.strerror}",
+            "Check that it is a file, and that this user may read it.",
+        ) from error
+    if not header.startswith(MAGIC):
+        raise _not_ours(path, "is not a database")
+    if len(header) < HEADER or size < _pages(header) * _page_size(header):
+        raise StoreUnusableError(
+            f"{path} is cut short",
+            "Restore a backup with `store restore`. The file was left as it is.",
+        )
+    if _number(header, 68) != APPLICATION_ID:
+        raise _not_ours(path, "is a database of another program")
+    _check_version(path, _number(header, 60))
+
+
+def _check_version(path: Path, version: int) -> None:
+    if version > SCHEMA_VERSION:
+        raise StoreUnusableError(
+            f"{path} was made by a newer version (its schema is {version}, "
+            f"this version knows {SCHEMA_VERSION})",
+            "Use that version or a newer one. The file was left as it is.",
+        )
+    if version < SCHEMA_VERSION:
+        raise _not_ours(path, f"has schema {version}, which no version ever wrote")
+
+
+def _not_ours(path: Path, what: str) -> StoreUnusableError:
+    return StoreUnusableError(
+        f"{path} {what}", "Name the store's own file. This one was left as it is."
+    )
+
+
+def _number(header: bytes, start: int) -> int:
+    return int.from_bytes(header[start : start + 4], "big")
+
+
+def _page_size(header: bytes) -> int:
+    size = int.from_bytes(header[16:18], "big")
+    return 65536 if size == 1 else size
+
+
+def _pages(header: bytes) -> int:
+    return _number(header, 28)
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Open a store for reading and writing, every commit durable.
+
+    Raises:
+        StoreError: it cannot be.
+    """
+    with in_words(path):
+        connection = sqlite3.connect(
+            path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA foreign_keys = ON")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def connect_to_read(path: Path) -> sqlite3.Connection:
+    """Open a store for reading, and leave every file as it is.
+
+    While somebody has the store open, their log of recent commits lies beside it, and SQLite
+    reads along. Otherwise it is told that the file does not change, for else it would make
+    such a log itself. That it does not change is then the reader's to check (``print_of``).
+
+    Raises:
+        StoreError: it cannot be.
+    """
+    rest = "mode=ro" if has_log(path) else "mode=ro&immutable=1"
+    with in_words(path):
+        return sqlite3.connect(
+            f"file:{quote(str(path.absolute()))}?{rest}",
+            uri=True,
+            timeout=BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+
+
+def has_log(path: Path) -> bool:
+    """Say whether commits lie beside the store that are not in its file yet."""
+    try:
+        return path.with_name(path.name + "-wal").stat().st_size > 0
+    except OSError:
+        return False
+
+
+def print_of(path: Path) -> tuple[int, int, int, bool]:
+    """Return what changes whenever somebody writes to the store."""
+    found = path.stat()
+    return found.st_ino, found.st_mtime_ns, found.st_size, has_log(path)

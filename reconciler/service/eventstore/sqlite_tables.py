@@ -1,0 +1,168 @@
+"""The tables of the SQLite store, and every statement that is run on them."""
+
+from __future__ import annotations
+
+from reconciler.service.eventstore.rows import (
+    Head,
+    LeaseRow,
+    ObjectRow,
+    Record,
+    SealRow,
+    StoredEvent,
+    TokenRow,
+)
+
+APPLICATION_ID = 0x52436E6C  # "RCnl": tells this program's files from any other's
+SCHEMA_VERSION = 1
+
+TABLES = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE heads (
+    organization TEXT PRIMARY KEY,
+    sequence INTEGER NOT NULL,
+    events INTEGER NOT NULL,
+    hash BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE events (
+    position INTEGER PRIMARY KEY,
+    organization TEXT NOT NULL REFERENCES heads (organization),
+    sequence INTEGER NOT NULL,
+    stream TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    type TEXT NOT NULL,
+    payload TEXT NOT NULL,
+    context TEXT NOT NULL,
+    writer TEXT NOT NULL,
+    recorded_at INTEGER NOT NULL,
+    previous BLOB NOT NULL,
+    hash BLOB NOT NULL,
+    UNIQUE (stream, version),
+    UNIQUE (organization, sequence)
+) STRICT;
+CREATE TABLE objects (
+    id TEXT PRIMARY KEY,
+    kind TEXT NOT NULL,
+    organization TEXT NOT NULL,
+    parent TEXT NOT NULL,
+    name TEXT NOT NULL,
+    folded TEXT NOT NULL,
+    spec TEXT NOT NULL,
+    client_id TEXT NOT NULL,
+    secret_hash TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    sequence INTEGER NOT NULL,
+    created INTEGER NOT NULL,
+    changed_by TEXT NOT NULL,
+    context TEXT NOT NULL,
+    marks TEXT NOT NULL,
+    UNIQUE (parent, kind, folded)
+) STRICT;
+CREATE UNIQUE INDEX objects_of_organization ON objects (organization, id);
+CREATE UNIQUE INDEX client_ids ON objects (client_id) WHERE client_id <> '';
+CREATE TABLE seals (
+    id TEXT PRIMARY KEY,
+    sealed BLOB NOT NULL,
+    expires_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE records (
+    caller TEXT NOT NULL,
+    key TEXT NOT NULL,
+    digest BLOB NOT NULL,
+    answer TEXT NOT NULL,
+    seal TEXT REFERENCES seals (id) DEFERRABLE INITIALLY DEFERRED,
+    slot INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    PRIMARY KEY (caller, key)
+) STRICT;
+CREATE INDEX records_by_time ON records (expires_at);
+CREATE TABLE leases (
+    organization TEXT PRIMARY KEY,
+    token TEXT NOT NULL,
+    holder TEXT NOT NULL,
+    fence INTEGER NOT NULL,
+    acquired_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE tokens (
+    name TEXT PRIMARY KEY,
+    role TEXT NOT NULL,
+    organizations TEXT NOT NULL,
+    sha256 BLOB NOT NULL UNIQUE,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    revoked_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+"""
+
+
+_Row = type[StoredEvent | Head | ObjectRow | Record | SealRow | LeaseRow | TokenRow]
+
+
+def _select(row: _Row, table: str, rest: str) -> str:
+    words = ["SELECT", ", ".join(row._fields), "FROM", table, rest]
+    return " ".join(words)
+
+
+def _insert(row: _Row, table: str, verb: str = "INSERT INTO") -> str:
+    columns = ", ".join(row._fields)
+    places = ", ".join("?" for _ in row._fields)
+    words = [verb, table, f"({columns})", "VALUES", f"({places})"]
+    return " ".join(words)
+
+
+READ_STREAM = _select(
+    StoredEvent, "events", "WHERE stream = ? AND version > ? ORDER BY version LIMIT ?"
+)
+READ_ALL = _select(StoredEvent, "events", "WHERE position > ? ORDER BY position LIMIT ?")
+HEADS = _select(Head, "heads", "ORDER BY organization")
+HEAD = _select(Head, "heads", "WHERE organization = ?")
+OBJECT = _select(ObjectRow, "objects", "WHERE id = ?")
+FIND_OBJECT = _select(ObjectRow, "objects", "WHERE parent = ? AND kind = ? AND folded = ?")
+OBJECTS_PAGE = _select(
+    ObjectRow,
+    "objects",
+    "WHERE organization = ? AND id > ? AND id <> organization ORDER BY id LIMIT ?",
+)
+ALL_OBJECTS = _select(ObjectRow, "objects", "ORDER BY id")
+LIST_OBJECTS = _select(ObjectRow, "objects", "WHERE kind = ? AND parent = ?")
+COUNT_OBJECTS = "SELECT count(*) FROM objects WHERE kind = ? AND parent = ?"
+RECORD = _select(Record, "records", "WHERE caller = ? AND key = ?")
+SEAL = _select(SealRow, "seals", "WHERE id = ?")
+LEASE = _select(LeaseRow, "leases", "WHERE organization = ?")
+TOKENS = _select(TokenRow, "tokens", "ORDER BY name")
+TOKEN = _select(TokenRow, "tokens", "WHERE sha256 = ?")
+META = "SELECT value FROM meta WHERE name = ?"
+
+ADD_META = "INSERT INTO meta (name, value) VALUES (?, ?)"
+ADD_EVENT = _insert(StoredEvent, "events")
+ADD_HEAD = "INSERT INTO heads (organization, sequence, events, hash) VALUES (?, ?, ?, ?)"
+SET_HEAD = "UPDATE heads SET sequence = ?, events = ?, hash = ? WHERE organization = ?"
+ADD_OBJECT = _insert(ObjectRow, "objects")
+SET_OBJECT = (
+    "UPDATE objects SET (id, kind, organization, parent, name, folded, spec, client_id,"
+    " secret_hash, version, sequence, created, changed_by, context, marks)"
+    " = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) WHERE id = ?"
+)
+REMOVE_OBJECT = "DELETE FROM objects WHERE id = ?"
+CLEAR_OBJECTS = "DELETE FROM objects"
+PUT_RECORD = _insert(Record, "records", "REPLACE INTO")
+PUT_SEAL = _insert(SealRow, "seals")
+EXPIRE_RECORDS = "DELETE FROM records WHERE expires_at <= ?"
+EXPIRE_SEALS = (
+    "DELETE FROM seals WHERE expires_at <= ? AND id NOT IN"
+    " (SELECT seal FROM records WHERE seal IS NOT NULL)"
+)
+PUT_LEASE = _insert(LeaseRow, "leases", "REPLACE INTO")
+PUT_TOKEN = _insert(TokenRow, "tokens", "REPLACE INTO")
+
+# What a name filter asks, by its kind. NUL ends a text for SQLite, and no name contains it.
+NAME_FILTERS = {
+    ("equals", False): "name = ?",
+    ("equals", True): "folded = ?",
+    ("starts", False): "substr(name, 1, length(?)) = ?",
+    ("starts", True): "substr(folded, 1, length(?)) = ?",
+    ("contains", False): "instr(name, ?) > 0",
+    ("contains", True): "instr(folded, ?) > 0",
+    ("ends", False): "substr(name, -length(?)) = ?",
+    ("ends", True): "substr(folded, -length(?)) = ?",
+}

@@ -1,0 +1,148 @@
+"""OIDC applications: adding, reading, renaming, updating, removing, and their secrets."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+from reconciler.resources.base import Name
+from reconciler.resources.normal import normal_form
+from reconciler.resources.oidc import has_client_secret
+from reconciler.resources.oidc_application import OidcApplication
+from reconciler.resources.ref import Kind
+from reconciler.resources.secret import Secret
+from reconciler.service.domain.client_secret import hash_of, make_secret
+from reconciler.service.domain.oidc_application import (
+    AppOidcAdded,
+    AppOidcSecretChanged,
+    AppRemoved,
+    change_config,
+    check_spec,
+    rename,
+)
+from reconciler.service.domain.refusal import not_found
+from reconciler.service.eventstore.rows import ObjectRow
+from reconciler.service.operations.answers import (
+    details_at,
+    details_changed,
+    details_created,
+)
+from reconciler.service.operations.models import Id, Message
+from reconciler.service.operations.session import Reading, Writing
+from reconciler.service.operations.views import app_view, compliance_view
+from reconciler.service.projections.objects import state_of
+
+
+class _WithSpec(OidcApplication):
+    """A request that carries a whole configuration among its fields."""
+
+    BESIDE: ClassVar[frozenset[str]] = frozenset(
+        {"project_id", "name", "app_id", "back_channel_logout_uri", "login_version"}
+    )
+
+    project_id: Id
+    back_channel_logout_uri: Literal[""] = ""
+    login_version: None = None
+
+    def spec(self) -> dict[str, Any]:
+        """Return the configuration alone, in normal form."""
+        fields = self.model_dump(mode="json", by_alias=True, exclude=set(self.BESIDE))
+        return normal_form(Kind.OIDC_APPLICATION, fields)
+
+
+class AddOIDCAppRequest(_WithSpec):
+    """Make an application in a project (source 4.2)."""
+
+    name: Name
+
+
+class UpdateOIDCAppConfigRequest(_WithSpec):
+    """Update the whole configuration of an application; what is left out is at its default."""
+
+    app_id: Id
+
+
+class AppRequest(Message):
+    """Name an application, as the path does."""
+
+    project_id: Id
+    app_id: Id
+
+
+class UpdateAppRequest(AppRequest):
+    """Rename an application."""
+
+    name: Name
+
+
+def add_oidc_app(call: Writing, request: AddOIDCAppRequest) -> dict[str, Any]:
+    """Make an application; where it signs in with a secret, answer that once."""
+    spec = request.spec()
+    check_spec(spec)
+    project = call.owner(Kind.PROJECT, request.project_id)
+    secret = make_secret(call.means.random_bytes) if has_client_secret(spec) else None
+    event = AppOidcAdded(
+        request.name,
+        project.id,
+        call.means.identifiers.next(),
+        hash_of(secret) if secret else "",
+        spec,
+    )
+    row = call.create(project.organization, event)
+    return {
+        "appId": row.id,
+        "details": details_created(row),
+        "clientId": row.client_id,
+        **_once(secret),
+        **compliance_view(spec),
+    }
+
+
+def get_app(call: Reading, request: AppRequest) -> dict[str, Any]:
+    """Answer one application."""
+    return {"app": app_view(_in_project(call, request.project_id, request.app_id))}
+
+
+def rename_app(call: Writing, request: UpdateAppRequest) -> dict[str, Any]:
+    """Give an application another name."""
+    row = _target(call, request.project_id, request.app_id)
+    changed = call.change(row, rename(state_of(row), request.name))
+    return {"details": details_changed(changed)}
+
+
+def update_config(call: Writing, request: UpdateOIDCAppConfigRequest) -> dict[str, Any]:
+    """Update the whole configuration. No secret is made by it: that is an operation of its own."""
+    row = _target(call, request.project_id, request.app_id)
+    changed = call.change(row, change_config(state_of(row), request.spec()))
+    return {"details": details_changed(changed)}
+
+
+def remove_app(call: Writing, request: AppRequest) -> dict[str, Any]:
+    """Remove an application; its client id and secret are gone for good."""
+    row = _target(call, request.project_id, request.app_id)
+    stored = call.remove(row, AppRemoved())
+    return {"details": details_at(row.organization, stored.sequence)}
+
+
+def regenerate_secret(call: Writing, request: AppRequest) -> dict[str, Any]:
+    """Make a new client secret and answer it once; the one before ends now."""
+    row = _target(call, request.project_id, request.app_id)
+    secret = make_secret(call.means.random_bytes)
+    changed = call.change(row, (AppOidcSecretChanged(hash_of(secret)),))
+    return {**_once(secret), "details": details_changed(changed)}
+
+
+def _once(secret: Secret | None) -> dict[str, Any]:
+    return {"clientSecret": secret} if secret else {}
+
+
+def _in_project(call: Reading, project_id: str, app_id: str) -> ObjectRow:
+    row = call.object(Kind.OIDC_APPLICATION, app_id)
+    if row.parent != project_id:
+        raise not_found("application")
+    return row
+
+
+def _target(call: Writing, project_id: str, app_id: str) -> ObjectRow:
+    row = _in_project(call, project_id, app_id)
+    call.expect(row)
+    return row

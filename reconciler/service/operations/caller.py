@@ -1,0 +1,62 @@
+"""Who asks, and what their role lets them do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Role(StrEnum):
+    """What a token is for. Each role may do all that the one before it may."""
+
+    VIEWER = "viewer"
+    EDITOR = "editor"
+    ADMIN = "admin"
+
+
+_READS = frozenset(
+    {"org.read", "project.read", "project.app.read", "org.idp.read", "org.action.read"}
+)
+_WRITES = frozenset(
+    {
+        "project.create",
+        "project.app.write",
+        "project.app.delete",
+        "org.idp.write",
+        "org.action.write",
+        "org.action.delete",
+        "org.lease",
+        "org.context.write",
+    }
+)
+PERMISSIONS: Mapping[Role, frozenset[str]] = {
+    Role.VIEWER: _READS,
+    Role.EDITOR: _READS | _WRITES,
+    Role.ADMIN: _READS | _WRITES | {"org.create", "token.write"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks.
+
+    Attributes:
+        name: Of the token; stands with every event it causes.
+        organizations: Ids of those it may see, or None for all, also those to come.
+    """
+
+    name: str
+    role: Role
+    organizations: frozenset[str] | None = None
+
+    def may(self, permission: str) -> bool:
+        """Say whether the role has a permission, in the organizations the caller sees."""
+        return permission in PERMISSIONS[self.role]
+
+    def sees(self, organization: str) -> bool:
+        """Say whether an organization exists at all, as far as the caller is concerned."""
+        return self.organizations is None or organization in self.organizations
+
+
+EMBEDDED = Caller("embedded", Role.ADMIN)

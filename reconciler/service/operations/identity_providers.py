@@ -1,0 +1,105 @@
+"""Identity providers: adding, reading, renaming, updating their JWT configuration, removing."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+from reconciler.resources.base import Name
+from reconciler.resources.idp_jwt_config import IdpJwtConfig
+from reconciler.resources.normal import normal_form
+from reconciler.resources.ref import Kind
+from reconciler.service.domain.identity_provider import (
+    IdpJwtAdded,
+    IdpRemoved,
+    change_jwt_config,
+    rename,
+)
+from reconciler.service.operations.answers import details_changed, details_created
+from reconciler.service.operations.models import Id, Message
+from reconciler.service.operations.session import Reading, Writing
+from reconciler.service.operations.views import idp_view
+from reconciler.service.projections.objects import state_of
+
+Styling = Literal["STYLING_TYPE_UNSPECIFIED"]
+
+
+class _WithConfig(IdpJwtConfig):
+    """A request that carries a whole JWT configuration among its fields."""
+
+    BESIDE: ClassVar[frozenset[str]] = frozenset()
+
+    def spec(self) -> dict[str, Any]:
+        """Return the configuration alone, in normal form."""
+        fields = self.model_dump(mode="json", by_alias=True, exclude=set(self.BESIDE))
+        return normal_form(Kind.IDP_JWT_CONFIG, fields)
+
+
+class AddOrgJWTIDPRequest(_WithConfig):
+    """Make an identity provider in the organization of the call."""
+
+    BESIDE: ClassVar[frozenset[str]] = frozenset({"name", "styling_type", "auto_register"})
+
+    name: Name
+    styling_type: Styling = "STYLING_TYPE_UNSPECIFIED"
+    auto_register: Literal[False] = False
+
+
+class UpdateOrgIDPJWTConfigRequest(_WithConfig):
+    """Update the whole JWT configuration of an identity provider (source 4.1)."""
+
+    BESIDE: ClassVar[frozenset[str]] = frozenset({"idp_id"})
+
+    idp_id: Id
+
+
+class UpdateOrgIDPRequest(Message):
+    """Rename an identity provider."""
+
+    idp_id: Id
+    name: Name
+    styling_type: Styling = "STYLING_TYPE_UNSPECIFIED"
+    auto_register: Literal[False] = False
+
+
+class GetOrgIDPByIDRequest(Message):
+    """Read an identity provider."""
+
+    id: Id
+
+
+class RemoveOrgIDPRequest(Message):
+    """Remove an identity provider."""
+
+    idp_id: Id
+
+
+def add_idp(call: Writing, request: AddOrgJWTIDPRequest) -> dict[str, Any]:
+    """Make an identity provider in the organization of the call."""
+    owner = call.organization()
+    row = call.create(owner.id, IdpJwtAdded(request.name, request.spec()))
+    return {"details": details_created(row), "idpId": row.id}
+
+
+def get_idp(call: Reading, request: GetOrgIDPByIDRequest) -> dict[str, Any]:
+    """Answer one identity provider."""
+    return {"idp": idp_view(call.object(Kind.IDP_JWT_CONFIG, request.id))}
+
+
+def rename_idp(call: Writing, request: UpdateOrgIDPRequest) -> dict[str, Any]:
+    """Give an identity provider another name."""
+    row = call.target(Kind.IDP_JWT_CONFIG, request.idp_id)
+    changed = call.change(row, rename(state_of(row), request.name))
+    return {"details": details_changed(changed)}
+
+
+def update_jwt_config(call: Writing, request: UpdateOrgIDPJWTConfigRequest) -> dict[str, Any]:
+    """Update the whole JWT configuration; a field that is sent empty is empty afterwards."""
+    row = call.target(Kind.IDP_JWT_CONFIG, request.idp_id)
+    changed = call.change(row, change_jwt_config(state_of(row), request.spec()))
+    return {"details": details_changed(changed)}
+
+
+def remove_idp(call: Writing, request: RemoveOrgIDPRequest) -> dict[str, Any]:
+    """Remove an identity provider."""
+    call.remove(call.target(Kind.IDP_JWT_CONFIG, request.idp_id), IdpRemoved())
+    return {}

@@ -1,0 +1,104 @@
+"""Leases: one writer at a time per organization, by the organization's name."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from reconciler.resources.ref import Kind, fold
+from reconciler.service.domain.refusal import Code, Refusal, lease_lost, not_found
+from reconciler.service.eventstore.rows import LeaseRow
+from reconciler.service.operations.answers import MICROSECONDS, timestamp
+from reconciler.service.operations.fields import Fields
+from reconciler.service.operations.session import Writing
+
+MAX_SECONDS = 3600
+MAX_HOLDER = 1000
+TOKEN_BYTES = 16
+
+
+def acquire_lease(call: Writing, fields: Fields) -> dict[str, Any]:
+    """Become the one writer of an organization, unless somebody else is."""
+    organization = _organization(call, fields)
+    holder = fields.text("holder", required=True, limit=MAX_HOLDER)
+    seconds = _seconds(fields)
+    instead_of = fields.number("insteadOf")
+    fields.end()
+    now = call.means.now()
+    held = call.tx.lease(organization)
+    if held and _counts(held, now) and held.fence != instead_of:
+        raise _held_by(held)
+    fence = held.fence + 1 if held else 1
+    secret = base64.urlsafe_b64encode(call.means.random_bytes(TOKEN_BYTES)).decode().rstrip("=")
+    lease = LeaseRow(
+        organization, f"{fence}.{secret}", holder, fence, now, now + seconds * MICROSECONDS
+    )
+    call.put_lease(lease)
+    return _view(lease)
+
+
+def renew_lease(call: Writing, fields: Fields) -> dict[str, Any]:
+    """Stay the one writer for so many seconds from now."""
+    organization = _organization(call, fields)
+    token = fields.text("lease", required=True)
+    seconds = _seconds(fields)
+    fields.end()
+    now = call.means.now()
+    held = call.tx.lease(organization)
+    if held is None or held.token != token or not _counts(held, now):
+        raise lease_lost()
+    lease = held._replace(expires_at=now + seconds * MICROSECONDS)
+    call.put_lease(lease)
+    return _view(lease)
+
+
+def release_lease(call: Writing, fields: Fields) -> dict[str, Any]:
+    """Stop being the one writer. Who no longer is has nothing to do, and is not told off."""
+    organization = _organization(call, fields)
+    token = fields.text("lease", required=True)
+    fields.end()
+    held = call.tx.lease(organization)
+    if held is not None and held.token == token:
+        call.put_lease(held._replace(token=""))
+    return {}
+
+
+def _organization(call: Writing, fields: Fields) -> str:
+    """Return the folded name of an organization that the caller may write to, or could make."""
+    organization = fold(fields.text("organization", required=True))
+    row = call.tx.find_object(Kind.ORGANIZATION, "", organization)
+    if not call.caller.sees(row.id if row else ""):
+        raise not_found("organization")
+    return organization
+
+
+def _seconds(fields: Fields) -> int:
+    seconds = fields.number("seconds")
+    if not 1 <= seconds <= MAX_SECONDS:
+        raise fields.wrong("seconds", f"must be from 1 to {MAX_SECONDS}")
+    return seconds
+
+
+def _counts(lease: LeaseRow, now: int) -> bool:
+    return lease.token != "" and lease.expires_at > now
+
+
+def _held_by(lease: LeaseRow) -> Refusal:
+    return Refusal(
+        Code.ABORTED,
+        "somebody else holds the lease of this organization",
+        "lease.held",
+        holder=lease.holder,
+        fence=str(lease.fence),
+        acquiredAt=timestamp(lease.acquired_at),
+        expiresAt=timestamp(lease.expires_at),
+    )
+
+
+def _view(lease: LeaseRow) -> dict[str, Any]:
+    return {
+        "lease": lease.token,
+        "fence": str(lease.fence),
+        "acquiredAt": timestamp(lease.acquired_at),
+        "expiresAt": timestamp(lease.expires_at),
+    }

@@ -1,0 +1,194 @@
+"""Lists, filtered and cut as the API asks: query, queries, sorting column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from reconciler.resources.ref import Kind, fold
+from reconciler.service.eventstore.rows import NameFilter, ObjectQuery, ObjectRow
+from reconciler.service.operations.answers import timestamp
+from reconciler.service.operations.fields import Fields
+from reconciler.service.operations.session import Reading
+from reconciler.service.operations.views import (
+    action_view,
+    app_view,
+    idp_view,
+    organization_view,
+    project_view,
+)
+
+METHODS = {
+    "TEXT_QUERY_METHOD_EQUALS": ("equals", False),
+    "TEXT_QUERY_METHOD_EQUALS_IGNORE_CASE": ("equals", True),
+    "TEXT_QUERY_METHOD_STARTS_WITH": ("starts", False),
+    "TEXT_QUERY_METHOD_STARTS_WITH_IGNORE_CASE": ("starts", True),
+    "TEXT_QUERY_METHOD_CONTAINS": ("contains", False),
+    "TEXT_QUERY_METHOD_CONTAINS_IGNORE_CASE": ("contains", True),
+    "TEXT_QUERY_METHOD_ENDS_WITH": ("ends", False),
+    "TEXT_QUERY_METHOD_ENDS_WITH_IGNORE_CASE": ("ends", True),
+}
+_SORTABLE = {
+    Kind.ORGANIZATION: ("ORG_FIELD_NAME_UNSPECIFIED", "ORG_FIELD_NAME_NAME"),
+    Kind.IDP_JWT_CONFIG: ("IDP_FIELD_NAME_UNSPECIFIED", "IDP_FIELD_NAME_NAME"),
+    Kind.ACTION: (
+        "ACTION_FIELD_NAME_UNSPECIFIED",
+        "ACTION_FIELD_NAME_NAME",
+        "ACTION_FIELD_NAME_ID",
+        "ACTION_FIELD_NAME_STATE",
+    ),
+}
+_VIEWS: dict[Kind, Callable[[ObjectRow], dict[str, Any]]] = {
+    Kind.ORGANIZATION: organization_view,
+    Kind.PROJECT: project_view,
+    Kind.IDP_JWT_CONFIG: idp_view,
+    Kind.OIDC_APPLICATION: app_view,
+    Kind.ACTION: action_view,
+}
+
+
+_Queries = Mapping[str, Callable[[Fields], None]]
+
+
+class Filters:
+    """What the queries of a list add up to: all of them must hold."""
+
+    def __init__(self, among: frozenset[str] | None = None) -> None:
+        self.names: list[NameFilter] = []
+        self.ids = among
+        self.nothing = False
+
+    def name(self, query: Fields) -> None:
+        """Add a test of the name."""
+        text = query.text("name")
+        match, folded = METHODS[query.choice("method", tuple(METHODS))]
+        self.names.append(NameFilter(match, fold(text) if folded else text, folded))
+
+    def id(self, query: Fields) -> None:
+        """Add a test of the id."""
+        wanted = frozenset({query.text("id")})
+        self.ids = wanted if self.ids is None else self.ids & wanted
+
+    def only(self, field: str, held: str, *others: str) -> Callable[[Fields], None]:
+        """Return a test of something that is the same for every object."""
+
+        def test(query: Fields) -> None:
+            if query.choice(field, (*others, held)) != held:
+                self.nothing = True
+
+        return test
+
+
+def list_orgs(call: Reading, fields: Fields) -> dict[str, Any]:
+    """List the organizations that the caller may see."""
+    filters = Filters(call.caller.organizations)
+    queries: _Queries = {
+        "nameQuery": filters.name,
+        "idQuery": filters.id,
+        "stateQuery": filters.only(
+            "state",
+            "ORG_STATE_ACTIVE",
+            "ORG_STATE_UNSPECIFIED",
+            "ORG_STATE_INACTIVE",
+            "ORG_STATE_REMOVED",
+        ),
+    }
+    return _listed(call, Kind.ORGANIZATION, "", fields, (filters, queries))
+
+
+def list_projects(call: Reading, fields: Fields) -> dict[str, Any]:
+    """List the projects of the organization of the call."""
+    owner, filters = call.organization(), Filters()
+
+    def owned(query: Fields) -> None:
+        filters.nothing = filters.nothing or query.text("resourceOwner") != owner.id
+
+    queries: _Queries = {"nameQuery": filters.name, "projectResourceOwnerQuery": owned}
+    return _listed(call, Kind.PROJECT, owner.id, fields, (filters, queries))
+
+
+def list_idps(call: Reading, fields: Fields) -> dict[str, Any]:
+    """List the identity providers of the organization of the call."""
+    filters = Filters()
+    queries: _Queries = {
+        "idpIdQuery": filters.id,
+        "idpNameQuery": filters.name,
+        "ownerTypeQuery": filters.only(
+            "ownerType",
+            "IDP_OWNER_TYPE_ORG",
+            "IDP_OWNER_TYPE_UNSPECIFIED",
+            "IDP_OWNER_TYPE_SYSTEM",
+        ),
+    }
+    owner = call.organization()
+    return _listed(call, Kind.IDP_JWT_CONFIG, owner.id, fields, (filters, queries))
+
+
+def list_apps(call: Reading, fields: Fields) -> dict[str, Any]:
+    """List the applications of a project."""
+    filters = Filters()
+    project = call.owner(Kind.PROJECT, fields.text("projectId", required=True))
+    queries: _Queries = {"nameQuery": filters.name}
+    return _listed(call, Kind.OIDC_APPLICATION, project.id, fields, (filters, queries))
+
+
+def list_actions(call: Reading, fields: Fields) -> dict[str, Any]:
+    """List the actions of the organization of the call."""
+    filters = Filters()
+    queries: _Queries = {
+        "actionIdQuery": filters.id,
+        "actionNameQuery": filters.name,
+        "actionStateQuery": filters.only(
+            "state", "ACTION_STATE_ACTIVE", "ACTION_STATE_UNSPECIFIED", "ACTION_STATE_INACTIVE"
+        ),
+    }
+    owner = call.organization()
+    return _listed(call, Kind.ACTION, owner.id, fields, (filters, queries))
+
+
+def _listed(
+    call: Reading, kind: Kind, parent: str, fields: Fields, filtering: tuple[Filters, _Queries]
+) -> dict[str, Any]:
+    filters, queries = filtering
+    _read_queries(fields.parts("queries"), queries)
+    column = fields.choice("sortingColumn", _SORTABLE[kind]) if kind in _SORTABLE else ""
+    cut = fields.part("query")
+    query = ObjectQuery(
+        kind,
+        parent,
+        frozenset() if filters.nothing else filters.ids,
+        tuple(filters.names),
+        by_name=column.endswith("_FIELD_NAME_NAME"),
+        offset=cut.number("offset"),
+        limit=cut.number("limit"),
+        descending=not cut.flag("asc") and not column.endswith("UNSPECIFIED") and column != "",
+    )
+    cut.end()
+    fields.end()
+    total, rows = call.view.list_objects(query)
+    answer: dict[str, Any] = {"details": _list_details(total, rows)}
+    if column:
+        answer["sortingColumn"] = column
+    answer["result"] = [_VIEWS[kind](row) for row in rows]
+    return answer
+
+
+def _read_queries(parts: Sequence[Fields], queries: _Queries) -> None:
+    for part in parts:
+        names = part.names()
+        if len(names) != 1:
+            raise part.wrong("query", f"must be one of {', '.join(queries)}")
+        if names[0] not in queries:
+            part.end()
+        query = part.part(names[0])
+        queries[names[0]](query)
+        query.end()
+
+
+def _list_details(total: int, rows: Sequence[ObjectRow]) -> dict[str, Any]:
+    last = max((row.sequence for row in rows), default=0)
+    return {
+        "totalResult": str(total),
+        "processedSequence": str(last),
+        "viewTimestamp": timestamp(last),
+    }

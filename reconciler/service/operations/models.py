@@ -1,0 +1,78 @@
+"""Requests as models: text in, a checked model out, or a refusal that names the field.
+
+The models themselves stand beside the operations they are for, and extend the specs in
+``resources``, so that no limit is said twice. Where the service we are compatible with has
+fields that we do not offer, their models accept the value that changes nothing and no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import ConfigDict, ValidationError
+
+from reconciler.resources.base import NO_NUL, Name, Spec
+from reconciler.resources.duration import ACTION_TIMEOUT_PATTERN, CLOCK_SKEW_PATTERN
+from reconciler.service.domain.refusal import Refusal, invalid
+from reconciler.service.operations.fields import shown
+
+Id = Name
+M = TypeVar("M", bound=Spec)
+
+
+class Message(Spec):
+    """A request: frozen, strict and closed as a spec is."""
+
+    model_config = ConfigDict(title="request")
+
+
+def checked(model: type[M], text: str) -> M:
+    """Return a request of its JSON text.
+
+    Raises:
+        Refusal: a field is missing, unknown, or of a wrong type or value.
+    """
+    try:
+        return model.model_validate_json(text)
+    except ValidationError as error:
+        raise _refusal(error) from None
+    except UnicodeEncodeError:
+        raise invalid("request", "must be Unicode text, without lone surrogates") from None
+
+
+def _refusal(error: ValidationError) -> Refusal:
+    first: Mapping[str, Any] = error.errors(
+        include_url=False, include_input=False, include_context=True
+    )[0]
+    rule = _RULES.get(first["type"], "is not valid")
+    if first["type"] == "string_pattern_mismatch":
+        rule = _PATTERNS[first["ctx"]["pattern"]]
+    return invalid(_path(first["loc"]), rule.format(**first.get("ctx", {})))
+
+
+def _path(parts: tuple[int | str, ...]) -> str:
+    path = ""
+    for part in parts:
+        path += f"[{part}]" if isinstance(part, int) else f".{shown(part)}"
+    return path.removeprefix(".") or "request"
+
+
+_RULES = {
+    "missing": "is required",
+    "extra_forbidden": "is not a field of this request",
+    "string_type": "must be a string",
+    "string_too_short": "must not be empty",
+    "string_too_long": "must be at most {max_length} characters long",
+    "bool_type": "must be true or false",
+    "tuple_type": "must be a list",
+    "literal_error": "must be {expected}",
+    "none_required": "is not offered by this service: leave it out",
+    "json_invalid": "must be JSON in Unicode",
+    "model_type": "must be an object",
+}
+_PATTERNS = {
+    NO_NUL: "must not contain NUL",
+    CLOCK_SKEW_PATTERN: "must be decimal seconds with s, from 0s to 5s, such as 1.5s",
+    ACTION_TIMEOUT_PATTERN: "must be decimal seconds with s, from 0s to 20s, such as 1.5s",
+}

@@ -1,0 +1,66 @@
+"""One operation, as every transport addresses it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from reconciler.service.operations.fields import Fields
+
+Handler = Callable[[Any, Any], dict[str, Any]]
+Reader = Callable[[Mapping[str, Any], str], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What the transports and the engine need to know of an operation.
+
+    Attributes:
+        name: The name by which it is called in process.
+        grpc: Full names of its methods, ``service/method``; empty for those that only JSON has.
+        http: Verb and path template of each of its addresses. A path parameter has the JSON
+            name of the field it sets.
+        permission: What the caller's role must include; empty where any caller may.
+        writes: Whether it runs in a transaction that can be written to.
+        module: Module of this package with its request and its handler. Modules load models,
+            so they are loaded when they are first called.
+        handler: The function that carries it out.
+        request: The model of its request; empty where the handler reads the fields itself.
+        source: Whether it is one of the three operations of the source document; the others
+            support them.
+    """
+
+    name: str
+    grpc: tuple[str, ...]
+    http: tuple[str, ...]
+    permission: str
+    writes: bool
+    module: str
+    handler: str
+    request: str = ""
+    source: bool = False
+
+
+@cache
+def handler_of(operation: Operation) -> Handler:
+    """Return the function that carries out an operation."""
+    handler: Handler = getattr(_module(operation), operation.handler)
+    return handler
+
+
+@cache
+def reader_of(operation: Operation) -> Reader:
+    """Return what makes the request of an operation of its fields and of their JSON text."""
+    if not operation.request:
+        return lambda fields, _: Fields(fields)
+    from reconciler.service.operations.models import checked
+
+    model = getattr(_module(operation), operation.request)
+    return lambda _, text: checked(model, text)
+
+
+def _module(operation: Operation) -> Any:
+    return import_module(f"reconciler.service.operations.{operation.module}")

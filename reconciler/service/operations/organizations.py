@@ -1,0 +1,63 @@
+"""Organizations and projects: adding them, and reading one."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from reconciler.resources.base import Name
+from reconciler.resources.ref import Kind
+from reconciler.service.domain.organization import OrganizationAdded
+from reconciler.service.domain.project import ProjectAdded
+from reconciler.service.domain.refusal import Code, Refusal
+from reconciler.service.operations.answers import details_created
+from reconciler.service.operations.models import Id, Message
+from reconciler.service.operations.session import Reading, Writing
+from reconciler.service.operations.views import project_view
+
+
+class AddOrgRequest(Message):
+    """Make an organization."""
+
+    name: Name
+
+
+class AddProjectRequest(Message):
+    """Make a project in the organization of the call."""
+
+    name: Name
+    project_role_assertion: Literal[False] = False
+    project_role_check: Literal[False] = False
+    has_project_check: Literal[False] = False
+    private_labeling_setting: Literal["PRIVATE_LABELING_SETTING_UNSPECIFIED"] = (
+        "PRIVATE_LABELING_SETTING_UNSPECIFIED"
+    )
+
+
+class GetProjectByIDRequest(Message):
+    """Read a project."""
+
+    id: Id
+
+
+def add_org(call: Writing, request: AddOrgRequest) -> dict[str, Any]:
+    """Make an organization, which only a caller that would see it may."""
+    if call.caller.organizations is not None:
+        raise Refusal(
+            Code.PERMISSION_DENIED,
+            "an organization is made with a token for all organizations",
+            "permission.missing",
+        )
+    row = call.create("", OrganizationAdded(request.name))
+    return {"id": row.id, "details": details_created(row)}
+
+
+def add_project(call: Writing, request: AddProjectRequest) -> dict[str, Any]:
+    """Make a project in the organization of the call."""
+    owner = call.organization()
+    row = call.create(owner.id, ProjectAdded(request.name))
+    return {"id": row.id, "details": details_created(row)}
+
+
+def get_project(call: Reading, request: GetProjectByIDRequest) -> dict[str, Any]:
+    """Answer one project."""
+    return {"project": project_view(call.object(Kind.PROJECT, request.id))}

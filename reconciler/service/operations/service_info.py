@@ -1,0 +1,48 @@
+"""What the service says of itself, and taking over an object without changing it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reconciler import __version__
+from reconciler.service.domain.evolution import ContextRecorded
+from reconciler.service.operations.answers import details_changed
+from reconciler.service.operations.fields import Fields
+from reconciler.service.operations.session import Reading, Writing
+from reconciler.service.operations.views import organization_view
+
+PRODUCT = "reconciler"
+
+
+def healthz(_: Reading, fields: Fields) -> dict[str, Any]:
+    """Answer that the service answers."""
+    fields.end()
+    return {}
+
+
+def get_service_info(call: Reading, fields: Fields) -> dict[str, Any]:
+    """Answer which service this is."""
+    fields.end()
+    return {
+        "instance": call.view.meta("instance"),
+        "product": PRODUCT,
+        "version": __version__,
+    }
+
+
+def get_my_org(call: Reading, fields: Fields) -> dict[str, Any]:
+    """Answer the organization of the call."""
+    fields.end()
+    return {"org": organization_view(call.organization())}
+
+
+def record_context(call: Writing, fields: Fields) -> dict[str, Any]:
+    """Record the context of this call with an object that is already as wanted.
+
+    So a tree takes over what it finds in step, and protection from deletion is remembered.
+    """
+    object_id = fields.text("id", required=True)
+    fields.end()
+    held = call.any_object(object_id)
+    call.expect(held)
+    return {"details": details_changed(call.change(held, (ContextRecorded(),)))}

@@ -1,0 +1,282 @@
+"""One call as its operation sees it: whose it is, what it may reach, how it writes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Protocol
+
+from reconciler.resources.ref import Kind
+from reconciler.resources.secret import Secret
+from reconciler.service.domain.evolution import Event
+from reconciler.service.domain.identifiers import Identifiers
+from reconciler.service.domain.refusal import invalid, lease_lost, moved_on, name_taken, not_found
+from reconciler.service.eventstore.errors import NameTakenError
+from reconciler.service.eventstore.port import Snapshot, Transaction
+from reconciler.service.eventstore.rows import Author, LeaseRow, ObjectRow, StoredEvent, StreamAt
+from reconciler.service.operations.request import Request
+from reconciler.service.projections.codec import encode
+from reconciler.service.projections.objects import next_row
+
+NOUNS = {
+    Kind.ORGANIZATION: "organization",
+    Kind.PROJECT: "project",
+    Kind.IDP_JWT_CONFIG: "identity provider",
+    Kind.OIDC_APPLICATION: "application",
+    Kind.ACTION: "action",
+}
+MAX_CONTEXT = 4096
+_ID = re.compile(r"[A-Za-z0-9_-]{1,200}", re.ASCII)
+
+
+class Seals(Protocol):
+    """Seals secrets with a key that is not in the store."""
+
+    def seal(self, secrets: Sequence[Secret]) -> bytes:
+        """Return secrets in one sealed piece."""
+        ...
+
+    def open(self, sealed: bytes) -> Sequence[Secret] | None:
+        """Return the secrets of a sealed piece; None if there is no key that opens it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What operations reach the world through.
+
+    Attributes:
+        now: The clock, in microseconds since the epoch.
+    """
+
+    now: Callable[[], int]
+    identifiers: Identifiers
+    random_bytes: Callable[[int], bytes]
+    seals: Seals
+
+
+@dataclass(slots=True)
+class Batch:
+    """What calls in one transaction share, so that none looks up what another has.
+
+    Attributes:
+        owners: Organizations and projects by id; neither is ever changed or removed.
+        leases: By folded organization name.
+        seal: Id of the seal of this transaction.
+        secrets: What it will hold.
+    """
+
+    owners: dict[str, ObjectRow] = field(default_factory=dict)
+    leases: dict[str, LeaseRow | None] = field(default_factory=dict)
+    seal: str = ""
+    secrets: list[Secret] = field(default_factory=list)
+
+
+class Reading:
+    """A call that reads."""
+
+    def __init__(self, view: Snapshot, request: Request, means: Means, batch: Batch) -> None:
+        self.view = view
+        self.request = request
+        self.caller = request.caller
+        self.means = means
+        self._batch = batch
+
+    def organization(self) -> ObjectRow:
+        """Return the organization the call is made for.
+
+        Raises:
+            Refusal: it is missing, or the caller may not see it, which looks the same.
+        """
+        return self.owner(Kind.ORGANIZATION, self.request.organization or self._own())
+
+    def _own(self) -> str:
+        """Return the caller's only organization."""
+        own = self.caller.organizations
+        if own is None or len(own) != 1:
+            raise invalid("x-service-orgid", "must name an organization: this token is for several")
+        return next(iter(own))
+
+    def owner(self, kind: Kind, object_id: str) -> ObjectRow:
+        """Return an organization or a project that owns others.
+
+        Raises:
+            Refusal: it is missing, or must look so.
+        """
+        known = self._batch.owners.get(object_id)
+        if known is None:
+            known = self._batch.owners[object_id] = self.object(kind, object_id)
+        elif not self._is_visible(known, kind):
+            raise not_found(NOUNS[kind])
+        return known
+
+    def object(self, kind: Kind, object_id: str) -> ObjectRow:
+        """Return the object of an id.
+
+        Raises:
+            Refusal: it is missing, or must look so.
+        """
+        row = self.view.get_object(object_id)
+        if row is None or not self._is_visible(row, kind):
+            raise not_found(NOUNS[kind])
+        return row
+
+    def any_object(self, object_id: str) -> ObjectRow:
+        """Return the object of an id, of whatever kind.
+
+        Raises:
+            Refusal: it is missing, or must look so.
+        """
+        row = self.view.get_object(object_id)
+        if row is None or not self.sees(row.organization):
+            raise not_found("object")
+        return row
+
+    def sees(self, organization: str) -> bool:
+        """Say whether what belongs to an organization exists, as far as this call goes."""
+        asked = self.request.organization
+        return self.caller.sees(organization) and asked in {"", organization}
+
+    def _is_visible(self, row: ObjectRow, kind: Kind) -> bool:
+        return row.kind == kind and self.sees(row.organization)
+
+
+class Writing(Reading):
+    """A call that writes."""
+
+    def __init__(self, tx: Transaction, request: Request, means: Means, batch: Batch) -> None:
+        super().__init__(tx, request, means, batch)
+        self.tx = tx
+        self._expected = request.expected_sequence
+        self._author = Author(request.caller.name, request.context)
+
+    def target(self, kind: Kind, object_id: str) -> ObjectRow:
+        """Return the object that is to be changed or removed.
+
+        Raises:
+            Refusal: it is missing or must look so, or is no longer what the caller expects.
+        """
+        row = self.object(kind, object_id)
+        self.expect(row)
+        return row
+
+    def expect(self, row: ObjectRow) -> None:
+        """Refuse if the object is no longer at the sequence that the caller expects."""
+        if self._expected not in {None, row.sequence}:
+            raise moved_on(row.sequence)
+        self._expected = None
+
+    def end(self) -> None:
+        """Refuse an expectation that no object was held to."""
+        if self._expected is not None:
+            raise invalid("if-match", "is for updates and deletes only")
+
+    def create(self, organization: str, event: Event) -> ObjectRow:
+        """Write the first event of a new object of an organization; empty makes one.
+
+        Raises:
+            Refusal: the name is taken, or the lease is lost.
+        """
+        new = self.means.identifiers.next()
+        owner = organization or new
+        if organization:
+            self._check_lease(self.owner(Kind.ORGANIZATION, organization).folded)
+        (stored,) = self._append(StreamAt(owner, new, 0), (event,))
+        row = next_row(None, stored, event)
+        if row is None:
+            raise AssertionError("a new object is held")
+        if not organization:
+            self._check_lease(row.folded)
+        self._put(row)
+        return row
+
+    def change(self, row: ObjectRow, events: Sequence[Event]) -> ObjectRow:
+        """Write what was decided about an object, and return it as it is then.
+
+        Raises:
+            Refusal: the new name is taken, or the lease is lost.
+        """
+        changed: ObjectRow | None = row
+        for stored, event in zip(self._record(row, events), events, strict=True):
+            changed = next_row(changed, stored, event)
+        if changed is None:
+            raise AssertionError("a changed object is held")
+        if events:
+            self._put(changed)
+        return changed
+
+    def remove(self, row: ObjectRow, event: Event) -> StoredEvent:
+        """Write the last event of an object, and return it.
+
+        Raises:
+            Refusal: the lease is lost.
+        """
+        (stored,) = self._record(row, (event,))
+        self.tx.remove_object(row.id)
+        return stored
+
+    def _record(self, row: ObjectRow, events: Sequence[Event]) -> Sequence[StoredEvent]:
+        if not events:
+            return ()
+        self._check_lease(self._folded_owner(row))
+        return self._append(StreamAt(row.organization, row.id, row.version), events)
+
+    def _append(self, stream: StreamAt, events: Sequence[Event]) -> Sequence[StoredEvent]:
+        return self.tx.append(stream, [encode(event) for event in events], self._author)
+
+    def _put(self, row: ObjectRow) -> None:
+        try:
+            self.tx.put_object(row)
+        except NameTakenError:
+            raise name_taken(NOUNS[Kind(row.kind)]) from None
+
+    def _folded_owner(self, row: ObjectRow) -> str:
+        if row.kind == Kind.ORGANIZATION:
+            return row.folded
+        return self.owner(Kind.ORGANIZATION, row.organization).folded
+
+    def _check_lease(self, organization: str) -> None:
+        if not self.request.lease:
+            return
+        leases = self._batch.leases
+        if organization not in leases:
+            leases[organization] = self.tx.lease(organization)
+        lease = leases[organization]
+        tokens = self.request.lease.split(",")
+        if lease is None or lease.token not in tokens or lease.expires_at <= self.means.now():
+            raise lease_lost()
+
+    def put_lease(self, lease: LeaseRow) -> None:
+        """Make this the lease of its organization name."""
+        self.tx.put_lease(lease)
+        self._batch.leases.clear()
+
+
+def check_headers(request: Request) -> None:
+    """Accept what comes beside the fields of a request.
+
+    Raises:
+        Refusal: one of them is malformed.
+    """
+    if request.organization and not _ID.fullmatch(request.organization):
+        raise invalid("x-service-orgid", "must be the id of one organization")
+    if len(request.idempotency_key) > 200 or not request.idempotency_key.isprintable():
+        raise invalid("idempotency-key", "must be at most 200 printable characters")
+    if request.context and not _is_context(request.context):
+        raise invalid(
+            "x-reconciler-context", f"must be a JSON object of at most {MAX_CONTEXT} characters"
+        )
+
+
+@lru_cache(maxsize=16)
+def _is_context(text: str) -> bool:
+    if len(text) > MAX_CONTEXT or "\0" in text:
+        return False
+    try:
+        text.encode()
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False

@@ -1,0 +1,68 @@
+"""An object's row, one event after the other.
+
+The same function makes the row when an event is written and when rows are made anew from the
+log: that is why both are equal.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import Any
+
+from reconciler.resources.ref import Kind, fold
+from reconciler.service.domain.evolution import Event, evolve
+from reconciler.service.domain.held import Held, State, Unborn
+from reconciler.service.eventstore.rows import ObjectRow, StoredEvent
+from reconciler.service.projections.codec import canonical
+
+NO_MARKS = '{"preventDelete":null,"trees":[]}'
+
+
+def state_of(row: ObjectRow) -> Held:
+    """Return what a row says an object's events add up to."""
+    return Held(
+        Kind(row.kind), row.id, row.organization, row.parent, row.name, json.loads(row.spec),
+        row.client_id, row.secret_hash,
+    )  # fmt: skip
+
+
+def next_row(row: ObjectRow | None, stored: StoredEvent, event: Event) -> ObjectRow | None:
+    """Return an object's row after one more event; None once it is removed."""
+    before: State = state_of(row) if row else Unborn(stored.stream, stored.organization)
+    held = evolve(before, event)
+    if not isinstance(held, Held):
+        return None
+    spec = row.spec if row and before == held else canonical(held.spec)
+    return ObjectRow(
+        held.id,
+        held.kind.value,
+        held.organization,
+        held.parent,
+        held.name,
+        fold(held.name),
+        spec,
+        held.client_id,
+        held.secret_hash,
+        stored.version,
+        stored.sequence,
+        row.created if row else stored.sequence,
+        stored.writer,
+        stored.context,
+        _next_marks(row.marks if row else NO_MARKS, stored.context),
+    )
+
+
+@lru_cache(maxsize=64)
+def _next_marks(marks: str, context: str) -> str:
+    """Return what contexts left behind, after one more. A whole apply has very few contexts."""
+    if not context:
+        return marks
+    said: dict[str, Any] = json.loads(context)
+    known: dict[str, Any] = json.loads(marks)
+    tree, protected = said.get("tree"), said.get("preventDelete")
+    if isinstance(tree, str) and tree and tree not in known["trees"]:
+        known["trees"] = sorted([*known["trees"], tree])
+    if isinstance(protected, bool):
+        known["preventDelete"] = protected
+    return canonical(known)

@@ -1,0 +1,106 @@
+"""Sealing what only the caller may read again. The only module that knows the age format.
+
+The key is not in the store: a copy of the store alone gives no secret away.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import pyrage
+
+from reconciler.resources.secret import Secret
+from reconciler.service.eventstore.errors import StoreError
+from reconciler.service.eventstore.files import beside, publish
+
+OPEN_TO_OTHERS = 0o077
+
+
+class SealingKey:
+    """Seals secrets, and opens what it sealed."""
+
+    def __init__(self, identity: pyrage.x25519.Identity) -> None:
+        self._identity = identity
+        self._recipient = identity.to_public()
+
+    def seal(self, secrets: Sequence[Secret]) -> bytes:
+        """Return secrets in one sealed piece. One costs as much as a thousand."""
+        text = json.dumps([secret.reveal() for secret in secrets])
+        return bytes(pyrage.encrypt(text.encode(), [self._recipient]))
+
+    def open(self, sealed: bytes) -> Sequence[Secret] | None:
+        """Return the secrets of a sealed piece; None if another key sealed it."""
+        try:
+            text = pyrage.decrypt(sealed, [self._identity])
+        except pyrage.DecryptError:
+            return None
+        return [Secret(value) for value in json.loads(text)]
+
+
+class KeyFile:
+    """A sealing key in a file that only its owner may read. It is made when first needed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._key: SealingKey | None = None
+
+    def seal(self, secrets: Sequence[Secret]) -> bytes:
+        """Return secrets in one sealed piece, with a new key where there is none yet.
+
+        Raises:
+            StoreError: the key cannot be read or made.
+        """
+        if self._key is None:
+            self._key = self._read() or self._make()
+        return self._key.seal(secrets)
+
+    def open(self, sealed: bytes) -> Sequence[Secret] | None:
+        """Return the secrets of a sealed piece; None if there is no key that opens it.
+
+        Raises:
+            StoreError: the key cannot be read.
+        """
+        if self._key is None:
+            self._key = self._read()
+        return self._key.open(sealed) if self._key else None
+
+    def _read(self) -> SealingKey | None:
+        try:
+            if self._path.stat().st_mode & OPEN_TO_OTHERS:
+                raise self._unusable("may be read by others", "Allow it to its owner only: 0600.")
+            written = self._path.read_text(encoding="ascii")
+            return SealingKey(pyrage.x25519.Identity.from_str(written.strip()))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise self._unusable(
+                f"cannot be read: {error.strerror}", "Make it readable for this user."
+            ) from error
+        except (ValueError, pyrage.IdentityError) as error:
+            raise self._unusable(
+                "holds no key", "Put the key back, or name another file with --seal-key-file."
+            ) from error
+
+    def _make(self) -> SealingKey:
+        identity = pyrage.x25519.Identity.generate()
+        try:
+            with beside(self._path) as unfinished:
+                unfinished.write_text(f"{identity}\n", encoding="ascii")
+                with suppress(FileExistsError):
+                    publish(unfinished, self._path)
+        except OSError as error:
+            raise self._unusable(
+                f"cannot be made: {error.strerror}", "Make its folder writable for this user."
+            ) from error
+        return self._read() or SealingKey(identity)
+
+    def _unusable(self, problem: str, remedy: str) -> StoreError:
+        return StoreError(f"the sealing key {self._path} {problem}", remedy)
+
+
+def new_key() -> SealingKey:
+    """Return a key that ends with the process."""
+    return SealingKey(pyrage.x25519.Identity.generate())
