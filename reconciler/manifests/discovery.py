@@ -27,7 +27,7 @@ _REMEDIES = {
     Reason.NOT_REGULAR: "Give a folder or a regular file; pipes, sockets and devices are not read.",
     Reason.NOT_A_FOLDER: "Give the path of a folder or a file that exists.",
     Reason.TOO_LARGE: "Split the file; one document per file is usual.",
-    Reason.TOO_DEEP: "Keep manifests in fewer levels of folders.",
+    Reason.TOO_DEEP: f"Keep manifests in at most {MAX_FOLDERS} levels of folders.",
     Reason.UNREADABLE: "Let the user who runs this read it.",
 }
 
@@ -41,75 +41,82 @@ class FoundFile(NamedTuple):
     folder: tuple[str, ...]
 
 
+class _Folder(NamedTuple):
+    """An open folder, its way from the root, and what its files' names start with."""
+
+    handle: int
+    root: Root
+    parts: tuple[str, ...]
+    shown: str
+    identity: tuple[int, int]
+
+
 class Discovery:
     """One search through the paths of one run. The same file is read once."""
 
     def __init__(self) -> None:
         self.findings: list[Diagnostic] = []
         self._met = 0
-        self._seen: set[tuple[int, int, str]] = set()
+        self._seen: set[tuple[tuple[int, int], str]] = set()
 
     def files(self, paths: Sequence[str | Path]) -> Iterator[FoundFile]:
         """Yield every file of manifests at or beneath the paths."""
         for path in paths:
             typed = os.fspath(path).rstrip("/") or os.fspath(path)
             try:
-                yield from self._folder(typed) if is_folder(typed) else self._single(typed)
+                yield from self._all_in(typed) if is_folder(typed) else self._single(typed)
             except OpeningError as fault:
                 self._refuse(typed, fault)
 
-    def _folder(self, path: str) -> Iterator[FoundFile]:
-        root, before = Root(path), self._met
+    def _all_in(self, path: str) -> Iterator[FoundFile]:
+        before = self._met
         with open_folder(path) as handle:
-            yield from self._walk(handle, root, ())
+            yield from self._walk(_folder(handle, Root(path), ()))
         if self._met == before:
             self._note("FILE-NONE", path, "no manifests found", "Give a folder with .yaml files.")
 
     def _single(self, path: str) -> Iterator[FoundFile]:
-        folder, name = os.path.split(path)
-        root = Root(folder)
+        parent, name = os.path.split(path)
+        root = Root(parent)
         with open_folder(root.path, follow=True) as handle:
-            yield from self._file(handle, name, root, ())
+            yield from self._file(name, _folder(handle, root, ()))
 
-    def _walk(self, handle: int, root: Root, folder: tuple[str, ...]) -> Iterator[FoundFile]:
-        if len(folder) > MAX_FOLDERS:
-            raise OpeningError(Reason.TOO_DEEP, f"more than {MAX_FOLDERS} levels")
-        for entry in _entries(handle):
+    def _walk(self, folder: _Folder) -> Iterator[FoundFile]:
+        for entry in _entries(folder.handle):
             name = entry.name
             if name.startswith("."):
                 continue
             if entry.is_dir(follow_symlinks=False):
-                yield from self._inner(handle, name, root, folder)
+                yield from self._inner(name, folder)
             elif name.endswith(EXTENSIONS):
-                yield from self._file(handle, name, root, folder)
+                yield from self._file(name, folder)
             elif entry.is_symlink() and entry.is_dir():
-                self._refuse(_shown(root, folder) + name, OpeningError(Reason.SYMLINK))
+                self._refuse(folder.shown + name, OpeningError(Reason.SYMLINK))
 
-    def _inner(
-        self, parent: int, name: str, root: Root, folder: tuple[str, ...]
-    ) -> Iterator[FoundFile]:
-        try:
-            with open_folder(name, parent) as handle:
-                yield from self._walk(handle, root, (*folder, name))
-        except OpeningError as fault:
-            self._refuse(_shown(root, folder) + name, fault)
-
-    def _file(
-        self, handle: int, name: str, root: Root, folder: tuple[str, ...]
-    ) -> Iterator[FoundFile]:
-        self._met += 1
-        status = os.fstat(handle)
-        identity = (status.st_dev, status.st_ino, name)
-        if identity in self._seen:
+    def _inner(self, name: str, folder: _Folder) -> Iterator[FoundFile]:
+        parts = (*folder.parts, name)
+        if len(parts) > MAX_FOLDERS:
+            self._refuse(folder.shown + name, OpeningError(Reason.TOO_DEEP))
             return
-        self._seen.add(identity)
-        shown = _shown(root, folder) + name
         try:
-            data = read_file(name, handle, MAX_FILE)
+            with open_folder(name, folder.handle) as handle:
+                yield from self._walk(_folder(handle, folder.root, parts))
+        except OpeningError as fault:
+            self._refuse(folder.shown + name, fault)
+
+    def _file(self, name: str, folder: _Folder) -> Sequence[FoundFile]:
+        self._met += 1
+        identity = (folder.identity, name)
+        if identity in self._seen:
+            return ()
+        self._seen.add(identity)
+        shown = folder.shown + name
+        try:
+            data = read_file(name, folder.handle, MAX_FILE)
         except OpeningError as fault:
             self._refuse(shown, fault)
-        else:
-            yield FoundFile(shown, data, root, folder)
+            return ()
+        return (FoundFile(shown, data, folder.root, folder.parts),)
 
     def _refuse(self, name: str, fault: OpeningError) -> None:
         self._met += 1
@@ -118,6 +125,12 @@ class Discovery:
 
     def _note(self, code: str, name: str, summary: str, remedy: str) -> None:
         self.findings.append(error(code, summary, remedy, SourceLocation(name)))
+
+
+def _folder(handle: int, root: Root, parts: tuple[str, ...]) -> _Folder:
+    status = os.fstat(handle)
+    shown = root.shown + "".join(f"{part}/" for part in parts)
+    return _Folder(handle, root, parts, shown, (status.st_dev, status.st_ino))
 
 
 def is_folder(path: str) -> bool:
@@ -134,7 +147,3 @@ def _entries(handle: int) -> list[os.DirEntry[str]]:
             return sorted(listing, key=lambda entry: os.fsencode(entry.name))
     except OSError as fault:
         raise OpeningError(Reason.UNREADABLE, fault.strerror or "") from None
-
-
-def _shown(root: Root, folder: tuple[str, ...]) -> str:
-    return root.shown + "".join(f"{part}/" for part in folder)

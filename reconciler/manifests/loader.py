@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, warning
+from reconciler.manifests.collector import collector_paused
 from reconciler.manifests.discovery import Discovery, FoundFile
 from reconciler.manifests.manifest import Loaded, Manifest
 from reconciler.manifests.resolve import Resolver
@@ -23,7 +22,7 @@ from reconciler.manifests.yaml_source import read_documents
 def load(paths: Sequence[str | Path]) -> Loaded:
     """Read every manifest at or beneath the paths, and resolve what it refers to."""
     discovery, resolver, reader = Discovery(), Resolver(), _Reader()
-    with _without_collections():
+    with collector_paused():
         manifests = tuple(
             resolver.resolve(manifest)
             for found in discovery.files(paths)
@@ -68,15 +67,3 @@ class _Reader:
 def _empty(name: str) -> Diagnostic:
     remedy = "Write a manifest into it, or remove it."
     return warning("FILE-EMPTY", "the file holds no manifest", remedy, SourceLocation(name))
-
-
-@contextmanager
-def _without_collections() -> Iterator[None]:
-    """Keep the garbage collector still: it would walk millions of values that all stay."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

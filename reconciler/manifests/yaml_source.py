@@ -40,6 +40,10 @@ MAX_DOCUMENTS = 10_000
 # nor a scalar of MAX_SCALAR: its events are not counted.
 _SHORT = MAX_SCALAR
 
+# Keys met before that are text, quoted or not: looked up instead of checked, and held once.
+_usual_keys: dict[str, str] = {}
+_MAX_USUAL_KEYS = 1000
+
 _Event = Any
 _NextEvent = Callable[[], _Event]
 
@@ -124,6 +128,9 @@ class _Reader:
 
     def _value(self, event: _Event) -> Any:
         kind = event.__class__
+        if kind is ScalarEvent and event.tag is event.anchor:  # they are only where both are None
+            text: str = event.value
+            return text if event.style or text[:1] not in MAY_BE_TYPED else self._typed(event)
         if kind is AliasEvent:
             self._refuse(
                 event,
@@ -132,11 +139,10 @@ class _Reader:
                 "Manifests have no anchors and aliases: write the value out.",
             )
             return None
-        if event.tag is not event.anchor:  # both are None, or one of them is written
+        if event.tag is not event.anchor:
             self._refuse_property(event)
         if kind is ScalarEvent:
-            text: str = event.value
-            return text if event.style or text[:1] not in MAY_BE_TYPED else self._typed(event)
+            return None
         if self._depth == MAX_DEPTH:
             self._stop(event, "YAML-DEPTH", f"values nested deeper than {MAX_DEPTH}")
         self._depth += 1
@@ -145,10 +151,12 @@ class _Reader:
         return value
 
     def _mapping(self) -> dict[str, Any]:
-        next_event, trace = self._next, self._trace
+        next_event, trace, usual_key = self._next, self._trace, _usual_keys.get
         values: dict[str, Any] = {}
         while (event := next_event()).__class__ is not MappingEndEvent:
-            key = self._key(event, values)
+            key = usual_key(event.value) if event.__class__ is ScalarEvent else None
+            if key is None or key in values or event.tag is not event.anchor:
+                key = self._key(event, values)
             value_event = next_event()
             value = self._value(value_event)
             if trace is not None:
@@ -173,14 +181,14 @@ class _Reader:
         if event.tag is not event.anchor:
             self._refuse_property(event)
         key: str = event.value
-        if not event.style and (key[:1] in MAY_BE_TYPED or key == "<<"):
+        if not event.style:
             self._check_plain_key(event)
         if key in known:
             self._refuse_twice(event, known)
         return key
 
     def _check_plain_key(self, event: _Event) -> None:
-        key = event.value
+        key: str = event.value
         if key == "<<":
             self._refuse(
                 event,
@@ -188,13 +196,15 @@ class _Reader:
                 "merge key <<",
                 "Manifests have no merge keys: write the fields out.",
             )
-        elif not isinstance(self._typed(event), str):
+        elif key[:1] in MAY_BE_TYPED and not isinstance(self._typed(event), str):
             self._refuse(
                 event,
                 "YAML-KEY",
                 "a key that is not text",
                 f'Write "{key[:40]}" in quotes if this is meant to be a key.',
             )
+        elif len(_usual_keys) < _MAX_USUAL_KEYS:
+            _usual_keys[key] = key
 
     def _typed(self, event: _Event) -> Any:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reconciler.diagnostics import Diagnostic, by_place
+from reconciler.manifests.collector import collector_paused
 from reconciler.manifests.manifest import Loaded, Manifest
 from reconciler.state import DesiredState, Resource
 from reconciler.validation.envelope import envelope_findings, kind_of
@@ -46,16 +47,15 @@ def judge(loaded: Loaded) -> Judgement:
     findings = list(loaded.diagnostics)
     semantics = Semantics()
     resources = []
-    for manifest in loaded.manifests:
-        resource, found = _judge_one(manifest, semantics)
-        findings += found
-        if resource is not None:
-            resources.append(resource)
-    by_key, duplicates = unique_resources(resources)
-    findings += duplicates
-    findings += shared_ids(resources)
+    with collector_paused():
+        for manifest in loaded.manifests:
+            resource, found = _judge_one(manifest, semantics)
+            findings += found
+            if resource is not None:
+                resources.append(resource)
+        by_key, duplicates = unique_resources(resources)
     desired = DesiredState(by_key, scope(resources), loaded.whole)
-    return Judgement(desired, by_place(findings))
+    return Judgement(desired, by_place([*findings, *duplicates, *shared_ids(resources)]))
 
 
 def _judge_one(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from reconciler.resources.origin import DEFAULT_PORTS, is_loopback_host
 from reconciler.validation.problem import Problem, cut, doubtful, wrong
-from reconciler.validation.redirect_uris import UriError, check_authority, check_text
+from reconciler.validation.redirect_uris import UriError, check_authority, check_text, is_ordinary
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", re.ASCII)
 _NOT_FOR_TOKENS = {
@@ -18,6 +18,8 @@ _NOT_FOR_TOKENS = {
 
 def endpoint_problems(url: str) -> Iterator[Problem]:
     """Yield what is wrong or dangerous about a URL that the service asks for tokens or keys."""
+    if is_ordinary(url):
+        return
     scheme, colon, rest = url.partition(":")
     if not colon or scheme not in DEFAULT_PORTS:
         remedy = "Write the whole URL, such as https://login.example.com/keys."

@@ -20,11 +20,14 @@ _BLANK = frozenset(
 )
 
 
+def is_plain(name: str) -> bool:
+    """Say whether a name is of visible ASCII characters only: nothing to judge."""
+    return name.isascii() and name.isprintable() and name == name.strip()
+
+
 @lru_cache(maxsize=4096)  # the names of organizations and projects come back all the time
 def name_problems(name: str) -> tuple[Problem, ...]:
     """Return what is wrong or dangerous about a name."""
-    if name.isascii() and name.isprintable() and name == name.strip():
-        return ()
     return tuple(_problems(name))
 
 

@@ -53,8 +53,7 @@ def shared_ids(resources: Iterable[Resource]) -> Iterator[Diagnostic]:
 def scope(resources: Iterable[Resource]) -> tuple[str, ...]:
     """Return the names of the organizations declared or referred to, in their first spelling."""
     names: dict[str, str] = {}
-    for resource in resources:
-        organization = resource.ref.organization
+    for organization in dict.fromkeys(resource.ref.organization for resource in resources):
         names.setdefault(fold(organization), organization)
     return tuple(sorted(names.values()))
 

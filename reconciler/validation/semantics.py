@@ -12,9 +12,9 @@ from reconciler.resources.oidc import FieldProblem, oidc_problems
 from reconciler.resources.ref import Kind
 from reconciler.state import Resource
 from reconciler.validation.endpoints import endpoint_problems, header_problems, issuer_problems
-from reconciler.validation.names import name_problems
+from reconciler.validation.names import is_plain, name_problems
 from reconciler.validation.problem import Problem, cut, doubtful, wrong
-from reconciler.validation.redirect_uris import duplicates, redirect_uri_problems
+from reconciler.validation.redirect_uris import duplicates, is_ordinary, redirect_uri_problems
 from reconciler.validation.script import CompileError, ScriptCompiler
 
 _URI_LISTS = ("redirectUris", "postLogoutRedirectUris")
@@ -31,8 +31,8 @@ class Semantics:
 
     def findings(self, resource: Resource, manifest: Manifest) -> list[Diagnostic]:
         """Return what is wrong or dangerous about one resource."""
-        found = list(_names(manifest.document["metadata"]))
         kind = resource.ref.kind
+        found = [*_names(manifest.document["metadata"])]
         if kind is Kind.OIDC_APPLICATION:
             found += _application(resource)
         elif kind is Kind.IDP_JWT_CONFIG:
@@ -56,8 +56,10 @@ class Semantics:
 def _names(metadata: dict[str, Any]) -> Iterator[_Found]:
     for field in ("organization", "project", "name"):
         if field in metadata:
-            for problem in name_problems(metadata[field]):
-                yield problem, ("metadata", field)
+            name = metadata[field]
+            if not is_plain(name):
+                for problem in name_problems(name):
+                    yield problem, ("metadata", field)
 
 
 def _application(resource: Resource) -> list[_Found]:
@@ -74,11 +76,14 @@ def _uris(spec: Any) -> Iterator[_Found]:
     dev_mode = spec["devMode"]
     for field in _URI_LISTS:
         for position, uri in enumerate(spec[field]):
-            for problem in redirect_uri_problems(uri, native=native, dev_mode=dev_mode):
-                yield problem, ("spec", field, position)
+            if not is_ordinary(uri):
+                for problem in redirect_uri_problems(uri, native=native, dev_mode=dev_mode):
+                    yield problem, ("spec", field, position)
     for field in (*_URI_LISTS, "additionalOrigins"):
-        for position in duplicates(spec[field]):
-            yield _TWICE, ("spec", field, position)
+        values = spec[field]
+        if len(values) > 1:
+            for position in duplicates(values):
+                yield _TWICE, ("spec", field, position)
 
 
 _TWICE = doubtful("URI-DUPLICATE", "the same entry stands in this list before", "Remove one.")
