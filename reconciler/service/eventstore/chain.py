@@ -29,30 +29,24 @@ def chained(
     """Return the event as it follows a head, still without a position, and the head after it."""
     sequence = next_sequence(head.sequence, now)
     version = stream.version + 1
-    event = StoredEvent(
-        0, stream.organization, sequence, stream.id, version, new.type, new.payload,
-        author.context, author.writer, now, head.hash, b"",
+    said = (
+        stream.organization, sequence, stream.id, version, new.type, new.payload,
+        author.context, author.writer, now,
     )  # fmt: skip
-    digest = event_hash(event)
+    digest = _digest(head.hash, said)
     return (
-        event._replace(hash=digest),
+        StoredEvent(0, *said, head.hash, digest),
         Head(stream.organization, sequence, head.events + 1, digest),
     )
 
 
 def event_hash(event: StoredEvent) -> bytes:
     """Return the hash that an event should carry."""
-    parts = (
-        event.organization,
-        str(event.sequence),
-        event.stream,
-        str(event.version),
-        event.type,
-        event.payload,
-        event.context,
-        event.writer,
-        str(event.recorded_at),
-    )
+    return _digest(event.previous, event[1:10])
+
+
+def _digest(previous: bytes, said: tuple[object, ...]) -> bytes:
+    parts = list(map(str, said))
     lengths = ",".join(map(str, map(len, parts)))
     text = f"{lengths}\n{''.join(parts)}"
-    return sha256(event.previous + text.encode("utf-8", "surrogatepass")).digest()
+    return sha256(previous + text.encode("utf-8", "surrogatepass")).digest()

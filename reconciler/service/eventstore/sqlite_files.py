@@ -23,6 +23,7 @@ from reconciler.service.eventstore.sqlite_tables import (
 )
 
 BUSY_SECONDS = 10.0
+CACHE_KIB = 16 * 1024  # holds a whole batch, which else is written twice
 HEADER = 100
 MAGIC = b"SQLite format 3\0"
 
@@ -82,6 +83,16 @@ def recognise(path: Path) -> None:
     _check_version(path, _number(header, 60))
 
 
+def is_ours(path: Path) -> bool:
+    """Say whether a file was a store of ours once, even if it is damaged now."""
+    try:
+        with path.open("rb") as file:
+            header = file.read(HEADER)
+    except OSError:
+        return False
+    return header.startswith(MAGIC) and _number(header, 68) == APPLICATION_ID
+
+
 def _check_version(path: Path, version: int) -> None:
     if version > SCHEMA_VERSION:
         raise StoreUnusableError(
@@ -126,6 +137,7 @@ def connect(path: Path) -> sqlite3.Connection:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         except BaseException:
             connection.close()
             raise

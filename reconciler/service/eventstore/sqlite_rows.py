@@ -156,19 +156,20 @@ class SqliteTransaction(SqliteSnapshot):
         stored = []
         for new in events:
             event, head = chained(head, stream, new, author, self._now())
-            stored.append(event._replace(position=self._add(event)))
-            stream = stream._replace(version=event.version)
+            stored.append(self._add(event))
+            stream = StreamAt(event.organization, event.stream, event.version)
             crashpoint("S4")
         self._before.setdefault(stream.organization, self._heads[stream.organization])
         self._heads[stream.organization] = head
         return stored
 
-    def _add(self, event: StoredEvent) -> int:
+    def _add(self, event: StoredEvent) -> StoredEvent:
+        said = event[1:]
         try:
-            self._write(tables.ADD_EVENT, (None, *event[1:]))
+            self._write(tables.ADD_EVENT, (None, *said))
         except sqlite3.IntegrityError as error:
             raise StreamConflictError from error
-        return self._cursor.lastrowid or 0
+        return StoredEvent(self._cursor.lastrowid or 0, *said)
 
     def _locked_head(self, organization: str) -> Head:
         """Return the head, whose row the first append of the transaction makes or has made."""

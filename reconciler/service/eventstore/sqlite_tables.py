@@ -69,7 +69,7 @@ CREATE TABLE records (
     key TEXT NOT NULL,
     digest BLOB NOT NULL,
     answer TEXT NOT NULL,
-    seal TEXT REFERENCES seals (id) DEFERRABLE INITIALLY DEFERRED,
+    seal TEXT,
     slot INTEGER NOT NULL,
     expires_at INTEGER NOT NULL,
     PRIMARY KEY (caller, key)

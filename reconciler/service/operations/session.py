@@ -184,8 +184,9 @@ class Writing(Reading):
         owner = organization or new
         if organization:
             self._check_lease(self.owner(Kind.ORGANIZATION, organization).folded)
-        (stored,) = self._append(StreamAt(owner, new, 0), (event,))
-        row = next_row(None, stored, event)
+        made = encode(event)
+        (stored,) = self.tx.append(StreamAt(owner, new, 0), (made.event,), self._author)
+        row = next_row(None, stored, event, made.spec)
         if row is None:
             raise AssertionError("a new object is held")
         if not organization:
@@ -222,10 +223,8 @@ class Writing(Reading):
         if not events:
             return ()
         self._check_lease(self._folded_owner(row))
-        return self._append(StreamAt(row.organization, row.id, row.version), events)
-
-    def _append(self, stream: StreamAt, events: Sequence[Event]) -> Sequence[StoredEvent]:
-        return self.tx.append(stream, [encode(event) for event in events], self._author)
+        stream = StreamAt(row.organization, row.id, row.version)
+        return self.tx.append(stream, [encode(event).event for event in events], self._author)
 
     def _put(self, row: ObjectRow) -> None:
         try:

@@ -27,13 +27,17 @@ def state_of(row: ObjectRow) -> Held:
     )  # fmt: skip
 
 
-def next_row(row: ObjectRow | None, stored: StoredEvent, event: Event) -> ObjectRow | None:
-    """Return an object's row after one more event; None once it is removed."""
+def next_row(
+    row: ObjectRow | None, stored: StoredEvent, event: Event, spec: str = ""
+) -> ObjectRow | None:
+    """Return an object's row after one more event; None once it is removed.
+
+    ``spec`` is the canonical text of the event's spec, where somebody has it already.
+    """
     before: State = state_of(row) if row else Unborn(stored.stream, stored.organization)
     held = evolve(before, event)
     if not isinstance(held, Held):
         return None
-    spec = row.spec if row and before == held else canonical(held.spec)
     return ObjectRow(
         held.id,
         held.kind.value,
@@ -41,7 +45,7 @@ def next_row(row: ObjectRow | None, stored: StoredEvent, event: Event) -> Object
         held.parent,
         held.name,
         fold(held.name),
-        spec,
+        spec or (row.spec if row and _is_same(before, held) else canonical(held.spec)),
         held.client_id,
         held.secret_hash,
         stored.version,
@@ -51,6 +55,10 @@ def next_row(row: ObjectRow | None, stored: StoredEvent, event: Event) -> Object
         stored.context,
         _next_marks(row.marks if row else NO_MARKS, stored.context),
     )
+
+
+def _is_same(before: State, held: Held) -> bool:
+    return isinstance(before, Held) and before.spec is held.spec
 
 
 @lru_cache(maxsize=64)
