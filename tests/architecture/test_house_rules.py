@@ -10,6 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.cli.main import COMMANDS
+from reconciler.service.operations.operation import Operation
+from reconciler.service.operations.table import OPERATIONS
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "reconciler"
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -209,3 +213,22 @@ def test_every_decision_is_in_the_list() -> None:
     listing = (folder / "README.md").read_text(encoding="utf-8")
 
     assert [page.name for page in folder.glob("0*.md") if f"({page.name})" not in listing] == []
+
+
+@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
+def test_every_operation_is_described_as_it_is(operation: Operation) -> None:
+    """The page of the operations says of each what the table says."""
+    page = (ROOT / "docs" / "service-operations.md").read_text(encoding="utf-8")
+    (row,) = [line for line in page.splitlines() if line.startswith(f"| `{operation.name}` |")]
+
+    assert [address for address in operation.http if f"`{address}`" not in row] == []
+    assert (f"`{operation.permission}`" if operation.permission else "| none |") in row
+    assert ("**core**" in row) == operation.source
+
+
+def test_the_readme_lists_every_command() -> None:
+    """The table of commands is where a newcomer looks first."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    table = readme[readme.index("## Commands") : readme.index("| Exit code |")]
+
+    assert [name for name in COMMANDS if not re.search(rf"`{name}[ `]", table)] == []
