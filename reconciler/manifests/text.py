@@ -11,8 +11,8 @@ _BOM = "\ufeff"
 _OTHER_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 
 # Line breaks to YAML 1.1 and to libyaml, but not to editors, Git or YAML 1.2.
-_HIDDEN_BREAKS = re.compile("[\x85\u2028\u2029]")
-_UNREADABLE = re.compile(
+_HIDDEN_BREAKS = "[\x85\u2028\u2029]"
+_UNREADABLE = (
     "[^\t\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 )
 
@@ -46,14 +46,14 @@ def decode(data: bytes) -> str:
     if text.isascii():
         return text
     text = text.removeprefix(_BOM)
-    if _HIDDEN_BREAKS.search(text):
+    if re.search(_HIDDEN_BREAKS, text):
         raise TextError(unreadable_character(text))
     return text
 
 
 def unreadable_character(text: str) -> Fault:
     """Return code, summary, remedy and place for the first character that YAML does not take."""
-    found = _UNREADABLE.search(text)
+    found = re.search(_UNREADABLE, text)
     if found is None:
         return ("YAML-SYNTAX", "the file cannot be read as YAML", "Check the file.", Mark(1, 1))
     code_point = ord(found.group())

@@ -9,7 +9,6 @@ from reconciler.manifests.collector import collector_paused
 from reconciler.manifests.manifest import Loaded, Manifest
 from reconciler.state import DesiredState, Resource
 from reconciler.validation.envelope import envelope_findings, kind_of
-from reconciler.validation.explain import schema_findings
 from reconciler.validation.references import (
     scope,
     shared_ids,
@@ -65,6 +64,8 @@ def _judge_one(
     if kind is None:
         return None, list(envelope_findings(manifest))
     if not accepts(kind, manifest.document):
+        from reconciler.validation.explain import schema_findings
+
         return None, schema_findings(kind, manifest)
     resource = resource_of(kind, manifest)
     findings = semantics.findings(resource, manifest)

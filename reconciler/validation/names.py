@@ -22,13 +22,13 @@ _BLANK = frozenset(
 
 def is_plain(name: str) -> bool:
     """Say whether a name is of visible ASCII characters only: nothing to judge."""
-    return name.isascii() and name.isprintable() and name == name.strip()
+    return name.isascii() and name.isprintable() and name == name.strip(" ")
 
 
 @lru_cache(maxsize=4096)  # the names of organizations and projects come back all the time
 def name_problems(name: str) -> tuple[Problem, ...]:
     """Return what is wrong or dangerous about a name."""
-    return tuple(_problems(name))
+    return () if is_plain(name) else tuple(_problems(name))
 
 
 def _problems(name: str) -> Iterator[Problem]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 
 def nearest(written: str, known: Iterable[str]) -> str | None:
     """Return the known name that is most like a written one, or None where none is."""
+    from difflib import get_close_matches
+
     by_letters = {_letters(name): name for name in known}
     found = get_close_matches(_letters(written[:100]), by_letters, n=1, cutoff=0.6)
     return by_letters[found[0]] if found else None

@@ -13,11 +13,11 @@ from reconciler.resources.origin import DEFAULT_PORTS, check_host, is_loopback_h
 from reconciler.validation.problem import Problem, cut, doubtful, wrong
 
 _DANGEROUS = {"javascript", "data", "file", "vbscript", "blob", "about"}
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.ASCII | re.DOTALL)
-_AUTHORITY = re.compile(r"(\[[0-9a-f:.]*\]|[^:\[\]]*)(?::(.*))?", re.ASCII | re.DOTALL)
-_NOT_IN_URI = re.compile(r"[^\x21-\x7e]|[\"<>\\^`{|}]", re.ASCII)
-_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})", re.ASCII)
-_ESCAPED_SEPARATOR = re.compile(r"%(?:2[fF]|5[cC])", re.ASCII)
+_SCHEME = r"([A-Za-z][A-Za-z0-9+.-]*):(.*)"
+_AUTHORITY = r"(\[[0-9a-f:.]*\]|[^:\[\]]*)(?::(.*))?"
+_NOT_IN_URI = r"[^\x21-\x7e]|[\"<>\\^`{|}]"
+_BAD_ESCAPE = r"%(?![0-9A-Fa-f]{2})"
+_ESCAPED_SEPARATOR = r"%(?:2[fF]|5[cC])"
 _ORDINARY = re.compile(
     r"https://(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}(?:/[\w~-][\w.~-]*)*/?",
     re.ASCII,
@@ -73,7 +73,7 @@ def check_text(uri: str) -> None:
     """
     if not uri:
         raise UriError("URI-EMPTY", "the URI is empty", f"Write a URI such as {_EXAMPLE}.")
-    found = _NOT_IN_URI.search(uri)
+    found = re.search(_NOT_IN_URI, uri)
     if found is not None:
         character = found.group()
         shown = character if character.isascii() and character.isprintable() else ""
@@ -85,13 +85,13 @@ def check_text(uri: str) -> None:
     if "*" in uri:
         remedy = "URIs are compared exactly: list each one."
         raise UriError("URI-WILDCARD", "a wildcard in a URI", remedy)
-    if _BAD_ESCAPE.search(uri) or "%00" in uri:
+    if re.search(_BAD_ESCAPE, uri) or "%00" in uri:
         remedy = "Write % as %25; %00 is never right."
         raise UriError("URI-ESCAPE", "a wrong percent-escape in a URI", remedy)
 
 
 def _split_scheme(uri: str) -> tuple[str, str]:
-    found = _SCHEME.fullmatch(uri)
+    found = re.fullmatch(_SCHEME, uri)
     if found is None:
         remedy = f"Write the whole URI, such as {_EXAMPLE}."
         raise UriError("URI-SCHEME", "a URI without a scheme", remedy)
@@ -117,7 +117,7 @@ def check_authority(rest: str) -> tuple[str, int | None]:
     if "@" in authority:
         remedy = "Leave out everything up to @."
         raise UriError("URI-USERINFO", "a user name in a URI", remedy)
-    found = _AUTHORITY.fullmatch(authority)
+    found = re.fullmatch(_AUTHORITY, authority)
     if found is None:
         raise UriError("URI-HOST", f"the host {cut(authority)}", "Write a host name.")
     host, port = found.groups()
@@ -140,7 +140,7 @@ def _split_path(text: str) -> tuple[str, str]:
 
 
 def _check_path(path: str) -> None:
-    if _ESCAPED_SEPARATOR.search(path):
+    if re.search(_ESCAPED_SEPARATOR, path):
         remedy = "Servers read it in different ways: write another path."
         raise UriError("URI-PATH", "an escaped slash or backslash in a path", remedy)
     steps = path.replace("%2e", ".").replace("%2E", ".").split("/")

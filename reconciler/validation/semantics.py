@@ -32,7 +32,9 @@ class Semantics:
     def findings(self, resource: Resource, manifest: Manifest) -> list[Diagnostic]:
         """Return what is wrong or dangerous about one resource."""
         kind = resource.ref.kind
-        found = [*_names(manifest.document["metadata"])]
+        found: list[_Found] = []
+        if not all(map(is_plain, resource.ref[1:])):
+            found += _names(manifest.document["metadata"])
         if kind is Kind.OIDC_APPLICATION:
             found += _application(resource)
         elif kind is Kind.IDP_JWT_CONFIG:
@@ -56,10 +58,8 @@ class Semantics:
 def _names(metadata: dict[str, Any]) -> Iterator[_Found]:
     for field in ("organization", "project", "name"):
         if field in metadata:
-            name = metadata[field]
-            if not is_plain(name):
-                for problem in name_problems(name):
-                    yield problem, ("metadata", field)
+            for problem in name_problems(metadata[field]):
+                yield problem, ("metadata", field)
 
 
 def _application(resource: Resource) -> list[_Found]:
