@@ -7,16 +7,41 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reconciler.errors import LocalFileError
+from reconciler.resources.crashpoint import crashpoint
+
+
+STATE_FOLDER = ".reconciler"
+
+
+def make_folder(folder: Path) -> bool:
+    """Make a folder and those above it, for its owner alone; say whether it was missing.
+
+    Our own state folder keeps itself out of Git.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    for path in reversed(missing):
+        path.mkdir(mode=0o700)
+        if path.name == STATE_FOLDER:
+            keep_out_of_git(path)
+    return bool(missing)
+
+
+def keep_out_of_git(folder: Path) -> None:
+    """Let Git ignore everything in a folder."""
+    (folder / ".gitignore").write_text("*\n", encoding="ascii")
 
 
 def make_private_folder(folder: Path) -> None:
-    """Make a folder and those above it, for its owner alone.
+    """Make a folder for secrets.
 
     Raises:
         LocalFileError: it cannot be made, or is open to others.
     """
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(folder)
         mode = folder.stat().st_mode
     except OSError as failure:
         raise _cannot("make the folder", folder, failure) from failure
@@ -37,8 +62,10 @@ def write_private_files(folder: Path, files: Sequence[tuple[str, bytes]]) -> Non
     try:
         for (temp, _), (_, content) in zip(temporary, files, strict=True):
             _write_synced(temp, content)
+        crashpoint("C8")
         for temp, target in temporary:
             temp.replace(target)
+        crashpoint("C9")
         sync_folder(folder)
     except OSError as failure:
         for temp, _ in temporary:
@@ -62,6 +89,7 @@ def _write_synced(path: Path, content: bytes) -> None:
         view = memoryview(content)
         while view:
             view = view[os.write(descriptor, view) :]
+        crashpoint("C7")
         os.fsync(descriptor)
     finally:
         os.close(descriptor)

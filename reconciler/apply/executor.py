@@ -96,6 +96,7 @@ class Executor:
         results = self._send(ready, intents)
         crashpoint("C4")
         owing = self._ask_new_secrets(ready, results)
+        crashpoint("C6")
         places = self._deliver(ready, results, owing)
         crashpoint("C10")
         for change, result in zip(ready, results, strict=True):

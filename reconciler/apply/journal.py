@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from reconciler.apply.durable import sync_folder
+from reconciler.apply.durable import make_folder, sync_folder
 from reconciler.errors import LocalFileError, LockHeldError
 from reconciler.resources.ref import Kind, ResourceRef
 
@@ -143,7 +143,7 @@ class Journal:
 def _open_locked(path: Path) -> int:
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(path.parent)
         descriptor = os.open(path, flags, 0o600)
     except OSError as failure:
         raise _cannot(path, failure) from failure

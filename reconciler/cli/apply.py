@@ -32,6 +32,7 @@ from reconciler.plan.model import Plan, Scope
 from reconciler.report.apply_report import report_as_json, report_as_text
 from reconciler.report.plan_text import plan_as_text
 from reconciler.report.style import style_of
+from reconciler.resources.crashpoint import crashpoint
 from reconciler.service_client.client import OperationsClient
 from reconciler.state import DesiredState, ObservedState
 
@@ -89,8 +90,13 @@ def apply_command(
     run = Run(desired, warnings, service, scope, allowed, secrets_to, form=form, **rest)
     if not holds_anything(service):
         return _apply_to_nothing(run, lock_timeout)
-    with open_client(service) as client, locked(client, desired.organizations, lock_timeout):
-        return _apply(run, client)
+    with open_client(service) as client:
+        with locked(client, desired.organizations, lock_timeout):
+            crashpoint("C1")
+            code = _apply(run, client)
+            crashpoint("C12")
+        crashpoint("C13")
+        return code
 
 
 def _apply(run: Run, client: OperationsClient) -> int:

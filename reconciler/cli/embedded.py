@@ -8,11 +8,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from reconciler.apply.durable import keep_out_of_git, make_folder
 from reconciler.errors import ServiceError
-from reconciler.service.build import IdentityService, Request, open_sqlite
+from reconciler.service.build import IdentityService, open_sqlite
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore.errors import StoreError
-from reconciler.service.operations.caller import Caller
+from reconciler.service.operations.caller import Caller, Role
+from reconciler.service.operations.request import Request
 from reconciler.service_client.wire import Answer, Call, WireRefusal
 
 
@@ -79,16 +81,14 @@ def local_caller() -> Caller:
         user = getpass.getuser()
     except (KeyError, OSError):
         user = str(os.getuid())
-    return Caller.local(f"local:{user}")
+    return Caller(f"local:{user}", Role.ADMIN)
 
 
 def _make_folder(folder: Path) -> None:
-    """Make the store's folder, and keep what is in it out of Git."""
-    if folder.is_dir():
-        return
+    """Make the store's folder; a folder made for it is kept out of Git."""
     try:
-        folder.mkdir(mode=0o700, parents=True)
-        (folder / ".gitignore").write_text("*\n", encoding="ascii")
+        if make_folder(folder):
+            keep_out_of_git(folder)
     except OSError as failure:
         raise ServiceError(
             f"cannot make the folder {folder}: {failure.strerror}",

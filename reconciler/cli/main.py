@@ -46,10 +46,27 @@ class LazyGroup(click.Group):
             raise TypeError(f"{COMMANDS[cmd_name]} is no command")
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or name the one that was probably meant."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            import difflib
+
+            close = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            hint = f" Did you mean {close[0]}?" if close else ""
+            raise click.UsageError(f"there is no command {args[0]!r}.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
 
 @click.group(
     cls=LazyGroup,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    # Colour is decided by report.style; click is to leave text as it is.
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 100,
+        "color": True,
+    },
     epilog="Every option can also be set as RECONCILER_ and its name, such as RECONCILER_SERVICE.",
 )
 @click.version_option(__version__, message="reconciler %(version)s")

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from reconciler.plan.diff import FieldChange, field_changes, item_changes
+from reconciler.plan.digest import plan_digest
 from reconciler.plan.foresight import foreseen_problems
 from reconciler.plan.model import Change, Create, Delete, Plan, Summary, ref_of, word
 from reconciler.report.style import PLAIN, Style
@@ -26,6 +27,8 @@ def plan_as_text(plan: Plan, style: Style = PLAIN) -> str:
     if plan.unmanaged:
         blocks.append("\n".join(_unmanaged(plan, style)))
     blocks.append(summary_sentence(plan.summary, style))
+    if plan.changes:
+        blocks[-1] += f"\n{style(f'Digest: {plan_digest(plan)}', 'dim')}"
     return "\n\n".join(blocks)
 
 
@@ -88,6 +91,9 @@ def _items(before: Sequence[Any], after: Sequence[Any], style: Style) -> Iterato
 
 
 def _lines(before: str, after: str, style: Style) -> Iterator[str]:
+    if not before:
+        yield from (f"  {style('+', 'green')} {visible(line)}" for line in after.splitlines())
+        return
     looks = {"+": "green", "-": "red"}
     difference = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=2)
     for line in list(difference)[2:]:

@@ -24,7 +24,7 @@ from reconciler.service_client.wire import Answer, Call, Wire, WireRefusal
 from reconciler.state import ObservedObject, ObservedState
 
 PAGE = 1000
-LEASE_SECONDS = 60
+LEASE_SECONDS = 120
 
 
 class OperationsClient:
@@ -65,17 +65,17 @@ class OperationsClient:
         for name in sorted(organizations, key=fold):
             try:
                 self._leases[name] = self._lease(name, instead_of="")
-            except ServiceError:
+            except ReconcilerError:
                 self.release()
                 raise
 
     def renew(self) -> None:
-        """Renew every lease."""
-        for name, lease in self._leases.items():
+        """Renew every lease; one that ran out while nobody wanted it is taken again."""
+        for name, lease in list(self._leases.items()):
             fields = {"organization": name, "lease": lease, "seconds": LEASE_SECONDS}
             (reply,) = self._wire.send([Call("RenewLease", fields)])
             if isinstance(reply, WireRefusal):
-                raise _lock_error(name, reply)
+                self._leases[name] = self._lease(name, instead_of="")
 
     def release(self) -> None:
         """Give every lease back; one that is no longer ours needs no giving back."""
@@ -84,7 +84,8 @@ class OperationsClient:
             for name, lease in self._leases.items()
         ]
         self._leases.clear()
-        self._wire.send(calls)
+        if calls:
+            self._wire.send(calls)
 
     def _lease(self, name: str, instead_of: str) -> str:
         fields = {"organization": name, "holder": self._holder.text, "seconds": LEASE_SECONDS}

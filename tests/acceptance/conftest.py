@@ -1,0 +1,147 @@
+"""The real program, as a real process, in a folder of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command gave."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def all(self) -> str:
+        return self.out + self.err
+
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Run the program in an empty folder; extra environment by keyword."""
+    clean = {name: value for name, value in os.environ.items() if "RECONCILER" not in name}
+    clean.pop("FORCE_COLOR", None)
+
+    def run_there(*arguments: str, stdin: str = "", **environment: str) -> Ran:
+        done = subprocess.run(
+            [sys.executable, "-m", "reconciler", *arguments],
+            cwd=tmp_path,
+            env={**clean, "PYTHONPATH": str(ROOT), **environment},
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        ran = Ran(done.returncode, done.stdout, done.stderr)
+        assert "Traceback" not in ran.all, ran.all
+        return ran
+
+    return run_there
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """Return the folder of manifests that the commands read by default, empty."""
+    folder = tmp_path / "manifests"
+    folder.mkdir()
+    return folder
+
+
+def write(path: Path, text: str) -> Path:
+    """Write a file and the folders above it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+ORGANIZATION = """\
+apiVersion: reconciler/v1
+kind: Organization
+metadata:
+  name: acme
+---
+apiVersion: reconciler/v1
+kind: Project
+metadata:
+  organization: acme
+  name: shop
+"""
+
+
+def an_application(name: str = "web", **spec: Any) -> str:
+    """Return the manifest of an application that signs in with a secret."""
+    fields = {"redirectUris": [f"https://{name}.example.com/cb"], **spec}
+    return json.dumps(
+        {
+            "apiVersion": "reconciler/v1",
+            "kind": "OidcApplication",
+            "metadata": {"organization": "acme", "project": "shop", "name": name},
+            "spec": fields,
+        }
+    )
+
+
+def an_action(name: str = "greet", **spec: Any) -> str:
+    """Return the manifest of an action."""
+    return json.dumps(
+        {
+            "apiVersion": "reconciler/v1",
+            "kind": "Action",
+            "metadata": {"organization": "acme", "name": name},
+            "spec": {"script": f"function {name}(ctx, api) {{}}", **spec},
+        }
+    )
+
+
+def an_idp(name: str = "partner", **spec: Any) -> str:
+    """Return the manifest of a JWT identity provider."""
+    fields = {
+        "jwtEndpoint": "https://login.partner.example.com/jwt",
+        "issuer": "https://login.partner.example.com",
+        "keysEndpoint": "https://login.partner.example.com/keys",
+        "headerName": "authorization",
+        **spec,
+    }
+    return json.dumps(
+        {
+            "apiVersion": "reconciler/v1",
+            "kind": "IdpJwtConfig",
+            "metadata": {"organization": "acme", "name": name},
+            "spec": fields,
+        }
+    )
+
+
+@pytest.fixture
+def small(tree: Path) -> Path:
+    """Return a folder with one organization: two applications, an action, a provider."""
+    write(tree / "organization.yaml", ORGANIZATION)
+    write(tree / "web.yaml", an_application("web"))
+    spa = an_application(
+        "spa", appType="OIDC_APP_TYPE_USER_AGENT", authMethodType="OIDC_AUTH_METHOD_TYPE_NONE"
+    )
+    write(tree / "spa.yaml", spa)
+    write(tree / "greet.yaml", an_action())
+    write(tree / "partner.yaml", an_idp())
+    return tree

@@ -1,0 +1,153 @@
+"""Stores that cannot be used: a clear error, exit 1, and the file untouched."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.conftest import ROOT, Run, an_action, write
+
+COMMANDS = [
+    pytest.param(["plan"], id="plan"),
+    pytest.param(["apply", "--auto-approve"], id="apply"),
+    pytest.param(["store", "verify"], id="verify"),
+    pytest.param(["outputs"], id="outputs"),
+]
+
+
+def a_text_file(path: Path) -> None:
+    path.write_text("these are my notes\n" * 500)
+
+
+def a_database_of_another_program(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("CREATE TABLE recipes (name TEXT)")
+        other.commit()
+
+
+def a_store_of_a_newer_version(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as store:
+        store.execute("PRAGMA user_version = 9999")
+
+
+def a_truncated_store(path: Path) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+
+
+def a_store_of_zeroes(path: Path) -> None:
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        a_text_file,
+        a_database_of_another_program,
+        a_store_of_a_newer_version,
+        a_truncated_store,
+        a_store_of_zeroes,
+    ],
+)
+def test_what_is_no_sound_store_is_refused_and_left_as_it_is(
+    run: Run, small: Path, command: list[str], spoil: object
+) -> None:
+    """Nobody's database is overwritten, and no half of a store is trusted."""
+    store = small.parent / ".reconciler" / "identity.db"
+    store.parent.mkdir()
+    if spoil in {a_store_of_a_newer_version, a_truncated_store, a_store_of_zeroes}:
+        store.parent.rmdir()
+        run("apply", "--auto-approve")
+    assert callable(spoil)
+    spoil(store)
+    before = store.read_bytes()
+
+    refused = run(*command)
+
+    assert refused.code == 1
+    assert "Error:" in refused.err
+    assert store.read_bytes() == before
+
+
+def test_a_folder_that_cannot_be_written_to_is_told(run: Run, small: Path) -> None:
+    """The message names the folder, not an exception."""
+    (small.parent / "file").write_text("")
+
+    refused = run("apply", "--auto-approve", "--service", "sqlite:file/identity.db")
+
+    assert refused.code == 1
+    assert "file" in refused.err
+
+
+def test_a_full_disk_is_told_and_the_store_stays_sound(
+    run: Run, small: Path, tmp_path: Path
+) -> None:
+    """Nothing is half written, and with room again everything goes on."""
+    run("apply", "--auto-approve")
+    for number in range(300):
+        write(small / f"a{number}.yaml", an_action(f"a{number}", script=_long_script(number)))
+    store = small.parent / ".reconciler" / "identity.db"
+    room = store.stat().st_size + 40_000
+
+    full = subprocess.run(
+        [sys.executable, "-m", "reconciler", "apply", "--auto-approve"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)),
+    )
+
+    assert full.returncode in {1, 5}
+    assert "Traceback" not in full.stderr
+    assert "room" in full.stdout + full.stderr or "full" in full.stdout + full.stderr
+    assert run("store", "verify").code == 0
+    assert run("apply", "--auto-approve").code == 0
+    assert run("plan", "--detailed-exitcode").code == 0
+
+
+def _long_script(number: int) -> str:
+    return f"function a{number}() {{ /* {'x' * 1500} */ }}"
+
+
+def test_backup_and_restore_bring_back_what_was_held(run: Run, small: Path, tmp_path: Path) -> None:
+    """A backup is only as good as its restore."""
+    run("apply", "--auto-approve")
+    assert run("store", "backup", "saved.db").code == 0
+    write(small / "late.yaml", an_action("late"))
+    run("apply", "--auto-approve")
+
+    assert run("store", "backup", "saved.db").code == 1
+    assert run("store", "restore", "saved.db").code == 0
+
+    plan = run("plan", "--format", "json").json
+    assert [change["ref"]["name"] for change in plan["changes"]] == ["late"]
+    assert run("store", "verify").code == 0
+
+
+def test_a_bad_backup_is_not_restored(run: Run, small: Path, tmp_path: Path) -> None:
+    """A restore verifies first and touches nothing when the backup is unsound."""
+    run("apply", "--auto-approve")
+    run("store", "backup", "saved.db")
+    saved = tmp_path / "saved.db"
+    saved.write_bytes(saved.read_bytes()[:9000])
+
+    assert run("store", "restore", "saved.db").code == 1
+    assert run("plan", "--detailed-exitcode").code == 0
+
+
+def test_rebuild_gives_the_same_plan(run: Run, small: Path) -> None:
+    """Everything shown is derived from the log."""
+    run("apply", "--auto-approve")
+
+    assert run("store", "rebuild").code == 0
+    assert run("plan", "--detailed-exitcode").code == 0

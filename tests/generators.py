@@ -1,0 +1,102 @@
+"""Random manifests: valid, odd where that is allowed, and small enough to do many of."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, get_args
+
+from hypothesis import strategies as st
+
+from reconciler.resources.oidc import AppType, AuthMethodType, GrantType
+
+NAMES = st.sampled_from(
+    ["web", "Web app", "a/b", "naïve", "日本", "x" * 200, "spa", "admin", "no", "010", "12:30:00"]
+)
+SECONDS = st.sampled_from(["0s", "1s", "1.0s", "1.50s", "1.5s", "5s", "0.000000001s"])
+URIS = st.lists(
+    st.sampled_from(["https://a.example.com/cb", "https://b.example.com/cb?x=1"]), max_size=3
+)
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def applications() -> st.SearchStrategy[dict[str, Any]]:
+    """Return specs of applications that the service accepts."""
+    code = st.fixed_dictionaries(
+        {},
+        optional={
+            "redirectUris": URIS,
+            "postLogoutRedirectUris": URIS,
+            "responseTypes": st.sampled_from([[], ["OIDC_RESPONSE_TYPE_CODE"]]),
+            "grantTypes": st.lists(st.sampled_from(get_args(GrantType)), max_size=3).map(
+                lambda grants: ["OIDC_GRANT_TYPE_AUTHORIZATION_CODE", *grants] if grants else []
+            ),
+            "appType": st.sampled_from(get_args(AppType)),
+            "authMethodType": st.sampled_from(get_args(AuthMethodType)),
+            "devMode": st.booleans(),
+            "accessTokenRoleAssertion": st.booleans(),
+            "clockSkew": SECONDS,
+            "additionalOrigins": st.lists(
+                st.sampled_from(["https://a.example.com", "http://localhost:3000"]), max_size=2
+            ),
+        },
+    )
+    implicit = code.map(
+        lambda spec: {
+            **spec,
+            "responseTypes": ["OIDC_RESPONSE_TYPE_ID_TOKEN", "OIDC_RESPONSE_TYPE_CODE"],
+            "grantTypes": ["OIDC_GRANT_TYPE_IMPLICIT", "OIDC_GRANT_TYPE_AUTHORIZATION_CODE"],
+        }
+    )
+    return st.one_of(code, implicit)
+
+
+def actions() -> st.SearchStrategy[dict[str, Any]]:
+    """Return specs of actions."""
+    return st.fixed_dictionaries(
+        {"script": st.text(LETTERS, min_size=1, max_size=40).map(lambda x: f"// {x}\nlet q;\n")},
+        optional={"timeout": SECONDS, "allowedToFail": st.booleans()},
+    )
+
+
+def providers() -> st.SearchStrategy[dict[str, Any]]:
+    """Return specs of JWT identity providers."""
+    endpoints = st.sampled_from(["https://idp.example.com/a", "https://idp.example.com/b"])
+    return st.fixed_dictionaries(
+        {
+            "jwtEndpoint": endpoints,
+            "issuer": endpoints,
+            "keysEndpoint": endpoints,
+            "headerName": st.sampled_from(["", "authorization", "x-token"]),
+        }
+    )
+
+
+@st.composite
+def manifest_sets(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Return the documents of one tree: organizations, projects and what is in them."""
+    documents: list[dict[str, Any]] = []
+    for organization in draw(st.sets(st.sampled_from(["acme", "Büro"]), min_size=1)):
+        documents.append(_manifest("Organization", None, name=organization))
+        owner = {"organization": organization}
+        for name, spec in draw(st.dictionaries(NAMES, actions(), max_size=3)).items():
+            documents.append(_manifest("Action", spec, name=name, **owner))
+        for name, spec in draw(st.dictionaries(NAMES, providers(), max_size=2)).items():
+            documents.append(_manifest("IdpJwtConfig", spec, name=name, **owner))
+        for project in draw(st.sets(st.sampled_from(["shop", "Support"]))):
+            documents.append(_manifest("Project", None, name=project, **owner))
+            found = draw(st.dictionaries(NAMES, applications(), max_size=4))
+            documents += [
+                _manifest("OidcApplication", spec, project=project, name=name, **owner)
+                for name, spec in found.items()
+            ]
+    return documents
+
+
+def _manifest(kind: str, spec: dict[str, Any] | None, **metadata: str) -> dict[str, Any]:
+    document: dict[str, Any] = {"apiVersion": "reconciler/v1", "kind": kind, "metadata": metadata}
+    return document if spec is None else {**document, "spec": spec}
+
+
+def as_yaml(documents: list[dict[str, Any]]) -> str:
+    """Return documents as one YAML stream; JSON is YAML."""
+    return "\n---\n".join(json.dumps(document, ensure_ascii=False) for document in documents)
