@@ -46,13 +46,14 @@ SERVICE_MAY_IMPORT = {
     "operations": {"domain", "eventstore", "projections"},
     "transport": {"operations", "domain/refusal"},
     "seal": {"eventstore"},
+    "restore": {"eventstore", "projections"},
     "build": {"config", "seal", "domain", "eventstore", "projections", "operations", "transport"},
 }
 
 # An outside library, or a way out of the process, and the modules that may import it. A name
 # that ends in a slash is a folder.
 DOORS: dict[str, tuple[str, ...]] = {
-    "yaml": ("manifests/",),
+    "yaml": ("manifests/yaml_source.py",),
     "jsonschema": ("validation/schema.py",),
     "jsonschema_rs": ("validation/schema.py",),
     "quickjs": ("validation/script.py",),
@@ -61,7 +62,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "pyrage": ("service/seal.py",),
     "sqlite3": ("service/eventstore/",),
     "psycopg": ("service/eventstore/",),
-    "pydantic": ("resources/", "service/", "config.py"),
+    "pydantic": ("resources/", "service/operations/", "service/config.py"),
     "click": ("cli/",),
     "starlette": ("service/transport/",),
     "uvicorn": ("service/transport/",),
@@ -72,6 +73,8 @@ DOORS: dict[str, tuple[str, ...]] = {
     "subprocess": (),
     "pickle": (),
 }
+
+NOT_BUILT_YET = {"service_client/http.py", "service/config.py"}
 
 # Parts that decide: the same question gives the same answer, wherever and whenever it is asked.
 PURE = ("plan/", "resources/", "service/domain/", "errors.py", "diagnostics.py", "state.py")
@@ -196,6 +199,13 @@ def test_each_outside_library_has_one_door(module: str) -> None:
     }
 
     assert strangers == set()
+
+
+def test_doors_are_where_the_table_says() -> None:
+    """A door that has moved leaves the table, so that the table stays the truth."""
+    doors = {place for places in DOORS.values() for place in places if place.endswith(".py")}
+
+    assert doors - set(MODULES) <= NOT_BUILT_YET
 
 
 @pytest.mark.parametrize("module", [m for m in MODULES if is_in(m, PURE)])
