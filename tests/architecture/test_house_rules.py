@@ -127,7 +127,7 @@ def test_every_module_says_what_it_is(module: Path) -> None:
     assert ast.get_docstring(tree) or not tree.body
 
 
-@pytest.mark.parametrize(("folder", "pattern"), COUNTED, ids="-".join)
+@pytest.mark.parametrize(("folder", "pattern"), COUNTED)
 def test_ways_around_a_rule_are_counted(folder: str, pattern: str) -> None:
     """Each is a decision somebody made, not a habit."""
     here = Path(__file__)
