@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from graphlib import CycleError, TopologicalSorter
 
-from reconciler.diagnostics import Diagnostic, error
+from reconciler.diagnostics import Diagnostic, SourceLocation, error
 from reconciler.plan.model import Change, Delete, held_of, ref_of
 from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import ResourceRef
@@ -17,14 +16,16 @@ def in_order(changes: Sequence[Change]) -> tuple[tuple[Change, ...], tuple[Diagn
     waits = _name_waits(ordered)
     if not waits:
         return tuple(ordered), ()
-    try:
-        steps = TopologicalSorter({**dict.fromkeys(range(len(ordered)), ()), **waits})
-        moved = tuple(steps.static_order())
-    except CycleError as cycle:
-        refs = [ref_of(ordered[index]) for index in cycle.args[1]]
-        return tuple(ordered), (_swapped(refs),)
-    level = _levels(moved, waits)
-    return tuple(ordered[index] for index in sorted(moved, key=lambda i: (level[i], i))), ()
+    rounds, rings = _rounds(waits)
+    freeing = set(waits.values())
+
+    def place(index: int) -> tuple[bool, int, int]:
+        is_last = isinstance(ordered[index], Delete) and index not in freeing
+        return is_last, rounds.get(index, 0), index
+
+    places = sorted(range(len(ordered)), key=place)
+    swapped = tuple(_swapped([ordered[index] for index in ring]) for ring in rings)
+    return tuple(ordered[index] for index in places), swapped
 
 
 def batches(changes: Sequence[Change], size: int) -> list[Sequence[Change]]:
@@ -64,35 +65,51 @@ def _frees(change: Change) -> ResourceRef | None:
     return None
 
 
-def _name_waits(changes: Sequence[Change]) -> Mapping[int, tuple[int, ...]]:
-    """Return which changes take a name that another one frees: index of taker, of freer."""
+def _name_waits(changes: Sequence[Change]) -> Mapping[int, int]:
+    """Return which change takes a name that another one frees: index of taker, of freer."""
     freers = {key: index for index, change in enumerate(changes) if (key := _frees(change))}
-    waits: dict[int, tuple[int, ...]] = {}
+    waits: dict[int, int] = {}
     for index, change in enumerate(changes):
         freer = freers.get(ref_of(change).key)
-        if freer not in {None, index} and not isinstance(change, Delete):
-            waits[index] = (freer,)
+        if freer is not None and freer != index and not isinstance(change, Delete):
+            waits[index] = freer
     return waits
 
 
-def _levels(
-    order: Sequence[int], waits: Mapping[int, tuple[int, ...]]
-) -> Mapping[int, tuple[int, int]]:
-    """Return where each change stands: deletes that free a name come before its taker."""
-    needed = {freer for freers in waits.values() for freer in freers}
-    level: dict[int, tuple[int, int]] = {}
-    for index in order:
-        depth = 1 + max((level[freer][1] for freer in waits.get(index, ())), default=-1)
-        level[index] = (0 if index in needed and index not in waits else 1, depth)
-    return level
+def _rounds(waits: Mapping[int, int]) -> tuple[Mapping[int, int], Sequence[Sequence[int]]]:
+    """Return after how many others each taker comes, and the rings in which all wait for all.
+
+    A name has one taker and a change frees one name, so takers and freers form plain chains.
+    """
+    rounds: dict[int, int] = {}
+    rings: list[Sequence[int]] = []
+    for taker in waits:
+        chain: dict[int, None] = {}
+        here = taker
+        while here in waits and here not in rounds and here not in chain:
+            chain[here] = None
+            here = waits[here]
+        if here in chain:
+            rings.append(sorted(chain))
+        first = rounds.get(here, 0)
+        rounds.update((index, first + far) for far, index in enumerate(reversed(chain), start=1))
+    return rounds, rings
 
 
-def _swapped(refs: Sequence[ResourceRef]) -> Diagnostic:
-    names = ", ".join(ref.path for ref in refs[:-1])
+def _swapped(ring: Sequence[Change]) -> Diagnostic:
+    refs = [ref_of(change) for change in ring]
     return error(
         "PLAN-NAMES-SWAPPED",
         "resources take each other's names",
-        f"A name is taken only once it is free. Rename one of {names} to a third name first, "
-        "apply, then give it the name it should have.",
-        ref=refs[0],
+        f"A name is taken only once it is free. Rename one of "
+        f"{', '.join(ref.path for ref in refs)} to a third name first, apply, then give it the "
+        "name it should have.",
+        _name_place(ring[0]),
+        refs[0],
     )
+
+
+def _name_place(change: Change) -> SourceLocation | None:
+    if isinstance(change, Delete):
+        return None
+    return change.resource.source.place("metadata", "name")
