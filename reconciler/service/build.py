@@ -5,18 +5,15 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from reconciler.service.domain.identifiers import Identifiers
 from reconciler.service.domain.refusal import Refusal
-from reconciler.service.eventstore.errors import StoreUnusableError
 from reconciler.service.eventstore.port import EventStore
 from reconciler.service.operations.engine import Engine
 from reconciler.service.operations.request import Request
 from reconciler.service.operations.session import Means, Seals
-from reconciler.service.projections.verify import verify
 
 SEAL_KEY_SUFFIX = ".seal-key"
 
@@ -96,21 +93,3 @@ def open_sqlite(
     if create and not path.exists():
         create_file(path)
     return IdentityService(SqliteEventStore(path, now), seals, now)
-
-
-def restore_sqlite(backup: Path, path: Path) -> None:
-    """Put a backup in the place of a store, if the backup is sound; otherwise touch nothing.
-
-    Raises:
-        StoreError: the backup is not sound, or the store is in use or cannot be written.
-    """
-    from reconciler.service.eventstore.sqlite import SqliteReadOnlyStore
-    from reconciler.service.eventstore.sqlite_restore import replace
-
-    with closing(SqliteReadOnlyStore(backup)) as store:
-        findings = verify(store)
-    if findings:
-        raise StoreUnusableError(
-            f"{backup} is damaged: {findings[0]}", "Restore another backup. Nothing was changed."
-        )
-    replace(backup, path)
