@@ -151,6 +151,8 @@ class SqliteTransaction(SqliteSnapshot):
         Raises:
             StreamConflictError: the stream is not at this version.
         """
+        if stream.version and not self.read_stream(stream.id, after=stream.version - 1, limit=1):
+            raise StreamConflictError
         head = self._locked_head(stream.organization)
         crashpoint("S3")
         stored = []

@@ -1,0 +1,26 @@
+"""The service over each store, with an organization and a project in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from reconciler.service.build import open_memory, open_sqlite
+from tests.unit.service.asking import Asking, Clock
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def ask(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Asking]:
+    """Open one service of each kind of store."""
+    clock = Clock()
+    if request.param == "memory":
+        service = open_memory(now=clock)
+    else:
+        service = open_sqlite(tmp_path / "identity.db", create=True, now=clock)
+    with closing(service):
+        asking = Asking(service, clock)
+        asking.prepare()
+        yield asking
