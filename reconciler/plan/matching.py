@@ -45,6 +45,23 @@ def match(desired: DesiredState, observed: ObservedState) -> Matching:
     return Matching(pairs, leftover, findings)
 
 
+def taken_names(matching: Matching, staying: Sequence[ObservedObject]) -> list[Diagnostic]:
+    """Return an error for each pinned resource whose name an object that stays already has."""
+    names = {held.ref.key: held for held in staying}
+    return [
+        error(
+            "PLAN-NAME-TAKEN",
+            "another object has the name",
+            f"{holder.ref} is the object of id {holder.id}, which is declared nowhere. Choose "
+            "another name, or declare that object under another one.",
+            resource.source.place("metadata", "name"),
+            resource.ref,
+        )
+        for resource, _ in matching.pairs
+        if (holder := names.get(resource.ref.key))
+    ]
+
+
 def _match_pinned(
     desired: DesiredState, observed: ObservedState
 ) -> tuple[Mapping[ResourceRef, ObservedObject], list[Diagnostic]]:

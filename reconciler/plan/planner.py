@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from reconciler.diagnostics import Diagnostic, by_place
 from reconciler.errors import InvalidManifestsError
 from reconciler.plan.guards import Allowances, blocks
-from reconciler.plan.matching import match
+from reconciler.plan.matching import match, taken_names
 from reconciler.plan.model import Adopt, Change, Create, Delete, Plan, Scope, Update
 from reconciler.plan.ordering import in_order
 from reconciler.resources.ref import Kind, ResourceRef
@@ -26,7 +26,7 @@ def build_plan(
 
     Raises:
         InvalidManifestsError: the manifests contradict what is held (an unknown pinned id, an
-            owner that exists nowhere, names that are swapped).
+            owner that exists nowhere, names that are taken or swapped).
     """
     scope = scope or Scope()
     matching = match(desired, observed)
@@ -42,17 +42,18 @@ def build_plan(
             changes.append(Update(resource, held))
         else:
             changes.append(Adopt(resource, held))
-    doomed = {held.id for held in matching.leftover if _is_pruned(held, scope)}
-    changes += [Delete(held) for held in matching.leftover if held.id in doomed]
+    doomed = [held for held in matching.leftover if _is_pruned(held, scope)]
+    staying = [held for held in matching.leftover if not _is_pruned(held, scope)]
+    changes += [Delete(held) for held in doomed]
     ordered, swapped = in_order(changes)
-    _refuse(swapped)
+    _refuse([*taken_names(matching, staying), *swapped])
     return Plan(
         scope=scope,
         instance=observed.instance,
         organizations=desired.organizations,
         changes=ordered,
         in_step=tuple(sorted(in_step)),
-        unmanaged=tuple(sorted(_unmanaged(matching.leftover, doomed))),
+        unmanaged=tuple(sorted(_unmanaged(staying))),
         blocks=blocks(ordered, desired, observed, allowed or Allowances()),
     )
 
@@ -72,13 +73,9 @@ def _is_pruned(held: ObservedObject, scope: Scope) -> bool:
     return scope.prune_unmanaged or (scope.prune and scope.tree in held.trees)
 
 
-def _unmanaged(leftover: Sequence[ObservedObject], doomed: set[str]) -> Iterable[ResourceRef]:
+def _unmanaged(staying: Iterable[ObservedObject]) -> Iterable[ResourceRef]:
     """Yield what is left alone. An organization that is only referred to is not news."""
-    return (
-        held.ref
-        for held in leftover
-        if held.id not in doomed and held.ref.kind is not Kind.ORGANIZATION
-    )
+    return (held.ref for held in staying if held.ref.kind is not Kind.ORGANIZATION)
 
 
 def _refuse(findings: Sequence[Diagnostic]) -> None:
