@@ -9,7 +9,6 @@ from pathlib import Path
 from reconciler.errors import LocalFileError
 from reconciler.resources.crashpoint import crashpoint
 
-
 STATE_FOLDER = ".reconciler"
 
 

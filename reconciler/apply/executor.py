@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from reconciler.apply.healing import Healed, Healer, secret_order
+from reconciler.apply.healing import Healed, Healer, absent_secrets, secret_order
 from reconciler.apply.journal import Intent, Journal
 from reconciler.apply.outcome import ApplyReport, Outcome, Progress, Status, Watch
 from reconciler.apply.sink import Delivery, SecretSink
@@ -78,6 +78,9 @@ class Executor:
             self._proven_sink().prove()
         healer = Healer(self._service, self._journal, self._sink, self._context)
         self._healed = healer.heal(observed)
+        if self._journal.is_new and self._sink is not None:
+            tree = str(self._context.get("tree", ""))
+            self._healed.notes += absent_secrets(observed, tree, self._sink)
         self._ids = {key: held.id for key, held in observed.objects.items()}
         for batch in batches(plan.changes, BATCH):
             if self._broken or self._watch.stop_signal():

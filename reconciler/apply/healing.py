@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ from reconciler.apply.sink import Delivery, SecretSink
 from reconciler.diagnostics import Diagnostic, warning
 from reconciler.errors import ServiceError, ServiceUnavailableError
 from reconciler.resources.oidc import has_client_secret
-from reconciler.resources.ref import ResourceRef
+from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.service_client.port import CreateOrder, SecretOrder, ServiceClient, Written
 from reconciler.state import ObservedObject, ObservedState
 
@@ -155,15 +155,22 @@ def _made_anew(intent: Intent) -> Diagnostic:
     )
 
 
-def absent_secrets(
-    observed: ObservedState, tree: str, sink: SecretSink
-) -> Mapping[ResourceRef, ObservedObject]:
-    """Return the applications of a tree whose client secret the sink should hold and does not."""
-    return {
-        held.ref: held
-        for held in observed.objects.values()
-        if tree in held.trees
-        and "authMethodType" in held.spec
-        and has_client_secret(held.spec)
-        and sink.holds(held.ref, held.client_id) is False
-    }
+def absent_secrets(observed: ObservedState, tree: str, sink: SecretSink) -> Iterator[Diagnostic]:
+    """Yield a note on each application of a tree whose client secret the sink does not hold.
+
+    Without a journal nobody can say whether it was ever delivered.
+    """
+    for held in observed.objects.values():
+        if (
+            held.ref.kind is Kind.OIDC_APPLICATION
+            and tree in held.trees
+            and has_client_secret(held.spec)
+            and sink.holds(held.ref, held.client_id) is False
+        ):
+            yield warning(
+                "SECRET-NOT-IN-SINK",
+                "the sink does not hold the secret of an application",
+                f"{held.ref} signs in with a secret that is not in this sink. If nobody has "
+                "it, set authMethodType to NONE, apply, and set it back: that makes a new one.",
+                ref=held.ref,
+            )

@@ -11,7 +11,7 @@ import fcntl
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -167,7 +167,7 @@ def _cannot(path: Path, failure: OSError) -> LocalFileError:
 
 
 def _plain(intent: Intent) -> dict[str, Any]:
-    return {**asdict(intent), "ref": list(intent.ref)}
+    return {name: getattr(intent, name) for name in Intent.__slots__}
 
 
 def _intent(fields: Mapping[str, Any]) -> Intent:

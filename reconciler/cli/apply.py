@@ -155,7 +155,8 @@ def _ask() -> None:
             "nobody can be asked whether to apply this plan",
             remedy="Give --auto-approve, or run apply in a terminal. Nothing was written.",
         )
-    if click.prompt("Apply this plan? Only the word yes will do", err=True) != "yes":
+    click.echo("\nApply this plan? Only the word yes will do: ", err=True, nl=False)
+    if sys.stdin.readline().strip() != "yes":
         raise UsageError("the plan was not approved", remedy="Nothing was written.")
 
 

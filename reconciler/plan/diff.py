@@ -39,10 +39,11 @@ def field_changes(change: Change) -> tuple[FieldChange, ...]:
         return ()
     after = change.resource.spec
     if isinstance(change, Create):
-        return tuple(
-            FieldChange(name, None, after[name])
-            for name in after
-            if name in change.resource.written
+        said = [name for name in after if name in change.resource.written]
+        protect = (FieldChange(PREVENT_DELETE, None, after=True),)
+        return (
+            *(protect if change.resource.prevent_delete else ()),
+            *(FieldChange(name, None, after[name]) for name in said),
         )
     before = change.held.spec
     fields = [

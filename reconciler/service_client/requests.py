@@ -34,7 +34,8 @@ def calls_of(order: Order, context: Mapping[str, Any]) -> Sequence[Call]:
         case CreateOrder():
             return (_create(order, context),)
         case UpdateOrder():
-            return _UPDATES[order.resource.ref.kind](order, context) or (
+            update = _UPDATES.get(order.resource.ref.kind, _update_nothing)
+            return update(order, context) or (
                 _update(order, context, "RecordContext", {"id": order.held.id}),
             )
         case DeleteOrder():
@@ -64,8 +65,16 @@ def _create(order: CreateOrder, context: Mapping[str, Any]) -> Call:
     )
 
 
+def _update_nothing(order: UpdateOrder, context: Mapping[str, Any]) -> Sequence[Call]:
+    """Return no call: organizations and projects have nothing that changes."""
+    return ()
+
+
 def _update_action(order: UpdateOrder, context: Mapping[str, Any]) -> Sequence[Call]:
-    fields = {"id": order.held.id, "name": order.resource.ref.name, **_sent(order)}
+    name = order.resource.ref.name
+    if (order.held.ref.name, order.held.spec) == (name, order.resource.spec):
+        return ()
+    fields = {"id": order.held.id, "name": name, **_sent(order)}
     return (_update(order, context, "UpdateAction", fields),)
 
 

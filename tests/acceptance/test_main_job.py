@@ -260,7 +260,7 @@ def test_apply_without_a_terminal_wants_to_be_told_to_go_on(
 
     assert refused.code == 1
     assert "--auto-approve" in refused.err
-    assert "Plan: 7 to create" not in refused.err
+    assert "Plan: 6 to create" in refused.out
     assert not (tmp_path / ".reconciler").exists()
 
 

@@ -1,0 +1,136 @@
+"""Signals, locks and questions: what happens around an apply while it runs."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from reconciler.cli.wiring import open_client
+from tests.acceptance.conftest import ROOT, Run, an_action, write
+
+MANY = 4000
+
+
+def an_environment() -> dict[str, str]:
+    clean = {name: value for name, value in os.environ.items() if "RECONCILER" not in name}
+    return {**clean, "PYTHONPATH": str(ROOT)}
+
+
+def start(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    with (folder / "stdout").open("w") as out, (folder / "stderr").open("w") as err:
+        return subprocess.Popen(
+            [sys.executable, "-m", "reconciler", *arguments],
+            cwd=folder,
+            env=an_environment(),
+            stdout=out,
+            stderr=err,
+        )
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_between_batches_and_the_next_apply_goes_on(
+    run: Run, tree: Path, number: signal.Signals
+) -> None:
+    """CI cancels a job; what is in flight is finished and recorded, the rest is not begun."""
+    write(tree / "o.yaml", "apiVersion: reconciler/v1\nkind: Organization\nmetadata: {name: acme}")
+    documents = "\n---\n".join(an_action(f"a{index}") for index in range(MANY))
+    write(tree / "actions.yaml", documents)
+    store = tree.parent / ".reconciler" / "identity.db"
+
+    applying = start(tree.parent, "apply", "--auto-approve")
+    deadline = time.monotonic() + 60
+    while not (store.exists() and _journal_has_begun(store.parent)):
+        assert time.monotonic() < deadline
+        assert applying.poll() is None
+        time.sleep(0.002)
+    applying.send_signal(number)
+    applying.wait(timeout=60)
+    out, err = (tree.parent / "stdout").read_text(), (tree.parent / "stderr").read_text()
+
+    assert applying.returncode == 128 + number, out[-500:] + err
+    assert "Stopping" in err
+    assert "Apply interrupted." in out
+    assert "Traceback" not in err
+    done = run("plan", "--format", "json").json["summary"]
+    assert 0 < done["in_step"] < MANY
+    assert run("apply", "--auto-approve").code == 0
+    assert run("plan", "--detailed-exitcode").code == 0
+
+
+def _journal_has_begun(folder: Path) -> bool:
+    return any(path.stat().st_size > 0 for path in folder.glob("apply-*.jsonl"))
+
+
+def test_a_held_lock_is_told_with_who_and_since_when(
+    run: Run, small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two applies never run over each other; the second says whom to ask."""
+    run("apply", "--auto-approve")
+    write(small / "extra.yaml", an_action("extra"))
+    monkeypatch.chdir(small.parent)
+    with open_client("sqlite:.reconciler/identity.db") as holder:
+        holder.acquire(["ACME"])
+
+        kept_out = run("apply", "--auto-approve")
+        waited = run("apply", "--auto-approve", "--lock-timeout", "0.6")
+
+        assert kept_out.code == waited.code == 6
+        assert f"process {os.getpid()}" in kept_out.err
+        assert "since 20" in kept_out.err
+        assert "Waiting" in waited.err
+        assert run("plan", "--format", "json").json["summary"]["create"] == 1
+        holder.release()
+    assert run("apply", "--auto-approve").code == 0
+
+
+def in_terminal(folder: Path, answer: str) -> tuple[int, str]:
+    """Run apply in a terminal of its own, answer its question, return code and screen."""
+    child, screen = pty.fork()
+    if child == 0:
+        os.chdir(folder)
+        os.execve(  # noqa: S606
+            sys.executable,
+            [sys.executable, "-m", "reconciler", "apply"],
+            {**an_environment(), "TERM": "xterm"},
+        )
+    shown = b""
+    while b"yes will do" not in shown:
+        shown += os.read(screen, 4096)
+    os.write(screen, answer.encode() + b"\n")
+    while True:
+        try:
+            piece = os.read(screen, 4096)
+        except OSError:
+            break
+        if not piece:
+            break
+        shown += piece
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status), shown.decode()
+
+
+def test_apply_asks_and_the_word_yes_goes_on(run: Run, small: Path) -> None:
+    """The plan stands on the screen above the question, in colour."""
+    code, screen = in_terminal(small.parent, "yes")
+
+    assert code == 0
+    assert "\x1b[" in screen
+    assert screen.index("6 to create") < screen.index("yes will do")
+    assert "Apply complete!" in screen
+    assert run("plan", "--detailed-exitcode").code == 0
+
+
+@pytest.mark.parametrize("answer", ["no", "y", "YES", ""])
+def test_any_other_answer_writes_nothing(run: Run, small: Path, answer: str) -> None:
+    """Only the whole word counts; a habit of pressing y is no approval."""
+    code, _ = in_terminal(small.parent, answer or "\x04")
+
+    assert code == 1
+    assert not (small.parent / ".reconciler").exists()
