@@ -101,7 +101,8 @@ def list_projects(call: Reading, fields: Fields) -> dict[str, Any]:
     owner, filters = call.organization(), Filters()
 
     def owned(query: Fields) -> None:
-        filters.nothing = filters.nothing or query.text("resourceOwner") != owner.id
+        if query.text("resourceOwner") != owner.id:
+            filters.nothing = True
 
     queries: _Queries = {"nameQuery": filters.name, "projectResourceOwnerQuery": owned}
     return _listed(call, Kind.PROJECT, owner.id, fields, (filters, queries))

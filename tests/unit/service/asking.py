@@ -50,14 +50,14 @@ class Asking:
         self.project = self("AddProject", organization=self.organization, name="shop")["id"]
 
     def __call__(self, operation: str, /, **fields: Any) -> dict[str, Any]:
-        """Call, and return what is answered. ``organization`` and ``by`` are not fields."""
+        """Call, and return what is answered. See ``BESIDE`` for what is no field."""
         return self.service.call(self.request(operation, fields))
 
     def request(self, operation: str, fields: Mapping[str, Any]) -> Request:
         """Return a call; what goes beside the fields is told from them by its name."""
-        beside = {name: fields[name] for name in BESIDE if name in fields}
+        beside = {BESIDE[name]: fields[name] for name in BESIDE if name in fields}
         rest = {name: value for name, value in fields.items() if name not in BESIDE}
-        caller = beside.pop("by", ADMIN)
+        caller = beside.pop("caller", ADMIN)
         if "named" in rest:  # the leases have a field that is called organization
             rest["organization"] = rest.pop("named")
         return Request(operation, rest, caller=caller, **beside)
@@ -96,5 +96,13 @@ class Asking:
             return len(view.read_all(limit=100_000))
 
 
-BESIDE = ("organization", "expected_sequence", "idempotency_key", "lease", "context", "by")
+# What goes beside the fields of a call, by its name in tests and in a request.
+BESIDE = {
+    "by": "caller",
+    "organization": "organization",
+    "expected_sequence": "expected_sequence",
+    "idempotency_key": "idempotency_key",
+    "under": "lease",
+    "context": "context",
+}
 BORING = {"Organization", "Project"}
