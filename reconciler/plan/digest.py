@@ -12,6 +12,7 @@ import json
 from typing import Any
 
 from reconciler.plan.model import Change, Delete, Plan, held_of, ref_of, word
+from reconciler.resources.ref import fold
 
 
 def plan_digest(plan: Plan) -> str:
@@ -22,7 +23,7 @@ def plan_digest(plan: Plan) -> str:
             "prune": plan.scope.prune,
             "pruneUnmanaged": plan.scope.prune_unmanaged,
             "instance": plan.instance,
-            "organizations": plan.organizations,
+            "organizations": sorted({fold(name) for name in plan.organizations}),
             "changes": [_essence(change) for change in plan.changes],
         }
     )

@@ -1,0 +1,115 @@
+"""The digest stands for what would be done: nothing else moves it, and nothing less."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from reconciler.diagnostics import warning
+from reconciler.plan.digest import plan_digest
+from reconciler.plan.model import Adopt, Create, Delete, Plan, Scope, Update
+from tests.builders import (
+    GREET,
+    PARTNER,
+    WEB,
+    FakeSource,
+    a_plan,
+    a_ref,
+    an_action,
+    an_application,
+    declared,
+    held,
+)
+
+MOVED = FakeSource("elsewhere.yaml", {("metadata",): 99})
+OLD = held(GREET, an_action(timeout="1s"), object_id="7", sequence=41)
+NEW = declared(GREET, an_action())
+GONE = held(PARTNER, object_id="8", sequence=42)
+PLAN = a_plan(Create(declared(WEB)), Update(NEW, OLD), Delete(GONE))
+
+
+def with_change(change: Create | Update | Adopt | Delete) -> Plan:
+    """Return the plan with another change in the place of the one of its kind."""
+    places = {Create: 0, Update: 1, Adopt: 1, Delete: 2}
+    changes = list(PLAN.changes)
+    changes[places[type(change)]] = change
+    return replace(PLAN, changes=tuple(changes))
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        pytest.param(with_change(Create(declared(WEB, source=MOVED))), id="positions"),
+        pytest.param(
+            with_change(Create(replace(declared(WEB), written=frozenset()))), id="what is unsaid"
+        ),
+        pytest.param(replace(PLAN, warnings=(warning("W", "s", "r"),)), id="warnings"),
+        pytest.param(replace(PLAN, blocks=(warning("W", "s", "r"),)), id="guards"),
+        pytest.param(replace(PLAN, in_step=()), id="what is in step"),
+        pytest.param(replace(PLAN, unmanaged=(PARTNER,)), id="what is unmanaged"),
+        pytest.param(
+            with_change(Update(NEW, replace(OLD, changed_at="2026-01-01T00:00:00Z"))), id="clocks"
+        ),
+        pytest.param(with_change(Update(NEW, replace(OLD, changed_by="ci"))), id="last writers"),
+        pytest.param(
+            replace(PLAN, organizations=("ACME",)),
+            id="in which case an organization is referred to",
+        ),
+    ],
+)
+def test_what_changes_nothing_that_is_done_leaves_the_digest_alone(plan: Plan) -> None:
+    """An approved plan is not refused because a comment moved a manifest by a line."""
+    assert plan_digest(plan) == plan_digest(PLAN)
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        pytest.param(replace(PLAN, scope=Scope("other")), id="tree"),
+        pytest.param(replace(PLAN, scope=Scope(prune=True)), id="--prune"),
+        pytest.param(replace(PLAN, scope=Scope(prune_unmanaged=True)), id="--prune-unmanaged"),
+        pytest.param(replace(PLAN, instance="instance-2"), id="service"),
+        pytest.param(replace(PLAN, organizations=("acme", "initech")), id="scope"),
+        pytest.param(replace(PLAN, changes=PLAN.changes[:2]), id="one change less"),
+        pytest.param(replace(PLAN, changes=PLAN.changes[::-1]), id="order"),
+        pytest.param(with_change(Adopt(NEW, OLD)), id="kind of change"),
+        pytest.param(with_change(Create(declared(a_ref(name="web")))), id="name"),
+        pytest.param(with_change(Create(declared(a_ref(name="Storefront")))), id="case of a name"),
+        pytest.param(with_change(Create(declared(a_ref(project="blog")))), id="owner"),
+        pytest.param(with_change(Update(NEW, replace(OLD, id="9"))), id="id"),
+        pytest.param(with_change(Update(NEW, replace(OLD, sequence=43))), id="sequence"),
+        pytest.param(
+            with_change(Update(NEW, replace(OLD, spec={**OLD.spec, "timeout": "2s"}))), id="before"
+        ),
+        pytest.param(
+            with_change(Update(NEW, replace(OLD, ref=a_ref(NEW.ref.kind, "old")))),
+            id="name before",
+        ),
+        pytest.param(
+            with_change(Create(declared(WEB, an_application(devMode=True)))), id="after"
+        ),
+        pytest.param(
+            with_change(Create(declared(WEB, prevent_delete=True))), id="protection after"
+        ),
+        pytest.param(with_change(Delete(replace(GONE, id="9"))), id="id of a delete"),
+        pytest.param(
+            with_change(Delete(replace(GONE, spec={**GONE.spec, "issuer": "https://x"}))),
+            id="what a delete destroys",
+        ),
+    ],
+)  # fmt: skip
+def test_what_changes_what_is_done_changes_the_digest(plan: Plan) -> None:
+    """What was approved is exactly what is applied."""
+    assert plan_digest(plan) != plan_digest(PLAN)
+
+
+def test_the_digest_is_the_same_on_every_machine() -> None:
+    """A plan made in one CI job is applied in another; this value changes with the format only."""
+    plan = a_plan(Create(declared(WEB)))
+
+    assert re.fullmatch("sha256:[0-9a-f]{64}", plan_digest(plan))
+    assert plan_digest(plan) == (
+        "sha256:84e0ebda213d4887bd7204f6b7318832a9b60a1d77dd951280255de34a0eb8ef"
+    )
