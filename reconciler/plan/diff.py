@@ -76,7 +76,7 @@ def protection_differs(change: Change) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ItemChange:
-    """One item that a list gained or lost, and where."""
+    """One item that a list lost or gained, and where: in the old list, or in the new one."""
 
     position: int
     item: Any
@@ -90,9 +90,12 @@ def item_changes(before: Sequence[Any], after: Sequence[Any]) -> tuple[ItemChang
     found: list[ItemChange] = []
     for kind, levels in DeepDiff(list(before), list(after), view="tree").items():
         for level in levels:
-            position = int(level.path(output_format="list")[-1])
+            before_at, after_at = (
+                int(level.path(output_format="list", use_t2=is_after)[-1])
+                for is_after in (False, True)
+            )
             if kind != "iterable_item_added":
-                found.append(ItemChange(position, level.t1, added=False))
+                found.append(ItemChange(before_at, level.t1, added=False))
             if kind != "iterable_item_removed":
-                found.append(ItemChange(position, level.t2, added=True))
+                found.append(ItemChange(after_at, level.t2, added=True))
     return tuple(sorted(found, key=lambda item: (item.position, item.added)))

@@ -1,0 +1,225 @@
+"""Which fields a change alters: all of them, and no other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.plan.diff import FieldChange, field_changes, item_changes
+from reconciler.plan.foresight import foreseen_problems
+from reconciler.plan.model import Adopt, Change, Create, Delete, Update
+from tests.builders import (
+    ACME,
+    GREET,
+    NONE,
+    PARTNER,
+    WEB,
+    a_jwt_config,
+    a_ref,
+    an_action,
+    an_application,
+    declared,
+    held,
+)
+
+
+def field(name: str, before: Any, after: Any, *, reset: bool = False) -> FieldChange:
+    return FieldChange(name, before, after, reset)
+
+
+ONE, TWO = ["https://a.example.com/"], ["https://a.example.com/", "https://b.example.com/"]
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        pytest.param(
+            Create(declared(WEB, {"redirectUris": ONE, "devMode": False})),
+            [
+                field("redirectUris", before=None, after=ONE),
+                field("devMode", before=None, after=False),
+            ],
+            id="a create shows what the manifest says, defaults said included, in the kind's order",
+        ),
+        pytest.param(Create(declared(ACME)), [], id="a create without fields"),
+        pytest.param(Delete(held(WEB)), [], id="a delete alters no field"),
+        pytest.param(
+            Update(
+                declared(WEB, an_application(devMode=True)),
+                held(WEB, an_application(clockSkew="1s")),
+            ),
+            [
+                field("devMode", before=False, after=True),
+                field("clockSkew", before="1s", after="0s", reset=True),
+            ],
+            id="a field the manifest does not say is marked as reset",
+        ),
+        pytest.param(
+            Update(
+                declared(WEB, an_application(devMode=False)),
+                held(WEB, an_application(devMode=True)),
+            ),
+            [field("devMode", before=True, after=False)],
+            id="a field the manifest takes back to its default itself is not",
+        ),
+        pytest.param(
+            Adopt(declared(PARTNER), held(PARTNER, a_jwt_config(headerName="old"), trees=[])),
+            [field("headerName", before="old", after="x-token")],
+            id="an adoption is shown like an update",
+        ),
+        pytest.param(
+            Update(
+                declared(GREET, an_action(timeout="1.5s")), held(GREET, an_action(timeout="2s"))
+            ),
+            [field("timeout", before="2s", after="1.5s")],
+            id="values are shown in normal form",
+        ),
+        pytest.param(
+            Update(
+                declared(a_ref(name="web"), an_application(devMode=True), pinned_id="7"),
+                held(WEB, object_id="7"),
+            ),
+            [
+                field("metadata.name", before="storefront", after="web"),
+                field("devMode", before=False, after=True),
+            ],
+            id="a rename comes first",
+        ),
+        pytest.param(
+            Update(declared(WEB, prevent_delete=True), held(WEB)),
+            [field("metadata.preventDelete", before=False, after=True)],
+            id="protection",
+        ),
+        pytest.param(
+            Update(declared(WEB), held(WEB, prevent_delete=True)),
+            [field("metadata.preventDelete", before=True, after=False)],
+            id="protection lifted",
+        ),
+        pytest.param(
+            Update(
+                declared(WEB, an_application(devMode=True), prevent_delete=True),
+                held(WEB, prevent_delete=None),
+            ),
+            [field("devMode", before=False, after=True)],
+            id="no protection where the service cannot remember it",
+        ),
+        pytest.param(Update(declared(WEB), held(WEB)), [], id="nothing"),
+    ],
+)
+def test_a_change_shows_what_it_alters(change: Change, expected: list[FieldChange]) -> None:
+    """A reviewer approves what is shown, so what is shown must be what is done."""
+    assert list(field_changes(change)) == expected
+
+
+VALUES: dict[str, list[Any]] = {
+    "redirectUris": [[], ONE, TWO, TWO[::-1]],
+    "grantTypes": [
+        [],
+        ["OIDC_GRANT_TYPE_AUTHORIZATION_CODE", "OIDC_GRANT_TYPE_REFRESH_TOKEN"],
+        ["OIDC_GRANT_TYPE_REFRESH_TOKEN", "OIDC_GRANT_TYPE_AUTHORIZATION_CODE"],
+    ],
+    "authMethodType": ["OIDC_AUTH_METHOD_TYPE_BASIC", NONE],
+    "devMode": [False, True],
+    "clockSkew": ["0s", "1s", "1.0s", "1.5s"],
+    "additionalOrigins": [[], ["https://a.example.com"]],
+}
+SAID = st.fixed_dictionaries(
+    {}, optional={name: st.sampled_from(values) for name, values in VALUES.items()}
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(said=SAID, before=SAID)
+def test_the_shown_fields_are_exactly_those_that_lead_from_before_to_after(
+    said: dict[str, Any], before: dict[str, Any]
+) -> None:
+    """Minimal: no field that stays. Complete: with these fields, before becomes after."""
+    resource, found = declared(WEB, said), held(WEB, before)
+
+    shown = field_changes(Update(resource, found))
+
+    assert all(one.before != one.after for one in shown)
+    assert {**found.spec, **{one.name: one.after for one in shown}} == resource.spec
+    assert {**resource.spec, **{one.name: one.before for one in shown}} == found.spec
+    assert {one.name for one in shown if one.reset} == {
+        one.name for one in shown if one.name not in said
+    }
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        pytest.param("", "", [], id="nothing"),
+        pytest.param("", "ab", [(0, "a", True), (1, "b", True)], id="all gained"),
+        pytest.param("ab", "", [(0, "a", False), (1, "b", False)], id="all lost"),
+        pytest.param("abc", "abxc", [(2, "x", True)], id="one gained in the middle"),
+        pytest.param("abc", "ac", [(1, "b", False)], id="one lost in the middle"),
+        pytest.param("abc", "axc", [(1, "b", False), (1, "x", True)], id="one for another"),
+        pytest.param(
+            "ab",
+            "ba",
+            [(0, "a", False), (0, "b", True), (1, "b", False), (1, "a", True)],
+            id="another order",
+        ),
+        pytest.param("aa", "a", [(1, "a", False)], id="one of two equal ones lost"),
+    ],
+)
+def test_items_gained_and_lost_are_told_with_their_places(
+    before: str, after: str, expected: list[tuple[int, str, bool]]
+) -> None:
+    """In a list of redirect URIs the reader looks for the one that is gone."""
+    found = [tuple(getattr(i, name) for name in i.__slots__) for i in item_changes(before, after)]
+
+    assert found == expected
+
+
+ITEMS = st.lists(st.sampled_from("abcd"), max_size=6)
+
+
+@settings(max_examples=300, deadline=None)
+@given(before=ITEMS, after=ITEMS)
+def test_lost_and_gained_items_lead_from_before_to_after(
+    before: list[str], after: list[str]
+) -> None:
+    """Positions of lost items count in the old list, of gained ones in the new."""
+    changes = item_changes(before, after)
+    lost = {change.position: change.item for change in changes if not change.added}
+    gained = {change.position: change.item for change in changes if change.added}
+
+    assert len(lost) + len(gained) == len(changes)
+    assert lost == {at: before[at] for at in lost}
+    assert gained == {at: after[at] for at in gained}
+    kept = [item for at, item in enumerate(before) if at not in lost]
+    assert kept == [item for at, item in enumerate(after) if at not in gained]
+    assert bool(changes) == (before != after)
+
+
+PROBLEMS = ("Application.OIDC.V1.NotCompliant", "Application.OIDC.V1.NoRedirectUris")
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        pytest.param(Create(declared(WEB)), (), id="compliant"),
+        pytest.param(
+            Create(declared(WEB, {})),
+            PROBLEMS,
+            id="no redirect URIs",
+        ),
+        pytest.param(
+            Update(declared(WEB, {}), held(WEB)),
+            PROBLEMS,
+            id="foreseen for an update too",
+        ),
+        pytest.param(Delete(held(WEB, {})), (), id="nothing to foresee once it is gone"),
+        pytest.param(Create(declared(GREET)), (), id="other kinds have no such problems"),
+    ],
+)
+def test_what_the_service_will_complain_of_is_known_before(
+    change: Change, expected: tuple[str, ...]
+) -> None:
+    """The pull request shows it, not the morning after."""
+    assert foreseen_problems(change) == expected
