@@ -117,10 +117,12 @@ def _too_much(
 ) -> Diagnostic:
     plural = KINDS[kind].plural
     count, total = touched[kind], held[kind]
+    limit = f"{MANY:.0%} where there are {FEW_OBJECTS} or more"
+    if done == "deleted":
+        limit += ", and never all"
     return error(
         code,
         f"too many {plural} would be {done}",
         f"{count} of {total} {plural} ({count / total:.0%}) would be {done}; the limit is "
-        f"{MANY:.0%} of {FEW_OBJECTS} or more, and never all. If that is meant, allow just that: "
-        f"--allow-{done[:-1]}s {count}.",
+        f"{limit}. If that is meant, allow just that: --allow-{done[:-1]}s {count}.",
     )
