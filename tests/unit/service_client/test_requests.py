@@ -1,0 +1,222 @@
+"""Which operations carry out an order: exactly these, with exactly these fields."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from reconciler.resources.ref import ResourceRef
+from reconciler.service_client.port import CreateOrder, DeleteOrder, Order, SecretOrder, UpdateOrder
+from reconciler.service_client.requests import calls_of
+from reconciler.service_client.wire import Call
+from tests.builders import (
+    ACME,
+    GREET,
+    PARTNER,
+    SHOP,
+    WEB,
+    a_jwt_config,
+    a_ref,
+    an_action,
+    an_application,
+    declared,
+    held,
+)
+
+CONTEXT = {"tree": "default", "revision": "abc", "plan": "sha256:1"}
+ACTION, IDP = declared(GREET).spec, declared(PARTNER).spec
+APP = declared(WEB).spec
+UPDATED_APP = {name: value for name, value in APP.items() if name != "version"}
+ORG, PROJECT = held(ACME).id, held(SHOP).id
+
+
+def said(*, protected: bool = False) -> str:
+    """Return the context as it is sent with what is declared."""
+    return json.dumps({**CONTEXT, "preventDelete": protected})
+
+
+def create(ref: ResourceRef, **more: Any) -> CreateOrder:
+    return CreateOrder(ref, declared(ref).spec, "key-1", **more)
+
+
+@pytest.mark.parametrize(
+    ("order", "call"),
+    [
+        pytest.param(
+            create(ACME),
+            Call("AddOrg", {"name": "acme"}, idempotency_key="key-1", context=said()),
+            id="an organization",
+        ),
+        pytest.param(
+            create(SHOP, organization_id=ORG),
+            Call("AddProject", {"name": "shop"}, ORG, idempotency_key="key-1", context=said()),
+            id="a project",
+        ),
+        pytest.param(
+            create(PARTNER, organization_id=ORG),
+            Call(
+                "AddOrgJWTIDP",
+                {"name": "partner", **IDP},
+                ORG,
+                idempotency_key="key-1",
+                context=said(),
+            ),
+            id="an identity provider",
+        ),
+        pytest.param(
+            create(WEB, organization_id=ORG, project_id=PROJECT),
+            Call(
+                "AddOIDCApp",
+                {"name": "storefront", "projectId": PROJECT, **APP},
+                ORG,
+                idempotency_key="key-1",
+                context=said(),
+            ),
+            id="an application",
+        ),
+        pytest.param(
+            create(GREET, organization_id=ORG, prevent_delete=True),
+            Call(
+                "CreateAction",
+                {"name": "greet", **ACTION},
+                ORG,
+                idempotency_key="key-1",
+                context=said(protected=True),
+            ),
+            id="a protected action",
+        ),
+    ],
+)
+def test_a_create_is_one_call_with_its_key(order: CreateOrder, call: Call) -> None:
+    """Sent twice with the same key, it is done once."""
+    assert list(calls_of(order, CONTEXT)) == [call]
+
+
+OLD_APP = held(WEB, an_application(devMode=True), sequence=41)
+OLD_IDP = held(PARTNER, a_jwt_config(issuer="https://old.example.com"), sequence=41)
+OLD_ACTION = held(GREET, an_action(timeout="1s"), sequence=41)
+APP_TARGET = {"projectId": PROJECT, "appId": OLD_APP.id}
+
+
+def update(operation: str, fields: dict[str, Any], *, protected: bool = False) -> Call:
+    """Return a call that expects the object to be as it was planned on."""
+    return Call(operation, fields, ORG, expected_sequence=41, context=said(protected=protected))
+
+
+def renamed(ref: ResourceRef) -> ResourceRef:
+    return a_ref(ref.kind, "new")
+
+
+@pytest.mark.parametrize(
+    ("order", "calls"),
+    [
+        pytest.param(
+            UpdateOrder(declared(WEB), OLD_APP),
+            [update("UpdateOIDCAppConfig", {**APP_TARGET, **UPDATED_APP})],
+            id="an application: every field but the version, which is fixed",
+        ),
+        pytest.param(
+            UpdateOrder(declared(renamed(WEB)), replace(OLD_APP, spec=APP)),
+            [update("UpdateApp", {**APP_TARGET, "name": "new"})],
+            id="an application renamed",
+        ),
+        pytest.param(
+            UpdateOrder(declared(renamed(WEB)), OLD_APP),
+            [
+                update("UpdateApp", {**APP_TARGET, "name": "new"}),
+                update("UpdateOIDCAppConfig", {**APP_TARGET, **UPDATED_APP}),
+            ],
+            id="an application renamed and configured: two calls",
+        ),
+        pytest.param(
+            UpdateOrder(declared(PARTNER), OLD_IDP),
+            [update("UpdateOrgIDPJWTConfig", {"idpId": OLD_IDP.id, **IDP})],
+            id="an identity provider",
+        ),
+        pytest.param(
+            UpdateOrder(declared(renamed(PARTNER)), OLD_IDP),
+            [
+                update("UpdateOrgIDP", {"idpId": OLD_IDP.id, "name": "new"}),
+                update("UpdateOrgIDPJWTConfig", {"idpId": OLD_IDP.id, **IDP}),
+            ],
+            id="an identity provider renamed and configured: two calls",
+        ),
+        pytest.param(
+            UpdateOrder(declared(GREET), OLD_ACTION),
+            [update("UpdateAction", {"id": OLD_ACTION.id, "name": "greet", **ACTION})],
+            id="an action",
+        ),
+        pytest.param(
+            UpdateOrder(declared(renamed(GREET)), replace(OLD_ACTION, spec=ACTION)),
+            [update("UpdateAction", {"id": OLD_ACTION.id, "name": "new", **ACTION})],
+            id="an action renamed: its one update does both",
+        ),
+        pytest.param(
+            UpdateOrder(declared(GREET), replace(OLD_ACTION, carried={"colour": "red"})),
+            [
+                update(
+                    "UpdateAction",
+                    {"id": OLD_ACTION.id, "name": "greet", "colour": "red", **ACTION},
+                )
+            ],
+            id="fields of a newer service are sent back as they are",
+        ),
+        pytest.param(
+            UpdateOrder(declared(GREET), replace(OLD_ACTION, carried={"timeout": "9s"})),
+            [update("UpdateAction", {"id": OLD_ACTION.id, "name": "greet", **ACTION})],
+            id="what is declared wins over what is carried",
+        ),
+    ],
+)
+def test_an_update_sends_every_field_and_expects_what_it_was_planned_on(
+    order: UpdateOrder, calls: Sequence[Call]
+) -> None:
+    """A field left out would be empty afterwards; a newer object must not be written over."""
+    assert list(calls_of(order, CONTEXT)) == list(calls)
+
+
+@pytest.mark.parametrize("ref", [ACME, SHOP, WEB, PARTNER, GREET], ids=lambda ref: ref.kind.value)
+@pytest.mark.parametrize("wanted", ["protected", "free"])
+def test_protection_alone_is_recorded_without_an_update(ref: ResourceRef, wanted: str) -> None:
+    """The service ignores an update that changes nothing, context included."""
+    protected = wanted == "protected"
+    found = held(ref, sequence=41, prevent_delete=not protected)
+    order = UpdateOrder(declared(ref, prevent_delete=protected), found)
+
+    assert list(calls_of(order, CONTEXT)) == [
+        update("RecordContext", {"id": found.id}, protected=protected)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("order", "call"),
+    [
+        pytest.param(
+            DeleteOrder(OLD_APP),
+            Call("RemoveApp", APP_TARGET, ORG, 41, context=json.dumps(CONTEXT)),
+            id="an application",
+        ),
+        pytest.param(
+            DeleteOrder(OLD_IDP),
+            Call("RemoveOrgIDP", {"idpId": OLD_IDP.id}, ORG, 41, context=json.dumps(CONTEXT)),
+            id="an identity provider",
+        ),
+        pytest.param(
+            DeleteOrder(OLD_ACTION),
+            Call("DeleteAction", {"id": OLD_ACTION.id}, ORG, 41, context=json.dumps(CONTEXT)),
+            id="an action",
+        ),
+        pytest.param(
+            SecretOrder(WEB, OLD_APP.id, ORG, PROJECT, "7@shop"),
+            Call("RegenerateOIDCClientSecret", APP_TARGET, ORG, context=json.dumps(CONTEXT)),
+            id="a new secret",
+        ),
+    ],
+)
+def test_deletes_and_new_secrets_are_one_call(order: Order, call: Call) -> None:
+    """A delete expects what it was planned on; what is newer is not deleted."""
+    assert list(calls_of(order, CONTEXT)) == [call]
