@@ -1,0 +1,446 @@
+"""Files that are no sound store: told apart, refused clearly, left byte for byte as they are."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from reconciler.service.build import open_sqlite
+from reconciler.service.eventstore.errors import (
+    StoreBusyError,
+    StoreError,
+    StoreFullError,
+    StoreReadOnlyError,
+    StoreUnusableError,
+)
+from reconciler.service.eventstore.sqlite import SqliteEventStore, SqliteReadOnlyStore
+from reconciler.service.eventstore.sqlite_files import create
+from reconciler.service.operations.request import Request
+from reconciler.service.projections.verify import verify
+from reconciler.service.restore import restore
+from tests.unit.service.asking import Asking, Clock
+
+
+def fill(path: Path, actions: int = 20) -> None:
+    """Make a store with something in it."""
+    with closing(open_sqlite(path, create=True, now=Clock())) as service:
+        ask = Asking(service, Clock())
+        ask.prepare()
+        for number in range(actions):
+            ask.an_action(f"a{number}", script="x" * 500)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return the path of a store with something in it."""
+    fill(tmp_path / "identity.db")
+    return tmp_path / "identity.db"
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return every file of a folder."""
+    return {found.name: found.read_bytes() for found in folder.iterdir() if found.is_file()}
+
+
+def change(offset: int, value: bytes) -> Callable[[bytes], bytes]:
+    return lambda held: held[:offset] + value + held[offset + len(value) :]
+
+
+SPOILT: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "empty": (lambda _: b"", "is not a database"),
+    "a text": (lambda _: b"apiVersion: reconciler/v1\n" * 50, "is not a database"),
+    "only the magic": (lambda held: held[:16], "is cut short"),
+    "half of it": (lambda held: held[: len(held) // 2], "is cut short"),
+    "less its last byte": (lambda held: held[:-1], "is cut short"),
+    "another program's": (change(68, b"\0\0\0\1"), "is a database of another program"),
+    "newer": (change(60, b"\0\0\0\2"), "was made by a newer version"),
+    "of no version": (change(60, b"\0\0\0\0"), "has schema 0"),
+}
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+@pytest.mark.parametrize("spoilt", SPOILT)
+def test_a_file_that_is_no_sound_store_is_refused_and_left_alone(
+    path: Path, spoilt: str, *, read_only: bool
+) -> None:
+    """Each with a sentence of its own, and something to do about it."""
+    spoil, problem = SPOILT[spoilt]
+    path.write_bytes(spoil(path.read_bytes()))
+    before = contents(path.parent)
+
+    with pytest.raises(StoreUnusableError) as caught:
+        open_sqlite(path, create=True, read_only=read_only)
+
+    assert problem in caught.value.problem
+    assert str(path) in caught.value.problem
+    assert caught.value.remedy
+    assert contents(path.parent) == before
+
+
+def test_a_damaged_page_is_told_when_it_is_met(path: Path) -> None:
+    """Reading never serves what a damaged page seems to say; verify names the damage."""
+    held = path.read_bytes()
+    path.write_bytes(held[:4096] + b"\xff" * (len(held) - 4096))
+
+    with closing(SqliteReadOnlyStore(path)) as store:
+        with pytest.raises(StoreUnusableError) as caught, store.snapshot() as view:
+            view.read_all()
+        assert "is damaged" in caught.value.problem
+        assert verify(store) != []
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_folder_or_nothing_is_no_store(tmp_path: Path, *, read_only: bool) -> None:
+    """Opening makes nothing unless it is asked to."""
+    for wrong in (tmp_path, tmp_path / "missing.db"):
+        with pytest.raises(StoreUnusableError):
+            open_sqlite(wrong, read_only=read_only)
+    assert contents(tmp_path) == {}
+
+
+def test_a_store_cannot_be_made_where_there_is_no_folder(tmp_path: Path) -> None:
+    """The sentence names the file and the reason."""
+    with pytest.raises(StoreReadOnlyError) as caught:
+        create(tmp_path / "nowhere" / "identity.db")
+
+    assert "No such file" in caught.value.problem
+
+
+def test_a_new_store_is_its_owners_alone(tmp_path: Path) -> None:
+    """It holds hashes of secrets and everybody's scripts. Nothing else is left beside it."""
+    create(tmp_path / "identity.db")
+
+    assert (tmp_path / "identity.db").stat().st_mode & 0o777 == 0o600
+    assert list(contents(tmp_path)) == ["identity.db"]
+
+
+def test_making_a_store_keeps_one_that_somebody_else_made_meanwhile(path: Path) -> None:
+    """Two first runs at the same time end with one store."""
+    before = path.read_bytes()
+
+    create(path)
+
+    assert path.read_bytes() == before
+
+
+def test_a_store_that_was_closed_is_one_file(path: Path) -> None:
+    """It can be copied as it lies there."""
+    assert set(contents(path.parent)) == {"identity.db"}
+
+
+def test_reading_makes_and_changes_no_file(path: Path) -> None:
+    """A plan never writes, not even beside the store."""
+    before = contents(path.parent)
+
+    with closing(open_sqlite(path, read_only=True)) as service:
+        assert len(Asking(service, Clock())("ListOrgs")["result"]) == 1
+        assert contents(path.parent) == before
+        with pytest.raises(StoreReadOnlyError):
+            Asking(service, Clock())("AddOrg", name="globex")
+        with pytest.raises(StoreReadOnlyError), service.store.transaction():
+            pass
+
+    assert contents(path.parent) == before
+
+
+def test_reading_sees_what_a_writer_has_not_moved_into_the_file_yet(path: Path) -> None:
+    """Somebody who has the store open keeps recent commits in a log beside it."""
+    with closing(open_sqlite(path)) as writer:
+        ask = Asking(writer, Clock())
+        ask("AddOrg", name="globex")
+        with closing(open_sqlite(path, read_only=True)) as reader:
+            look = Asking(reader, Clock())
+            assert len(look("ListOrgs")["result"]) == 2
+            ask("AddOrg", name="initech")
+            assert len(look("ListOrgs")["result"]) == 3
+
+
+def test_reading_follows_a_writer_who_comes_later(path: Path) -> None:
+    """A reader who opened a store at rest does not stay with what it saw then."""
+    with closing(open_sqlite(path, read_only=True)) as reader:
+        look = Asking(reader, Clock())
+        assert len(look("ListOrgs")["result"]) == 1
+        with closing(open_sqlite(path)) as writer:
+            Asking(writer, Clock())("AddOrg", name="globex")
+            assert len(look("ListOrgs")["result"]) == 2
+        assert len(look("ListOrgs")["result"]) == 2
+
+
+def test_reading_that_a_writer_tore_is_not_believed(path: Path) -> None:
+    """What changed under a reader may be torn, so the reader is told to read again."""
+    with closing(SqliteReadOnlyStore(path)) as store:
+        reading = store.snapshot()
+        reading.__enter__()
+        with closing(open_sqlite(path)) as writer:
+            Asking(writer, Clock())("AddOrg", name="globex")
+
+        with pytest.raises(StoreBusyError):
+            reading.__exit__(None, None, None)
+
+
+def test_a_crashed_writers_log_is_read(path: Path) -> None:
+    """After a kill the log lies beside the file; reading sees it and leaves both alone."""
+    folder = path.parent / "crashed"
+    folder.mkdir()
+    with closing(open_sqlite(path)) as writer:
+        Asking(writer, Clock())("AddOrg", name="globex")
+        for name, held in contents_of_store(path).items():
+            (folder / name).write_bytes(held)
+    before = contents(folder)
+    assert "identity.db-wal" in before
+
+    with closing(open_sqlite(folder / path.name, read_only=True)) as reader:
+        assert len(Asking(reader, Clock())("ListOrgs")["result"]) == 2
+        assert verify(reader.store) == []
+
+    after = contents(folder)
+    for name in ("identity.db", "identity.db-wal"):
+        assert after[name] == before[name]
+
+
+def contents_of_store(path: Path) -> dict[str, bytes]:
+    return {
+        name: held for name, held in contents(path.parent).items() if name.startswith(path.name)
+    }
+
+
+def test_a_store_that_is_busy_for_too_long_is_told(path: Path) -> None:
+    """Waiting ends, with a sentence about who is in the way."""
+    with closing(SqliteEventStore(path, Clock())) as store, closing(sqlite3.connect(path)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        store._writer.execute("PRAGMA busy_timeout = 10")
+        with pytest.raises(StoreBusyError) as caught, store.transaction():
+            pass
+        other.rollback()
+        assert "somebody else" in caught.value.problem
+        with store.transaction() as tx:
+            assert len(tx.heads()) == 1
+
+
+def test_two_writers_on_one_file_lose_nothing(path: Path) -> None:
+    """Each waits for the other; the chain stays whole."""
+    with closing(open_sqlite(path)) as one, closing(open_sqlite(path)) as two:
+        first, second = Asking(one, Clock()), Asking(two, Clock())
+        organization = first("ListOrgs")["result"][0]["id"]
+        for number in range(10):
+            first.an_action(f"one{number}", organization=organization)
+            second.an_action(f"two{number}", organization=organization)
+        assert verify(one.store) == []
+        assert len(first("ListActions", organization=organization)["result"]) == 40
+
+
+def test_a_full_disk_refuses_the_write_and_keeps_the_rest(path: Path) -> None:
+    """Nothing is half written; with room again everything goes on."""
+    with closing(open_sqlite(path)) as service:
+        ask = Asking(service, Clock())
+        ask.organization = ask("ListOrgs")["result"][0]["id"]
+        store = service.store
+        assert isinstance(store, SqliteEventStore)
+        store._writer.execute("PRAGMA max_page_count = 1")  # as many as there are, at least
+
+        with pytest.raises(StoreFullError) as caught:
+            ask.service.call_many([many_actions(ask, number) for number in range(100)])
+
+        assert "no room" in caught.value.problem
+        assert verify(store) == []
+        held = ask.event_count()
+        store._writer.execute("PRAGMA max_page_count = 1000000")
+        ask.an_action("again")
+        assert ask.event_count() == held + 1
+        assert verify(store) == []
+
+
+def many_actions(ask: Asking, number: int) -> Request:
+    fields = {"organization": ask.organization, "name": f"b{number}", "script": "x" * 2000}
+    return ask.request("CreateAction", fields)
+
+
+READ_AS_NOBODY = """
+import os, sys
+from pathlib import Path
+from reconciler.service.build import open_sqlite
+from reconciler.service.eventstore.errors import StoreError
+from reconciler.service.operations import caller, everything, lists, request, service_info
+from reconciler.service.eventstore import sqlite, sqlite_files
+from reconciler.service import seal
+if os.geteuid() == 0:
+    os.setgid(65534)
+    os.setuid(65534)
+path = Path(sys.argv[1])
+service = open_sqlite(path, read_only=True)
+ask = request.Request("ListOrgs", {}, caller=caller.EMBEDDED)
+sys.stdout.write(service.call(ask)["result"][0]["name"] + "\\n")
+try:
+    open_sqlite(path).call(request.Request("AddOrg", {"name": "x"}, caller=caller.EMBEDDED))
+except StoreError as error:
+    sys.stdout.write(type(error).__name__ + "\\n")
+try:
+    sqlite_files.create(path.with_name("other.db"))
+except StoreError as error:
+    sys.stdout.write(type(error).__name__ + "\\n")
+"""
+
+
+@pytest.fixture
+def everybodys_folder() -> Iterator[Path]:
+    """Yield a folder that every user may look into, which those of pytest are not."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+def test_a_store_that_may_only_be_read_is_read(everybodys_folder: Path) -> None:
+    """Neither file nor folder can be written to: reading works, writing is refused."""
+    path = everybodys_folder / "identity.db"
+    fill(path)
+    path.chmod(0o444)
+    everybodys_folder.chmod(0o555)
+
+    run = subprocess.run(
+        [sys.executable, "-c", READ_AS_NOBODY, str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parents[3],
+    )
+    everybodys_folder.chmod(0o755)
+
+    assert run.stderr == ""
+    assert run.stdout.split() == ["acme", "StoreReadOnlyError", "StoreReadOnlyError"]
+    assert set(contents(everybodys_folder)) == {"identity.db"}
+
+
+# Backup and restore -----------------------------------------------------------------------------
+
+
+def test_a_backup_is_taken_while_the_store_is_in_use_and_restores_it(path: Path) -> None:
+    """What was written after the backup is gone, and everything else is there."""
+    saved = path.with_name("saved.db")
+    with closing(open_sqlite(path)) as service:
+        ask = Asking(service, Clock())
+        before = ask("ListOrgs")
+        service.store.backup(saved)
+        ask("AddOrg", name="globex")
+    assert saved.stat().st_mode & 0o777 == 0o600
+
+    restore(saved, path)
+
+    with closing(open_sqlite(path)) as service:
+        assert Asking(service, Clock())("ListOrgs") == before
+        assert verify(service.store) == []
+    assert set(contents(path.parent)) == {"identity.db", "saved.db"}
+
+
+def test_a_read_only_store_can_be_backed_up_and_restored_where_there_was_none(path: Path) -> None:
+    """A backup needs no right to write to what it saves."""
+    with closing(SqliteReadOnlyStore(path)) as store:
+        store.backup(path.with_name("saved.db"))
+
+    restore(path.with_name("saved.db"), path.with_name("new.db"))
+
+    with closing(SqliteReadOnlyStore(path.with_name("new.db"))) as store:
+        assert verify(store) == []
+
+
+def test_a_backup_overwrites_nothing(path: Path) -> None:
+    """The file that is there may be the only good backup."""
+    saved = path.with_name("saved.db")
+    saved.write_text("precious")
+
+    with closing(open_sqlite(path)) as service, pytest.raises(StoreError) as caught:
+        service.store.backup(saved)
+
+    assert "exists" in caught.value.problem
+    assert saved.read_text() == "precious"
+    with closing(open_sqlite(path)) as service, pytest.raises(StoreReadOnlyError):
+        service.store.backup(path.with_name("nowhere") / "saved.db")
+
+
+@pytest.mark.parametrize("spoilt", [*SPOILT, "a changed script", "a forgotten event"])
+def test_a_backup_that_is_not_sound_is_not_restored(path: Path, spoilt: str) -> None:
+    """The store it should replace is not touched."""
+    saved = path.with_name("saved.db")
+    with closing(SqliteReadOnlyStore(path)) as store:
+        store.backup(saved)
+    if spoilt in SPOILT:
+        saved.write_bytes(SPOILT[spoilt][0](saved.read_bytes()))
+    else:
+        tamper(saved, TAMPERED[spoilt])
+    before = contents(path.parent)
+
+    with pytest.raises(StoreUnusableError):
+        restore(saved, path)
+
+    assert contents(path.parent) == before
+
+
+TAMPERED = {
+    "a changed script": "UPDATE events SET payload = replace(payload, 'xxx', 'xyx')",
+    "a forgotten event": "DELETE FROM events WHERE position = 9",
+}
+
+
+def tamper(path: Path, statement: str) -> None:
+    """Change a store as one could who may write the file; close it so that it is one file."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA foreign_keys = OFF")
+        connection.execute(statement)
+        connection.commit()
+
+
+def test_a_store_in_use_is_not_replaced_under_its_users(path: Path) -> None:
+    """Whoever has it open would go on writing into a file that is no longer there."""
+    saved = path.with_name("saved.db")
+    with closing(SqliteReadOnlyStore(path)) as store:
+        store.backup(saved)
+    other = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert other.stdout is not None
+    other.stdout.readline()
+
+    with pytest.raises(StoreBusyError):
+        restore(saved, path)
+
+    other.communicate(b"")
+    restore(saved, path)
+    with closing(SqliteReadOnlyStore(path)) as store:
+        assert verify(store) == []
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from reconciler.service.build import open_sqlite
+service = open_sqlite(Path(sys.argv[1]))
+with service.store.snapshot() as view:
+    view.heads()
+    sys.stdout.write("open\\n")
+    sys.stdout.flush()
+    sys.stdin.read()
+service.close()
+"""
+
+
+def test_a_damaged_store_can_be_replaced_and_a_strangers_file_cannot(path: Path) -> None:
+    """Restoring is for when the store is broken; it is not a way to overwrite anything."""
+    saved = path.with_name("saved.db")
+    with closing(SqliteReadOnlyStore(path)) as store:
+        store.backup(saved)
+    path.write_bytes(path.read_bytes()[:5000])
+    restore(saved, path)
+    with closing(SqliteReadOnlyStore(path)) as store:
+        assert verify(store) == []
+
+    stranger = path.with_name("notes.txt")
+    stranger.write_text("precious")
+    with pytest.raises(StoreUnusableError):
+        restore(saved, stranger)
+    assert stranger.read_text() == "precious"
