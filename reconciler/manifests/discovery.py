@@ -90,7 +90,7 @@ class Discovery:
                 yield from self._inner(name, folder)
             elif name.endswith(EXTENSIONS):
                 yield from self._file(name, folder)
-            elif entry.is_symlink() and entry.is_dir():
+            elif _is_link_to_folder(entry):
                 self._refuse(folder.shown + name, OpeningError(Reason.SYMLINK))
 
     def _inner(self, name: str, folder: _Folder) -> Iterator[FoundFile]:
@@ -139,6 +139,13 @@ def is_folder(path: str) -> bool:
         return stat.S_ISDIR(os.lstat(path).st_mode)
     except (OSError, ValueError):
         return False
+
+
+def _is_link_to_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_symlink() and entry.is_dir()
+    except OSError:
+        return False  # a link in a circle
 
 
 def _entries(handle: int) -> list[os.DirEntry[str]]:

@@ -96,6 +96,21 @@ _WORDS: tuple[tuple[str, str, str], ...] = (
         "a YAML version other than 1.2",
         "Remove the line that starts with %YAML.",
     ),
+    (
+        "did not find expected alphabetic or numeric character",
+        "a value that starts with & or *",
+        "Put a text that starts with & or * in quotes.",
+    ),
+    (
+        "did not find expected node content",
+        "a bracket, brace or comma where a value is expected",
+        "Put it in quotes if it is text; otherwise remove it.",
+    ),
+    (
+        "did not find expected comment or line break",
+        "text behind the | or > that starts a block",
+        "Start the text in the next line, indented.",
+    ),
 )
 _ANY = (
     "this is no YAML",

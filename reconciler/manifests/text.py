@@ -10,8 +10,8 @@ from reconciler.manifests.trace import Mark
 _BOM = "\ufeff"
 _OTHER_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 
-# Line breaks to YAML 1.1 and to libyaml, but not to editors, Git or YAML 1.2.
-_HIDDEN_BREAKS = "[\x85\u2028\u2029]"
+# The parser takes them, three as line breaks, which they are not to editors, Git or YAML 1.2.
+_HIDDEN = "[\x85\u2028\u2029\ufeff]"
 _UNREADABLE = (
     "[^\t\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 )
@@ -46,7 +46,7 @@ def decode(data: bytes) -> str:
     if text.isascii():
         return text
     text = text.removeprefix(_BOM)
-    if re.search(_HIDDEN_BREAKS, text):
+    if re.search(_HIDDEN, text):
         raise TextError(unreadable_character(text))
     return text
 

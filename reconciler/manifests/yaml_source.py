@@ -35,6 +35,7 @@ MAX_DEPTH = 32  # a manifest needs four; the builder below recurses once per lev
 MAX_NODES = 100_000  # as many as fit in the time a person waits for one file
 MAX_SCALAR = 64 * 1024  # a script may have 2,000 characters
 MAX_DOCUMENTS = 10_000
+MAX_FINDINGS = 100  # nobody mends more of one file at a time
 
 # A text this short cannot hold MAX_NODES nodes (two characters make three at most, ``?,``)
 # nor a scalar of MAX_SCALAR: its events are not counted.
@@ -107,6 +108,7 @@ class _Reader:
         next_event, documents, trace = self._next, self.documents, self._trace
         next_event()  # the start of the stream
         while (event := next_event()).__class__ is DocumentStartEvent:
+            findings = len(trace.findings) if trace is not None else 0
             if event.tags or event.version not in (None, (1, 2)):
                 self._refuse_directive(event)
             if len(documents) == MAX_DOCUMENTS:
@@ -114,12 +116,11 @@ class _Reader:
             if trace is None:
                 documents.append(self._value(next_event()))
             else:
-                self._traced_document(trace)
+                self._traced_document(trace, findings)
             next_event()  # the end of the document
 
-    def _traced_document(self, trace: Trace) -> None:
-        event = self._next()
-        index, findings = len(trace.documents), len(trace.findings)
+    def _traced_document(self, trace: Trace, findings: int) -> None:
+        event, index = self._next(), len(trace.documents)
         trace.documents.append(None)
         value = self._value(event)
         trace.values[id(trace.documents), index] = _mark(event)
@@ -255,6 +256,8 @@ class _Reader:
         if self._trace is None:
             raise _GiveUpError
         self._trace.refuse(code, summary, remedy, _mark(event))
+        if len(self._trace.findings) >= MAX_FINDINGS:
+            raise _GiveUpError
 
     def _stop(
         self, event: _Event, code: str, summary: str, remedy: str = "Split or simplify the file."

@@ -14,6 +14,7 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 
 _ORIGIN = re.compile(r"([a-z][a-z0-9+.-]*)://(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(?::([0-9]+))?", re.ASCII)
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
+_PORT = re.compile(r"[1-9][0-9]{0,4}", re.ASCII)
 _LOOKS_NUMERIC = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
 
 
@@ -92,7 +93,7 @@ def parse_port(digits: str) -> int:
     Raises:
         ValueError: the digits are no such number in its plain form.
     """
-    if not 1 <= len(digits) <= 5 or digits.startswith("0") or int(digits) > 65535:
+    if not _PORT.fullmatch(digits) or int(digits) > 65535:
         raise ValueError(f"{digits or 'an empty port'} is no port: write a number from 1 to 65535")
     return int(digits)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from reconciler.diagnostics import Diagnostic
@@ -15,7 +16,7 @@ from reconciler.resources.duration import (
 from reconciler.resources.ref import Kind
 from reconciler.validation.nearest import nearest, one_of
 from reconciler.validation.problem import Problem, cut, wrong
-from reconciler.validation.schema import SchemaFault, faults, schema_of
+from reconciler.validation.schema import MAX_FAULTS, SchemaFault, faults, schema_of
 
 _RANGES = {CLOCK_SKEW_PATTERN: "0s to 5s", ACTION_TIMEOUT_PATTERN: "0s to 20s"}
 
@@ -42,7 +43,9 @@ _PARITY = wrong(
 
 def _findings(kind: Kind, manifest: Manifest, fault: SchemaFault) -> Iterator[Diagnostic]:
     if fault.keyword == "additionalProperties":
-        for name in fault.value.keys() - fault.schema["properties"].keys():
+        known = fault.schema["properties"]
+        unknown = (name for name in fault.value if name not in known)
+        for name in islice(unknown, MAX_FAULTS):
             path = (*fault.path, name)
             yield _unknown(kind, fault, name).at(manifest.place_of_key(*path))
     elif fault.keyword == "required":

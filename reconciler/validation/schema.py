@@ -10,12 +10,14 @@ import json
 import re
 from collections.abc import Iterator
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind
 
+MAX_FAULTS = 100  # nobody mends more of one document at a time
 _PACKAGE = Path(__file__).parents[1]
 
 
@@ -57,7 +59,7 @@ def accepts(kind: Kind, document: Any) -> bool:
 
 
 def faults(kind: Kind, document: Any) -> tuple[SchemaFault, ...]:
-    """Return everything that keeps a document from fitting the schema of its kind."""
+    """Return what keeps a document from fitting the schema of its kind."""
     return tuple(
         SchemaFault(
             str(fault.validator),
@@ -66,7 +68,7 @@ def faults(kind: Kind, document: Any) -> tuple[SchemaFault, ...]:
             fault.validator_value,
             fault.schema,
         )
-        for fault in _explaining(kind).iter_errors(document)
+        for fault in islice(_explaining(kind).iter_errors(document), MAX_FAULTS)
     )
 
 

@@ -36,7 +36,7 @@ class Semantics:
         if not all(map(is_plain, resource.ref[1:])):
             found += _names(manifest.document["metadata"])
         if kind is Kind.OIDC_APPLICATION:
-            found += _application(resource)
+            found += _application(resource, manifest.document.get("spec") or {})
         elif kind is Kind.IDP_JWT_CONFIG:
             found += _identity_provider(resource)
         findings = [problem.at(manifest.place(*path), resource.ref) for problem, path in found]
@@ -62,9 +62,9 @@ def _names(metadata: dict[str, Any]) -> Iterator[_Found]:
                 yield problem, ("metadata", field)
 
 
-def _application(resource: Resource) -> list[_Found]:
+def _application(resource: Resource, written: Any) -> list[_Found]:
     spec = resource.spec
-    found = [*_uris(spec), *_refused(resource)]
+    found = [*_uris(spec), *_refused(resource, written)]
     if not any(problem.is_error for problem, _ in found):
         found += _compliance(spec)
     found += _dangerous_settings(spec)
@@ -89,10 +89,10 @@ def _uris(spec: Any) -> Iterator[_Found]:
 _TWICE = doubtful("URI-DUPLICATE", "the same entry stands in this list before", "Remove one.")
 
 
-def _refused(resource: Resource) -> Iterator[_Found]:
+def _refused(resource: Resource, written: Any) -> Iterator[_Found]:
     for problem in oidc_problems(resource.spec):
-        path = _written_path(resource, problem)
-        yield _refusal(problem), path
+        value = resource.spec[problem.field][problem.position]
+        yield _refusal(problem), _written_path(problem.field, value, written)
 
 
 def _refusal(problem: FieldProblem) -> Problem:
@@ -107,12 +107,12 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def _written_path(resource: Resource, problem: FieldProblem) -> tuple[str | int, ...]:
+def _written_path(field: str, value: str, written: Any) -> tuple[str | int, ...]:
     """Return where a value of the normal form stands: sets are sorted there, not in the file."""
-    field = problem.field
-    if field not in resource.written:
-        return ("spec", "grantTypes")
-    return ("spec", field) if field == "responseTypes" else ("spec", field, problem.position)
+    values = written.get(field, ())
+    if value in values:
+        return ("spec", field, values.index(value))
+    return ("spec", "grantTypes")  # the value is a default, and this is what does not fit it
 
 
 def _compliance(spec: Any) -> Iterator[_Found]:

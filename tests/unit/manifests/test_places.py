@@ -1,0 +1,78 @@
+"""Where a reader finds what a finding is about."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.manifests.manifest import Manifest
+from reconciler.manifests.source_file import Root, SourceFile
+
+TEXT = """\
+# A comment
+apiVersion: reconciler/v1
+kind: Action
+metadata: {organization: acme, name: greet}
+spec:
+  timeout: 5s
+  script: |
+    function greet() {
+
+      return (
+    }
+---
+kind: Project
+"""
+
+
+def manifests_of(text: str) -> list[Manifest]:
+    file = SourceFile("a.yaml", text, Root("tree"), ())
+    return [
+        Manifest(document, file, index) for index, document in enumerate(file.trace().documents)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "key"),
+    [
+        pytest.param((), (2, 1), (2, 1), id="the document"),
+        pytest.param(("kind",), (3, 7), (3, 1), id="a field"),
+        pytest.param(("metadata", "name"), (4, 38), (4, 32), id="a field in braces"),
+        pytest.param(("spec",), (6, 3), (5, 1), id="a mapping"),
+        pytest.param(("spec", "script"), (7, 11), (7, 3), id="a block"),
+        pytest.param(("spec", "missing"), (6, 3), (5, 1), id="a field that is not there"),
+        pytest.param(("missing", "deep"), (2, 1), (2, 1), id="a way that leads nowhere"),
+    ],
+)
+def test_values_and_keys_have_places(
+    path: tuple[str, ...], value: tuple[int, int], key: tuple[int, int]
+) -> None:
+    manifest = manifests_of(TEXT)[0]
+
+    assert manifest.place(*path) == ("a.yaml", *value)
+    assert manifest.place_of_key(*path) == ("a.yaml", *key)
+
+
+def test_each_document_has_its_own_places() -> None:
+    assert manifests_of(TEXT)[1].place("kind") == ("a.yaml", 13, 7)
+
+
+def test_a_place_in_a_block_is_a_place_in_the_manifest() -> None:
+    manifest = manifests_of(TEXT)[0]
+
+    assert manifest.place_within(3, 10, "spec", "script") == ("a.yaml", 10, 14)
+    assert manifest.place_within(2, 1, "spec", "script") == ("a.yaml", 9, 1)
+    assert manifest.place_within(99, 1, "spec", "script") == ("a.yaml", 7, 11)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        pytest.param('"a\\nb"', id="escaped line breaks"),
+        pytest.param(">\n  a\n  b", id="folded line breaks"),
+        pytest.param("abc", id="a plain text"),
+    ],
+)
+def test_other_styles_give_the_place_of_the_whole(written: str) -> None:
+    [manifest] = manifests_of(f"script: {written}\n")
+
+    assert manifest.place_within(1, 2, "script") == ("a.yaml", 1, 9)

@@ -1,0 +1,339 @@
+"""Reading YAML is a security boundary: what is built, what is refused, where, and how fast."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.manifests.text import TextError, decode
+from reconciler.manifests.trace import Trace
+from reconciler.manifests.yaml_source import (
+    MAX_DEPTH,
+    MAX_DOCUMENTS,
+    MAX_NODES,
+    MAX_SCALAR,
+    read_documents,
+    trace_documents,
+)
+from tests.unit.manifests.trees import codes, places
+
+MEGABYTE = 1024 * 1024
+
+
+def traced(data: bytes | str) -> Trace:
+    """Read as the loader does: decode, then trace."""
+    try:
+        text = decode(data.encode() if isinstance(data, str) else data)
+    except TextError as fault:
+        trace = Trace("x.yaml")
+        trace.refuse(*fault.fault)
+        return trace
+    return trace_documents(text, "x.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        pytest.param("no", "no", id="no is no answer"),
+        pytest.param("on", "on", id="on is no switch"),
+        pytest.param("yes", "yes", id="yes is text"),
+        pytest.param("12:30:00", "12:30:00", id="a time is not a number to the base of 60"),
+        pytest.param("010", "010", id="a leading zero is not octal"),
+        pytest.param("1_000", "1_000", id="an underscore is no part of a number"),
+        pytest.param("2026-01-01", "2026-01-01", id="a date is text"),
+        pytest.param("2024-99-99", "2024-99-99", id="a date that does not exist is text"),
+        pytest.param("=", "=", id="the value key of YAML 1.1 is text"),
+        pytest.param("true", True, id="true"),
+        pytest.param("False", False, id="False"),
+        pytest.param("~", None, id="a tilde is nothing"),
+        pytest.param("null", None, id="null is nothing"),
+        pytest.param("5", 5, id="an integer"),
+        pytest.param("-17", -17, id="a negative integer"),
+        pytest.param("+3", 3, id="an integer with a plus"),
+        pytest.param("0x1F", 31, id="hexadecimal"),
+        pytest.param("0o17", 15, id="octal as YAML 1.2 writes it"),
+        pytest.param("1.5", 1.5, id="a decimal number"),
+        pytest.param(".5", 0.5, id="a decimal number without a zero"),
+        pytest.param("1e3", 1000.0, id="a number with an exponent"),
+        pytest.param("1.2.3", "1.2.3", id="a version is text"),
+        pytest.param("5s", "5s", id="a duration is text"),
+        pytest.param(".", ".", id="a dot is text"),
+        pytest.param("-", "-", id="a hyphen in quotes is text", marks=()),
+        pytest.param("'true'", "true", id="quoted words are text"),
+        pytest.param('"12"', "12", id="quoted numbers are text"),
+        pytest.param('"\\u263a \\x41"', "\u263a A", id="escapes are read"),
+        pytest.param("[a, 1, []]", ["a", 1, []], id="a list"),
+        pytest.param("{b: {}, c: }", {"b": {}, "c": None}, id="a mapping"),
+        pytest.param("|\n   a\n    b\n", "a\n b\n", id="a literal block"),
+        pytest.param(">-\n   a\n   b\n", "a b", id="a folded block"),
+    ],
+)
+def test_plain_values_are_those_of_yaml_1_2(text: str, value: Any) -> None:
+    text = "'-'" if text == "-" else text
+
+    assert read_documents(f"a: {text}\n") == [{"a": value}]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        pytest.param("a: &x 1\n", [("YAML-ANCHOR", 1, 4)], id="an anchor"),
+        pytest.param("a: &x {b: 1}\n", [("YAML-ANCHOR", 1, 4)], id="an anchor of a mapping"),
+        pytest.param("&x a: 1\n", [("YAML-ANCHOR", 1, 1)], id="an anchor of a key"),
+        pytest.param(
+            "a: &x 1\nb: *x\n",
+            [("YAML-ANCHOR", 1, 4), ("YAML-ALIAS", 2, 4)],
+            id="an alias and its anchor",
+        ),
+        pytest.param("a: &x [*x]\n", [("YAML-ANCHOR", 1, 4), ("YAML-ALIAS", 1, 8)], id="a cycle"),
+        pytest.param("a: !!str 1\n", [("YAML-TAG", 1, 4)], id="a tag"),
+        pytest.param("a: !!python/name:os.system x\n", [("YAML-TAG", 1, 4)], id="a Python tag"),
+        pytest.param("!x a: 1\n", [("YAML-TAG", 1, 1)], id="a tag of a key"),
+        pytest.param(
+            "%TAG !e! tag:example.com,2000:\n---\na: !e!x 1\n",
+            [("YAML-DIRECTIVE", 1, 1), ("YAML-TAG", 3, 4)],
+            id="a tag directive",
+        ),
+        pytest.param("%YAML 1.1\n---\na: no\n", [("YAML-DIRECTIVE", 1, 1)], id="YAML 1.1"),
+        pytest.param("a: 1\n<<: {b: 2}\n", [("YAML-MERGE", 2, 1)], id="a merge key"),
+        pytest.param("a: 1\nb: 2\na: 3\n", [("YAML-DUPLICATE-KEY", 3, 1)], id="a key twice"),
+        pytest.param(
+            'a: 1\n"a": 2\n', [("YAML-DUPLICATE-KEY", 2, 1)], id="a key twice, once in quotes"
+        ),
+        pytest.param("1: a\n", [("YAML-KEY", 1, 1)], id="a number as key"),
+        pytest.param("true: a\n", [("YAML-KEY", 1, 1)], id="true as key"),
+        pytest.param("~: a\n", [("YAML-KEY", 1, 1)], id="null as key"),
+        pytest.param("?\n: a\n", [("YAML-KEY", 1, 2)], id="nothing as key"),
+        pytest.param("? [a]\n: 1\n", [("YAML-KEY", 1, 3)], id="a list as key"),
+        pytest.param("? {a: b}\n: 1\n", [("YAML-KEY", 1, 3)], id="a mapping as key"),
+        pytest.param("a: .inf\n", [("YAML-NUMBER", 1, 4)], id="infinity"),
+        pytest.param("a: -.INF\n", [("YAML-NUMBER", 1, 4)], id="negative infinity"),
+        pytest.param("a: .nan\n", [("YAML-NUMBER", 1, 4)], id="not a number"),
+        pytest.param("a: 1e999\n", [("YAML-NUMBER", 1, 4)], id="a number too large for a float"),
+        pytest.param(f"a: {'9' * 4301}\n", [("YAML-NUMBER", 1, 4)], id="4,301 digits"),
+        pytest.param(f"a: 0x{'f' * 4301}\n", [("YAML-NUMBER", 1, 4)], id="4,301 hex digits"),
+        pytest.param("a:\n\tb: 1\n", [("YAML-SYNTAX", 2, 1)], id="a tab as indentation"),
+        pytest.param("a: 'x\n", [("YAML-SYNTAX", 1, 4)], id="an open single quote"),
+        pytest.param('a: "x\n', [("YAML-SYNTAX", 1, 4)], id="an open double quote"),
+        pytest.param("a: [1\nb: 2\n", [("YAML-SYNTAX", 2, 2)], id="an open bracket"),
+        pytest.param("a: {b: 1\n", [("YAML-SYNTAX", 2, 1)], id="an open brace"),
+        pytest.param("a: b: c\n", [("YAML-SYNTAX", 1, 5)], id="two colons"),
+        pytest.param("a:\n  b: 1\n c: 2\n", [("YAML-SYNTAX", 3, 2)], id="wrong indentation"),
+        pytest.param("- a\nb: 1\n", [("YAML-SYNTAX", 2, 1)], id="a key in a list"),
+        pytest.param("a: - b\n", [("YAML-SYNTAX", 1, 4)], id="a list item behind a key"),
+        pytest.param("a: @x\n", [("YAML-SYNTAX", 1, 4)], id="a text that starts with @"),
+        pytest.param("a: `x`\n", [("YAML-SYNTAX", 1, 4)], id="a text that starts with a backtick"),
+        pytest.param("a: *\n", [("YAML-SYNTAX", 1, 5)], id="a star alone"),
+        pytest.param("a: ]\n", [("YAML-SYNTAX", 1, 4)], id="a bracket out of place"),
+        pytest.param("a: |x\n", [("YAML-SYNTAX", 1, 5)], id="text behind the mark of a block"),
+        pytest.param("a: %x\n", [("YAML-SYNTAX", 1, 4)], id="a text that starts with %"),
+        pytest.param('a: "\\q"\n', [("YAML-SYNTAX", 1, 5)], id="an unknown escape"),
+        pytest.param('a: "\\ud800"\n', [("YAML-SYNTAX", 1, 7)], id="half a surrogate pair"),
+        pytest.param("a: !e!x 1\n", [("YAML-SYNTAX", 1, 4)], id="an unknown tag handle"),
+        pytest.param("a: *x\n", [("YAML-ALIAS", 1, 4)], id="an alias of nothing"),
+        pytest.param("%FOO\n---\na: 1\n", [("YAML-SYNTAX", 1, 5)], id="an unknown directive"),
+        pytest.param("a: \x00\n", [("YAML-CHARACTER", 1, 4)], id="NUL"),
+        pytest.param("ok: 1\na: \x1b[31m\n", [("YAML-CHARACTER", 2, 4)], id="a terminal escape"),
+        pytest.param("a: x\x85y\n", [("YAML-CHARACTER", 1, 5)], id="a raw NEL"),
+        pytest.param("a: x\u2028y\n", [("YAML-CHARACTER", 1, 5)], id="a raw U+2028"),
+        pytest.param("é: x\u2029y\n", [("YAML-CHARACTER", 1, 5)], id="a raw U+2029"),
+        pytest.param("a: x\ufeffy\n", [("YAML-CHARACTER", 1, 5)], id="a byte order mark inside"),
+        pytest.param("a: x\ufffey\n", [("YAML-CHARACTER", 1, 5)], id="a character that is none"),
+        pytest.param(b"a: 1\nb: \xff\n", [("YAML-ENCODING", 2, 4)], id="a byte that is not UTF-8"),
+        pytest.param(b"a: \xc3", [("YAML-ENCODING", 1, 4)], id="a character cut short"),
+        pytest.param(b"a: \xed\xa0\x80", [("YAML-ENCODING", 1, 4)], id="an encoded surrogate"),
+        pytest.param("a: 1".encode("utf-16"), [("YAML-ENCODING", 1, 1)], id="UTF-16 with a mark"),
+        pytest.param("a: 1".encode("utf-16-be"), [("YAML-CHARACTER", 1, 1)], id="UTF-16 without"),
+        pytest.param("a: 1".encode("utf-32"), [("YAML-ENCODING", 1, 1)], id="UTF-32"),
+    ],
+)
+def test_what_is_refused_is_told_with_its_place(
+    text: str | bytes, found: list[tuple[str, int, int]]
+) -> None:
+    trace = traced(text)
+
+    assert places(trace.findings) == found
+    assert not any(trace.documents)
+    assert all(finding.summary and finding.remedy for finding in trace.findings)
+
+
+def test_everything_that_can_be_told_is_told_at_once() -> None:
+    """Nobody mends a file one error at a time."""
+    trace = traced("a: &x 1\nb: !!int 2\na: .inf\n1: x\n---\nc: 1\nc: 2\n")
+
+    assert codes(trace.findings) == [
+        *("YAML-ANCHOR", "YAML-TAG", "YAML-DUPLICATE-KEY", "YAML-NUMBER", "YAML-KEY"),
+        "YAML-DUPLICATE-KEY",
+    ]
+
+
+def test_a_key_twice_names_both_lines() -> None:
+    [finding] = traced("a: 1\nb: 2\n\na: 3\n").findings
+
+    assert "line 1" in finding.summary
+    assert "line 1 or line 4" in finding.remedy
+
+
+def test_documents_without_a_finding_are_kept_for_judging() -> None:
+    trace = traced("a: 1\n---\nb: &x 2\n---\nc: 3\n---\n---\nd: [\n")
+
+    assert trace.documents == [{"a": 1}, None, {"c": 3}, None, None]
+    assert codes(trace.findings) == ["YAML-ANCHOR", "YAML-SYNTAX"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("", id="an empty file"),
+        pytest.param("# a comment\n", id="only a comment"),
+        pytest.param("---\n---\n", id="only markers"),
+        pytest.param("---\n...\n", id="a document that ends at once"),
+    ],
+)
+def test_nothing_is_nothing(text: str) -> None:
+    documents = read_documents(text)
+
+    assert documents is not None
+    assert not any(documents)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("\ufeffa: 1\n", id="a leading UTF-8 byte order mark"),
+        pytest.param("a: 1\r\n", id="line ends of Windows"),
+        pytest.param("%YAML 1.2\n---\na: 1\n", id="the directive for YAML 1.2"),
+        pytest.param("---\na: 1\n...\n", id="explicit markers"),
+        pytest.param("{a: 1}", id="flow style without a line end"),
+    ],
+)
+def test_other_ways_to_write_the_same_are_fine(text: str) -> None:
+    assert read_documents(decode(text.encode())) == [{"a": 1}]
+
+
+LIMITS = [
+    pytest.param("[" * MEGABYTE, "YAML-DEPTH", id="a million brackets"),
+    pytest.param("[" * 30_000, "YAML-DEPTH", id="the 30 kB that end the library's loaders"),
+    pytest.param("{a: " * 100_000, "YAML-DEPTH", id="100,000 braces"),
+    pytest.param("- " * 100_000, "YAML-DEPTH", id="100,000 dashes in one line"),
+    pytest.param("? " * 100_000, "YAML-KEY", id="100,000 question marks"),
+    pytest.param(
+        "".join(f"{' ' * level}a:\n" for level in range(MAX_DEPTH + 1)) + " " * 40 + "b: 1",
+        "YAML-DEPTH",
+        id="one level too many by indentation",
+    ),
+    pytest.param("a: [" + "1," * (MAX_NODES + 1) + "]", "YAML-NODES", id="too many values"),
+    pytest.param("[" + "?," * MAX_NODES + "]", "YAML-KEY", id="too many empty pairs"),
+    pytest.param(
+        "".join(f"k{number}: 1\n" for number in range(60_000)), "YAML-NODES", id="60,000 keys"
+    ),
+    pytest.param(f"a: {'x' * (MAX_SCALAR + 1)}\n", "YAML-SCALAR", id="a text too long"),
+    pytest.param(f"{'x' * (MAX_SCALAR + 1)}: 1\n", "YAML-S", id="a key too long"),
+    pytest.param(f'a: "{"x" * (MEGABYTE - 10)}"\n', "YAML-SCALAR", id="a quoted megabyte"),
+    pytest.param("--- a\n" * (MAX_DOCUMENTS + 1), "YAML-DOCUMENTS", id="too many documents"),
+    pytest.param(
+        "a: &a [x, x, x, x, x, x, x, x, x]\n"
+        + "".join(
+            f"{chr(98 + level)}: &{chr(98 + level)} [{', '.join(['*' + chr(97 + level)] * 9)}]\n"
+            for level in range(9)
+        ),
+        "YAML-ANCHOR",
+        id="a billion laughs",
+    ),
+    pytest.param(
+        "a: &a {x: 1}\n" + "".join(f"b{n}: {{<<: [*a, *a, *a]}}\n" for n in range(1000)),
+        "YAML-ANCHOR",
+        id="a merge bomb",
+    ),
+    pytest.param("a: " + "&" * MEGABYTE, "YAML-SYNTAX", id="a megabyte of ampersands"),
+    pytest.param("a: " + "!" * MEGABYTE, "YAML-TAG", id="a megabyte of exclamation marks"),
+    pytest.param("%" * MEGABYTE, "YAML-SYNTAX", id="a megabyte of percent signs"),
+    pytest.param("a: " + "'" * (MEGABYTE - 3), "YAML-S", id="a megabyte of quotes"),
+    pytest.param("a:\n" + "\t" * MEGABYTE + "b", "YAML-S", id="a megabyte of tabs"),
+    pytest.param("a: |+\n" + " \n" * 400_000, "YAML-SCALAR", id="a megabyte of empty lines"),
+    pytest.param("a: " + "b: " * 300_000, "YAML-SYNTAX", id="a megabyte of colons"),
+    pytest.param("#" * MEGABYTE + "\na: [", "YAML-SYNTAX", id="a megabyte of comment"),
+]
+
+
+@pytest.mark.parametrize(("text", "code"), LIMITS)
+def test_no_file_takes_long_or_ends_the_process(text: str, code: str) -> None:
+    """Each within two seconds, with a finding and its place (catalogue B1)."""
+    before = time.process_time()
+
+    trace = traced(text)
+
+    assert time.process_time() - before < 2
+    assert trace.findings[0].code.startswith(code)
+    assert trace.findings[0].location is not None
+    assert trace.findings[0].location.line >= 1
+    assert read_documents(text) is None
+
+
+def test_what_is_just_within_the_limits_is_read() -> None:
+    deepest = "[" * (MAX_DEPTH - 1) + "]" * (MAX_DEPTH - 1)
+    longest = "x" * MAX_SCALAR
+    many = ",".join("1" for _ in range(MAX_NODES - 7))
+
+    [document] = read_documents(f"a: {deepest}\nb: {longest}\nc: [{many}]\n" + " " * 10) or [None]
+
+    assert document is None  # more values than the limit, counted together with the depth
+    assert read_documents(f"a: {deepest}\n") is not None
+    assert read_documents(f"b: {longest}\n") == [{"b": longest}]
+    assert read_documents(f"c: [{many}]\n") is not None
+
+
+def test_places_count_characters_from_one() -> None:
+    """A reader's editor does so too."""
+    trace = trace_documents("é: {ü: [😀, x]}\n", "x.yaml")
+
+    assert trace.value_mark(0, ("é", "ü", 1))[:2] == (1, 12)
+    assert trace.key_mark(0, ("é", "ü"))[:2] == (1, 5)
+
+
+def test_a_path_that_leads_nowhere_leads_to_what_is_above() -> None:
+    trace = trace_documents("a:\n  b: [1]\n", "x.yaml")
+
+    assert trace.value_mark(0, ("a", "b", 7, "c"))[:2] == (2, 6)
+    assert trace.value_mark(0, ("a", "missing"))[:2] == (2, 3)
+    assert trace.value_mark(0, ())[:2] == (1, 1)
+
+
+WORDS = st.text("abcdefgh xyz.:/-_", min_size=1, max_size=12).map(str.strip).filter(bool)
+VALUES = st.recursive(
+    WORDS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(WORDS, inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(value=st.dictionaries(WORDS, VALUES, max_size=5), flow=st.booleans())
+def test_what_the_library_writes_is_read_as_it_was(value: dict[str, Any], *, flow: bool) -> None:
+    """Text that is quoted wherever it must be comes back, in block style and in flow style."""
+    text = yaml.safe_dump(value, default_flow_style=flow)
+
+    assert read_documents(text) == [value]
+    assert trace_documents(text, "x").documents == [value]
+    assert yaml.CBaseLoader(text).get_single_data() == value
+
+
+@given(text=st.text("ab:-[]{}&*!%'\"|>#,? \n\t01.~<", max_size=60))
+def test_no_text_makes_reading_fail(text: str) -> None:
+    """Whatever the first pass refuses, the second explains; what one reads, the other reads."""
+    documents = read_documents(text)
+    trace = trace_documents(text, "x")
+
+    assert (documents is None) == bool(trace.findings)
+    assert documents is None or documents == trace.documents
+
+
+@given(data=st.binary(max_size=200))
+def test_no_bytes_make_reading_fail(data: bytes) -> None:
+    trace = traced(data)
+
+    assert all(finding.location is not None for finding in trace.findings)
