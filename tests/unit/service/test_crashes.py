@@ -1,0 +1,146 @@
+"""A kill at every step of a write: what was acknowledged is there, and nothing twice."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from reconciler.service.build import open_sqlite
+from reconciler.service.projections.verify import verify
+from tests.unit.service.asking import Asking, Clock
+
+WRITER = """
+import json, sys
+from pathlib import Path
+from reconciler.service.build import open_sqlite
+from reconciler.service.operations.caller import EMBEDDED
+from reconciler.service.operations.request import Request
+
+path, *calls = sys.argv[1:]
+service = open_sqlite(Path(path))
+for call in calls:
+    operation, fields, key = json.loads(call)
+    answer = service.call(Request(operation, fields, caller=EMBEDDED, idempotency_key=key))
+    sys.stdout.write(json.dumps(answer) + chr(10))
+    sys.stdout.flush()
+"""
+POINTS = ["S1", "S2", "S3", "S4", "S5", "S6", "S7", "S8"]
+
+
+def write(path: Path, calls: list[tuple[str, dict[str, object], str]], point: str) -> list[object]:
+    """Carry out calls in a process that is killed at a point; return what it acknowledged."""
+    run = subprocess.run(
+        [sys.executable, "-c", WRITER, str(path), *map(json.dumps, calls)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parents[3],
+        env={"RECONCILER_CRASHPOINT": point},
+    )
+    assert run.stderr == ""
+    assert run.returncode == (-signal.SIGKILL if point else 0)
+    return [json.loads(line) for line in run.stdout.splitlines()]
+
+
+def calls_of(ask: Asking, what: str, make: str) -> list[tuple[str, dict[str, object], str]]:
+    """Return three calls of a kind."""
+    update = {"idpId": make, "jwtEndpoint": "a", "issuer": "b", "keysEndpoint": "c"}
+    kinds: dict[str, list[tuple[str, dict[str, object], str]]] = {
+        "app": [
+            ("AddOIDCApp", {"projectId": ask.project, "name": f"a{n}"}, f"k{n}") for n in range(3)
+        ],
+        "idp": [
+            ("UpdateOrgIDPJWTConfig", {**update, "headerName": f"h{n}"}, f"k{n}") for n in range(3)
+        ],
+    }
+    return kinds[what]
+
+
+@pytest.mark.parametrize("what", ["app", "idp"])
+@pytest.mark.parametrize("visit", [1, 2])
+@pytest.mark.parametrize("point", POINTS)
+def test_a_kill_loses_nothing_that_was_acknowledged_and_a_retry_doubles_nothing(
+    tmp_path: Path, point: str, visit: int, what: str
+) -> None:
+    """Event, object and answer commit together or not at all; the store opens as if nothing was."""
+    path = tmp_path / "identity.db"
+    with closing(open_sqlite(path, create=True)) as service:
+        ask = Asking(service, Clock())
+        ask.prepare()
+        idp = ask.an_idp()["idpId"]
+        before = ask.event_count()
+    calls = calls_of(ask, what, idp)
+
+    acknowledged = write(path, calls, f"{point}:{visit}")
+
+    assert len(acknowledged) == visit - 1
+    with closing(open_sqlite(path)) as service:
+        assert verify(service.store) == []
+        again = Asking(service, Clock(), ask.organization, ask.project)
+        committed = again.event_count() - before
+        assert committed == visit - (point != "S8")
+
+    answers = write(path, calls, "")
+
+    assert answers[: visit - 1] == acknowledged
+    with closing(open_sqlite(path)) as service:
+        assert verify(service.store) == []
+        again = Asking(service, Clock(), ask.organization, ask.project)
+        assert again.event_count() - before == 3
+    assert write(path, calls, "") == answers
+
+
+def test_a_kill_in_a_batch_leaves_none_of_it(tmp_path: Path) -> None:
+    """A batch is one commit."""
+    path = tmp_path / "identity.db"
+    with closing(open_sqlite(path, create=True)) as service:
+        ask = Asking(service, Clock())
+        ask.prepare()
+        before = ask.event_count()
+    batch = WRITER.replace(
+        "for call in calls:",
+        "service.call_many([Request(*json.loads(call)[:2], caller=EMBEDDED) for call in calls])\n"
+        "for call in ():",
+    )
+    calls = [("CreateAction", {"name": f"a{n}", "script": "x"}, ask.organization) for n in range(5)]
+    calls_with_owner = [
+        json.dumps(("AddOIDCApp", {"projectId": ask.project, "name": fields["name"]}))
+        for _, fields, _ in calls
+    ]
+
+    run = subprocess.run(
+        [sys.executable, "-c", batch, str(path), *calls],
+        check=False,
+        cwd=Path(__file__).parents[3],
+        env={"RECONCILER_CRASHPOINT": "S5:3"},
+    )
+
+    assert run.returncode == -signal.SIGKILL
+    with closing(open_sqlite(path)) as service:
+        assert verify(service.store) == []
+        assert Asking(service, Clock()).event_count() == before
+
+
+def test_a_crash_point_that_no_test_names_is_nothing(tmp_path: Path) -> None:
+    """An ordinary run never meets one, nor one whose visit does not come."""
+    path = tmp_path / "identity.db"
+    with closing(open_sqlite(path, create=True)) as service:
+        ask = Asking(service, Clock())
+        ask.prepare()
+    calls = calls_of(ask, "app", "")
+
+    run = subprocess.run(
+        [sys.executable, "-c", WRITER, str(path), *map(json.dumps, calls)],
+        check=False,
+        cwd=Path(__file__).parents[3],
+        env={"RECONCILER_CRASHPOINT": "S4:9"},
+        stdout=subprocess.DEVNULL,
+    )
+
+    assert run.returncode == 0

@@ -1,0 +1,303 @@
+"""Verify finds what was not written by the service; rebuilding gives what is there."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reconciler.service.build import open_memory, open_sqlite
+from reconciler.service.domain.refusal import Refusal
+from reconciler.service.eventstore.errors import StoreError
+from reconciler.service.eventstore.sqlite import SqliteEventStore, SqliteReadOnlyStore
+from reconciler.service.projections.rebuild import rebuild
+from reconciler.service.projections.verify import verify
+from tests.unit.service.asking import JWT, Asking, Clock
+
+
+def a_history(ask: Asking) -> None:
+    """Write one of every event."""
+    app, idp = ask.an_app()["appId"], ask.an_idp(context='{"tree":"a"}')["idpId"]
+    in_project = {"projectId": ask.project, "appId": app}
+    action = ask.an_action()["id"]
+    ask("UpdateApp", **in_project, name="other")
+    ask("UpdateOIDCAppConfig", **in_project, devMode=True)
+    ask("RegenerateOIDCClientSecret", **in_project)
+    ask("UpdateOrgIDP", idpId=idp, name="other")
+    ask("UpdateOrgIDPJWTConfig", idpId=idp, **{**JWT, "headerName": ""}, context='{"tree":"b"}')
+    ask("UpdateAction", id=action, name="other", script="x")
+    ask("RecordContext", id=action, context='{"tree":"b"}')
+    other = ask("AddOrg", name="globex")["id"]
+    ask("DeleteAction", id=ask.an_action("gone", organization=other)["id"])
+    ask("RemoveApp", projectId=ask.project, appId=ask.an_app("gone")["appId"])
+    ask("RemoveOrgIDP", idpId=ask.an_idp("gone")["idpId"])
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return the path of a store with one of every event in it."""
+    with closing(open_sqlite(tmp_path / "identity.db", create=True, now=Clock())) as service:
+        ask = Asking(service, Clock())
+        ask.prepare()
+        a_history(ask)
+    return tmp_path / "identity.db"
+
+
+def test_a_sound_store_has_no_findings_and_is_rebuilt_as_it_was(path: Path) -> None:
+    """Row for row, and reads answer what they did."""
+    with closing(open_sqlite(path)) as service:
+        ask = Asking(service, Clock())
+        ask.organization = ask("ListOrgs")["result"][0]["id"]
+        with service.store.snapshot() as view:
+            rows = view.all_objects()
+        objects = ask.objects()
+        assert verify(service.store) == []
+
+        assert rebuild(service.store) == len(rows) == 6
+
+        with service.store.snapshot() as view:
+            assert view.all_objects() == rows
+        assert ask.objects() == objects
+        assert verify(service.store) == []
+
+
+TAMPERED = {
+    "a payload": "UPDATE events SET payload = replace(payload, 'greet', 'hello')",
+    "a context": "UPDATE events SET context = '{\"tree\":\"c\"}' WHERE context <> ''",
+    "a writer": "UPDATE events SET writer = 'somebody' WHERE position = 3",
+    "a type": "UPDATE events SET type = 'app.removed' WHERE position = 6",
+    "an unknown type": "UPDATE events SET type = 'app.painted' WHERE position = 6",
+    "a time": "UPDATE events SET recorded_at = recorded_at + 1 WHERE position = 6",
+    "a sequence": "UPDATE events SET sequence = sequence + 100 WHERE position = 6",
+    "an owner": "UPDATE events SET organization = (SELECT max(organization) FROM heads)"
+    " WHERE position = 4",
+    "a version": "UPDATE events SET version = 7 WHERE version = 2 AND stream ="
+    " (SELECT stream FROM events WHERE position = 4)",
+    "an event that is gone from the middle": "DELETE FROM events WHERE position = 5",
+    "the last event gone": "DELETE FROM events WHERE position = (SELECT max(position) FROM events)",
+    "all events gone": "DELETE FROM events",
+    "a hash": "UPDATE events SET hash = zeroblob(32) WHERE position = 3",
+    "a head": "UPDATE heads SET events = events + 1",
+    "a head that is gone": "DELETE FROM heads",
+    "an object": "UPDATE objects SET spec = '{}' WHERE kind = 'Action'",
+    "a secret's hash": "UPDATE objects SET secret_hash = 'x' WHERE client_id <> ''",
+    "an object that is gone": "DELETE FROM objects WHERE kind = 'Action'",
+    "an object from nowhere": "INSERT INTO objects SELECT '1', kind, organization, parent, 'x',"
+    " 'x',"
+    " spec, '', '', version, sequence, created, changed_by, context, marks FROM objects"
+    " WHERE kind = 'Action'",
+}
+
+
+@pytest.mark.parametrize("statement", TAMPERED.values(), ids=TAMPERED.keys())
+def test_what_was_changed_behind_the_services_back_is_found(path: Path, statement: str) -> None:
+    """SQLite itself sees nothing wrong with any of these."""
+    with closing(sqlite3.connect(path)) as connection:
+        changed = connection.execute(statement).rowcount
+        connection.commit()
+    assert changed > 0
+
+    with closing(SqliteReadOnlyStore(path)) as store:
+        assert verify(store) != []
+
+
+def test_objects_that_were_tampered_with_are_mended_by_a_rebuild(path: Path) -> None:
+    """The log is the truth; what is derived from it can be made anew."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE objects SET spec = '{}', name = 'x' WHERE kind = 'Action'")
+        connection.execute("DELETE FROM objects WHERE kind = 'IdpJwtConfig'")
+        connection.commit()
+
+    with closing(SqliteEventStore(path, Clock())) as store:
+        assert len(verify(store)) == 2
+        rebuild(store)
+        assert verify(store) == []
+
+
+COLUMNS = ["payload", "context", "writer", "type", "stream", "hash", "previous"]
+READ = {column: " ".join(["SELECT", column, ", position FROM events"]) for column in COLUMNS}
+WRITE = {
+    column: " ".join(["UPDATE events SET", column, "= ? WHERE position = ?"]) for column in COLUMNS
+}
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_a_flipped_bit_in_an_event_is_found(path: Path, seed: int) -> None:
+    """Wherever it is in what an event says."""
+    dice = random.Random(seed)
+    column = dice.choice(COLUMNS)
+    with closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute(READ[column]).fetchall()
+        value, position = dice.choice([row for row in rows if row[0]])
+        connection.execute(WRITE[column], (flipped(dice, value), position))
+        connection.commit()
+
+    with closing(SqliteReadOnlyStore(path)) as store:
+        assert verify(store) != []
+
+
+def flipped(dice: random.Random, value: Any) -> Any:
+    """Return a value with one of its bits the other way round, of the low ones in text."""
+    held = bytearray(value if isinstance(value, bytes) else value.encode())
+    place = dice.randrange(len(held))
+    held[place] ^= 1 << dice.randrange(8 if isinstance(value, bytes) else 4)
+    return bytes(held) if isinstance(value, bytes) else held.decode("utf-8", "replace")
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_flipped_bit_in_the_file_is_never_served_silently(path: Path, seed: int) -> None:
+    """Opening refuses it, or verify finds it, or nothing that is read has changed."""
+    dice = random.Random(seed)
+    held = bytearray(path.read_bytes())
+    with closing(SqliteReadOnlyStore(path)) as store:
+        wanted = everything(store)
+    place = dice.randrange(len(held))
+    held[place] ^= 1 << dice.randrange(8)
+    path.write_bytes(held)
+
+    assert what_is_seen(path) in (None, wanted)
+
+
+def what_is_seen(path: Path) -> tuple[object, ...] | None:
+    """Return what a store holds; None where it says itself that it is not sound."""
+    try:
+        with closing(SqliteReadOnlyStore(path)) as store:
+            return None if verify(store) else everything(store)
+    except StoreError:
+        return None
+
+
+def everything(store: SqliteReadOnlyStore) -> tuple[object, ...]:
+    with store.snapshot() as view:
+        return (tuple(view.read_all()), tuple(view.heads()), tuple(view.all_objects()))
+
+
+NAMES = st.sampled_from(["a", "A", "b", "ß", "ss", "\U0001f600"])
+CONTEXTS = st.sampled_from(["", '{"tree":"x"}', '{"tree":"y","preventDelete":true}', "{}"])
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(
+            ["action", "app", "idp", "rename", "change", "remove", "secret", "context", "org"]
+        ),
+        NAMES,
+        st.integers(0, 5),
+        CONTEXTS,
+    ),
+    max_size=30,
+)
+
+
+def play(ask: Asking, step: tuple[str, str, int, str]) -> None:
+    """Do one random thing; a refusal is as good as anything."""
+    what, name, which, context = step
+    made = ask.objects()
+    target = made[which % len(made)] if made else {"id": "404", "kind": "Action"}
+    calls: dict[str, tuple[str, dict[str, Any]]] = {
+        "action": ("CreateAction", {"name": name, "script": name}),
+        "app": ("AddOIDCApp", {"projectId": ask.project, "name": name}),
+        "idp": ("AddOrgJWTIDP", {"name": name, **JWT}),
+        "org": ("AddOrg", {"name": name}),
+        "context": ("RecordContext", {"id": target["id"]}),
+        **(EACH[target["kind"]](ask, target, name)),
+    }
+    if what not in calls:
+        return
+    operation, fields = calls[what]
+    header = {} if what == "org" else {"organization": ask.organization}
+    ask.service.call_many([ask.request(operation, {**header, **fields, "context": context})])
+
+
+def _action(_: Asking, target: dict[str, Any], name: str) -> dict[str, Any]:
+    fields = {"id": target["id"]}
+    return {
+        "rename": ("UpdateAction", {**fields, "name": name, "script": "x"}),
+        "change": ("UpdateAction", {**fields, "name": "a", "script": name}),
+        "remove": ("DeleteAction", fields),
+    }
+
+
+def _app(ask: Asking, target: dict[str, Any], name: str) -> dict[str, Any]:
+    fields = {"projectId": ask.project, "appId": target["id"]}
+    return {
+        "rename": ("UpdateApp", {**fields, "name": name}),
+        "change": ("UpdateOIDCAppConfig", {**fields, "redirectUris": [name]}),
+        "remove": ("RemoveApp", fields),
+        "secret": ("RegenerateOIDCClientSecret", fields),
+    }
+
+
+def _idp(_: Asking, target: dict[str, Any], name: str) -> dict[str, Any]:
+    fields = {"idpId": target["id"]}
+    return {
+        "rename": ("UpdateOrgIDP", {**fields, "name": name}),
+        "change": ("UpdateOrgIDPJWTConfig", {**fields, **JWT, "headerName": name}),
+        "remove": ("RemoveOrgIDP", fields),
+    }
+
+
+EACH = {"Action": _action, "OidcApplication": _app, "IdpJwtConfig": _idp}
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(steps=STEPS)
+def test_whatever_happened_rebuilding_gives_what_is_there(
+    steps: list[tuple[str, str, int, str]],
+) -> None:
+    """Objects made from the log equal the objects kept with it, after any history."""
+    clock = Clock()
+    ask = Asking(open_memory(now=clock), clock)
+    ask.prepare()
+    for step in steps:
+        play(ask, step)
+    store = ask.service.store
+
+    assert verify(store) == []
+    with store.snapshot() as view:
+        rows = view.all_objects()
+    rebuild(store)
+    with store.snapshot() as view:
+        assert view.all_objects() == rows
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(steps=STEPS)
+def test_every_store_does_the_same(
+    steps: list[tuple[str, str, int, str]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Which calls are refused and what is held afterwards does not depend on the store."""
+    folder = tmp_path_factory.mktemp("store")
+    held: list[object] = []
+    for service in (
+        open_memory(now=(first := Clock())),
+        open_sqlite(folder / "x.db", create=True, now=(second := Clock())),
+    ):
+        ask = Asking(service, first if not held else second)
+        with closing(service):
+            ask.prepare()
+            for step in steps:
+                play(ask, step)
+            held.append(
+                [
+                    (found["kind"], found["name"], found["spec"], found["trees"])
+                    for found in ask.objects()
+                ]
+            )
+            assert verify(service.store) == []
+
+    assert held[0] == held[1]
+
+
+def test_a_refusal_is_an_answer_not_an_accident() -> None:
+    """The random histories above do reach refusals; they are not all accepted."""
+    ask = Asking(open_memory(), Clock())
+    ask.prepare()
+    play(ask, ("action", "a", 0, ""))
+
+    with pytest.raises(Refusal):
+        ask.an_action("A")
