@@ -12,6 +12,7 @@ from reconciler.service.domain.identifiers import Identifiers
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore.port import EventStore
 from reconciler.service.operations.engine import Engine
+from reconciler.service.operations.reception import Reception
 from reconciler.service.operations.request import Request
 from reconciler.service.operations.session import Means, Seals
 
@@ -28,8 +29,10 @@ class IdentityService:
 
     def __init__(self, store: EventStore, seals: Seals, now: Callable[[], int]) -> None:
         self.store = store
+        self.now = now
         identifiers = Identifiers(now, secrets.randbits)
         self._engine = Engine(store, Means(now, identifiers, secrets.token_bytes, seals))
+        self.reception = Reception(store, self._engine, now)
 
     def call(self, request: Request) -> dict[str, Any]:
         """Carry out one call.

@@ -1,0 +1,86 @@
+"""What comes beside a request: the same names and rules for HTTP headers and gRPC metadata."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from reconciler.service.domain.refusal import invalid
+from reconciler.service.operations.tokens import unauthenticated
+
+ORGANIZATION = ("x-service-orgid", "x-zitadel-orgid")
+_BEARER = re.compile(r"Bearer ([!-~]{1,512})", re.ASCII | re.IGNORECASE)
+_SEQUENCE = re.compile(r'"(0|[1-9][0-9]{0,18})"', re.ASCII)
+
+Headers = Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """The headers that operations know.
+
+    Attributes:
+        organization: Id of the organization that was selected; empty for the token's own.
+        expected_sequence: From ``If-Match``.
+    """
+
+    organization: str = ""
+    expected_sequence: int | None = None
+    idempotency_key: str = ""
+    lease: str = ""
+    context: str = ""
+
+
+def bearer_token(headers: Headers) -> str:
+    """Return the token of a request.
+
+    Raises:
+        Refusal: there is none, more than one, or something else.
+    """
+    values = headers.get("authorization", ())
+    if not values:
+        raise unauthenticated("a bearer token is needed: Authorization: Bearer TOKEN")
+    found = _BEARER.fullmatch(values[0]) if len(values) == 1 else None
+    if found is None:
+        raise unauthenticated("the authorization header must be one bearer token")
+    return found.group(1)
+
+
+def read_beside(headers: Headers) -> Beside:
+    """Return the headers that operations know.
+
+    Raises:
+        Refusal: one of them is repeated or malformed.
+    """
+    return Beside(
+        organization=_organization(headers),
+        expected_sequence=_expected(_one(headers, "if-match")),
+        idempotency_key=_one(headers, "idempotency-key"),
+        lease=_one(headers, "x-reconciler-lease"),
+        context=_one(headers, "x-reconciler-context"),
+    )
+
+
+def _one(headers: Headers, name: str) -> str:
+    values = headers.get(name, ())
+    if len(values) > 1:
+        raise invalid(name, "must be given once")
+    return values[0] if values else ""
+
+
+def _organization(headers: Headers) -> str:
+    named = [_one(headers, name) for name in ORGANIZATION]
+    chosen = {value for value in named if value}
+    if len(chosen) > 1:
+        raise invalid(ORGANIZATION[0], "and x-zitadel-orgid must not differ")
+    return chosen.pop() if chosen else ""
+
+
+def _expected(value: str) -> int | None:
+    if not value:
+        return None
+    found = _SEQUENCE.fullmatch(value)
+    if found is None:
+        raise invalid("if-match", 'must be a sequence in quotes, such as "1700000000000000"')
+    return int(found.group(1))

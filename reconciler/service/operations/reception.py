@@ -1,0 +1,127 @@
+"""Calls from outside: who is it, what came beside the request, and then the operations.
+
+Every transport comes through here, so that permission and headers are judged in one place.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from reconciler.service.domain.refusal import Code, Refusal
+from reconciler.service.eventstore.errors import StoreBusyError, StoreError, StoreFullError
+from reconciler.service.eventstore.port import EventStore, Snapshot
+from reconciler.service.operations.caller import Caller, Role
+from reconciler.service.operations.engine import Engine
+from reconciler.service.operations.headers import Headers, bearer_token, read_beside
+from reconciler.service.operations.request import Request
+from reconciler.service.operations.tokens import caller_of
+
+LOG = logging.getLogger("reconciler.service")
+ANYBODY = Caller("", Role.VIEWER, frozenset())
+NEEDS_NO_TOKEN = frozenset({"Healthz"})
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """One call as a transport took it in.
+
+    Attributes:
+        operation: Its name in the table.
+        fields: JSON-shaped; or why they could not be read, which is told to callers alone.
+        headers: Every value of every header, by lower-case name.
+    """
+
+    operation: str
+    fields: Mapping[str, Any] | Refusal
+    headers: Headers
+
+
+class Received(NamedTuple):
+    """What came of a call: the name of the caller's token, if it is known, and the answer."""
+
+    caller: str
+    answer: dict[str, Any] | Refusal
+
+
+class Reception:
+    """Takes calls from outside. Any thread may hand them over."""
+
+    def __init__(self, store: EventStore, engine: Engine, now: Callable[[], int]) -> None:
+        self._store = store
+        self._engine = engine
+        self._now = now
+
+    def receive(self, calls: Sequence[Incoming]) -> list[Received]:
+        """Answer calls; those that write share one commit. Nothing is raised."""
+        try:
+            requests = self._requests(calls)
+            asked = [request for request in requests if isinstance(request, Request)]
+            answered = iter(self._engine.run(asked) if asked else ())
+            return [
+                Received(request.caller.name, next(answered))
+                if isinstance(request, Request)
+                else Received("", request)
+                for request in requests
+            ]
+        except StoreError as failure:
+            LOG.warning("the store failed: %s", failure.problem)
+            return [Received("", _store_refusal(failure))] * len(calls)
+        except Exception:  # a defect of ours must not take the server down, nor show itself
+            LOG.exception("a call failed")
+            refusal = Refusal(Code.INTERNAL, "the service failed", "service.failed")
+            return [Received("", refusal)] * len(calls)
+
+    def can_read(self) -> bool:
+        """Say whether the store can be read."""
+        try:
+            with self._store.snapshot() as view:
+                return bool(view.meta("instance"))
+        except StoreError:
+            return False
+
+    def _requests(self, calls: Sequence[Incoming]) -> list[Request | Refusal]:
+        """Say who each call is from, as of now, and make it a request."""
+        known: dict[str, Caller] = {}
+        with self._store.snapshot() as view:
+            return [self._request(call, view, known) for call in calls]
+
+    def _request(
+        self, call: Incoming, view: Snapshot, known: dict[str, Caller]
+    ) -> Request | Refusal:
+        try:
+            caller = self._caller(call, view, known)
+            if isinstance(call.fields, Refusal):
+                return call.fields
+            beside = read_beside(call.headers)
+        except Refusal as refusal:
+            return refusal
+        return Request(
+            operation=call.operation,
+            fields=call.fields,
+            caller=caller,
+            organization=beside.organization,
+            expected_sequence=beside.expected_sequence,
+            idempotency_key=beside.idempotency_key,
+            lease=beside.lease,
+            context=beside.context,
+        )
+
+    def _caller(self, call: Incoming, view: Snapshot, known: dict[str, Caller]) -> Caller:
+        if call.operation in NEEDS_NO_TOKEN:
+            return ANYBODY
+        token = bearer_token(call.headers)
+        if token not in known:
+            known[token] = caller_of(view, token, self._now())
+        return known[token]
+
+
+def _store_refusal(failure: StoreError) -> Refusal:
+    """Tell that the store failed, and nothing of how: that is for the log of the operator."""
+    if isinstance(failure, StoreFullError):
+        return Refusal(Code.RESOURCE_EXHAUSTED, "the store is full", "store.full")
+    if isinstance(failure, StoreBusyError):
+        return Refusal(Code.UNAVAILABLE, "the store is busy", "store.busy")
+    return Refusal(Code.UNAVAILABLE, "the store cannot be used", "store.unavailable")

@@ -1,0 +1,81 @@
+"""Bearer tokens: made, listed, revoked, and who each one is. A token itself is never kept."""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+
+from reconciler.resources.secret import Secret
+from reconciler.service.domain.refusal import Code, Refusal
+from reconciler.service.eventstore.port import EventStore, Snapshot
+from reconciler.service.eventstore.rows import TokenRow
+from reconciler.service.operations.caller import Caller, Role
+
+PREFIX = "rct_"
+BITS = 256
+_FORM = re.compile(r"rct_[A-Za-z0-9_-]{43}[0-9a-f]{8}", re.ASCII)
+
+
+def new_token(random_bytes: Callable[[int], bytes]) -> Secret:
+    """Return a token: a prefix that scanners know, 256 random bits, and a checksum of both."""
+    body = PREFIX + urlsafe_b64encode(random_bytes(BITS // 8)).decode().rstrip("=")
+    return Secret(f"{body}{zlib.crc32(body.encode()):08x}")
+
+
+def token_hash(token: str) -> bytes:
+    """Return what is kept of a token. Its bits are random, so a fast hash is a safe one."""
+    return sha256(token.encode()).digest()
+
+
+def caller_of(view: Snapshot, token: str, now: int) -> Caller:
+    """Return who a token is, as of now.
+
+    Raises:
+        Refusal: it is no token, or one that was revoked or has expired.
+    """
+    row = view.token(token_hash(token)) if _FORM.fullmatch(token) else None
+    if row is None or row.revoked_at or (row.expires_at and row.expires_at <= now):
+        raise unauthenticated("the token is not valid")
+    organizations = frozenset(json.loads(row.organizations)) if row.organizations else None
+    return Caller(row.name, Role(row.role), organizations)
+
+
+def unauthenticated(message: str) -> Refusal:
+    """Refuse because nobody knows who asks."""
+    return Refusal(Code.UNAUTHENTICATED, message, "token.invalid")
+
+
+def make_token(
+    store: EventStore, row: TokenRow, random_bytes: Callable[[int], bytes]
+) -> Secret | None:
+    """Keep a new token and return it, this once; None where its name is in use.
+
+    The row comes without a hash. A name is used again only after its token was revoked.
+    """
+    token = new_token(random_bytes)
+    with store.transaction() as tx:
+        taken = [known for known in tx.tokens() if known.name == row.name]
+        if taken and not taken[0].revoked_at:
+            return None
+        tx.put_token(row._replace(sha256=token_hash(token.reveal())))
+    return token
+
+
+def revoke_token(store: EventStore, name: str, now: int) -> bool:
+    """Revoke a token, in every server from now on; say whether there was one to revoke."""
+    with store.transaction() as tx:
+        for known in tx.tokens():
+            if known.name == name and not known.revoked_at:
+                tx.put_token(known._replace(revoked_at=now))
+                return True
+    return False
+
+
+def all_tokens(store: EventStore) -> Sequence[TokenRow]:
+    """Return every token, by name."""
+    with store.snapshot() as view:
+        return view.tokens()

@@ -1,0 +1,107 @@
+"""Where every transport hands over its calls: in batches, and off the event loop.
+
+Calls that come in while a batch is being committed make up the next one, so that a busy server
+commits for many at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from reconciler.service.domain.refusal import Code, Refusal
+from reconciler.service.operations.reception import Incoming, Received, Reception
+from reconciler.service.operations.table import OPERATIONS
+
+BATCH = 256
+WAITING = 4096
+THREADS = 16
+BUSY = Received(
+    "", Refusal(Code.RESOURCE_EXHAUSTED, "the service is busy; ask again", "service.busy")
+)
+
+
+@dataclass(slots=True)
+class Job:
+    """A call that waits for its answer."""
+
+    call: Incoming
+    done: asyncio.Future[Received]
+
+
+class Front:
+    """Answers calls from any transport, on one event loop."""
+
+    def __init__(self, reception: Reception, lane_of: Callable[[Incoming], str]) -> None:
+        """Serve a reception.
+
+        ``lane_of`` says which writes wait for one another and share commits: those of one lane.
+        Where it answers nothing, a call has a lane to itself.
+        """
+        self._reception = reception
+        self._lane_of = lane_of
+        self._lanes: dict[str, deque[Job]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._waiting = 0
+        self._threads = ThreadPoolExecutor(THREADS, "operations")
+
+    async def answer(self, call: Incoming) -> Received:
+        """Carry out a call. Nothing is raised: a refusal is an answer."""
+        if self._waiting >= WAITING:
+            return BUSY
+        job = Job(call, asyncio.get_running_loop().create_future())
+        self._waiting += 1
+        try:
+            lane = self._lane_of(call) if _writes(call) else ""
+            if lane:
+                self._queue(job, lane)
+            else:
+                await self._carry_out([job])
+            return await job.done
+        finally:
+            self._waiting -= 1
+
+    async def is_ready(self) -> bool:
+        """Say whether the store can be read."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, self._reception.can_read)
+
+    async def close(self) -> None:
+        """Wait for what is under way, and end the threads."""
+        await asyncio.gather(*self._tasks)
+        self._threads.shutdown(wait=True)
+
+    def _queue(self, job: Job, lane: str) -> None:
+        """Let a call take its turn in a lane. Who asked may go away; the lane goes on."""
+        waiting = self._lanes.get(lane)
+        if waiting is not None:
+            waiting.append(job)
+            return
+        self._lanes[lane] = deque([job])
+        task = asyncio.get_running_loop().create_task(self._drain(lane))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _drain(self, lane: str) -> None:
+        waiting = self._lanes[lane]
+        while waiting:
+            batch = [waiting.popleft() for _ in range(min(BATCH, len(waiting)))]
+            await self._carry_out(batch)
+        del self._lanes[lane]
+
+    async def _carry_out(self, batch: Sequence[Job]) -> None:
+        """Answer calls that share a commit, on a thread."""
+        loop = asyncio.get_running_loop()
+        calls = [job.call for job in batch]
+        answers = await loop.run_in_executor(self._threads, self._reception.receive, calls)
+        for job, answer in zip(batch, answers, strict=True):
+            if not job.done.done():
+                job.done.set_result(answer)
+
+
+def _writes(call: Incoming) -> bool:
+    operation = OPERATIONS.get(call.operation)
+    return operation is not None and operation.writes
