@@ -1,0 +1,231 @@
+"""The schema and the model of a kind accept the same manifests, told independently.
+
+Thousands of documents, each mostly right with a few things odd, are asked of five statements of
+the same contract: the schema of the kind by two libraries, the schema of any manifest by both,
+and the models that the service uses.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from jsonschema import Draft202012Validator
+from pydantic import ConfigDict, ValidationError, create_model
+
+from reconciler.resources.base import Spec
+from reconciler.resources.kinds import API_VERSION, KINDS, model_of
+from reconciler.resources.manifest_model import ScriptFile, all_schemas, metadata_model, schema_text
+from reconciler.resources.ref import Kind
+from reconciler.validation.schema import accepts, faults
+from tests.unit.validation.documents import ACTION, APPLICATION, IDP, ORGANIZATION, PROJECT
+
+SCHEMAS = Path(__file__).parents[2] / "schemas"
+SEEDS_PER_KIND = 2000
+STRICT = ConfigDict(strict=True, extra="forbid")
+
+COMPLETE: dict[Kind, dict[str, Any]] = {
+    Kind.ORGANIZATION: {**ORGANIZATION, "spec": {}},
+    Kind.PROJECT: {**PROJECT, "spec": {}},
+    Kind.IDP_JWT_CONFIG: IDP,
+    Kind.ACTION: {
+        **ACTION,
+        "spec": {"script": "function greet() {}", "timeout": "5s", "allowedToFail": True},
+    },
+    Kind.OIDC_APPLICATION: {
+        **APPLICATION,
+        "spec": {
+            "redirectUris": ["https://shop.example.com/callback"],
+            "responseTypes": ["OIDC_RESPONSE_TYPE_CODE"],
+            "grantTypes": ["OIDC_GRANT_TYPE_AUTHORIZATION_CODE"],
+            "appType": "OIDC_APP_TYPE_WEB",
+            "authMethodType": "OIDC_AUTH_METHOD_TYPE_BASIC",
+            "version": "OIDC_VERSION_1_0",
+            "clockSkew": "1s",
+            "devMode": False,
+        },
+    },
+}
+ODD: list[Any] = [
+    *(
+        "",
+        "x",
+        "x" * 200,
+        "x" * 201,
+        "\U0001f600" * 200,
+        "\U0001f600" * 201,
+        "x" * 2000,
+        "x" * 2001,
+    ),
+    *("a\0b", "a\n", "a\u2028b", "\u0000", "a b", "null", "true", "\n", " "),
+    *(
+        "5s",
+        "5s\n",
+        "\n5s",
+        "05s",
+        "5.0s",
+        "5.1s",
+        "20s",
+        "20.0s",
+        "21s",
+        "-1s",
+        "5",
+        ".5s",
+        "\uff15s",
+    ),
+    *(None, True, False, 0, 1, -1, 1.0, 1.5, 10**30),
+    *([], [[]], {}, {"a": 1}, [None], ["x"], ["OIDC_RESPONSE_TYPE_CODE"], ["OIDC_GRANT_TYPE_X"]),
+    *("OIDC_APP_TYPE_NATIVE", "oidc_app_type_native", "OIDC_VERSION_1_0", "OIDC_VERSION_1_0\n"),
+    *("reconciler/v1", "reconciler/v2", "Action", "Project", "abc-_9", "abc\n", "\u00e4", "\u0660"),
+]
+NAMES = [
+    *("name", "id", "preventDelete", "organization", "project", "script", "scriptFile", "timeout"),
+    *("allowedToFail", "unknown", "redirect_uris", "redirectUris", "grantTypes", "appType", "spec"),
+    *("postLogoutRedirectUris", "additionalOrigins", "clockSkew", "headerName", "issuer", "kind"),
+]
+
+
+def a_document(kind: Kind, seed: int) -> Any:
+    """Return a manifest that is mostly right: up to three things odd, missing or unknown."""
+    dice = random.Random(f"{kind}-{seed}")
+    document = copy.deepcopy(COMPLETE[kind])
+    for _ in range(dice.randint(0, 3)):
+        _change(document, dice)
+    return dice.choice(ODD) if dice.random() < 0.01 else document
+
+
+def _change(document: dict[str, Any], dice: random.Random) -> None:
+    parts = [document, *(part for part in document.values() if isinstance(part, dict))]
+    part = dice.choice(parts)
+    how = dice.random()
+    if how < 0.2 and part:
+        del part[dice.choice(list(part))]
+    elif how < 0.5:
+        part[dice.choice(NAMES)] = copy.deepcopy(dice.choice(ODD))
+    elif part:
+        name = dice.choice(list(part))
+        value = part[name]
+        if isinstance(value, list) and dice.random() < 0.7:
+            value.insert(dice.randint(0, len(value)), copy.deepcopy(dice.choice(ODD)))
+        else:
+            part[name] = copy.deepcopy(dice.choice(ODD))
+
+
+@cache
+def models(kind: Kind) -> tuple[type[Spec], ...]:
+    """Return the models of a kind's spec: an action has one more, with a file for the script."""
+    model = model_of(kind)
+    if kind is not Kind.ACTION:
+        return (model,)
+    fields: dict[str, Any] = {
+        name: (field.annotation, field)
+        for name, field in model.model_fields.items()
+        if name != "script"
+    }
+    timeout = model.model_fields["timeout"]
+    fields["timeout"] = (str, timeout)
+    fields["script_file"] = (ScriptFile, ...)
+    return (model, create_model("ActionWithFile", __base__=Spec, **fields))
+
+
+def _fits(model: type[Spec], fields: Any) -> bool:
+    try:
+        model.from_wire(fields)
+    except ValidationError:
+        return False
+    return True
+
+
+def by_models(kind: Kind, document: Any) -> bool:
+    """Return the verdict of the models: the envelope by hand, metadata and spec by theirs."""
+    if not isinstance(document, dict):
+        return False
+    known = {"apiVersion", "kind", "metadata", "spec"}
+    if not known - {"spec"} <= document.keys() <= known:
+        return False
+    if document["apiVersion"] != API_VERSION or document["kind"] != kind.value:
+        return False
+    spec = document.get("spec", {})
+    if not isinstance(document["metadata"], dict) or not isinstance(spec, dict):
+        return False
+    return _fits(metadata_model(kind), document["metadata"]) and any(
+        _fits(model, spec) for model in models(kind)
+    )
+
+
+def schema_file(name: str) -> dict[str, Any]:
+    schema: dict[str, Any] = json.loads((SCHEMAS / name).read_text(encoding="utf-8"))
+    return schema
+
+
+ANY_SCHEMA = schema_file("manifest.schema.json")
+ANY_RS = jsonschema_rs.Draft202012Validator(ANY_SCHEMA)
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_schema_and_models_give_the_same_verdicts(kind: Kind) -> None:
+    """What passes the schema is never refused later for its form, nor the reverse."""
+    verdicts = []
+    for seed in range(SEEDS_PER_KIND):
+        document = a_document(kind, seed)
+        verdict = accepts(kind, document)
+        verdicts.append(verdict)
+
+        assert by_models(kind, document) == verdict, (seed, document)
+        assert (not faults(kind, document)) == verdict, (seed, document)
+        if isinstance(document, dict) and document.get("kind") == kind.value:
+            assert ANY_RS.is_valid(document) == verdict, (seed, document)
+
+    assert min(verdicts.count(True), verdicts.count(False)) > SEEDS_PER_KIND / 10
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_the_schema_of_any_manifest_explains_like_that_of_its_kind(seed: int) -> None:
+    """An editor uses the one, the command line the other: the same paths, the same keywords."""
+    kind = list(Kind)[seed % len(Kind)]
+    document = a_document(kind, seed)
+    if not isinstance(document, dict) or document.get("kind") != kind.value:
+        return
+    of_any = Draft202012Validator(ANY_SCHEMA).iter_errors(document)
+    of_kind = Draft202012Validator(schema_file(f"{KINDS[kind].schema}.schema.json"))
+
+    assert _mistakes(of_any) == _mistakes(of_kind.iter_errors(document))
+
+
+def _mistakes(errors: Any) -> set[tuple[str, tuple[str | int, ...]]]:
+    return {(str(error.validator), tuple(error.absolute_path)) for error in errors}
+
+
+def test_the_schemas_are_those_of_the_models() -> None:
+    files = {path.name: path.read_text(encoding="utf-8") for path in SCHEMAS.iterdir()}
+
+    assert files == {name: schema_text(schema) for name, schema in all_schemas().items()}
+
+
+@pytest.mark.parametrize("name", sorted(all_schemas()))
+def test_a_schema_is_a_schema(name: str) -> None:
+    schema = schema_file(name)
+
+    Draft202012Validator.check_schema(schema)
+    assert jsonschema_rs.meta.is_valid(schema)
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_every_field_is_described_and_every_example_fits(kind: Kind) -> None:
+    """The schema is the help that an editor shows."""
+    schema = schema_file(f"{KINDS[kind].schema}.schema.json")
+    properties = schema["properties"]
+    parts = [properties, properties["metadata"]["properties"], properties["spec"]["properties"]]
+    for name, field in ((name, field) for part in parts for name, field in part.items()):
+        assert field["description"].strip(), name
+        for example in field.get("examples", []):
+            assert Draft202012Validator(field).is_valid(example), name
+        if "default" in field:
+            assert Draft202012Validator(field).is_valid(field["default"]), name

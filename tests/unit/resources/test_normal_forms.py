@@ -1,0 +1,119 @@
+"""Two specs are equal when they mean the same."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.resources.kinds import model_of
+from reconciler.resources.normal import DEFAULTS, normal_form
+from reconciler.resources.ref import Kind
+
+CODE = "OIDC_RESPONSE_TYPE_CODE"
+IDENTITY = "OIDC_RESPONSE_TYPE_ID_TOKEN"
+GRANT = "OIDC_GRANT_TYPE_AUTHORIZATION_CODE"
+REFRESH = "OIDC_GRANT_TYPE_REFRESH_TOKEN"
+
+RESPONSE_TYPES = st.lists(st.sampled_from([CODE, IDENTITY]), max_size=4)
+GRANT_TYPES = st.lists(st.sampled_from([GRANT, REFRESH]), max_size=4)
+URIS = st.lists(st.sampled_from(["https://a.test/", "https://b.test/"]), max_size=4)
+DURATIONS = st.sampled_from(["0s", "1s", "1.0s", "1.50s", "4.999s"])
+APPLICATIONS = st.fixed_dictionaries(
+    {},
+    optional={
+        "redirectUris": URIS,
+        "postLogoutRedirectUris": URIS,
+        "responseTypes": RESPONSE_TYPES,
+        "grantTypes": GRANT_TYPES,
+        "clockSkew": DURATIONS,
+        "devMode": st.booleans(),
+        "accessTokenType": st.sampled_from(["OIDC_TOKEN_TYPE_BEARER", "OIDC_TOKEN_TYPE_JWT"]),
+    },
+)
+ACTIONS = st.fixed_dictionaries(
+    {"script": st.text(min_size=1, max_size=9)},
+    optional={"timeout": DURATIONS, "allowedToFail": st.booleans()},
+)
+SPECS = APPLICATIONS.map(lambda spec: (Kind.OIDC_APPLICATION, spec)) | ACTIONS.map(
+    lambda spec: (Kind.ACTION, spec)
+)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param({}, {"devMode": False}, id="a default left unsaid"),
+        pytest.param({}, {"responseTypes": []}, id="an empty list of response types"),
+        pytest.param({}, {"grantTypes": [GRANT]}, id="the default grant type"),
+        pytest.param({}, {"grantTypes": []}, id="an empty list of grant types"),
+        pytest.param({"clockSkew": "1s"}, {"clockSkew": "1.000s"}, id="equal durations"),
+        pytest.param(
+            {"grantTypes": [GRANT, REFRESH]}, {"grantTypes": [REFRESH, GRANT, REFRESH]}, id="a set"
+        ),
+    ],
+)
+def test_what_means_the_same_is_equal(one: dict[str, Any], other: dict[str, Any]) -> None:
+    kind = Kind.OIDC_APPLICATION
+
+    assert normal_form(kind, one) == normal_form(kind, other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param(
+            {"redirectUris": ["https://a.test/", "https://b.test/"]},
+            {"redirectUris": ["https://b.test/", "https://a.test/"]},
+            id="the order of URIs",
+        ),
+        pytest.param({"clockSkew": "1s"}, {"clockSkew": "1.000000001s"}, id="a nanosecond"),
+        pytest.param({}, {"devMode": True}, id="a field"),
+    ],
+)
+def test_what_means_something_else_is_not(one: dict[str, Any], other: dict[str, Any]) -> None:
+    kind = Kind.OIDC_APPLICATION
+
+    assert normal_form(kind, one) != normal_form(kind, other)
+
+
+@given(spec=SPECS)
+def test_a_normal_form_is_its_own_normal_form(spec: tuple[Kind, dict[str, Any]]) -> None:
+    kind, fields = spec
+    normal = normal_form(kind, fields)
+
+    assert normal_form(kind, normal) == normal
+    assert set(normal) == {*DEFAULTS[kind], *fields}
+
+
+@given(spec=SPECS)
+def test_making_it_leaves_what_was_written_and_the_defaults_alone(
+    spec: tuple[Kind, dict[str, Any]],
+) -> None:
+    kind, fields = spec
+    before, defaults = copy.deepcopy(fields), copy.deepcopy(DEFAULTS)
+
+    normal_form(kind, fields)
+
+    assert fields == before
+    assert defaults == DEFAULTS
+
+
+@given(spec=SPECS)
+def test_the_model_has_the_same_normal_form(spec: tuple[Kind, dict[str, Any]]) -> None:
+    """Models fill in defaults on the service's side, this table does on ours."""
+    kind, fields = spec
+
+    assert model_of(kind).from_wire(fields).normal() == normal_form(kind, fields)
+
+
+@given(fields=APPLICATIONS, grants=st.permutations([GRANT, REFRESH]))
+def test_the_order_of_sets_does_not_show(fields: dict[str, Any], grants: list[str]) -> None:
+    kind = Kind.OIDC_APPLICATION
+
+    assert normal_form(kind, {**fields, "grantTypes": grants}) == normal_form(
+        kind, {**fields, "grantTypes": sorted(grants)}
+    )

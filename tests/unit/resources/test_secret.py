@@ -1,0 +1,58 @@
+"""A secret shows itself to nobody who does not ask for it by name."""
+
+from __future__ import annotations
+
+import copy
+import json
+import logging
+import pickle
+
+import pytest
+
+from reconciler.resources.secret import Secret
+
+VALUE = "s3cr3t-value"
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        pytest.param(str(Secret(VALUE)), id="str"),
+        pytest.param(repr(Secret(VALUE)), id="repr"),
+        pytest.param(f"{Secret(VALUE)}", id="an f-string"),
+        pytest.param(f"{Secret(VALUE):>40}", id="a format"),
+        pytest.param(f"{Secret(VALUE)!r}", id="an f-string with repr"),
+        pytest.param("{} {!r}".format(*[Secret(VALUE)] * 2), id="a call of format"),
+        pytest.param(str([Secret(VALUE)]), id="in a list"),
+        pytest.param(str({"a": Secret(VALUE)}), id="in a mapping"),
+        pytest.param(str(ValueError(Secret(VALUE))), id="in an exception"),
+        pytest.param(json.dumps({"a": Secret(VALUE)}, default=str), id="in JSON"),
+    ],
+)
+def test_no_way_to_text_shows_it(shown: str) -> None:
+    assert VALUE not in shown
+    assert "***" in shown
+
+
+def test_a_log_line_does_not_show_it(caplog: pytest.LogCaptureFixture) -> None:
+    logging.getLogger("test").warning("made %s", Secret(VALUE))
+
+    assert "made ***" in caplog.text
+
+
+def test_it_is_not_written_in_ways_that_keep_it() -> None:
+    with pytest.raises(TypeError):
+        pickle.dumps(Secret(VALUE))
+    with pytest.raises(TypeError):
+        copy.deepcopy(Secret(VALUE))
+    with pytest.raises(TypeError):
+        json.dumps(Secret(VALUE))
+
+
+def test_it_can_be_asked_for_and_compared() -> None:
+    assert Secret(VALUE).reveal() == VALUE
+    assert Secret(VALUE) == Secret(VALUE)
+    assert Secret(VALUE) != Secret("other")
+    assert Secret(VALUE) != VALUE
+    assert len({Secret(VALUE), Secret(VALUE)}) == 1
+    assert not hasattr(Secret(VALUE), "__dict__")
