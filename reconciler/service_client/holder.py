@@ -19,6 +19,7 @@ class Holder:
         started: When the process began, in the kernel's own count, so that a process id that
             was given out again is not taken for it.
         boot: Id of this run of the machine; a process of an earlier run is dead.
+        namespace: Where the process id counts; a container does not see those of another one.
     """
 
     user: str
@@ -26,6 +27,7 @@ class Holder:
     boot: str
     process: int
     started: str
+    namespace: str
 
     @property
     def text(self) -> str:
@@ -37,7 +39,9 @@ class Holder:
         other = _read(text)
         if other is None or other.host != self.host:
             return False
-        return other.boot != self.boot or _started(other.process) != other.started
+        if other.boot != self.boot:
+            return True
+        return other.namespace == self.namespace and _is_gone(other)
 
 
 def this_process() -> Holder:
@@ -47,7 +51,9 @@ def this_process() -> Holder:
         user = getpass.getuser()
     except (KeyError, OSError):
         user = str(os.getuid())
-    return Holder(user, socket.gethostname(), _boot(), process, _started(process))
+    return Holder(
+        user, socket.gethostname(), _boot(), process, _started(process) or "", _namespace()
+    )
 
 
 def shown_holder(text: str) -> str:
@@ -61,9 +67,18 @@ def shown_holder(text: str) -> str:
 def _read(text: str) -> Holder | None:
     try:
         fields: Any = json.loads(text)
-        return Holder(**fields)
-    except (ValueError, TypeError):
+        holder = Holder(**fields)
+    except (ValueError, TypeError, RecursionError):
         return None
+    texts = (holder.user, holder.host, holder.boot, holder.started, holder.namespace)
+    if not all(isinstance(each, str) for each in texts):
+        return None
+    number: Any = holder.process
+    is_process = type(number) is int and 0 < number < _PROCESSES
+    return holder if is_process else None
+
+
+_PROCESSES = 2**31
 
 
 def _boot() -> str:
@@ -73,11 +88,31 @@ def _boot() -> str:
         return ""
 
 
-def _started(process: int) -> str:
-    """Return when a process began, or empty where there is none that still runs."""
+def _namespace() -> str:
+    try:
+        return str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        return ""
+
+
+def _is_gone(other: Holder) -> bool:
+    started = _started(other.process)
+    if started is not None:
+        return started != other.started
+    try:
+        os.kill(other.process, 0)  # asks whether there is such a process, and does nothing to it
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _started(process: int) -> str | None:
+    """Return when a process began: empty for one that has ended, None where nothing tells."""
     try:
         stat = Path(f"/proc/{process}/stat").read_text(encoding="ascii", errors="replace")
     except OSError:
-        return ""
+        return None
     fields = stat.rpartition(")")[2].split()
     return "" if fields[0] == "Z" else fields[19]
