@@ -6,19 +6,16 @@ and the second finds nothing, that is a mistake of ours and told as one: never a
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from functools import cache
 from itertools import islice
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind
+from reconciler.resources.schema_files import read_schema
 
 MAX_FAULTS = 100  # nobody mends more of one document at a time
-_PACKAGE = Path(__file__).parents[1]
 
 
 class SchemaFault(NamedTuple):
@@ -41,13 +38,8 @@ class SchemaFault(NamedTuple):
 
 @cache
 def schema_of(kind: Kind) -> dict[str, Any]:
-    """Return the schema of a kind: the package's own, or that of the checkout it runs from."""
-    name = f"schemas/{KINDS[kind].schema}.schema.json"
-    path = _PACKAGE / name
-    if not path.exists():
-        path = _PACKAGE.parent / name
-    schema: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return schema
+    """Return the schema of a kind, read once."""
+    return read_schema(kind)
 
 
 def accepts(kind: Kind, document: Any) -> bool:

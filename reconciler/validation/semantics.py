@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -19,6 +20,9 @@ from reconciler.validation.script import CompileError, ScriptCompiler
 
 _URI_LISTS = ("redirectUris", "postLogoutRedirectUris")
 _HEADLINE = PREFIX + "V1.NotCompliant"
+
+# Characters that turn the direction of text: what a reviewer sees is not what runs.
+_TURNING = "[\u202a-\u202e\u2066-\u2069]"
 
 _Found = tuple[Problem, tuple[str | int, ...]]
 
@@ -53,6 +57,9 @@ class Semantics:
             yield _does_not_compile(verdict).at(place, resource.ref)
         elif not verdict:
             yield _no_function(name).at(manifest.place("metadata", "name"), resource.ref)
+        hidden = None if script.isascii() else re.search(_TURNING, script)
+        if hidden is not None:
+            yield _turned(hidden.group()).at(manifest.place("spec", "script"), resource.ref)
 
 
 def _names(metadata: dict[str, Any]) -> Iterator[_Found]:
@@ -185,4 +192,12 @@ def _no_function(name: str) -> Problem:
         f"the script defines no function named {cut(name)}",
         "The service calls the function of the action's own name: name one of the two after "
         "the other.",
+    )
+
+
+def _turned(character: str) -> Problem:
+    return doubtful(
+        "ACTION-DIRECTION",
+        f"the script contains the direction mark U+{ord(character):04X}",
+        "Code around it shows in another order than it runs: write an escape, such as \\u202e.",
     )

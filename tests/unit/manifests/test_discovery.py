@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 import time
@@ -12,6 +13,7 @@ import pytest
 from reconciler.manifests.discovery import MAX_FILE, MAX_FOLDERS
 from reconciler.manifests.loader import load
 from reconciler.manifests.manifest import Loaded
+from reconciler.manifests.opening import OpeningError, open_folder, read_file
 from tests.unit.manifests.trees import a_project, codes, write_tree
 
 
@@ -239,6 +241,48 @@ def test_a_folder_that_looks_like_a_file_is_a_folder(tree: Path) -> None:
     write_tree(tree, {"folder.yaml/a.yaml": a_project("a")})
 
     assert names(load(["tree"])) == ["tree/folder.yaml/a.yaml", "tree/shop.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("content", "place"),
+    [
+        pytest.param(a_project().encode("utf-16"), (1, 1), id="UTF-16"),
+        pytest.param(b"a: 1\nb: \xff", (2, 4), id="a byte that is not UTF-8"),
+        pytest.param("a: b\u2028c".encode(), (1, 5), id="a hidden line break"),
+    ],
+)
+def test_a_file_that_is_no_text_is_told_and_the_others_are_read(
+    tree: Path, content: bytes, place: tuple[int, int]
+) -> None:
+    write_tree(tree, {"a.yaml": content})
+
+    loaded = load(["tree"])
+
+    [finding] = loaded.diagnostics
+    assert finding.location == ("tree/a.yaml", *place)
+    assert names(loaded) == ["tree/shop.yaml"]
+    assert not loaded.whole
+
+
+def test_a_file_whose_size_is_made_up_is_read_to_its_end(tree: Path) -> None:
+    """Such as one that is still being written; here, one of the kernel's, of size 0."""
+    assert tree.is_dir()
+    with open_folder("/proc/self", follow=True) as handle:
+        assert b"Name:" in read_file("status", handle, MAX_FILE)
+        with pytest.raises(OpeningError, match="too large"):
+            read_file("status", handle, 10)
+
+
+def test_loading_leaves_the_collector_as_it_was(tree: Path) -> None:
+    assert tree.is_dir()
+    gc.disable()
+    try:
+        load(["tree"])
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+    load(["tree"])
+    assert gc.isenabled()
 
 
 def test_one_bad_file_among_ten_thousand_is_the_one_that_is_named(tmp_path: Path) -> None:

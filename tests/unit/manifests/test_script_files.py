@@ -160,6 +160,21 @@ def test_what_the_schema_refuses_is_left_to_it(root: Path, spec: str) -> None:
     assert "scriptFile" in spec or loaded.manifests[0].document["spec"] is None
 
 
+def test_a_script_that_two_actions_share_is_read_once(root: Path) -> None:
+    """Both plan and apply the same text, whatever happens to the file in between."""
+    write_tree(
+        root,
+        {
+            "actions/a.yaml": an_action("../scripts/greet.js"),
+            "scripts/b.yaml": an_action("greet.js"),
+        },
+    )
+
+    one, other = load(["root"]).manifests
+
+    assert one.document["spec"]["script"] is other.document["spec"]["script"]
+
+
 def test_other_kinds_have_no_scripts(root: Path) -> None:
     text = an_action("../missing.js").replace("kind: Action", "kind: Project")
     write_tree(root, {"actions/greet.yaml": text})

@@ -397,6 +397,15 @@ spec:
     ]
 
 
+def test_no_api_version_is_told_beside_an_unknown_kind(judge_text: Judge) -> None:
+    found = judge_text("kind: Deployment\n").diagnostics
+
+    assert [finding.summary for finding in found] == [
+        "the manifest has no apiVersion",
+        "unknown kind Deployment",
+    ]
+
+
 def test_both_mistakes_of_an_envelope_are_told(judge_text: Judge) -> None:
     found = judge_text("apiVersion: v1\nkind: Deployment\nmetadata: {}\n").diagnostics
 

@@ -173,6 +173,16 @@ def test_a_file_has_the_limits_of_a_script(tmp_path: Path, size: int) -> None:
     )
 
 
+@pytest.mark.parametrize("mark", ["\u202a", "\u202e", "\u2066", "\u2069"])
+def test_a_script_that_shows_in_another_order_is_a_warning(judge_text: Judge, mark: str) -> None:
+    """Reviewers approve what they see."""
+    script = f"function greet() {{}} // {mark}"
+
+    [finding] = judge_text(text_of(with_spec(ACTION, script=script))).diagnostics
+
+    assert (finding.code, finding.is_error) == ("ACTION-DIRECTION", False)
+
+
 def test_a_script_without_its_function_is_a_warning(judge_text: Judge) -> None:
     judgement = judge_text(text_of(with_metadata(ACTION, name="welcome")))
 
