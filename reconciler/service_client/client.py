@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from reconciler.errors import LockHeldError, ReconcilerError, ServiceError
+from reconciler.errors import (
+    LockHeldError,
+    ReconcilerError,
+    ServiceError,
+    ServiceUnavailableError,
+)
 from reconciler.resources.ref import ResourceRef, fold
 from reconciler.resources.secret import Secret
 from reconciler.service_client.holder import Holder, shown_holder
@@ -49,12 +55,24 @@ class OperationsClient:
     def write(
         self, orders: Sequence[Order], context: Mapping[str, Any]
     ) -> Sequence[Written | ServiceError]:
-        """Carry out independent orders, each call of an order after the one before it."""
+        """Carry out independent orders, each call of an order after the one before it.
+
+        Raises:
+            ServiceError: the wire failed before it told of any order.
+        """
         plans = [deque(calls_of(order, context)) for order in orders]
         results: list[Written | ServiceError] = [_unchanged(order) for order in orders]
+        is_first = True
         while any(plans):
             turn = [index for index, calls in enumerate(plans) if calls]
-            replies = self._wire.send([self._under_lease(plans[index].popleft()) for index in turn])
+            calls = [self._under_lease(plans[index].popleft()) for index in turn]
+            try:
+                replies = self._wire.send(calls)
+            except ServiceError as failure:
+                if is_first:
+                    raise
+                return _cut_short(results, turn, failure)
+            is_first = False
             for index, reply in zip(turn, replies, strict=True):
                 results[index] = _result(orders[index], reply)
                 _go_on(plans[index], results[index])
@@ -78,14 +96,15 @@ class OperationsClient:
                 self._leases[name] = self._lease(name, instead_of="")
 
     def release(self) -> None:
-        """Give every lease back; one that is no longer ours needs no giving back."""
+        """Give every lease back; one that cannot be given back runs out by itself."""
         calls = [
             Call("ReleaseLease", {"organization": name, "lease": lease})
             for name, lease in self._leases.items()
         ]
         self._leases.clear()
         if calls:
-            self._wire.send(calls)
+            with suppress(ServiceError):
+                self._wire.send(calls)
 
     def _lease(self, name: str, instead_of: str) -> str:
         fields = {"organization": name, "holder": self._holder.text, "seconds": LEASE_SECONDS}
@@ -95,8 +114,9 @@ class OperationsClient:
         if isinstance(reply, Answer):
             return str(reply.fields["lease"])
         held_by = reply.details.get("holder", "")
-        if not instead_of and held_by and self._holder.knows_dead(held_by):
-            return self._lease(name, instead_of=str(reply.details["fence"]))
+        fence = str(reply.details.get("fence", ""))
+        if not instead_of and fence and self._holder.knows_dead(held_by):
+            return self._lease(name, instead_of=fence)
         raise _lock_error(name, reply)
 
     def _under_lease(self, call: Call) -> Call:
@@ -151,6 +171,15 @@ def _result(order: Order, reply: Answer | WireRefusal) -> Written | ServiceError
         client_secret=Secret(secret) if secret else None,
         problems=tuple(problem["key"] for problem in fields.get("complianceProblems", ())),
     )
+
+
+def _cut_short(
+    results: Sequence[Written | ServiceError], turn: Sequence[int], failure: ServiceError
+) -> Sequence[Written | ServiceError]:
+    """Return what was told before the wire failed; of the orders in turn nobody knows."""
+    unknown = ServiceUnavailableError(failure.problem, remedy=failure.remedy)
+    asked = set(turn)
+    return [unknown if index in asked else result for index, result in enumerate(results)]
 
 
 def _go_on(calls: deque[Call], result: Written | ServiceError) -> None:

@@ -1,0 +1,462 @@
+"""The client over a wire: what it asks, what it makes of answers, and how it stays one writer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from reconciler.errors import (
+    AccessDeniedError,
+    AlreadyExistsError,
+    InvalidArgumentError,
+    LockHeldError,
+    ObjectNotFoundError,
+    PreconditionFailedError,
+    ReconcilerError,
+    ServiceError,
+    ServiceUnavailableError,
+)
+from reconciler.resources.ref import Kind
+from reconciler.resources.secret import Secret
+from reconciler.service_client.absent import AbsentService
+from reconciler.service_client.client import LEASE_SECONDS, OperationsClient
+from reconciler.service_client.holder import Holder, this_process
+from reconciler.service_client.observation import observed_objects
+from reconciler.service_client.port import CreateOrder, SecretOrder, UpdateOrder, Written
+from reconciler.service_client.refusals import service_error
+from reconciler.service_client.wire import Answer, Call, WireRefusal
+from reconciler.state import ObservedObject, ObservedState
+from tests.builders import (
+    GREET,
+    SHOP,
+    WEB,
+    a_ref,
+    an_action,
+    an_application,
+    declared,
+    held,
+)
+
+HERE = this_process()
+CONTEXT = {"tree": "default"}
+Reply = Answer | WireRefusal | Exception
+
+
+class FakeWire:
+    """Answers each call by its operation, from a table or a function; keeps what was sent."""
+
+    def __init__(self, **replies: Callable[[Call], Reply] | Reply) -> None:
+        self.replies = replies
+        self.sent: list[list[Call]] = []
+
+    def send(self, calls: Sequence[Call]) -> Sequence[Answer | WireRefusal]:
+        """Answer calls, or raise what an operation is told to raise."""
+        self.sent.append(list(calls))
+        return [self._reply(call) for call in calls]
+
+    def _reply(self, call: Call) -> Answer | WireRefusal:
+        reply = self.replies[call.operation]
+        found = reply(call) if callable(reply) else reply
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
+def done(sequence: int = 0, **fields: Any) -> Answer:
+    return Answer({"details": {"sequence": str(sequence)}, **fields})
+
+
+# Writing.
+
+
+def test_an_answer_tells_what_was_made() -> None:
+    """Id, client id, the one-time secret and what the service complains of."""
+    wire = FakeWire(
+        AddOIDCApp=done(
+            7,
+            appId="12",
+            clientId="12@shop",
+            clientSecret="geheim",
+            complianceProblems=[{"key": "K1", "localizedMessage": "m"}],
+        ),
+        CreateAction=done(8, id="13"),
+    )
+    orders = [CreateOrder(WEB, declared(WEB).spec, "a"), CreateOrder(GREET, {}, "b")]
+
+    results = OperationsClient(wire, HERE).write(orders, CONTEXT)
+
+    assert results == [
+        Written("12", 7, "12@shop", Secret("geheim"), ("K1",)),
+        Written("13", 8),
+    ]
+    assert len(wire.sent) == 1, "independent orders are sent together"
+
+
+def test_the_second_call_of_an_update_expects_what_the_first_left_behind() -> None:
+    """Otherwise a rename would make the tool's own next call look outdated."""
+    wire = FakeWire(UpdateApp=done(42), UpdateOIDCAppConfig=done(43))
+    found = held(WEB, an_application(devMode=True), object_id="12", sequence=41)
+    order = UpdateOrder(declared(a_ref(name="new")), found)
+
+    (result,) = OperationsClient(wire, HERE).write([order], CONTEXT)
+
+    assert result == Written("12", 43, "12@shop")
+    expected = [(call.operation, call.expected_sequence) for (call,) in wire.sent]
+    assert expected == [("UpdateApp", 41), ("UpdateOIDCAppConfig", 42)]
+
+
+def test_after_a_refusal_an_order_is_not_gone_on_with_and_the_others_are() -> None:
+    """A name that is taken is no reason to leave the rest of the batch undone."""
+    refused = WireRefusal(6, "there is another application of this name")
+    wire = FakeWire(UpdateApp=refused, UpdateAction=done(9))
+    apps = UpdateOrder(declared(a_ref(name="new")), held(WEB, an_application(devMode=True)))
+    action = UpdateOrder(declared(GREET), held(GREET, an_action(timeout="1s"), sequence=5))
+
+    first, second = OperationsClient(wire, HERE).write([apps, action], CONTEXT)
+
+    assert isinstance(first, AlreadyExistsError)
+    assert second == Written(held(GREET).id, 9)
+    assert [len(calls) for calls in wire.sent] == [2]
+
+
+def test_what_was_written_is_told_even_if_a_later_call_fails() -> None:
+    """The secret of a create in the same batch was answered once; it must not be dropped."""
+    failure = ServiceError("the disk is full", remedy="Make room.")
+    wire = FakeWire(
+        AddOIDCApp=done(7, appId="12", clientId="12@shop", clientSecret="geheim"),
+        UpdateApp=done(8),
+        UpdateOIDCAppConfig=failure,
+    )
+    create = CreateOrder(a_ref(name="made"), declared(WEB).spec, "a")
+    update = UpdateOrder(declared(a_ref(name="new")), held(WEB, an_application(devMode=True)))
+
+    made, second = OperationsClient(wire, HERE).write([create, update], CONTEXT)
+
+    assert made == Written("12", 7, "12@shop", Secret("geheim"))
+    assert isinstance(second, ServiceUnavailableError)
+    assert (second.problem, second.remedy) == ("the disk is full", "Make room.")
+
+
+def test_a_wire_that_fails_at_once_is_an_error() -> None:
+    """Nothing is known of any order."""
+    wire = FakeWire(CreateAction=ServiceError("no", remedy="r"))
+
+    with pytest.raises(ServiceError, match="no"):
+        OperationsClient(wire, HERE).write([CreateOrder(GREET, {}, "b")], CONTEXT)
+
+
+def test_a_new_secret_is_told_with_the_client_id_it_belongs_to() -> None:
+    """The service answers the secret alone."""
+    wire = FakeWire(RegenerateOIDCClientSecret=done(9, clientSecret="neu"))
+
+    results = OperationsClient(wire, HERE).write(
+        [SecretOrder(WEB, "12", "1", "2", "12@shop")], CONTEXT
+    )
+
+    assert results == [Written("12", 9, "12@shop", Secret("neu"))]
+
+
+def test_nothing_to_write_is_nothing_sent() -> None:
+    """An apply with nothing to change writes nothing."""
+    wire = FakeWire()
+
+    assert OperationsClient(wire, HERE).write([], CONTEXT) == []
+    assert wire.sent == []
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "remedy"),
+    [
+        (1, ServiceError, "Run the command again; what was done is not repeated."),
+        (3, InvalidArgumentError,
+         "Correct the manifest. Where `validate` accepts it, the service is the stricter one."),
+        (5, ObjectNotFoundError, "It was removed meanwhile, or is not visible to this token."),
+        (6, AlreadyExistsError,
+         "Another object has the name. Run `reconciler plan` again to see it."),
+        (7, AccessDeniedError, "Use a token whose role allows this in the organization."),
+        (8, ServiceUnavailableError, "Run the command again; what was done is not repeated."),
+        (9, PreconditionFailedError,
+         "It was changed after it was planned. Run `reconciler plan` again and review."),
+        (10, ServiceUnavailableError, "Run the command again; what was done is not repeated."),
+        (12, ServiceError, "Run the command again; what was done is not repeated."),
+        (13, ServiceError, "Run the command again; what was done is not repeated."),
+        (14, ServiceUnavailableError, "Run the command again; what was done is not repeated."),
+        (16, AccessDeniedError, "Give a valid token in RECONCILER_TOKEN or with --token-file."),
+    ],
+)  # fmt: skip
+def test_every_refusal_says_what_to_do(code: int, kind: type[ServiceError], remedy: str) -> None:
+    """The code decides about the exit code and about what may still have happened."""
+    error = service_error(WireRefusal(code, "because"))
+
+    assert (type(error), error.problem, error.remedy) == (
+        kind, "the service refused: because", remedy,
+    )  # fmt: skip
+
+
+# Observing.
+
+DETAILS = {"sequence": "41", "changeDate": "2026-01-01T00:00:00Z", "resourceOwner": "1"}
+
+
+def listed(kind: Kind, object_id: str, name: str, **more: Any) -> dict[str, Any]:
+    """Return an object as the listing of an organization has it."""
+    return {
+        "kind": kind.value,
+        "id": object_id,
+        "organizationId": "1",
+        "projectId": "",
+        "name": name,
+        "spec": {},
+        "details": DETAILS,
+        "clientId": "",
+        "hasSecret": False,
+        "trees": [],
+        "preventDelete": False,
+        "changedBy": "ana",
+        "context": {},
+        **more,
+    }
+
+
+SPEC = declared(WEB).spec
+LISTED = [
+    listed(Kind.ORGANIZATION, "1", "Acme", trees=["default", "default"]),
+    listed(
+        Kind.OIDC_APPLICATION, "3", "storefront", projectId="2", spec=SPEC, clientId="3@shop",
+        preventDelete=True, trees=["default"],
+    ),
+    listed(Kind.PROJECT, "2", "shop"),
+    {key: value for key, value in listed(Kind.ACTION, "4", "greet").items()
+     if key != "preventDelete"},
+]  # fmt: skip
+ORG = {"organization_id": "1", "sequence": 41, "changed_by": "ana",
+       "changed_at": "2026-01-01T00:00:00Z"}  # fmt: skip
+SEEN = [
+    ObservedObject(a_ref(Kind.ORGANIZATION, organization="Acme"), "1", spec={},
+                   trees=frozenset({"default"}), prevent_delete=False, **ORG),
+    ObservedObject(a_ref(organization="Acme"), "3", spec=SPEC, project_id="2",
+                   client_id="3@shop", trees=frozenset({"default"}), prevent_delete=True, **ORG),
+    ObservedObject(SHOP._replace(organization="Acme"), "2", spec={}, prevent_delete=False, **ORG),
+    ObservedObject(GREET._replace(organization="Acme"), "4", spec={}, **ORG),
+]  # fmt: skip
+
+
+def test_a_listing_becomes_objects_with_the_names_of_their_owners() -> None:
+    """Ids in the listing become names, for manifests speak in names."""
+    assert list(observed_objects(LISTED)) == SEEN
+
+
+def in_pages(call: Call) -> Answer:
+    at = int(call.fields["cursor"] or 0)
+    following = str(at + 2) if at + 2 < len(LISTED) else ""
+    return Answer({"objects": LISTED[at : at + 2], "next": following})
+
+
+def test_observing_reads_each_organization_page_by_page_and_no_other() -> None:
+    """A run reads only what its manifests name: one call per page, and no writes."""
+    organizations = {"acme": [{"id": "1", "name": "Acme"}], "initech": [{"id": "9", "name": "Ini"}]}
+    wire = FakeWire(
+        GetServiceInfo=Answer({"instance": "i-1"}),
+        ListOrgs=lambda call: Answer(
+            {"result": organizations[call.fields["queries"][0]["nameQuery"]["name"]]}
+        ),
+        ListObjects=in_pages,
+    )
+
+    state = OperationsClient(wire, HERE).observe(["acme", "initech"])
+
+    assert state == ObservedState("i-1", {found.ref.key: found for found in SEEN})
+    assert [call.operation for (call,) in wire.sent] == [
+        "GetServiceInfo", "ListOrgs", "ListObjects", "ListObjects", "ListOrgs",
+    ]  # fmt: skip
+    assert {call.organization for (call,) in wire.sent} == {"", "1"}
+
+
+@pytest.mark.parametrize("refused", ["GetServiceInfo", "ListOrgs", "ListObjects"])
+def test_a_service_that_does_not_show_everything_is_an_error(refused: str) -> None:
+    """Half a picture, taken for the whole, would plan creates of what is there."""
+    replies: Mapping[str, Callable[[Call], Reply] | Reply] = {
+        "GetServiceInfo": Answer({"instance": "i-1"}),
+        "ListOrgs": Answer({"result": [{"id": "1", "name": "acme"}]}),
+        "ListObjects": in_pages,
+        refused: WireRefusal(7, "no"),
+    }
+
+    with pytest.raises(AccessDeniedError):
+        OperationsClient(FakeWire(**replies), HERE).observe(["acme"])
+
+
+def test_a_service_that_is_not_there_yet_holds_nothing() -> None:
+    """A plan before the first apply makes nothing, not even the store."""
+    assert AbsentService().observe(["acme"]) == ObservedState("", {})
+
+
+# Being the one writer.
+
+
+class FakeLeases(FakeWire):
+    """Leases as the service keeps them; time passes only when a test says so."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            AcquireLease=self.acquire,
+            RenewLease=self.renew,
+            ReleaseLease=self.release,
+            UpdateAction=done(1),
+        )
+        self.held: dict[str, tuple[int, str]] = {}
+        self._fence = 0
+
+    def acquire(self, call: Call) -> Reply:
+        name = call.fields["organization"]
+        fence, holder = self.held.get(name, (0, ""))
+        if holder and str(fence) != call.fields.get("insteadOf"):
+            return WireRefusal(
+                10, "somebody else holds the lease",
+                {"holder": holder, "fence": str(fence), "acquiredAt": "2026-01-01T00:00:00Z"},
+            )  # fmt: skip
+        self._fence += 1
+        self.held[name] = self._fence, call.fields["holder"]
+        return Answer({"lease": f"{self._fence}.token"})
+
+    def renew(self, call: Call) -> Reply:
+        fence, _ = self.held.get(call.fields["organization"], (0, ""))
+        if call.fields["lease"] != f"{fence}.token":
+            return WireRefusal(10, "the lease is no longer yours")
+        return Answer({})
+
+    def release(self, call: Call) -> Reply:
+        if self.renew(call) == Answer({}):
+            del self.held[call.fields["organization"]]
+        return Answer({})
+
+
+LIVE = Holder("ben", "build-7", "b", 42, "s", "n").text
+DEAD = replace(HERE, process=2**22 + 1).text
+
+
+def test_the_lease_goes_with_every_write_and_is_given_back() -> None:
+    """A run that was fenced out cannot write, and one that ends leaves nothing locked."""
+    wire = FakeLeases()
+    client = OperationsClient(wire, HERE)
+    order = UpdateOrder(declared(GREET), held(GREET, an_action(timeout="1s")))
+
+    client.acquire(["initech", "Acme"])
+    assert wire.held == {"Acme": (1, HERE.text), "initech": (2, HERE.text)}
+    client.write([order], CONTEXT)
+    client.release()
+    client.write([order], CONTEXT)
+
+    assert [c.lease for (c, *_) in wire.sent if c.operation == "UpdateAction"] == [
+        "1.token,2.token", "",
+    ]  # fmt: skip
+    assert wire.held == {}
+    assert {call.fields["seconds"] for (call,) in wire.sent[:2]} == {LEASE_SECONDS}
+
+
+def test_who_holds_the_lock_is_told_and_since_when() -> None:
+    """Whoever is kept waiting wants to know by whom."""
+    wire = FakeLeases()
+    wire.held["acme"] = 7, LIVE
+
+    with pytest.raises(LockHeldError) as refused:
+        OperationsClient(wire, HERE).acquire(["acme"])
+
+    assert (refused.value.problem, refused.value.remedy) == (
+        "organization acme is locked by ben on build-7 (process 42) since 2026-01-01T00:00:00Z",
+        "Wait until it is done, or give --lock-timeout to wait for it.",
+    )
+
+
+def test_all_leases_are_taken_or_none() -> None:
+    """A run that waits with half its locks keeps others waiting for nothing."""
+    wire = FakeLeases()
+    wire.held["initech"] = 7, LIVE
+    client = OperationsClient(wire, HERE)
+
+    with pytest.raises(LockHeldError):
+        client.acquire(["acme", "initech"])
+
+    assert wire.held == {"initech": (7, LIVE)}
+    del wire.held["initech"]
+    client.acquire(["acme", "initech"])
+    assert sorted(wire.held) == ["acme", "initech"]
+
+
+def test_the_lock_of_a_dead_process_is_taken_over_at_once() -> None:
+    """After a crash the next apply does not wait for the lease to run out."""
+    wire = FakeLeases()
+    wire.held["acme"] = 7, DEAD
+
+    OperationsClient(wire, HERE).acquire(["acme"])
+
+    assert wire.held == {"acme": (1, HERE.text)}
+
+
+def test_of_two_that_take_over_a_lock_only_one_gets_it() -> None:
+    """The second finds another fence than the one it saw, and a holder that lives."""
+    wire = FakeLeases()
+    wire.held["acme"] = 7, DEAD
+    acquire = wire.acquire
+
+    def too_late(call: Call) -> Reply:
+        if call.fields.get("insteadOf"):
+            wire.held["acme"] = 8, LIVE
+        return acquire(call)
+
+    wire.replies["AcquireLease"] = too_late
+
+    with pytest.raises(LockHeldError, match="ben on build-7"):
+        OperationsClient(wire, HERE).acquire(["acme"])
+
+
+def test_a_service_without_leases_refuses_in_its_own_words() -> None:
+    """No holder is told, so none is made up."""
+    wire = FakeWire(AcquireLease=WireRefusal(12, "there is no such operation"))
+
+    with pytest.raises(ServiceError, match="there is no such operation"):
+        OperationsClient(wire, HERE).acquire(["acme"])
+
+
+@pytest.mark.parametrize(
+    ("taken_by", "expected"),
+    [
+        pytest.param(None, None, id="nobody took it"),
+        pytest.param(LIVE, LockHeldError, id="somebody else did"),
+    ],
+)
+def test_a_lease_that_ran_out_is_taken_again_unless_somebody_has_it(
+    taken_by: str | None, expected: type[ReconcilerError] | None
+) -> None:
+    """A slow batch is no reason to stop; another writer is."""
+    wire = FakeLeases()
+    client = OperationsClient(wire, HERE)
+    client.acquire(["acme"])
+    client.renew()
+    assert wire.held["acme"] == (1, HERE.text)
+    del wire.held["acme"]
+    if taken_by:
+        wire.held["acme"] = 7, taken_by
+
+    if expected is None:
+        client.renew()
+        assert wire.held["acme"] == (2, HERE.text)
+    else:
+        with pytest.raises(expected):
+            client.renew()
+
+
+def test_a_lease_that_cannot_be_given_back_is_left_to_run_out() -> None:
+    """The work is done; a report of it must not be lost to that."""
+    wire = FakeLeases()
+    client = OperationsClient(wire, HERE)
+    client.acquire(["acme"])
+    wire.replies["ReleaseLease"] = ServiceUnavailableError("gone", remedy="r")
+
+    client.release()
+    client.release()
+
+    assert [call.operation for (call,) in wire.sent] == ["AcquireLease", "ReleaseLease"]
