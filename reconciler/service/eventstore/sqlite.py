@@ -12,7 +12,7 @@ from reconciler.resources.crashpoint import crashpoint
 from reconciler.service.eventstore import sqlite_files as files
 from reconciler.service.eventstore.errors import StoreBusyError, StoreError, StoreReadOnlyError
 from reconciler.service.eventstore.files import beside, publish
-from reconciler.service.eventstore.sqlite_errors import in_words, store_error
+from reconciler.service.eventstore.sqlite_errors import in_words
 from reconciler.service.eventstore.sqlite_rows import SqliteSnapshot, SqliteTransaction
 
 READERS_KEPT = 4
@@ -171,13 +171,14 @@ class SqliteReadOnlyStore:
 
 def _damage(path: Path, connection: sqlite3.Connection) -> Sequence[str]:
     try:
-        found = [str(line) for (line,) in connection.execute("PRAGMA integrity_check")]
-        found += [
-            f"a row of {row[0]} refers to nothing"
-            for row in connection.execute("PRAGMA foreign_key_check")
-        ]
-    except sqlite3.Error as error:
-        return [store_error(path, error).problem]
+        with in_words(path):
+            found = [str(line) for (line,) in connection.execute("PRAGMA integrity_check")]
+            found += [
+                f"a row of {row[0]} refers to nothing"
+                for row in connection.execute("PRAGMA foreign_key_check")
+            ]
+    except StoreError as error:
+        return [error.problem]
     return [line for line in found if line != "ok"]
 
 

@@ -79,12 +79,16 @@ def in_words(path: Path) -> Iterator[None]:
     """
     try:
         yield
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise store_error(path, error) from error
 
 
-def store_error(path: Path, error: sqlite3.Error) -> StoreError:
-    """Return what an error of SQLite means for the person whose file it is."""
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+def store_error(path: Path, error: sqlite3.Error | UnicodeDecodeError) -> StoreError:
+    """Return what an error of SQLite means for the person whose file it is.
+
+    It reports some damage in bytes of the damage itself, which are then no text.
+    """
+    damaged = isinstance(error, UnicodeDecodeError)
+    code = sqlite3.SQLITE_CORRUPT if damaged else getattr(error, "sqlite_errorcode", 0) & 0xFF
     kind, problem, remedy = _MEANINGS.get(code, _UNFORESEEN)
     return kind(problem.format(path=path), remedy)

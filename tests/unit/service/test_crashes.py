@@ -108,11 +108,7 @@ def test_a_kill_in_a_batch_leaves_none_of_it(tmp_path: Path) -> None:
         "service.call_many([Request(*json.loads(call)[:2], caller=EMBEDDED) for call in calls])\n"
         "for call in ():",
     )
-    calls = [("CreateAction", {"name": f"a{n}", "script": "x"}, ask.organization) for n in range(5)]
-    calls_with_owner = [
-        json.dumps(("AddOIDCApp", {"projectId": ask.project, "name": fields["name"]}))
-        for _, fields, _ in calls
-    ]
+    calls = [json.dumps(call) for call in calls_of(ask, "app", "")]
 
     run = subprocess.run(
         [sys.executable, "-c", batch, str(path), *calls],

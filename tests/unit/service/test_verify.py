@@ -71,6 +71,7 @@ TAMPERED = {
     "a payload": "UPDATE events SET payload = replace(payload, 'greet', 'hello')",
     "a context": "UPDATE events SET context = '{\"tree\":\"c\"}' WHERE context <> ''",
     "a writer": "UPDATE events SET writer = 'somebody' WHERE position = 3",
+    "a stream": "UPDATE events SET stream = '1' WHERE position = 6",
     "a type": "UPDATE events SET type = 'app.removed' WHERE position = 6",
     "an unknown type": "UPDATE events SET type = 'app.painted' WHERE position = 6",
     "a time": "UPDATE events SET recorded_at = recorded_at + 1 WHERE position = 6",
@@ -120,11 +121,9 @@ def test_objects_that_were_tampered_with_are_mended_by_a_rebuild(path: Path) -> 
         assert verify(store) == []
 
 
-COLUMNS = ["payload", "context", "writer", "type", "stream", "hash", "previous"]
-READ = {column: " ".join(["SELECT", column, ", position FROM events"]) for column in COLUMNS}
-WRITE = {
-    column: " ".join(["UPDATE events SET", column, "= ? WHERE position = ?"]) for column in COLUMNS
-}
+READ = "SELECT COLUMN, position FROM events"
+WRITE = "UPDATE events SET COLUMN = ? WHERE position = ?"
+COLUMNS = ["payload", "context", "writer", "type", "hash", "previous"]
 
 
 @pytest.mark.parametrize("seed", range(150))
@@ -133,9 +132,9 @@ def test_a_flipped_bit_in_an_event_is_found(path: Path, seed: int) -> None:
     dice = random.Random(seed)
     column = dice.choice(COLUMNS)
     with closing(sqlite3.connect(path)) as connection:
-        rows = connection.execute(READ[column]).fetchall()
+        rows = connection.execute(READ.replace("COLUMN", column)).fetchall()
         value, position = dice.choice([row for row in rows if row[0]])
-        connection.execute(WRITE[column], (flipped(dice, value), position))
+        connection.execute(WRITE.replace("COLUMN", column), (flipped(dice, value), position))
         connection.commit()
 
     with closing(SqliteReadOnlyStore(path)) as store:
