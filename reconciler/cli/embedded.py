@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from reconciler.apply.durable import keep_out_of_git, make_folder
+from reconciler.cli.wiring import store_path
 from reconciler.errors import ServiceError
 from reconciler.service.build import IdentityService, open_sqlite
 from reconciler.service.domain.refusal import Refusal
@@ -32,10 +33,8 @@ class InProcessWire:
             ServiceError: the store failed; nothing of the batch was written.
         """
         requests = [self._request(call) for call in calls]
-        try:
+        with store_errors():
             results = self._service.call_many(requests)
-        except StoreError as failure:
-            raise ServiceError(failure.problem, remedy=failure.remedy) from failure
         return [
             WireRefusal(result.code, result.message, result.details)
             if isinstance(result, Refusal)
@@ -57,22 +56,48 @@ class InProcessWire:
 
 
 @contextmanager
-def open_wire(path: Path, *, read_only: bool) -> Iterator[InProcessWire]:
-    """Open the store at a path, and make it first where it may be written and is missing.
+def open_service(
+    service: str, *, create: bool = False, read_only: bool = False
+) -> Iterator[IdentityService]:
+    """Open the service over the store at an address; ``create`` makes a store that is missing.
 
     Raises:
-        ServiceError: the file is no store of ours, is damaged, or cannot be used.
+        ServiceError: there is no store there, it is not one of ours, or it cannot be used.
     """
-    if not read_only:
+    path = store_path(service)
+    if create:
         _make_folder(path.parent)
+    elif not path.exists():
+        raise ServiceError(
+            f"there is no store at {path}",
+            remedy="Name one with --service sqlite:PATH; apply makes it.",
+        )
+    with store_errors():
+        opened = open_sqlite(path, create=create, read_only=read_only)
+        try:
+            yield opened
+        finally:
+            opened.close()
+
+
+@contextmanager
+def store_errors() -> Iterator[None]:
+    """Tell the failure of a store in words of the reconciler."""
     try:
-        service = open_sqlite(path, create=not read_only, read_only=read_only)
+        yield
     except StoreError as failure:
         raise ServiceError(failure.problem, remedy=failure.remedy) from failure
-    try:
-        yield InProcessWire(service, local_caller())
-    finally:
-        service.close()
+
+
+@contextmanager
+def open_wire(service: str, *, read_only: bool) -> Iterator[InProcessWire]:
+    """Open the service at an address as a wire; for writing, a missing store is made.
+
+    Raises:
+        ServiceError: the store is not one of ours, or cannot be used.
+    """
+    with open_service(service, create=not read_only, read_only=read_only) as opened:
+        yield InProcessWire(opened, local_caller())
 
 
 def local_caller() -> Caller:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
+from reconciler.cli.embedded import open_service, store_errors
 from reconciler.cli.exit_codes import ExitCode
 from reconciler.cli.options import format_option, service_option
 from reconciler.cli.output import print_json, stdout_style
 from reconciler.cli.wiring import store_path
-from reconciler.errors import ServiceError
 from reconciler.report.visible import visible
-from reconciler.service.build import IdentityService, open_sqlite
-from reconciler.service.eventstore.errors import StoreError
 
 
 @click.group("store")
@@ -30,7 +26,7 @@ def verify_command(service: str, form: str) -> int:
     """Check every chain, number and object of the store against its log."""
     from reconciler.service.projections.verify import verify
 
-    with _opened(service, read_only=True) as opened:
+    with open_service(service, read_only=True) as opened:
         findings = verify(opened.store)
         with opened.store.snapshot() as view:
             events = sum(head.events for head in view.heads())
@@ -50,7 +46,7 @@ def verify_command(service: str, form: str) -> int:
 @click.argument("target", metavar="FILE")
 def backup_command(service: str, target: str) -> None:
     """Copy the store into a new FILE, also while it is in use."""
-    with _opened(service, read_only=True) as opened:
+    with open_service(service, read_only=True) as opened:
         opened.store.backup(Path(target))
     click.echo(f"Saved to {visible(target)}. The seal key is not in it.")
 
@@ -62,7 +58,7 @@ def restore_command(service: str, backup: str) -> None:
     """Put a backup in the place of the store, if the backup is sound."""
     from reconciler.service.restore import restore
 
-    with _told():
+    with store_errors():
         restore(Path(backup), store_path(service))
     click.echo(f"Restored from {visible(backup)}.")
 
@@ -73,31 +69,6 @@ def rebuild_command(service: str) -> None:
     """Make everything that is derived from the log anew."""
     from reconciler.service.projections.rebuild import rebuild
 
-    with _opened(service, read_only=False) as opened:
+    with open_service(service) as opened:
         count = rebuild(opened.store)
     click.echo(f"Rebuilt {count} objects from the log.")
-
-
-@contextmanager
-def _opened(service: str, *, read_only: bool) -> Iterator[IdentityService]:
-    path = store_path(service)
-    if not path.exists():
-        raise ServiceError(
-            f"there is no store at {path}",
-            remedy="Name one with --service sqlite:PATH; apply makes it.",
-        )
-    with _told():
-        opened = open_sqlite(path, read_only=read_only)
-        try:
-            yield opened
-        finally:
-            opened.close()
-
-
-@contextmanager
-def _told() -> Iterator[None]:
-    """Tell a store's failure as ours."""
-    try:
-        yield
-    except StoreError as failure:
-        raise ServiceError(failure.problem, remedy=failure.remedy) from failure

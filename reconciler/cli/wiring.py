@@ -46,7 +46,7 @@ def open_reader(service: str) -> Iterator[ServiceReader]:
         return
     from reconciler.cli.embedded import open_wire
 
-    with open_wire(store_path(service), read_only=True) as wire:
+    with open_wire(service, read_only=True) as wire:
         yield OperationsClient(wire, this_process())
 
 
@@ -55,7 +55,7 @@ def open_client(service: str) -> Iterator[OperationsClient]:
     """Open a service for writing; a store that does not exist yet is made."""
     from reconciler.cli.embedded import open_wire
 
-    with open_wire(store_path(service), read_only=False) as wire:
+    with open_wire(service, read_only=False) as wire:
         yield OperationsClient(wire, this_process())
 
 
