@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -151,6 +152,6 @@ def _is_link_to_folder(entry: os.DirEntry[str]) -> bool:
 def _entries(handle: int) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(handle) as listing:
-            return sorted(listing, key=lambda entry: os.fsencode(entry.name))
+            return sorted(listing, key=attrgetter("name"))
     except OSError as fault:
         raise OpeningError(Reason.UNREADABLE, fault.strerror or "") from None
