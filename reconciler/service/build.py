@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -24,14 +24,19 @@ def microseconds() -> int:
     return time.time_ns() // 1000
 
 
+def random_bits(count: int) -> int:
+    """Return a number of so many random bits, at most 64."""
+    return int.from_bytes(os.urandom(8), "big") >> (64 - count)
+
+
 class IdentityService:
     """The identity service over one store, called in process. Any thread may call it."""
 
     def __init__(self, store: EventStore, seals: Seals, now: Callable[[], int]) -> None:
         self.store = store
         self.now = now
-        identifiers = Identifiers(now, secrets.randbits)
-        self._engine = Engine(store, Means(now, identifiers, secrets.token_bytes, seals))
+        identifiers = Identifiers(now, random_bits)
+        self._engine = Engine(store, Means(now, identifiers, os.urandom, seals))
         self.reception = Reception(store, self._engine, now)
 
     def call(self, request: Request) -> dict[str, Any]:

@@ -9,12 +9,14 @@ import json
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-
-import pyrage
+from typing import TYPE_CHECKING
 
 from reconciler.resources.secret import Secret
 from reconciler.service.eventstore.errors import StoreError
 from reconciler.service.eventstore.files import beside, publish
+
+if TYPE_CHECKING:
+    import pyrage
 
 OPEN_TO_OTHERS = 0o077
 
@@ -28,11 +30,15 @@ class SealingKey:
 
     def seal(self, secrets: Sequence[Secret]) -> bytes:
         """Return secrets in one sealed piece. One costs as much as a thousand."""
+        import pyrage
+
         text = json.dumps([secret.reveal() for secret in secrets])
         return bytes(pyrage.encrypt(text.encode(), [self._recipient]))
 
     def open(self, sealed: bytes) -> Sequence[Secret] | None:
         """Return the secrets of a sealed piece; None if another key sealed it."""
+        import pyrage
+
         try:
             text = pyrage.decrypt(sealed, [self._identity])
         except pyrage.DecryptError:
@@ -68,6 +74,8 @@ class KeyFile:
         return self._key.open(sealed) if self._key else None
 
     def _read(self) -> SealingKey | None:
+        import pyrage
+
         try:
             if self._path.stat().st_mode & OPEN_TO_OTHERS:
                 raise self._unusable("may be read by others", "Allow it to its owner only: 0600.")
@@ -85,6 +93,8 @@ class KeyFile:
             ) from error
 
     def _make(self) -> SealingKey:
+        import pyrage
+
         identity = pyrage.x25519.Identity.generate()
         try:
             with beside(self._path) as unfinished:
@@ -103,4 +113,6 @@ class KeyFile:
 
 def new_key() -> SealingKey:
     """Return a key that ends with the process."""
+    import pyrage
+
     return SealingKey(pyrage.x25519.Identity.generate())

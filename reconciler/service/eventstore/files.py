@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,7 +17,7 @@ def beside(target: Path) -> Iterator[Path]:
     Raises:
         OSError: the folder cannot be written to.
     """
-    path = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+    path = target.with_name(f".{target.name}.{os.urandom(8).hex()}")
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, OWNER_ONLY))
     try:
         yield path

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import threading
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,7 +46,7 @@ class MemoryEventStore:
         self._seals: dict[str, SealRow] = {}
         self._leases: dict[str, LeaseRow] = {}
         self._tokens: dict[str, TokenRow] = {}
-        self._meta = {"instance": uuid.uuid4().hex}
+        self._meta = {"instance": os.urandom(16).hex()}
 
     @contextmanager
     def transaction(self) -> Iterator[MemoryEventStore]:

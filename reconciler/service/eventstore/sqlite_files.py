@@ -6,8 +6,8 @@ cut short is refused with its bytes untouched.
 
 from __future__ import annotations
 
+import os
 import sqlite3
-import uuid
 from contextlib import closing, suppress
 from pathlib import Path
 from urllib.parse import quote
@@ -52,7 +52,7 @@ def _fill(path: Path) -> None:
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         connection.executescript(f"BEGIN;{TABLES}COMMIT;")
-        connection.execute(ADD_META, ("instance", uuid.uuid4().hex))
+        connection.execute(ADD_META, ("instance", os.urandom(16).hex()))
         connection.execute("PRAGMA journal_mode = WAL")
 
 

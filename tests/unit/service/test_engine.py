@@ -1,0 +1,194 @@
+"""What the engine does when it goes wrong: ids in use, keys gone, callers mixed, threads racing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from reconciler.service.build import IdentityService, open_memory, open_sqlite
+from reconciler.service.domain.identifiers import Identifiers
+from reconciler.service.domain.refusal import Refusal
+from reconciler.service.eventstore.errors import StoreError
+from reconciler.service.eventstore.memory import MemoryEventStore
+from reconciler.service.operations.caller import Caller, Role
+from reconciler.service.operations.engine import Engine
+from reconciler.service.operations.session import Means
+from reconciler.service.projections.verify import verify
+from reconciler.service.seal import KeyFile, new_key
+from tests.unit.service.asking import ADMIN, Asking, Clock
+
+
+class Scripted(Identifiers):
+    """Gives out the ids that a test says."""
+
+    def __init__(self, *ids: str) -> None:
+        self._ids = iter(ids)
+
+    def next(self) -> str:
+        return next(self._ids)
+
+
+def with_ids(*ids: str) -> tuple[Engine, Asking]:
+    """Return an engine that makes these ids, and a way to write calls for it."""
+    clock = Clock()
+    store = MemoryEventStore(clock)
+    means = Means(clock, Scripted(*ids), bytes, new_key())
+    return Engine(store, means), Asking(IdentityService(store, new_key(), clock), clock)
+
+
+def test_an_id_that_is_in_use_is_not_used_again() -> None:
+    """Two servers may make the same id once in ages; the second one asks for another."""
+    engine, ask = with_ids("1", "1", "2")
+    made = [ask.request("AddOrg", {"name": name}) for name in ("acme", "globex")]
+
+    answers = engine.run(made)
+
+    assert [answer["id"] if isinstance(answer, dict) else answer for answer in answers] == [
+        "1",
+        "2",
+    ]
+
+
+def test_a_writer_who_never_gets_through_is_told_to_come_again() -> None:
+    """Nothing of theirs is left."""
+    engine, ask = with_ids(*["1"] * 9)
+    made = [ask.request("AddOrg", {"name": name}) for name in ("acme", "globex")]
+
+    _, refused = engine.run(made)
+
+    assert isinstance(refused, Refusal)
+    assert refused.code == 10
+    assert ask.event_count() == 1
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_a_secret_is_answered_again_only_by_who_has_the_key(tmp_path: Path, *, moved: bool) -> None:
+    """Without it the caller is told so, not given half an answer or a second application."""
+    path, key = tmp_path / "identity.db", tmp_path / "key"
+    with closing(open_sqlite(path, create=True, seal_key_file=key)) as service:
+        ask = Asking(service, Clock())
+        ask.prepare()
+        first = ask.an_app(idempotency_key="k")
+    if moved:
+        key.rename(tmp_path / "kept")
+    with closing(open_sqlite(path, seal_key_file=tmp_path / "kept")) as service:
+        again = Asking(service, Clock(), ask.organization, ask.project)
+        if moved:
+            assert again.an_app(idempotency_key="k") == first
+            return
+        with pytest.raises(Refusal) as caught:
+            again.an_app(idempotency_key="k")
+        assert (caught.value.code, caught.value.reason) == (9, "idempotency.secret_gone")
+        assert len(again.objects()) == 1
+
+
+def test_what_one_caller_may_see_is_not_shown_to_the_next_of_a_batch() -> None:
+    """Calls of several callers share a commit and what was looked up, never what is allowed."""
+    ask = Asking(open_memory(), Clock())
+    ask.prepare()
+    stranger = Caller("stranger", Role.ADMIN, frozenset({"1"}))
+    fields = {"projectId": ask.project, "name": "a"}
+    action = {"organization": ask.organization, "name": "a", "script": "x"}
+    calls = [
+        ask.request(operation, {**asked, "by": by})
+        for by in (ADMIN, stranger)
+        for operation, asked in (("AddOIDCApp", fields), ("CreateAction", action))
+    ]
+
+    answers = ask.service.call_many(calls)
+
+    codes = [answer.code if isinstance(answer, Refusal) else 0 for answer in answers]
+    assert codes == [0, 0, 5, 5]
+
+
+def test_a_sealing_key_that_is_no_key_stops_the_write(tmp_path: Path) -> None:
+    """An application whose secret could not be had again is not made."""
+    (tmp_path / "key").write_text("no key")
+    (tmp_path / "key").chmod(0o600)
+    service = IdentityService(MemoryEventStore(Clock()), KeyFile(tmp_path / "key"), Clock())
+    ask = Asking(service, Clock())
+    ask.prepare()
+
+    with pytest.raises(StoreError):
+        ask.an_app(idempotency_key="k")
+
+    assert ask.objects() == []
+    assert ask.an_app()["clientSecret"]
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_many_threads_write_and_read_at_once(tmp_path: Path, kind: str) -> None:
+    """One writer at a time, readers undisturbed, nothing lost."""
+    service = (
+        open_memory() if kind == "memory" else open_sqlite(tmp_path / "identity.db", create=True)
+    )
+    ask = Asking(service, Clock())
+    ask.prepare()
+    failed: list[BaseException] = []
+
+    def work(thread: int) -> None:
+        try:
+            for number in range(10):
+                ask.an_action(f"a{thread}-{number}")
+                listed = ask("ListActions", organization=ask.organization)["result"]
+                assert len(listed) >= number + 1
+        except BaseException as error:
+            failed.append(error)
+            raise
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    with closing(service):
+        assert failed == []
+        assert len(ask.objects()) == 80
+        assert verify(service.store) == []
+
+
+def test_a_store_in_memory_is_not_backed_up(tmp_path: Path) -> None:
+    """Silence would look like a backup."""
+    with pytest.raises(StoreError):
+        open_memory().store.backup(tmp_path / "saved.db")
+    assert list(tmp_path.iterdir()) == []
+
+
+UNCHANGED_PLAN = """
+import sys
+from pathlib import Path
+from reconciler.service.build import open_sqlite
+from reconciler.service.operations.caller import EMBEDDED
+from reconciler.service.operations.request import Request
+service = open_sqlite(Path(sys.argv[1]), read_only=True)
+name = {"name": "ACME", "method": "TEXT_QUERY_METHOD_EQUALS_IGNORE_CASE"}
+service.call(Request("GetServiceInfo", {}, caller=EMBEDDED))
+found = service.call(Request("ListOrgs", {"queries": [{"nameQuery": name}]}, caller=EMBEDDED))
+fields = {"organizationId": found["result"][0]["id"], "cursor": "", "limit": 1000}
+listed = service.call(Request("ListObjects", fields, caller=EMBEDDED))["objects"]
+heavy = {"pydantic", "pyrage", "grpc", "starlette", "httpx", "secrets", "uuid"}
+sys.stdout.write(f"{len(listed)} {sorted(heavy & sys.modules.keys())}")
+"""
+
+
+def test_what_an_unchanged_plan_asks_loads_no_models(tmp_path: Path) -> None:
+    """Loading them would cost more than the whole listing."""
+    path = tmp_path / "identity.db"
+    with closing(open_sqlite(path, create=True)) as service:
+        Asking(service, Clock()).prepare()
+
+    run = subprocess.run(
+        [sys.executable, "-c", UNCHANGED_PLAN, str(path)],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[3],
+    )
+
+    assert run.stdout == "2 []"
