@@ -48,8 +48,8 @@ def redirect_uri_problems(uri: str, *, native: bool, dev_mode: bool) -> tuple[Pr
         check_text(uri)
         scheme, rest = _split_scheme(uri)
         if scheme not in DEFAULT_PORTS:
-            _check_custom(scheme, rest, native=native)
-            return ()
+            _check_custom(scheme, rest)
+            return tuple(_claimable(scheme, native=native))
         host, port = check_authority(rest)
     except UriError as fault:
         return (fault.problem,)
@@ -149,19 +149,7 @@ def _check_path(path: str) -> None:
         raise UriError("URI-PATH", "a dot segment in a path", remedy)
 
 
-def _check_custom(scheme: str, rest: str, *, native: bool) -> None:
-    if not native:
-        raise UriError(
-            "URI-CUSTOM-SCHEME",
-            f"the custom scheme {cut(scheme)} in an application that is not native",
-            "Write an https URI, or set appType: OIDC_APP_TYPE_NATIVE.",
-        )
-    if "." not in scheme:
-        raise UriError(
-            "URI-CUSTOM-SCHEME",
-            f"the custom scheme {cut(scheme)} has no dot",
-            "Any app can claim it: write a domain of yours backwards, com.example.app:/callback.",
-        )
+def _check_custom(scheme: str, rest: str) -> None:
     if not rest.strip("/"):
         remedy = f"Write a path, such as {cut(scheme)}:/callback."
         raise UriError("URI-PATH", "a custom scheme with nothing after it", remedy)
@@ -169,6 +157,21 @@ def _check_custom(scheme: str, rest: str, *, native: bool) -> None:
     if "@" in authority:
         raise UriError("URI-USERINFO", "a user name in a URI", "Leave out everything up to @.")
     _check_path(path.partition("?")[0])
+
+
+def _claimable(scheme: str, *, native: bool) -> Iterator[Problem]:
+    if not native:
+        yield doubtful(
+            "URI-CUSTOM-SCHEME",
+            f"the custom scheme {cut(scheme)} in an application that is not native",
+            "Write an https URI, or set appType: OIDC_APP_TYPE_NATIVE.",
+        )
+    elif "." not in scheme:
+        yield doubtful(
+            "URI-CUSTOM-SCHEME",
+            f"the custom scheme {cut(scheme)} has no dot",
+            "Any app can claim it: write a domain of yours backwards, com.example.app:/callback.",
+        )
 
 
 def _insecure(scheme: str, host: str, *, native: bool, dev_mode: bool) -> Iterator[Problem]:

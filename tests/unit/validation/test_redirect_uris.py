@@ -98,11 +98,8 @@ ERRORS = [
     ("https://a.example.com/a?x=%00", "URI-ESCAPE", "an escaped NUL in the query"),
     ("https://a.example.com/100%", "URI-ESCAPE", "a percent sign"),
     ("https://a.example.com/%zz", "URI-ESCAPE", "an escape of no digits"),
-    ("com.example.app:/cb", "URI-CUSTOM-SCHEME", "a custom scheme"),
 ]
 NATIVE_ERRORS = [
-    ("myapp://cb", "URI-CUSTOM-SCHEME", "a custom scheme without a dot"),
-    ("urn:ietf:wg:oauth:2.0:oob", "URI-CUSTOM-SCHEME", "the scheme of out-of-band codes"),
     ("com.example.app:", "URI-PATH", "a custom scheme alone"),
     ("com.example.app:///", "URI-PATH", "a custom scheme and slashes"),
     ("com.example.app:/../cb", "URI-PATH", "a dot segment behind a custom scheme"),
@@ -214,3 +211,18 @@ def test_no_text_makes_judging_fail(uri: str) -> None:
         problems = redirect_uri_problems(uri, native=native, dev_mode=False)
 
         assert not is_ordinary(uri) or problems == ()
+
+
+@pytest.mark.parametrize(
+    ("uri", "native"),
+    [
+        pytest.param("com.example.app:/cb", False, id="in an application that is not native"),
+        pytest.param("myapp://cb", True, id="without a dot"),
+        pytest.param("urn:ietf:wg:oauth:2.0:oob", True, id="of out-of-band codes"),
+    ],
+)
+def test_a_custom_scheme_that_others_could_claim_is_a_warning(uri: str, *, native: bool) -> None:
+    """Services hold such URIs, and what a service holds can be declared."""
+    [problem] = redirect_uri_problems(uri, native=native, dev_mode=False)
+
+    assert (problem.is_error, problem.code) == (False, "URI-CUSTOM-SCHEME")
