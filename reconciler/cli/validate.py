@@ -28,7 +28,8 @@ def validate_command(paths: tuple[str, ...], form: str) -> int:
     """
     loaded = load(paths or DEFAULT_PATHS)
     judgement = judge(loaded)
-    findings = by_place([*judgement.diagnostics, *undeclared_owners(judgement.desired)])
+    undeclared = undeclared_owners(judgement.desired) if judgement.is_valid else ()
+    findings = by_place([*judgement.diagnostics, *undeclared])
     valid = not any(finding.is_error for finding in findings)
     if form == "json":
         print_json(
