@@ -7,10 +7,13 @@ short, the last line may be torn; it is then taken as never written.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
+import stat
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -52,11 +55,13 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.is_new = not path.exists()
-        self._descriptor = _open_locked(path)
+        self._descriptor, self.is_new = _open_locked(path)
         self._open: dict[str, Intent] = {}
         try:
             self._read()
+        except OSError as failure:
+            os.close(self._descriptor)
+            raise _cannot(path, failure) from failure
         except BaseException:
             os.close(self._descriptor)
             raise
@@ -68,13 +73,15 @@ class Journal:
 
     def begin(self, intents: Sequence[Intent]) -> None:
         """Record intents; on return they are on the disk."""
-        self._open.update((intent.key, intent) for intent in intents)
         self._append({"begin": _plain(intent)} for intent in intents)
+        self._open.update((intent.key, intent) for intent in intents)
 
     def end(self, keys: Sequence[str]) -> None:
         """Record that intents are at their end; on return that is on the disk."""
-        known = [key for key in keys if self._open.pop(key, None) is not None]
+        known = [key for key in dict.fromkeys(keys) if key in self._open]
         self._append({"end": key} for key in known)
+        for key in known:
+            del self._open[key]
         if known and not self._open:
             self._forget()
 
@@ -89,7 +96,8 @@ class Journal:
         self.close()
 
     def _read(self) -> None:
-        content = self._path.read_bytes()
+        with open(self._descriptor, "rb", closefd=False) as file:
+            content = file.read()
         whole, _, torn = content.rpartition(b"\n")
         if torn:
             os.ftruncate(self._descriptor, len(content) - len(torn))
@@ -101,6 +109,7 @@ class Journal:
 
     def _take(self, record: Any) -> None:
         if "end" in record:
+            _check(isinstance(record["end"], str))
             self._open.pop(record["end"], None)
         elif "begin" in record:
             intent = _intent(record["begin"])
@@ -113,14 +122,23 @@ class Journal:
         if not lines:
             return
         try:
-            if os.fstat(self._descriptor).st_size == 0:
+            size = os.fstat(self._descriptor).st_size
+            if size == 0:
                 lines.insert(0, json.dumps({"journal": FORMAT}))
-            view = memoryview(("\n".join(lines) + "\n").encode())
-            while view:
-                view = view[os.write(self._descriptor, view) :]
-            os.fdatasync(self._descriptor)
+            self._write(memoryview(("\n".join(lines) + "\n").encode()), size)
         except OSError as failure:
             raise _cannot(self._path, failure) from failure
+
+    def _write(self, content: memoryview, size: int) -> None:
+        """Write at the end, all or nothing: what came after half a line could not be read."""
+        try:
+            while content:
+                content = content[os.write(self._descriptor, content) :]
+            os.fdatasync(self._descriptor)
+        except OSError:
+            with suppress(OSError):
+                os.ftruncate(self._descriptor, size)
+            raise
 
     def _forget(self) -> None:
         """Empty the journal: everything in it is at its end."""
@@ -140,23 +158,36 @@ class Journal:
         )
 
 
-def _open_locked(path: Path) -> int:
-    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+def _open_locked(path: Path) -> tuple[int, bool]:
+    """Return the open file, which nobody else may have now, and whether it was missing."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     try:
-        make_folder(path.parent)
+        is_new = make_folder(path.parent) or not path.exists()
         descriptor = os.open(path, flags, 0o600)
     except OSError as failure:
         raise _cannot(path, failure) from failure
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock(descriptor, path)
         sync_folder(path.parent)
-    except BlockingIOError:
+    except OSError as failure:
         os.close(descriptor)
+        raise _cannot(path, failure) from failure
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor, is_new
+
+
+def _lock(descriptor: int, path: Path) -> None:
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        raise OSError(errno.EINVAL, "it is not a file")
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
         raise LockHeldError(
             f"another apply of this tree is using {path}",
-            remedy="Wait until it is done, or give --lock-timeout to wait for it.",
+            remedy="Wait until it is done, then run the command again.",
         ) from None
-    return descriptor
 
 
 def _cannot(path: Path, failure: OSError) -> LocalFileError:
@@ -171,11 +202,24 @@ def _plain(intent: Intent) -> dict[str, Any]:
 
 
 def _intent(fields: Mapping[str, Any]) -> Intent:
-    kind, organization, project, name = fields["ref"]
+    """Return an intent as it was recorded; whatever was not written by us is refused."""
+    kind, *names = fields["ref"]
+    organization, project, name = names
     intent = Intent(**{**fields, "ref": ResourceRef(Kind(kind), organization, project, name)})
-    texts = (*intent.ref[1:], intent.key, intent.id)
-    if intent.purpose not in {"create", "secret"} or not all(isinstance(t, str) for t in texts):
-        raise ValueError(intent.purpose)
-    if not isinstance(intent.spec, dict | None):
-        raise TypeError(intent.spec)
+    for text in (*names, intent.key, intent.id):
+        _check(isinstance(text, str))
+    for flag in (intent.owes_secret, intent.prevent_delete):
+        _check(isinstance(flag, bool))
+    is_application = intent.ref.kind is Kind.OIDC_APPLICATION
+    _check(is_application or not intent.owes_secret)
+    if intent.purpose == "create":
+        _check(isinstance(intent.spec, dict) and not intent.id)
+    else:
+        _check(fields["purpose"] == "secret" and intent.owes_secret and intent.id)
+    json.dumps(fields, ensure_ascii=False).encode()  # half a character is no text
     return intent
+
+
+def _check(right: object) -> None:
+    if not right:
+        raise ValueError("this is not what we write")
