@@ -95,7 +95,7 @@ def in_terminal(folder: Path, answer: str) -> tuple[int, str]:
     child, screen = pty.fork()
     if child == 0:
         os.chdir(folder)
-        os.execve(  # noqa: S606
+        os.execve(
             sys.executable,
             [sys.executable, "-m", "reconciler", "apply"],
             {**an_environment(), "TERM": "xterm"},
