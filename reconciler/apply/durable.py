@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from reconciler.errors import LocalFileError
@@ -22,7 +23,8 @@ def make_folder(folder: Path) -> bool:
     """
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     for path in reversed(missing):
-        path.mkdir(mode=0o700)
+        path.mkdir(mode=0o700, exist_ok=True)
+        sync_folder(path.parent)
         if path.name == STATE_FOLDER:
             keep_out_of_git(path)
     return bool(missing)
@@ -54,10 +56,12 @@ def make_private_folder(folder: Path) -> None:
 def write_private_files(folder: Path, files: Sequence[tuple[str, bytes]]) -> None:
     """Write files for their owner alone, each whole or not at all; then they are on the disk.
 
+    What a crash leaves of one is written over by the next that writes the same file.
+
     Raises:
         LocalFileError: one cannot be written; files of the same name are as they were or new.
     """
-    temporary = [(folder / f".{name}.{os.getpid()}.tmp", folder / name) for name, _ in files]
+    temporary = [(folder / f".{name}.tmp", folder / name) for name, _ in files]
     try:
         for (temp, _), (_, content) in zip(temporary, files, strict=True):
             _write_synced(temp, content)
@@ -68,8 +72,14 @@ def write_private_files(folder: Path, files: Sequence[tuple[str, bytes]]) -> Non
         sync_folder(folder)
     except OSError as failure:
         for temp, _ in temporary:
-            temp.unlink(missing_ok=True)
+            remove(temp)
         raise _cannot("write into", folder, failure) from failure
+
+
+def remove(path: Path) -> None:
+    """Remove a file of no use, if that is possible."""
+    with suppress(OSError):
+        path.unlink()
 
 
 def sync_folder(folder: Path) -> None:
@@ -85,6 +95,7 @@ def _write_synced(path: Path, content: bytes) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     descriptor = os.open(path, flags, 0o600)
     try:
+        os.fchmod(descriptor, 0o600)
         view = memoryview(content)
         while view:
             view = view[os.write(descriptor, view) :]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from reconciler.apply.durable import make_private_folder, write_private_files
+from reconciler.apply.durable import make_private_folder, remove, write_private_files
 from reconciler.errors import UsageError
 from reconciler.resources.ref import ResourceRef, fold
 from reconciler.resources.secret import Secret
@@ -58,8 +59,9 @@ class FileSink:
     def prove(self) -> None:
         """Write a probe the way a secret is written, and remove it."""
         make_private_folder(self._folder)
-        write_private_files(self._folder, [(".probe", b"")])
-        (self._folder / ".probe").unlink(missing_ok=True)
+        probe = f".probe-{os.getpid()}"
+        write_private_files(self._folder, [(probe, b"room for a secret\n")])
+        remove(self._folder / probe)
 
     def deliver(self, deliveries: Sequence[Delivery]) -> Sequence[str]:
         """Write one file per secret."""
@@ -71,7 +73,7 @@ class FileSink:
         """Look for the application's file, and whether it is of this client id."""
         try:
             content = json.loads((self._folder / file_name(ref)).read_bytes())
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return False
         return isinstance(content, dict) and content.get("client_id") == client_id
 
@@ -82,12 +84,16 @@ def file_name(ref: ResourceRef) -> str:
 
 
 def plain_name(names: Sequence[str]) -> str:
-    """Return names as a file name: readable where they allow it, and always of their own."""
+    """Return names as a file name: readable where they allow it, and always of their own.
+
+    Names that differ in case alone are the same name.
+    """
+    names = [fold(name) for name in names]
     if all(_PLAIN.fullmatch(name) for name in names):
         return ".".join(names)
-    slug = _ODD.sub("-", "-".join(names).lower())[:80]
-    digest = hashlib.sha256("\0".join(fold(name) for name in names).encode()).hexdigest()[:16]
-    return f"{slug}-{digest}"
+    slug = _ODD.sub("-", "-".join(names))[:80].strip("-_")
+    digest = hashlib.sha256("\0".join(names).encode()).hexdigest()[:16]
+    return f"{slug}-{digest}" if slug else digest
 
 
 _PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}", re.ASCII)

@@ -1,0 +1,216 @@
+"""The sink: each secret in a file of its own, in its folder, with nothing else in it."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from reconciler.apply.sink import Delivery, FileSink, file_name, open_sink, plain_name
+from reconciler.errors import LocalFileError, UsageError
+from reconciler.resources.ref import ResourceRef
+from reconciler.resources.secret import Secret
+from tests.builders import WEB, a_ref
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return where secrets go; it is made by the sink."""
+    return tmp_path / "state" / "secrets"
+
+
+def delivery(ref: ResourceRef = WEB, client_id: str = "7@shop", value: str = "geheim") -> Delivery:
+    return Delivery(ref, client_id, Secret(value))
+
+
+def test_a_secret_is_kept_with_what_it_belongs_to_and_nothing_else(folder: Path) -> None:
+    """Scripts read these files; every further key would be one more that leaks."""
+    sink = FileSink(folder)
+    sink.prove()
+
+    places = sink.deliver([delivery(), delivery(a_ref(name="日本"), "8@shop", "zwei")])
+
+    assert places == [str(folder / "acme.shop.storefront.json"), str(folder / places[1])]
+    assert Path(places[0]).read_text(encoding="utf-8") == (
+        '{\n  "ref": {\n    "kind": "OidcApplication",\n    "organization": "acme",\n'
+        '    "project": "shop",\n    "name": "storefront"\n  },\n'
+        '  "client_id": "7@shop",\n  "client_secret": "geheim"\n}\n'
+    )
+    assert json.loads(Path(places[1]).read_bytes()) == {
+        "ref": {
+            "kind": "OidcApplication", "organization": "acme", "project": "shop", "name": "日本",
+        },
+        "client_id": "8@shop",
+        "client_secret": "zwei",
+    }  # fmt: skip
+    assert {stat.S_IMODE(Path(place).stat().st_mode) for place in places} == {0o600}
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_proving_leaves_nothing_behind_and_touches_nothing(folder: Path) -> None:
+    """It happens before every apply that makes a secret."""
+    sink = FileSink(folder)
+    sink.prove()
+    assert list(folder.iterdir()) == []
+    sink.deliver([delivery()])
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+
+    sink.prove()
+
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_sink_that_cannot_take_secrets_says_so_before_there_is_one(folder: Path) -> None:
+    """A secret that was answered and has nowhere to go is lost."""
+    folder.parent.mkdir()
+    folder.write_bytes(b"a file")
+    folder.chmod(0o600)
+
+    with pytest.raises(LocalFileError, match="cannot write into"):
+        FileSink(folder).prove()
+
+
+@pytest.mark.parametrize(
+    ("content", "held"),
+    [
+        pytest.param(b'{"client_id": "7@shop"}', True, id="of this client"),
+        pytest.param(b'{"client_id": "8@shop"}', False, id="of another client"),
+        pytest.param(b'["client_id"]', False, id="of another shape"),
+        pytest.param(b"{", False, id="damaged"),
+        pytest.param(b"\xff", False, id="no text"),
+        pytest.param(b"[" * 200_000, False, id="nested deeply"),
+        pytest.param(None, False, id="no file"),
+    ],
+)
+def test_the_sink_holds_a_secret_only_for_the_client_it_was_made_for(
+    folder: Path, content: bytes | None, held: object
+) -> None:
+    """An application that was deleted and made again has another client id and secret."""
+    sink = FileSink(folder)
+    sink.prove()
+    if content is not None:
+        (folder / file_name(WEB)).write_bytes(content)
+
+    assert sink.holds(WEB, "7@shop") is held
+
+
+@pytest.mark.parametrize(
+    ("ref", "name"),
+    [
+        pytest.param(WEB, "acme.shop.storefront.json", id="plain names"),
+        pytest.param(a_ref(name="StoreFront"), "acme.shop.storefront.json", id="in any case"),
+        pytest.param(a_ref(name="a-b_1"), "acme.shop.a-b_1.json", id="with dash and underscore"),
+        pytest.param(
+            a_ref(name="x" * 60), f"acme.shop.{'x' * 60}.json", id="as long as a plain name may be"
+        ),
+        pytest.param(
+            a_ref(name="../../etc/passwd"), "acme-shop--etc-passwd-592af5f73005e68a.json",
+            id="a way out of the folder",
+        ),
+        pytest.param(a_ref(name="Mein Laden"), "acme-shop-mein-laden-e7f10e31fbc52cb4.json", id="with a blank"),
+        pytest.param(a_ref(name="日本"), "acme-shop-0c5becf711c04fc5.json", id="in another script"),
+    ],
+)
+def test_a_file_is_named_so_that_a_person_finds_it(ref: ResourceRef, name: str) -> None:
+    """These names are in people's scripts; they do not change."""
+    assert file_name(ref) == name
+
+
+def test_names_that_mean_one_application_have_one_file() -> None:
+    """Names are unique ignoring case, as Unicode folds it."""
+    assert file_name(a_ref(name="Straße")) == file_name(a_ref(name="STRASSE"))
+
+
+NAMES = st.text(min_size=1, max_size=200).filter(lambda name: "\0" not in name) | st.sampled_from(
+    ["a", "b", "a.b", "a-b", ".", "..", "-", "a/b", "../a", "\\", "~", "con", "a b", "é", "e\u0301"]
+)
+REFS = st.builds(
+    lambda organization, project, name: a_ref(
+        name=name, organization=organization, project=project
+    ),
+    NAMES,
+    NAMES,
+    NAMES,
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(one=REFS, other=REFS)
+@example(one=a_ref(name="a.b"), other=a_ref(name="b", project="shop.a"))
+@example(
+    one=a_ref(name="b", project="a"), other=a_ref(name="x", project="", organization="acme.a.b")
+)
+def test_no_two_applications_share_a_file_and_none_leaves_the_folder(
+    one: ResourceRef, other: ResourceRef
+) -> None:
+    """A shared file would lose one of two secrets."""
+    names = [file_name(one), file_name(other)]
+
+    assert (names[0] == names[1]) == (one.key == other.key)
+    for name in names:
+        assert Path(name).name == name
+        assert name.isascii()
+        assert name.isprintable()
+        assert name[0].isalnum(), "no hidden file, and nothing that looks like an option"
+        assert len(f".{name}.tmp") <= 255
+
+
+@settings(max_examples=100, deadline=None)
+@given(ref=REFS, secret=st.text(st.characters(codec="utf-8"), min_size=1))
+def test_a_file_says_exactly_what_was_delivered(
+    ref: ResourceRef, secret: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Whatever characters a name or a secret has."""
+    sink = FileSink(tmp_path_factory.mktemp("sink"))
+    try:
+        json.dumps(ref, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return  # no manifest holds half a character
+
+    (place,) = sink.deliver([Delivery(ref, "id", Secret(secret))])
+
+    kind, organization, project, name = ref
+    assert json.loads(Path(place).read_bytes()) == {
+        "ref": {"kind": kind, "organization": organization, "project": project, "name": name},
+        "client_id": "id",
+        "client_secret": secret,
+    }
+    assert sink.holds(ref, "id") is True
+
+
+def test_one_name_never_looks_like_three() -> None:
+    """Journals of trees are named the same way, beside nothing of the sink's."""
+    assert plain_name(["default"]) == "default"
+    assert plain_name(["My tree"]).startswith("my-tree-")
+
+
+@pytest.mark.parametrize(
+    ("address", "scheme"),
+    [
+        pytest.param("vault:x", "vault", id="of a kind there is not"),
+        pytest.param("file:", "file", id="without a folder"),
+        pytest.param("secrets", "secrets", id="a bare folder"),
+        pytest.param("", "", id="nothing"),
+    ],
+)
+def test_an_address_that_is_no_sink_is_refused(address: str, scheme: str) -> None:
+    """Before anything is sent."""
+    with pytest.raises(UsageError) as refused:
+        open_sink(address)
+
+    assert (refused.value.problem, refused.value.remedy) == (
+        f"{scheme}: is no place for secrets",
+        "Write --secrets-to file:DIR.",
+    )
+
+
+def test_a_folder_is_a_sink(tmp_path: Path) -> None:
+    """A colon in its name is part of the name."""
+    sink = open_sink(f"file:{tmp_path / 'a:b'}")
+    sink.prove()
+
+    assert sink.deliver([delivery()]) == [str(tmp_path / "a:b" / "acme.shop.storefront.json")]
