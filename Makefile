@@ -5,7 +5,7 @@ READY := .venv/.ready
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 WORKERS ?= auto
 
-.PHONY: demo test check lint types wheel schemas lock clean
+.PHONY: demo test check lint types wheel schemas protos lock clean
 
 demo: $(READY)
 	@echo '== validate'; $(BIN)/reconciler validate manifests
@@ -33,6 +33,13 @@ wheel: $(READY)
 
 schemas: $(READY)
 	$(BIN)/python -m reconciler.resources.manifest_model schemas
+
+# The descriptor set that the server reads its messages from; a test keeps it in step.
+PROTOS := reconciler/service/transport/proto
+protos: $(READY)
+	$(BIN)/python -m grpc_tools.protoc --proto_path=$(PROTOS) --include_imports \
+		--descriptor_set_out=$(PROTOS)/descriptors.binpb \
+		$(sort $(wildcard $(PROTOS)/*/*.proto $(PROTOS)/*/*/*.proto))
 
 # Lock with hashes and without addresses; needs uv.
 lock:

@@ -1,0 +1,170 @@
+"""Messages to JSON-shaped fields, as the operations read them, and answers back to messages.
+
+What is absent in a message is what protobuf says it is: an empty text, false, zero, the first
+word of an enum. Only where protobuf knows the difference, a field that is absent is left out.
+A number that an enum has no word for stays a number, which every operation refuses by the name
+of the field, as it does a word it does not know.
+"""
+
+from __future__ import annotations
+
+from calendar import timegm
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from functools import cache
+from typing import Any, NamedTuple
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.message import Message
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from reconciler.resources.duration import NANOSECONDS, format_duration, parse_duration
+from reconciler.service.domain.refusal import invalid
+
+DURATION = "google.protobuf.Duration"
+TIMESTAMP = "google.protobuf.Timestamp"
+_WHOLE_NUMBERS = {
+    FieldDescriptor.TYPE_UINT64,
+    FieldDescriptor.TYPE_INT64,
+    FieldDescriptor.TYPE_UINT32,
+    FieldDescriptor.TYPE_INT32,
+}
+
+Read = Callable[[Any, str], Any]
+Convert = Callable[[Any], Any]
+Fill = Callable[[Any, Any], None]
+
+
+def fields_of(message: Message, path: str = "") -> dict[str, Any]:
+    """Return the fields of a message, by their JSON names.
+
+    Raises:
+        Refusal: a field is unknown, or is no duration.
+    """
+    unknown = UnknownFieldSet(message)
+    if len(unknown):
+        raise invalid(f"{path}{unknown[0].field_number}", "is not the number of a field")
+    fields: dict[str, Any] = {}
+    for field in _readers(message.DESCRIPTOR):
+        if field.may_be_absent and not message.HasField(field.name):
+            continue
+        value, at = getattr(message, field.name), f"{path}{field.json}"
+        if field.many:
+            fields[field.json] = [
+                field.read(item, f"{at}[{index}]") for index, item in enumerate(value)
+            ]
+        else:
+            fields[field.json] = field.read(value, at)
+    return fields
+
+
+def message_of(kind: type[Message], answer: Mapping[str, Any]) -> Message:
+    """Return an answer as a message.
+
+    Raises:
+        KeyError: the message has no such field, or an enum no such word: a defect of ours.
+    """
+    message = kind()
+    _fill(message, answer)
+    return message
+
+
+class _Reader(NamedTuple):
+    name: str
+    json: str
+    many: bool
+    may_be_absent: bool
+    read: Read
+
+
+@cache
+def _readers(descriptor: Descriptor) -> tuple[_Reader, ...]:
+    return tuple(
+        _Reader(field.name, field.json_name, field.is_repeated, field.has_presence, _read(field))
+        for field in descriptor.fields
+    )
+
+
+def _read(field: FieldDescriptor) -> Read:
+    if field.enum_type is not None:
+        words = {value.number: value.name for value in field.enum_type.values}
+        return lambda number, _: words.get(number, number)
+    if field.message_type is None:
+        return lambda value, _: value
+    if field.message_type.full_name == DURATION:
+        return _duration
+    return lambda part, at: fields_of(part, f"{at}.")
+
+
+def _duration(value: Any, at: str) -> str:
+    """Return a duration as text. Who takes durations from 0 only refuses the sign."""
+    seconds, nanos = value.seconds, value.nanos
+    if abs(nanos) >= NANOSECONDS or seconds * nanos < 0:
+        raise invalid(at, "must have nanos of the sign of its seconds, and less than a second")
+    total = seconds * NANOSECONDS + nanos
+    return format_duration(total) if total >= 0 else f"-{format_duration(-total)}"
+
+
+class _Writer(NamedTuple):
+    name: str
+    many: bool
+    convert: Convert
+    fill: Fill | None
+
+
+def _fill(message: Message, fields: Mapping[str, Any]) -> None:
+    writers = _writers(message.DESCRIPTOR)
+    for json, value in fields.items():
+        writer = writers[json]
+        if writer.many:
+            _extend(getattr(message, writer.name), value, writer)
+        elif writer.fill is None:
+            setattr(message, writer.name, writer.convert(value))
+        else:
+            part = getattr(message, writer.name)
+            part.SetInParent()  # a part of zeros is there all the same
+            writer.fill(part, value)
+
+
+def _extend(items: Any, values: Iterable[Any], writer: _Writer) -> None:
+    if writer.fill is None:
+        items.extend(map(writer.convert, values))
+        return
+    for value in values:
+        writer.fill(items.add(), value)
+
+
+@cache
+def _writers(descriptor: Descriptor) -> Mapping[str, _Writer]:
+    return {
+        field.json_name: _Writer(field.name, field.is_repeated, _conversion(field), _filling(field))
+        for field in descriptor.fields
+    }
+
+
+def _conversion(field: FieldDescriptor) -> Convert:
+    """Return what makes a value of its JSON form."""
+    if field.enum_type is not None:
+        numbers = {value.name: value.number for value in field.enum_type.values}
+        return lambda word: numbers[word]
+    return int if field.type in _WHOLE_NUMBERS else lambda value: value
+
+
+def _filling(field: FieldDescriptor) -> Fill | None:
+    """Return what fills a part, or None where the field has no parts."""
+    if field.message_type is None:
+        return None
+    fill: Fill = _FILLING.get(field.message_type.full_name, _fill)
+    return fill
+
+
+def _fill_duration(part: Any, text: str) -> None:
+    part.seconds, part.nanos = divmod(parse_duration(text), NANOSECONDS)
+
+
+def _fill_timestamp(part: Any, text: str) -> None:
+    time = datetime.fromisoformat(text)
+    part.seconds, part.nanos = timegm(time.utctimetuple()), time.microsecond * 1000
+
+
+_FILLING: Mapping[str, Fill] = {DURATION: _fill_duration, TIMESTAMP: _fill_timestamp}
