@@ -1,0 +1,86 @@
+"""One call over gRPC or gRPC-web: the bytes of a message in, those of the answer out.
+
+Both wires hand over here; what differs between them is how bytes and refusals are framed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from google.protobuf.message import DecodeError
+
+from reconciler.service.domain.refusal import Code, Refusal, invalid
+from reconciler.service.operations.headers import Headers
+from reconciler.service.operations.reception import Incoming, Received
+from reconciler.service.transport.messages import Method, message_class
+from reconciler.service.transport.protobuf import fields_of, message_of
+
+LOG = logging.getLogger("reconciler.service")
+MAX_MESSAGE = 1 << 20
+DOMAIN = "reconciler"
+ERROR_DETAIL = "zitadel.v1.ErrorDetail"
+ERROR_INFO = "google.rpc.ErrorInfo"
+
+Answer = Callable[[Incoming], Awaitable[Received]]
+
+_STATUS: Any = message_class("google.rpc.Status")
+_ERROR_DETAIL: Any = message_class(ERROR_DETAIL)
+_ERROR_INFO: Any = message_class(ERROR_INFO)
+
+
+async def answer_bytes(
+    answer: Answer, method: Method, asked: bytes | Refusal, headers: Headers
+) -> bytes | Refusal:
+    """Carry out a call. Nothing is raised: a refusal is an answer.
+
+    ``asked`` is a refusal where the message could not be taken in; that is told only to callers
+    who may know.
+    """
+    received = await answer(Incoming(method.operation, _fields(method, asked), headers))
+    if isinstance(received.answer, Refusal):
+        return received.answer
+    try:
+        return message_of(method.answer, received.answer).SerializeToString()
+    except Exception:  # a defect of ours must not show itself
+        LOG.exception("an answer does not fit its message")
+        return Refusal(Code.INTERNAL, "the service failed", "service.failed")
+
+
+def status_bytes(refusal: Refusal) -> bytes:
+    """Return a refusal as ``google.rpc.Status``, which ``grpc-status-details-bin`` carries.
+
+    Its first detail is the one that JSON answers. The facts that stand among its members there
+    have a second one here, because a message has only the fields that everybody gave it.
+    """
+    details = [(ERROR_DETAIL, _ERROR_DETAIL(id=refusal.reason, message=refusal.message))]
+    if refusal.details:
+        facts = {name: str(fact) for name, fact in refusal.details.items()}
+        info = _ERROR_INFO(reason=refusal.reason, domain=DOMAIN, metadata=facts)
+        details.append((ERROR_INFO, info))
+    status = _STATUS(code=int(refusal.code), message=refusal.message)
+    for name, detail in details:
+        status.details.add(type_url=f"type.googleapis.com/{name}", value=detail.SerializeToString())
+    data: bytes = status.SerializeToString()
+    return data
+
+
+def too_large() -> Refusal:
+    """Refuse a message for its size."""
+    return Refusal(
+        Code.RESOURCE_EXHAUSTED,
+        f"a message must be at most {MAX_MESSAGE} bytes long",
+        "message.too_large",
+    )
+
+
+def _fields(method: Method, asked: bytes | Refusal) -> Mapping[str, Any] | Refusal:
+    if isinstance(asked, Refusal):
+        return asked
+    try:
+        return fields_of(method.request.FromString(asked))
+    except DecodeError:
+        return invalid("request", f"must be a message {method.request.DESCRIPTOR.full_name}")
+    except Refusal as refusal:
+        return refusal

@@ -1,0 +1,186 @@
+"""One port for HTTP/1.1 and HTTP/2: the first bytes of a connection say which it is.
+
+HTTP/1.1 goes to the protocol of the HTTP server, and from then on nothing of this is in its way.
+HTTP/2 goes, byte by byte and under back-pressure, to the socket where gRPC listens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, MutableSet
+from typing import Any
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+SPEAK_WITHIN = 5.0
+FLUSH_WITHIN = 10.0
+
+MakeProtocol = Callable[[], asyncio.Protocol]
+
+
+class FirstBytes(asyncio.Protocol):
+    """A connection of which nobody knows yet what it speaks."""
+
+    def __init__(
+        self, make_http: MakeProtocol, grpc_address: str, connections: MutableSet[Any]
+    ) -> None:
+        """Decide for one connection.
+
+        ``connections`` is where the HTTP server looks up what it must wait for at its end; the
+        connection is in it until it is lost, or until the HTTP protocol is there instead.
+        """
+        self._make_http = make_http
+        self._address = grpc_address
+        self._connections = connections
+        self._transport: Any = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._seen = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Wait for the first bytes, but not for long."""
+        self._transport = transport
+        self._connections.add(self)
+        self._timer = asyncio.get_running_loop().call_later(SPEAK_WITHIN, transport.close)
+
+    def data_received(self, data: bytes) -> None:
+        """Hand the connection on as soon as its bytes are no preface, or are one."""
+        self._seen += data
+        if self._seen.startswith(PREFACE):
+            self._leave()
+            Splice(self._transport, self._address, self._connections).begin(self._seen)
+        elif not PREFACE.startswith(self._seen):
+            self._leave()
+            http = self._make_http()
+            self._transport.set_protocol(http)
+            http.connection_made(self._transport)
+            http.data_received(self._seen)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self._leave()
+
+    def shutdown(self) -> None:
+        """Close, because the server ends: nothing was asked yet."""
+        self._transport.close()
+
+    def _leave(self) -> None:
+        self._connections.discard(self)
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+class Splice:
+    """A connection from outside and one to the gRPC server, joined."""
+
+    def __init__(self, outside: Any, address: str, connections: MutableSet[Any]) -> None:
+        self._connections = connections
+        self._address = address
+        self._outside = _End(self._lost)
+        self._inside = _End(self._lost)
+        self._outside.transport = outside
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self, seen: bytes) -> None:
+        """Connect to the gRPC server; the other side waits until that is done."""
+        self._connections.add(self)
+        self._outside.transport.set_protocol(self._outside)
+        self._outside.transport.pause_reading()
+        self._task = asyncio.get_running_loop().create_task(self._connect(seen))
+
+    def shutdown(self) -> None:
+        """Do nothing: the gRPC server takes leave of its callers itself."""
+
+    async def _connect(self, seen: bytes) -> None:
+        self._inside.join(self._outside)
+        self._outside.join(self._inside)
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.create_unix_connection(lambda: self._inside, self._address)
+        except OSError:
+            self._inside.is_lost = True
+            self._outside.transport.abort()
+            return
+        if self._outside.is_lost:
+            self._inside.transport.abort()
+            return
+        self._inside.send(seen)
+        self._outside.resume()
+
+    def _lost(self) -> None:
+        if self._outside.is_lost and self._inside.is_lost:
+            self._connections.discard(self)
+
+
+class _End(asyncio.Protocol):
+    """One of two connections: what comes in here goes out at the other."""
+
+    transport: Any
+    _other: _End
+
+    def __init__(self, lost: Callable[[], None]) -> None:
+        self.transport = None
+        self.is_lost = False
+        self._tell = lost
+        self.has_ended = False
+
+    def join(self, other: _End) -> None:
+        """Say where bytes go."""
+        self._other = other
+
+    def send(self, data: bytes) -> None:
+        """Send bytes out here, if this side still takes any."""
+        if not self.is_over():
+            self.transport.write(data)
+
+    def resume(self) -> None:
+        """Take bytes in again."""
+        if not self.is_over():
+            self.transport.resume_reading()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin."""
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Pass bytes on."""
+        self._other.send(data)
+
+    def pause_writing(self) -> None:
+        """Hold the other side back while this one is slow to take what it is sent."""
+        if not self._other.is_over():
+            self._other.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        """Let the other side go on."""
+        self._other.resume()
+
+    def eof_received(self) -> bool:
+        """Pass on that no more will come, and say whether this side still takes answers.
+
+        TLS knows no such state: there, the end of one direction is the end of both.
+        """
+        self.has_ended = True
+        other = self._other
+        if other.has_ended or other.is_over() or not self.transport.can_write_eof():
+            return False
+        if not other.transport.can_write_eof():
+            return False
+        other.transport.write_eof()
+        return True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Close the other side too, once it took what is left for it."""
+        self.is_lost = True
+        other = self._other
+        if not other.is_over():
+            other.transport.close()
+            asyncio.get_running_loop().call_later(FLUSH_WITHIN, other.end)
+        self._tell()
+
+    def end(self) -> None:
+        """Let go of this side, whether or not it took everything."""
+        if not self.is_lost:
+            self.transport.abort()
+
+    def is_over(self) -> bool:
+        """Say whether nothing can be sent here any more."""
+        return self.is_lost or self.transport is None or self.transport.is_closing()
