@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,7 @@ class Resource:
         source: Asked for the place of any value.
         pinned_id: ``metadata.id``, or empty.
         prevent_delete: ``metadata.preventDelete``.
+        critical: ``metadata.critical``: losing or weakening it may lock people out.
     """
 
     ref: ResourceRef
@@ -28,6 +29,7 @@ class Resource:
     source: Source
     pinned_id: str = ""
     prevent_delete: bool = False
+    critical: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +61,10 @@ class ObservedObject:
         trees: The trees that ever applied it.
         changed_by: Name of the token behind the last change, where the service tells.
         changed_at: Time of the last change, RFC 3339.
+        changed_in: The tree that made the last change; empty where no tree did.
         prevent_delete: Whether it was applied as protected; None where the service cannot
             remember that.
+        critical: Whether it was applied as critical; None where the service cannot remember that.
         carried: Fields that this version does not know, sent back as they are by an update.
         uncarried: Names of unknown fields that no update can send back.
     """
@@ -75,7 +79,9 @@ class ObservedObject:
     trees: frozenset[str] = frozenset()
     changed_by: str = ""
     changed_at: str = ""
+    changed_in: str = ""
     prevent_delete: bool | None = None
+    critical: bool | None = None
     carried: Mapping[str, Any] = field(default_factory=dict)
     uncarried: tuple[str, ...] = ()
 
@@ -88,8 +94,55 @@ class ObservedState:
         instance: Id of the service; empty where there is none yet.
         objects: By the key of their ref; organizations and projects included.
         incomplete: Why the listing may not be everything; empty where it is.
+        unexpressed: What is held and is of no kind that a manifest can declare, in sentences.
+        doubles: Objects whose name another one in ``objects`` has; only a service that does not
+            keep names unique has any.
+        elsewhere: The trees that ever applied something to an organization outside the scope, by
+            its name, as far as the service tells.
+        caller_objects: Ids of what the caller itself signs in with, where the service tells.
     """
 
     instance: str
     objects: Mapping[ResourceRef, ObservedObject]
     incomplete: tuple[str, ...] = ()
+    unexpressed: tuple[str, ...] = ()
+    doubles: tuple[ObservedObject, ...] = ()
+    elsewhere: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    caller_objects: frozenset[str] = frozenset()
+
+    @property
+    def everything(self) -> Iterator[ObservedObject]:
+        """Yield every object held, those of a shared name included."""
+        yield from self.objects.values()
+        yield from self.doubles
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectEvent:
+    """One event of an object, as the service keeps it.
+
+    Attributes:
+        type: What happened, such as ``action.changed``.
+        sequence: The number that the object had afterwards.
+        at: When, RFC 3339.
+        writer: Name of the token that did it.
+        context: What came with the write: tree, revision, plan digest; empty for none.
+        payload: What it says of the object, above all ``name`` and ``spec``.
+    """
+
+    type: str
+    sequence: int
+    at: str
+    writer: str
+    context: Mapping[str, Any]
+    payload: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """An object that is no more: what it was, and the event that removed it."""
+
+    ref: ResourceRef
+    id: str
+    trees: frozenset[str]
+    event: ObjectEvent
