@@ -115,3 +115,13 @@ class PreconditionFailedError(ServiceError):
 
 class ServiceUnavailableError(ServiceError):
     """The service did not answer, or asked to be asked again later."""
+
+
+REFUSED = (
+    InvalidArgumentError,
+    ObjectNotFoundError,
+    AlreadyExistsError,
+    AccessDeniedError,
+    PreconditionFailedError,
+)
+"""Answers after which it is certain that nothing was done. After any other error it is not."""

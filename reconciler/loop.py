@@ -10,6 +10,8 @@ from dataclasses import replace
 
 from reconciler.apply.executor import Executor
 from reconciler.apply.outcome import ApplyReport
+from reconciler.diagnostics import Diagnostic, warning
+from reconciler.errors import ReconcilerError
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
 from reconciler.plan.planner import build_plan
@@ -37,9 +39,23 @@ def carry_out(
     service: ServiceClient,
     executor: Executor,
 ) -> ApplyReport:
-    """Make the service hold what the plan says, then look again for what remains."""
+    """Make the service hold what the plan says, then look again for what remains.
+
+    What was done is told even where nobody can look again.
+    """
     report = executor.run(plan, observed)
     if report.interrupted:
         return report
-    again, _ = preview(desired, service, plan.scope, Allowances())
+    try:
+        again, _ = preview(desired, service, plan.scope, Allowances())
+    except ReconcilerError as failure:
+        return replace(report, notes=(*report.notes, _not_observed(failure)))
     return replace(report, remaining=len(again.changes))
+
+
+def _not_observed(failure: ReconcilerError) -> Diagnostic:
+    return warning(
+        "APPLY-NOT-OBSERVED",
+        f"what remains is not known: {failure.problem}",
+        f"What was done is told all the same. {failure.remedy}",
+    )

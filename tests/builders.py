@@ -2,16 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from reconciler.apply.sink import Delivery
 from reconciler.diagnostics import SourceLocation
+from reconciler.errors import (
+    AlreadyExistsError,
+    InvalidArgumentError,
+    ObjectNotFoundError,
+    PreconditionFailedError,
+    ServiceError,
+    ServiceUnavailableError,
+)
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
 from reconciler.plan.planner import build_plan
 from reconciler.resources.normal import normal_form
-from reconciler.resources.ref import Kind, ResourceRef, organization_ref, owner_of, project_ref
+from reconciler.resources.oidc import has_client_secret
+from reconciler.resources.ref import (
+    Kind,
+    ResourceRef,
+    fold,
+    organization_ref,
+    owner_of,
+    project_ref,
+)
+from reconciler.resources.secret import Secret
+from reconciler.service_client.port import (
+    CreateOrder,
+    DeleteOrder,
+    Order,
+    SecretOrder,
+    UpdateOrder,
+    Written,
+)
 from reconciler.state import DesiredState, ObservedObject, ObservedState, Resource
 
 BASIC = "OIDC_AUTH_METHOD_TYPE_BASIC"
@@ -188,3 +214,212 @@ def a_plan(*changes: Any, **fields: Any) -> Plan:
             **fields,
         }
     )
+
+
+Trouble = Callable[[str], None]
+"""Told before and after each effect; it may raise what would go wrong just there."""
+
+
+def no_trouble(where: str) -> None:
+    """Let everything go well."""
+
+
+class FakeService:
+    """A service in memory that keeps the promises of ``ServiceClient``.
+
+    It refuses taken names, missing owners and outdated sequences; the same key and fields give the
+    first answer again; a secret is answered once, and only the latest one counts.
+
+    Attributes:
+        objects: What is held, by id.
+        secrets: The secret of each application that has one, by id.
+        refuse: Why the order about something of this name is refused.
+        lose: Names of which the order is carried out and the answer lost.
+        trouble: Told ``observe``, ``renew``, ``send`` before and ``answer`` after each write.
+        written: What was carried out, in order.
+        contexts: What every write was told to keep.
+    """
+
+    def __init__(self, *objects: ObservedObject) -> None:
+        self.objects = {found.id: found for found in objects}
+        self.secrets: dict[str, str] = {}
+        self.refuse: dict[str, ServiceError] = {}
+        self.lose: set[str] = set()
+        self.trouble: Trouble = no_trouble
+        self.written: list[Order] = []
+        self.contexts: list[Mapping[str, Any]] = []
+        self._answers: dict[str, tuple[tuple[Any, ...], Written]] = {}
+        self._count = 1000
+
+    def observe(self, organizations: Collection[str]) -> ObservedState:
+        """Return what these organizations hold."""
+        self.trouble("observe")
+        names = {fold(name) for name in organizations}
+        return observed(*(o for o in self.objects.values() if o.ref.key.organization in names))
+
+    def acquire(self, organizations: Collection[str]) -> None:
+        """Take no note of writers: tests of leases are the client's."""
+
+    def renew(self) -> None:
+        """Stay the one writer."""
+        self.trouble("renew")
+
+    def release(self) -> None:
+        """Take no note of writers."""
+
+    def forget_keys(self) -> None:
+        """Let a day pass: the first answers cannot be had again."""
+        self._answers.clear()
+
+    def write(
+        self, orders: Sequence[Order], context: Mapping[str, Any]
+    ) -> Sequence[Written | ServiceError]:
+        """Carry out orders, each on its own."""
+        if not orders:
+            return []
+        self.trouble("send")
+        self.contexts.append(context)
+        results = [self._carried_out(order, str(context.get("tree", TREE))) for order in orders]
+        self.trouble("answer")
+        return results
+
+    def _carried_out(self, order: Order, tree: str) -> Written | ServiceError:
+        name = name_of(order)
+        if name in self.refuse:
+            return self.refuse[name]
+        try:
+            result = self._do(order, tree)
+        except ServiceError as refusal:
+            return refusal
+        return lost() if name in self.lose else result
+
+    def _do(self, order: Order, tree: str) -> Written:
+        match order:
+            case CreateOrder():
+                return self._create(order, tree)
+            case UpdateOrder():
+                result = self._update(order, tree)
+            case DeleteOrder():
+                self._expect(order.held)
+                del self.objects[order.held.id]
+                self.secrets.pop(order.held.id, None)
+                result = Written(order.held.id, 0)
+            case SecretOrder():
+                if order.id not in self.objects:
+                    raise ObjectNotFoundError("there is no such application", remedy="r")
+                moved = replace(self.objects[order.id], sequence=self._next())
+                self.objects[order.id] = moved
+                secret = self.secrets[order.id] = f"secret-{self._next()}"
+                result = Written(order.id, moved.sequence, moved.client_id, Secret(secret))
+        self.written.append(order)
+        return result
+
+    def _create(self, order: CreateOrder, tree: str) -> Written:
+        body = (order.ref, order.spec, order.organization_id, order.project_id)
+        if order.key in self._answers:
+            first, answer = self._answers[order.key]
+            if first != body:
+                raise InvalidArgumentError("the key was used for another request", remedy="r")
+            return answer
+        for owner in (order.organization_id, order.project_id):
+            if owner and owner not in self.objects:
+                raise ObjectNotFoundError("there is no such owner", remedy="r")
+        self._check_name(order.ref, "")
+        new, sequence = f"new-{self._next()}", self._next()
+        found = ObservedObject(
+            ref=order.ref,
+            id=new,
+            sequence=sequence,
+            spec=order.spec,
+            organization_id=order.organization_id or new,
+            project_id=order.project_id,
+            client_id=f"{new}@shop" if order.ref.kind is Kind.OIDC_APPLICATION else "",
+            trees=frozenset({tree}),
+            prevent_delete=order.prevent_delete,
+        )
+        self.objects[new] = found
+        secret = None
+        if found.client_id and has_client_secret(order.spec):
+            secret = Secret(f"secret-{self._next()}")
+            self.secrets[new] = secret.reveal()
+        answer = Written(new, sequence, found.client_id, secret)
+        self._answers[order.key] = body, answer
+        self.written.append(order)
+        return answer
+
+    def _update(self, order: UpdateOrder, tree: str) -> Written:
+        before = self._expect(order.held)
+        self._check_name(order.resource.ref, before.id)
+        after = replace(
+            before,
+            ref=order.resource.ref,
+            spec=order.resource.spec,
+            sequence=self._next(),
+            trees=before.trees | {tree},
+            prevent_delete=order.resource.prevent_delete,
+        )
+        self.objects[before.id] = after
+        if before.client_id and not has_client_secret(after.spec):
+            self.secrets.pop(before.id, None)
+        return Written(after.id, after.sequence, after.client_id)
+
+    def _expect(self, held: ObservedObject) -> ObservedObject:
+        found = self.objects.get(held.id)
+        if found is None:
+            raise ObjectNotFoundError("there is no such object", remedy="r")
+        if found.sequence != held.sequence:
+            raise PreconditionFailedError("the object has changed since", remedy="r")
+        return found
+
+    def _check_name(self, ref: ResourceRef, own: str) -> None:
+        if any(o.ref.key == ref.key and o.id != own for o in self.objects.values()):
+            raise AlreadyExistsError("the name is taken", remedy="r")
+
+    def _next(self) -> int:
+        self._count += 1
+        return self._count
+
+
+def name_of(order: Order) -> str:
+    """Return the name of what an order is about, as it will be."""
+    match order:
+        case CreateOrder() | SecretOrder():
+            return order.ref.name
+        case UpdateOrder():
+            return order.resource.ref.name
+        case DeleteOrder():
+            return order.held.ref.name
+
+
+def lost() -> ServiceUnavailableError:
+    """Return the error of an answer that never came."""
+    return ServiceUnavailableError("the service did not answer", remedy="Run it again.")
+
+
+class FakeSink:
+    """A sink in memory.
+
+    Attributes:
+        kept: The secret delivered last, by the key of the application's ref and its client id.
+        trouble: Told ``prove``, and ``keep`` before and ``kept`` after each secret.
+    """
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[ResourceRef, str], str] = {}
+        self.trouble: Trouble = no_trouble
+
+    def prove(self) -> None:
+        """Take a secret, if nothing is in the way."""
+        self.trouble("prove")
+
+    def deliver(self, deliveries: Sequence[Delivery]) -> Sequence[str]:
+        """Keep secrets, one after the other."""
+        for delivery in deliveries:
+            self.trouble("keep")
+            self.kept[delivery.ref.key, delivery.client_id] = delivery.client_secret.reveal()
+            self.trouble("kept")
+        return [f"fake:{delivery.ref.path}" for delivery in deliveries]
+
+    def holds(self, ref: ResourceRef, client_id: str) -> bool | None:
+        """Say whether the secret of an application is here."""
+        return (ref.key, client_id) in self.kept

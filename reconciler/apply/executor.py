@@ -11,11 +11,13 @@ from reconciler.apply.healing import Healed, Healer, absent_secrets, secret_orde
 from reconciler.apply.journal import Intent, Journal
 from reconciler.apply.outcome import ApplyReport, Outcome, Progress, Status, Watch
 from reconciler.apply.sink import Delivery, SecretSink
+from reconciler.diagnostics import Diagnostic, warning
 from reconciler.errors import (
+    REFUSED,
     LocalFileError,
+    LockHeldError,
     ReconcilerError,
     ServiceError,
-    ServiceUnavailableError,
     UsageError,
 )
 from reconciler.plan.model import Change, Create, Delete, Plan, ref_of
@@ -60,6 +62,7 @@ class Executor:
         self._context = context
         self._ids: dict[ResourceRef, str] = {}
         self._healed = Healed()
+        self._superseded: dict[ResourceRef, list[str]] = {}
         self._outcomes: list[Outcome] = []
         self._broken: ReconcilerError | None = None
 
@@ -77,7 +80,8 @@ class Executor:
         if needs_sink(plan):
             self._proven_sink().prove()
         healer = Healer(self._service, self._journal, self._sink, self._context)
-        self._healed = healer.heal(observed)
+        self._healed = healer.heal(observed, plan.organizations)
+        self._forget_unplanned(plan)
         if self._journal.is_new and self._sink is not None:
             tree = str(self._context.get("tree", ""))
             self._healed.notes += absent_secrets(observed, tree, self._sink)
@@ -86,11 +90,21 @@ class Executor:
             if self._broken or self._watch.stop_signal():
                 self._skip(batch)
             else:
-                self._service.renew()
                 self._carry_out(batch, len(plan.changes))
+        places = {id(change): place for place, change in enumerate(plan.changes)}
+        outcomes = sorted(self._outcomes, key=lambda outcome: places[id(outcome.change)])
         return ApplyReport(
-            tuple(self._outcomes), tuple(self._healed.notes), interrupted=self._watch.stop_signal()
+            tuple(outcomes), tuple(self._healed.notes), interrupted=self._watch.stop_signal()
         )
+
+    def _forget_unplanned(self, plan: Plan) -> None:
+        """End creates that never happened and are no longer wanted.
+
+        Whoever has the lock now, the request of the run that lost it is refused.
+        """
+        wanted = {ref_of(change).key for change in plan.changes if isinstance(change, Create)}
+        unmade = self._healed.unmade.items()
+        self._journal.end([i.key for key, intents in unmade if key not in wanted for i in intents])
 
     def _carry_out(self, batch: Sequence[Change], total: int) -> None:
         ready = [change for change in batch if self._owner_is_held(change)]
@@ -105,23 +119,25 @@ class Executor:
         for change, result in zip(ready, results, strict=True):
             ref = ref_of(change)
             self._note(_outcome(change, owing.get(ref, result), places.get(ref, "")), total)
-        self._end(ready, results, [intents[ref] for ref in intents if ref not in owing])
+        still_open = {ref: intent for ref, intent in intents.items() if ref not in owing}
+        self._end(ready, results, still_open)
         crashpoint("C11")
 
     def _send(
         self, changes: Sequence[Change], intents: Mapping[ResourceRef, Intent]
-    ) -> list[Written | ServiceError]:
+    ) -> list[Written | ReconcilerError]:
         try:
+            self._service.renew()
             self._journal.begin(list(intents.values()))
             crashpoint("C2")
             orders = [self._order(change, intents.get(ref_of(change))) for change in changes]
             return list(self._service.write(orders, self._context))
-        except (ServiceError, LocalFileError) as failure:
+        except (ServiceError, LockHeldError, LocalFileError) as failure:
             self._broken = failure
-            return [_unsent(failure) for _ in changes]
+            return [failure for _ in changes]
 
     def _ask_new_secrets(
-        self, changes: Sequence[Change], results: list[Written | ServiceError]
+        self, changes: Sequence[Change], results: list[Written | ReconcilerError]
     ) -> dict[ResourceRef, ReconcilerError]:
         """Give the applications that moved to a client secret one; return who got none."""
         moved = [
@@ -148,7 +164,7 @@ class Executor:
     def _deliver(
         self,
         changes: Sequence[Change],
-        results: Sequence[Written | ServiceError],
+        results: Sequence[Written | ReconcilerError],
         owing: dict[ResourceRef, ReconcilerError],
     ) -> Mapping[ResourceRef, str]:
         """Put every secret of the batch into the sink; return where each is."""
@@ -170,19 +186,22 @@ class Executor:
     def _end(
         self,
         changes: Sequence[Change],
-        results: Sequence[Written | ServiceError],
-        intents: Sequence[Intent],
+        results: Sequence[Written | ReconcilerError],
+        intents: Mapping[ResourceRef, Intent],
     ) -> None:
         """Record what is at its end. What may still happen at the service stays open."""
-        unknown = {
-            ref_of(change)
-            for change, result in zip(changes, results, strict=True)
-            if isinstance(result, ServiceUnavailableError)
-        }
+        ended: list[str] = []
+        for change, result in zip(changes, results, strict=True):
+            ref = ref_of(change)
+            if isinstance(result, Written):
+                ended += self._superseded.pop(ref, ())
+            if ref in intents and isinstance(result, (Written, *REFUSED)):
+                ended.append(intents[ref].key)
         try:
-            self._journal.end([intent.key for intent in intents if intent.ref not in unknown])
+            self._journal.end(ended)
         except LocalFileError as failure:
             self._broken = failure
+            self._healed.notes.append(_not_recorded(failure))
 
     def _note(self, outcome: Outcome, total: int) -> None:
         self._outcomes.append(outcome)
@@ -200,11 +219,13 @@ class Executor:
     def _intent(self, change: Change) -> Intent | None:
         if isinstance(change, Create):
             resource = change.resource
-            before = self._healed.unmade.pop(resource.ref.key, None)
-            again = before is not None and before.spec == resource.spec
+            before = self._healed.unmade.pop(resource.ref.key, [])
+            same = [i.key for i in before if (i.ref, i.spec) == (resource.ref, resource.spec)]
+            key = same[0] if same else uuid.uuid4().hex
+            self._superseded[resource.ref] = [intent.key for intent in before if intent.key != key]
             return Intent(
                 purpose="create",
-                key=before.key if before and again else uuid.uuid4().hex,
+                key=key,
                 ref=resource.ref,
                 owes_secret=_makes_secret(change),
                 spec=resource.spec,
@@ -267,7 +288,7 @@ def _held(change: Change) -> ObservedObject:
     return change.held
 
 
-def _ok(result: Written | ServiceError) -> bool:
+def _ok(result: Written | ReconcilerError) -> bool:
     return isinstance(result, Written)
 
 
@@ -277,7 +298,9 @@ def _outcome(change: Change, result: Written | ReconcilerError, place: str) -> O
     return Outcome(change, Status.MADE, result.id, result.client_id, place)
 
 
-def _unsent(failure: ServiceError | LocalFileError) -> ServiceError:
-    if isinstance(failure, ServiceError):
-        return failure
-    return ServiceError(failure.problem, remedy=failure.remedy)
+def _not_recorded(failure: LocalFileError) -> Diagnostic:
+    return warning(
+        "APPLY-NOT-RECORDED",
+        failure.problem,
+        "What was done is done; the next apply looks at it again. " + failure.remedy,
+    )

@@ -41,13 +41,14 @@ class ApplyReport:
     """What became of every change of a plan, in the plan's order.
 
     Attributes:
-        healed: What an interrupted run had left open and this one brought to its end.
+        notes: What else to know: above all what an interrupted run had left open and this one
+            brought to its end.
         remaining: How many changes a plan made afterwards still has; None where it was not made.
         interrupted: The signal that stopped the run, or 0.
     """
 
     outcomes: tuple[Outcome, ...]
-    healed: tuple[Diagnostic, ...] = ()
+    notes: tuple[Diagnostic, ...] = ()
     remaining: int | None = None
     interrupted: int = 0
 

@@ -16,7 +16,7 @@ DONE = {"create": "created", "update": "updated", "adopt": "adopted", "delete": 
 
 def report_as_text(report: ApplyReport, style: Style = PLAIN) -> str:
     """Return what was done, what was not and why, and what remains."""
-    lines = [finding_as_text(note, style) for note in report.healed]
+    lines = [finding_as_text(note, style) for note in report.notes]
     lines += [_outcome(outcome, style) for outcome in report.outcomes]
     counts = dict.fromkeys(DONE, 0)
     for outcome in report.outcomes:
@@ -62,7 +62,7 @@ def report_as_json(report: ApplyReport) -> dict[str, Any]:
             "remaining": report.remaining,
         },
         "outcomes": [_outcome_as_json(outcome) for outcome in report.outcomes],
-        "diagnostics": [finding_as_json(note) for note in report.healed],
+        "diagnostics": [finding_as_json(note) for note in report.notes],
     }
 
 

@@ -108,10 +108,15 @@ def test_the_sink_holds_a_secret_only_for_the_client_it_was_made_for(
             a_ref(name="x" * 60), f"acme.shop.{'x' * 60}.json", id="as long as a plain name may be"
         ),
         pytest.param(
-            a_ref(name="../../etc/passwd"), "acme-shop--etc-passwd-592af5f73005e68a.json",
+            a_ref(name="../../etc/passwd"),
+            "acme-shop--etc-passwd-592af5f73005e68a.json",
             id="a way out of the folder",
         ),
-        pytest.param(a_ref(name="Mein Laden"), "acme-shop-mein-laden-e7f10e31fbc52cb4.json", id="with a blank"),
+        pytest.param(
+            a_ref(name="Mein Laden"),
+            "acme-shop-mein-laden-e7f10e31fbc52cb4.json",
+            id="with a blank",
+        ),
         pytest.param(a_ref(name="日本"), "acme-shop-0c5becf711c04fc5.json", id="in another script"),
     ],
 )

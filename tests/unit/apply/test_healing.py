@@ -1,0 +1,382 @@
+"""What an interrupted run began is brought to its end: above all, its secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from reconciler.apply.healing import Healed, Healer, absent_secrets
+from reconciler.apply.journal import Intent, Journal
+from reconciler.diagnostics import Diagnostic, warning
+from reconciler.errors import (
+    AccessDeniedError,
+    LocalFileError,
+    ObjectNotFoundError,
+    ServiceError,
+    ServiceUnavailableError,
+)
+from reconciler.service_client.port import CreateOrder
+from reconciler.state import ObservedObject
+from tests.builders import (
+    ACME,
+    HOUSE,
+    SHOP,
+    WEB,
+    FakeService,
+    FakeSink,
+    a_public_application,
+    a_ref,
+    an_application,
+    declared,
+    held,
+    id_of,
+    lost,
+    observed,
+)
+
+CONTEXT = {"tree": "default"}
+SPEC = declared(WEB).spec
+CREATE = Intent("create", "key-1", WEB, owes_secret=True, spec=SPEC)
+SAME = "it is the same secret, and it is now in the sink."
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    """Return the journal that an interrupted run left."""
+    with Journal(tmp_path / "apply.jsonl") as opened:
+        yield opened
+
+
+@pytest.fixture
+def service() -> FakeService:
+    """Return a service with an organization and a project."""
+    return FakeService(*HOUSE)
+
+
+@pytest.fixture
+def sink() -> FakeSink:
+    """Return an empty sink."""
+    return FakeSink()
+
+
+def made(service: FakeService, intent: Intent = CREATE) -> ObservedObject:
+    """Return what the interrupted run made by an intent; nobody saw the answer."""
+    order = CreateOrder(intent.ref, intent.spec or {}, intent.key, id_of(ACME), id_of(SHOP))
+    (result,) = service.write([order], CONTEXT)
+    assert not isinstance(result, ServiceError)
+    service.written.clear()
+    return service.objects[result.id]
+
+
+def heal(service: FakeService, journal: Journal, sink: FakeSink | None) -> Healed:
+    """Heal in the scope of the organization acme."""
+    return Healer(service, journal, sink, CONTEXT).heal(service.observe(["acme"]), ["ACME"])
+
+
+def note(code: str, summary: str, remedy: str, found: ObservedObject | None = None) -> Diagnostic:
+    return warning(code, summary, remedy, ref=found.ref if found else WEB)
+
+
+DELIVERED = note(
+    "HEAL-SECRET-DELIVERED",
+    "a secret of an interrupted run was delivered",
+    f"The client secret of {WEB} was made by a run that was cut short; {SAME}",
+)
+NEW = note(
+    "HEAL-SECRET-NEW",
+    "a secret of an interrupted run was made anew",
+    f"The client secret of {WEB} was never confirmed as delivered and cannot be had again, so it "
+    "was replaced; the new one is in the sink.",
+)
+OWED = note(
+    "HEAL-SECRET-OWED",
+    "a secret of an interrupted run was not delivered yet",
+    f"The client secret of {WEB} has nowhere to go. Give --secrets-to file:DIR and run the "
+    "command again.",
+)
+
+
+def test_without_open_intents_nothing_is_asked(
+    service: FakeService, journal: Journal, sink: FakeSink
+) -> None:
+    """Every usual apply."""
+    assert heal(service, journal, sink) == Healed()
+    assert (service.contexts, sink.kept) == ([], {})
+
+
+def test_the_same_secret_is_had_again_and_delivered(
+    service: FakeService, journal: Journal, sink: FakeSink
+) -> None:
+    """The create is sent once more with its key; no second application, no other secret."""
+    found = made(service)
+    secret = service.secrets[found.id]
+    journal.begin([CREATE])
+
+    assert heal(service, journal, sink) == Healed([DELIVERED])
+    assert sink.kept == {(WEB, found.client_id): secret}
+    assert (service.secrets, service.written) == ({found.id: secret}, [])
+    assert journal.open_intents == ()
+
+
+def test_a_secret_that_cannot_be_had_again_is_made_anew_and_that_is_told(
+    service: FakeService, journal: Journal, sink: FakeSink
+) -> None:
+    """The service forgot the first answer; what follows expects the sequence of the new secret."""
+    found = made(service)
+    before = service.secrets[found.id]
+    service.forget_keys()
+    journal.begin([CREATE])
+
+    healed = heal(service, journal, sink)
+
+    now = service.objects[found.id]
+    assert healed == Healed([NEW], sequences={found.id: now.sequence})
+    assert service.secrets[found.id] != before
+    assert sink.kept == {(WEB, found.client_id): service.secrets[found.id]}
+    assert journal.open_intents == ()
+
+
+def test_a_secret_that_the_sink_holds_is_never_made_anew(
+    service: FakeService, journal: Journal, sink: FakeSink
+) -> None:
+    """Only the journal's last line is missing; somebody may sign in with the secret already."""
+    found = made(service)
+    sink.kept[WEB, found.client_id] = service.secrets[found.id]
+    service.forget_keys()
+    before = dict(service.secrets), dict(sink.kept)
+    journal.begin([CREATE])
+
+    assert heal(service, journal, sink) == Healed()
+    assert (service.secrets, sink.kept) == before
+    assert journal.open_intents == ()
+
+
+def test_a_first_answer_that_no_longer_counts_is_not_delivered(
+    service: FakeService, journal: Journal, sink: FakeSink
+) -> None:
+    """What has happened to the application since may have been a new secret."""
+    found = made(service)
+    service.objects[found.id] = replace(found, sequence=found.sequence + 1)
+    service.secrets[found.id] = "made by hand"
+    journal.begin([CREATE])
+
+    assert heal(service, journal, sink).notes == [NEW]
+    assert sink.kept == {(WEB, found.client_id): service.secrets[found.id]}
+
+
+def test_the_secret_of_somebody_elses_application_is_left_alone(
+    service: FakeService, journal: Journal, sink: FakeSink
+) -> None:
+    """What the run made was removed, and another one has its name now."""
+    gone = made(service)
+    del service.objects[gone.id], service.secrets[gone.id]
+    other = held(WEB, object_id="other")
+    service.objects["other"] = other
+    service.secrets["other"] = "theirs"
+    journal.begin([CREATE])
+
+    assert heal(service, journal, sink) == Healed()
+    assert (service.secrets, sink.kept) == ({"other": "theirs"}, {})
+    assert journal.open_intents == ()
+
+
+def test_a_create_that_never_happened_is_kept_for_the_run_that_follows(
+    service: FakeService, journal: Journal, sink: FakeSink
+) -> None:
+    """Its key is used again, should its request still be under way."""
+    journal.begin([CREATE])
+
+    assert heal(service, journal, sink) == Healed(unmade={WEB: [CREATE]})
+    assert journal.open_intents == (CREATE,)
+
+
+@pytest.mark.parametrize(
+    ("intent", "said"),
+    [
+        pytest.param(
+            Intent("create", "k", WEB, owes_secret=False, spec={}), an_application(),
+            id="a create without a secret that happened",
+        ),
+        pytest.param(CREATE, a_public_application(), id="an application that has no secret now"),
+        pytest.param(
+            Intent("secret", "k", WEB, owes_secret=True, id="7"), a_public_application(),
+            id="an application whose move to a secret never happened",
+        ),
+        pytest.param(
+            Intent("secret", "k", WEB, owes_secret=True, id="gone"), an_application(),
+            id="a secret for an application that is gone",
+        ),
+    ],
+)  # fmt: skip
+def test_what_needs_nothing_more_is_ended(
+    service: FakeService, journal: Journal, sink: FakeSink, intent: Intent, said: dict[str, object]
+) -> None:
+    """The journal does not remember what nobody has to do."""
+    service.objects["7"] = held(WEB, said, object_id="7")
+    journal.begin([intent])
+
+    assert heal(service, journal, sink) == Healed()
+    assert (service.written, sink.kept, journal.open_intents) == ([], {}, ())
+
+
+def test_an_application_that_was_moved_to_a_secret_gets_it(
+    service: FakeService, journal: Journal, sink: FakeSink
+) -> None:
+    """The update was made, and the run was cut before its secret was delivered."""
+    found = service.objects["7"] = held(WEB, object_id="7")
+    journal.begin([Intent("secret", "k", WEB, owes_secret=True, id="7")])
+
+    healed = heal(service, journal, sink)
+
+    sequence = service.objects["7"].sequence
+    assert healed == Healed([NEW], sequences={"7": sequence})
+    assert sink.kept == {(WEB, found.client_id): service.secrets["7"]}
+
+
+def test_several_attempts_at_one_create_give_one_secret(
+    service: FakeService, journal: Journal, sink: FakeSink
+) -> None:
+    """The manifest was changed between two runs that were cut: only one of them made it."""
+    found = made(service)
+    other = replace(CREATE, key="key-2", spec=declared(WEB, an_application(devMode=True)).spec)
+    journal.begin([CREATE, other])
+    secret = service.secrets[found.id]
+
+    assert heal(service, journal, sink) == Healed([DELIVERED])
+    assert sink.kept == {(WEB, found.client_id): secret}
+    assert (service.secrets, journal.open_intents) == ({found.id: secret}, ())
+
+
+def test_what_belongs_to_an_organization_that_was_not_looked_at_stays_open(
+    service: FakeService, journal: Journal, sink: FakeSink
+) -> None:
+    """A run of a part of the manifests must not forget the secrets of another part."""
+    elsewhere = a_ref(organization="initech")
+    intents = [
+        replace(CREATE, ref=elsewhere),
+        Intent("secret", "key-2", elsewhere, owes_secret=True, id="9"),
+    ]
+    journal.begin(intents)
+
+    assert heal(service, journal, sink) == Healed()
+    assert list(journal.open_intents) == intents
+
+
+def test_without_a_sink_a_secret_waits_and_that_is_told(
+    service: FakeService, journal: Journal
+) -> None:
+    """Nothing is lost: the next run with a sink delivers it."""
+    made(service)
+    journal.begin([CREATE])
+
+    assert heal(service, journal, None) == Healed([OWED])
+    assert journal.open_intents == (CREATE,)
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        pytest.param(lost(), id="no answer"),
+        pytest.param(ServiceError("internal", remedy="r"), id="an internal error"),
+        pytest.param(AccessDeniedError("not you", remedy="r"), id="not allowed now"),
+    ],
+)
+def test_while_the_first_answer_may_still_come_no_new_secret_is_made(
+    service: FakeService, journal: Journal, sink: FakeSink, failure: ServiceError
+) -> None:
+    """The next run would deliver the first one, which would no longer count."""
+    found = made(service)
+    before = dict(service.secrets)
+    journal.begin([CREATE])
+    service.refuse["storefront"] = failure
+
+    with pytest.raises(type(failure)):
+        heal(service, journal, sink)
+
+    assert (service.secrets, journal.open_intents) == (before, (CREATE,))
+    service.refuse.clear()
+    heal(service, journal, sink)
+    assert sink.kept == {(WEB, found.client_id): before[found.id]}
+
+
+def test_a_sink_that_cannot_take_the_secret_leaves_it_open(
+    service: FakeService, journal: Journal, sink: FakeSink
+) -> None:
+    """And nothing was made anew, for the sink was asked first."""
+    found = made(service)
+    service.forget_keys()
+    before = dict(service.secrets)
+    journal.begin([CREATE])
+
+    def full(where: str) -> None:
+        raise LocalFileError(f"full at {where}", remedy="r")
+
+    sink.trouble = full
+    with pytest.raises(LocalFileError, match="full at prove"):
+        heal(service, journal, sink)
+
+    assert service.secrets == before
+    assert journal.open_intents == (CREATE,)
+    assert found.id in service.objects
+
+
+def test_one_secret_that_cannot_be_made_keeps_no_other_from_its_sink(
+    service: FakeService, journal: Journal, sink: FakeSink
+) -> None:
+    """What was answered is delivered before the failure is told."""
+    other = a_ref(name="admin")
+    for ref in (WEB, other):
+        service.objects[ref.name] = held(ref, object_id=ref.name)
+    intents = [
+        Intent("secret", f"key-{ref.name}", ref, owes_secret=True, id=ref.name)
+        for ref in (WEB, other)
+    ]
+    journal.begin(intents)
+    service.refuse["storefront"] = ObjectNotFoundError("gone meanwhile", remedy="r")
+
+    with pytest.raises(ObjectNotFoundError):
+        heal(service, journal, sink)
+
+    assert list(sink.kept.values()) == [service.secrets["admin"]]
+    assert journal.open_intents == (intents[0],)
+
+
+def test_a_service_that_is_gone_leaves_everything_open(
+    service: FakeService, journal: Journal, sink: FakeSink
+) -> None:
+    """There is always a next run."""
+    made(service)
+    journal.begin([CREATE])
+    state = service.observe(["acme"])
+
+    def gone(where: str) -> None:
+        raise ServiceUnavailableError(where, remedy="r")
+
+    service.trouble = gone
+    with pytest.raises(ServiceUnavailableError):
+        Healer(service, journal, sink, CONTEXT).heal(state, ["acme"])
+
+    assert journal.open_intents == (CREATE,)
+
+
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        pytest.param(held(WEB), True, id="applied by this tree, and not in the sink"),
+        pytest.param(held(WEB, client_id="kept"), False, id="in the sink"),
+        pytest.param(held(WEB, trees=["other"]), False, id="of another tree"),
+        pytest.param(held(WEB, a_public_application()), False, id="without a secret"),
+    ],
+)
+def test_an_application_whose_secret_is_nowhere_is_told(
+    sink: FakeSink, found: ObservedObject, told: object
+) -> None:
+    """Without a journal nobody knows whether it was ever delivered."""
+    sink.kept[WEB, "kept"] = "s"
+
+    notes = list(absent_secrets(observed(*HOUSE, found), "default", sink))
+
+    assert [note.code for note in notes] == (["SECRET-NOT-IN-SINK"] if told else [])
