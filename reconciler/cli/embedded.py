@@ -57,7 +57,11 @@ class InProcessWire:
 
 @contextmanager
 def open_service(
-    service: str, *, create: bool = False, read_only: bool = False
+    service: str,
+    *,
+    create: bool = False,
+    read_only: bool = False,
+    seal_key_file: Path | None = None,
 ) -> Iterator[IdentityService]:
     """Open the service over the store at an address; ``create`` makes a store that is missing.
 
@@ -73,7 +77,9 @@ def open_service(
             remedy="Name one with --service sqlite:PATH; apply makes it.",
         )
     with store_errors():
-        opened = open_sqlite(path, create=create, read_only=read_only)
+        opened = open_sqlite(
+            path, seal_key_file=seal_key_file, create=create, read_only=read_only
+        )
         try:
             yield opened
         finally:

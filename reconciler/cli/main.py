@@ -24,6 +24,7 @@ COMMANDS = {
     "schema": "reconciler.cli.schema:schema_command",
     "init": "reconciler.cli.init:init_command",
     "store": "reconciler.cli.store:store_group",
+    "serve": "reconciler.cli.serve:serve_command",
     "token": "reconciler.cli.token:token_group",
     "completion": "reconciler.cli.completion:completion_command",
     "version": "reconciler.cli.version:version_command",

@@ -1,0 +1,74 @@
+"""``reconciler serve``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from reconciler.cli.options import option, service_option
+from reconciler.errors import UsageError
+
+
+@click.command("serve")
+@service_option
+@option(
+    "--listen",
+    default="127.0.0.1:8080",
+    show_default=True,
+    metavar="HOST:PORT",
+    help="Where to listen; port 0 takes a free one.",
+)
+@option(
+    "--seal-key-file",
+    type=click.Path(path_type=Path),
+    help="File with the key that seals secrets; beside a SQLite store by default.",
+)
+@option("--tls-cert", type=click.Path(path_type=Path), help="Certificate chain, in PEM.")
+@option("--tls-key", type=click.Path(path_type=Path), help="Key of the certificate, in PEM.")
+@option(
+    "--metrics-listen",
+    metavar="HOST:PORT",
+    help="Where to answer /metrics for Prometheus; nowhere by default.",
+)
+@option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Form of the records on stderr.",
+)
+def serve_command(
+    service: str,
+    listen: str,
+    seal_key_file: Path | None,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    metrics_listen: str | None,
+    log_format: str,
+) -> None:
+    """Run the identity service: JSON, gRPC and gRPC-web on one port.
+
+    SIGTERM ends it: calls in flight are finished first.
+    """
+    if (tls_cert is None) != (tls_key is None):
+        raise UsageError(
+            "a certificate and its key go together", remedy="Give both --tls-cert and --tls-key."
+        )
+    place = _address("--listen", listen)
+    metrics_place = _address("--metrics-listen", metrics_listen) if metrics_listen else None
+    from reconciler.cli.serving import listen_on, serve_store
+
+    listening = listen_on(place, metrics_place, (tls_cert, tls_key))
+    serve_store(service, seal_key_file, listening, log_format)
+
+
+def _address(flag: str, text: str) -> tuple[str, int]:
+    """Return host and port of a text such as ``127.0.0.1:8080`` or ``[::1]:8080``."""
+    host, _, port = text.rpartition(":")
+    if not host or not port.isascii() or not port.isdecimal() or int(port) > 65535:
+        raise UsageError(
+            f"{flag} {text} is no address to listen on",
+            remedy=f"Write {flag} HOST:PORT, such as 127.0.0.1:8080.",
+        )
+    return host.removeprefix("[").removesuffix("]"), int(port)

@@ -1,0 +1,126 @@
+"""The server as ``serve`` puts it together: sockets, store, transports."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from reconciler.cli.embedded import open_service
+from reconciler.cli.wiring import is_embedded, store_path
+from reconciler.errors import UsageError
+from reconciler.service.build import IdentityService
+from reconciler.service.eventstore.errors import StoreError
+from reconciler.service.operations.tokens import all_tokens
+from reconciler.service.transport.front import Front
+from reconciler.service.transport.grpc_faces import serve_all
+from reconciler.service.transport.listener import (
+    ListenError,
+    Serving,
+    bind,
+    lane_of_organization,
+    one_lane,
+    run_loop,
+    tls_context,
+)
+from reconciler.service.transport.logs import set_up_logs
+from reconciler.service.transport.metrics import Metrics, StoreFigures
+from reconciler.service.transport.observer import Observer
+
+MICROSECONDS = 1_000_000
+Place = tuple[str, int]
+
+
+class Listening(NamedTuple):
+    """What a server listens on."""
+
+    calls: socket.socket
+    metrics: socket.socket | None
+    tls: ssl.SSLContext | None
+
+
+def listen_on(
+    place: Place, metrics: Place | None, tls: tuple[Path | None, Path | None]
+) -> Listening:
+    """Begin to listen, before anything is made or opened.
+
+    Raises:
+        UsageError: an address or a certificate cannot be used.
+    """
+    certificate, key = tls
+    try:
+        context = tls_context(certificate, key) if certificate and key else None
+        return Listening(bind(*place), bind(*metrics) if metrics else None, context)
+    except ListenError as failure:
+        raise UsageError(failure.problem, remedy=failure.remedy) from failure
+
+
+def serve_store(
+    service: str, seal_key_file: Path | None, listening: Listening, log_format: str
+) -> None:
+    """Serve the store at an address until a signal ends it.
+
+    Raises:
+        ServiceError: the store cannot be used.
+    """
+    with open_service(service, create=True, seal_key_file=seal_key_file) as opened:
+        set_up_logs(log_format)
+        if not _has_token(opened):
+            _tell_how_to_begin(service)
+        lane_of = one_lane if is_embedded(service) else lane_of_organization
+        serving = Serving(
+            front=Front(opened.reception, lane_of),
+            observer=Observer(Metrics()),
+            listening=listening.calls,
+            metrics=listening.metrics,
+            tls=listening.tls,
+            figures=partial(_figures, opened, _size_of(service)),
+            is_open=partial(_has_token, opened),
+            on_ready=_tell_address,
+        )
+        run_loop(serve_all(serving))
+
+
+def _has_token(opened: IdentityService) -> bool:
+    return bool(all_tokens(opened.store))
+
+
+def _tell_address(address: str) -> None:
+    click.echo(f"listening on {address}", err=True)
+
+
+def _tell_how_to_begin(service: str) -> None:
+    """Say how the first token is made: until then, there is nobody to answer."""
+    click.echo(
+        "This service has no token yet, so it answers nobody. Make the first one:\n"
+        f"  reconciler token create --name admin --role admin --service {service}",
+        err=True,
+    )
+
+
+def _figures(opened: IdentityService, size_of: Callable[[], int | None]) -> StoreFigures | None:
+    try:
+        with opened.store.snapshot() as view:
+            heads = view.heads()
+    except StoreError:
+        return None
+    return StoreFigures(
+        events=sum(head.events for head in heads),
+        organizations=len(heads),
+        last_commit=max((head.sequence for head in heads), default=0) / MICROSECONDS,
+        size=size_of(),
+    )
+
+
+def _size_of(service: str) -> Callable[[], int | None]:
+    """Return what tells the size of the store at an address, if its files are here."""
+    if not is_embedded(service):
+        return lambda: None
+    path = store_path(service)
+    files = [path, path.with_name(path.name + "-wal")]
+    return lambda: sum(file.stat().st_size for file in files if file.exists())

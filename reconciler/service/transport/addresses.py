@@ -1,0 +1,118 @@
+"""Which operation an address and a verb mean: made from the table, and looked up."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import unquote_to_bytes
+
+from reconciler.service.domain.refusal import Code, Refusal, invalid
+from reconciler.service.operations.operation import Operation
+from reconciler.service.transport.http_answers import HttpRefusal
+
+# What no part of an address may hold, however it is written: another reader of the same address
+# (a proxy, a log, a firewall) would see another one.
+_CONFUSING = re.compile(r"[\x00-\x1f\x7f/\\;]")
+_DOTS = frozenset({".", ".."})
+_SAME_AS_GET = "HEAD"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An operation, and the fields that its address carries."""
+
+    operation: Operation
+    fields: Mapping[str, str]
+
+
+@dataclass(slots=True)
+class _Node:
+    """Where the parts of addresses branch; the verbs of an address that ends here."""
+
+    fixed: dict[str, _Node] = field(default_factory=dict)
+    any: _Node | None = None
+    verbs: dict[str, tuple[Operation, tuple[str, ...]]] = field(default_factory=dict)
+
+
+class Addresses:
+    """Every address of a table of operations."""
+
+    def __init__(self, operations: Iterable[Operation]) -> None:
+        self._root = _Node()
+        for operation in operations:
+            for address in operation.http:
+                self._add(operation, address)
+
+    def find(self, verb: str, path: str) -> Found | Refusal:
+        """Return what an address, as it came over the wire, means; or why it means nothing."""
+        parts = path.split("/")[1:]
+        nodes = [(node, values) for node, values in _walk(self._root, parts, ()) if node.verbs]
+        if not nodes:
+            return Refusal(Code.NOT_FOUND, "there is nothing at this address", "address.unknown")
+        wanted = "GET" if verb == _SAME_AS_GET else verb
+        for node, values in nodes:
+            if wanted in node.verbs:
+                return _found(*node.verbs[wanted], values)
+        return _wrong_verb({verb for node, _ in nodes for verb in node.verbs})
+
+    def _add(self, operation: Operation, address: str) -> None:
+        verb, _, path = address.partition(" ")
+        node, names = self._root, []
+        for part in path.split("/")[1:]:
+            if part.startswith("{"):
+                names.append(part[1:-1])
+                node.any = node = node.any or _Node()
+            else:
+                node = node.fixed.setdefault(part, _Node())
+        node.verbs[verb] = (operation, tuple(names))
+
+
+def _walk(
+    node: _Node, parts: list[str], values: tuple[str, ...]
+) -> Iterator[tuple[_Node, tuple[str, ...]]]:
+    """Yield where the parts of an address lead; a part that is spelt out before one that varies."""
+    if not parts:
+        yield node, values
+        return
+    part, rest = parts[0], parts[1:]
+    if part in node.fixed:
+        yield from _walk(node.fixed[part], rest, values)
+    if node.any is not None and part:
+        yield from _walk(node.any, rest, (*values, part))
+
+
+def _found(
+    operation: Operation, names: tuple[str, ...], values: tuple[str, ...]
+) -> Found | Refusal:
+    try:
+        fields = {name: _decoded(name, value) for name, value in zip(names, values, strict=True)}
+    except Refusal as refusal:
+        return refusal
+    return Found(operation, fields)
+
+
+def _decoded(name: str, part: str) -> str:
+    """Return a part of an address as text.
+
+    Raises:
+        Refusal: it could be read as another address.
+    """
+    try:
+        text = unquote_to_bytes(part).decode("utf-8") if "%" in part else part
+    except UnicodeDecodeError:
+        raise invalid(name, "must be UTF-8") from None
+    if text in _DOTS or _CONFUSING.search(text):
+        raise invalid(name, "must not contain what separates the parts of an address")
+    return text
+
+
+def _wrong_verb(verbs: set[str]) -> Refusal:
+    allowed = verbs | ({_SAME_AS_GET} if "GET" in verbs else set())
+    return HttpRefusal(
+        405,
+        Code.UNIMPLEMENTED,
+        "this address has no such verb",
+        "verb.unknown",
+        allow=", ".join(sorted(allowed)),
+    )

@@ -1,0 +1,207 @@
+"""Where one request ends and the next begins, judged on the bytes themselves.
+
+Two servers that disagree about that let one caller's bytes become another's request. So whatever
+could be read in two ways is refused before a parser sees it: its leniency is then of no account.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum, auto
+
+from reconciler.service.transport.limits import Limits
+
+_TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_TARGET = rb"/[!$%&'()*+,./0-9:;=?@A-Z_a-z~-]*"
+_REQUEST_LINE = re.compile(rb"(?!CONNECT )[A-Z]{1,32} (" + _TARGET + rb") HTTP/1\.([01])\r\n")
+_HEADERS = re.compile(rb"(?:" + _TOKEN + rb":[\t -~]*\r\n)*\r\n")
+_HOST = re.compile(rb"\r\nhost:[\t ]*[a-z0-9._\[\]:-]+[\t ]*\r\n")
+_LENGTH = re.compile(rb"\r\ncontent-length:[\t ]*([0-9]{1,18})[\t ]*\r\n")
+_CHUNKED = re.compile(rb"\r\ntransfer-encoding:[\t ]*chunked[\t ]*\r\n")
+_UPGRADE = re.compile(rb"(?i)\r\nupgrade:[^\r]*")
+_CHUNK_SIZE = re.compile(rb"[0-9A-Fa-f]{1,8}\r\n")
+_LONGEST_SIZE_LINE = 10
+
+
+class FramingError(Exception):
+    """A request whose bounds are not beyond doubt, or beyond the limits.
+
+    Attributes:
+        status: The HTTP status to answer before the connection is closed.
+        rule: What was broken, in words.
+    """
+
+    def __init__(self, status: int, rule: str) -> None:
+        super().__init__(rule)
+        self.status = status
+        self.rule = rule
+
+
+class Part(Enum):
+    """What the next byte of a connection belongs to."""
+
+    NOTHING = auto()
+    HEAD = auto()
+    BODY = auto()
+    CHUNK_SIZE = auto()
+    CHUNK_END = auto()
+    LAST_END = auto()
+
+
+class Framing:
+    """Follows one connection.
+
+    Attributes:
+        part: Where it is.
+        requests: How many heads have begun.
+        received: Bytes of the present body so far, its framing included.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._held = b""
+        self._left = 0
+        self._chunked = False
+        self._chunks = 0
+        self.part = Part.NOTHING
+        self.requests = 0
+        self.received = 0
+
+    @property
+    def in_body(self) -> bool:
+        """Say whether a body has begun and not ended."""
+        return self.part not in {Part.NOTHING, Part.HEAD}
+
+    def feed(self, data: bytes) -> bytes:
+        """Take bytes in; return those that may be parsed now. The others are held back.
+
+        Raises:
+            FramingError: the connection cannot go on.
+        """
+        rest = self._held + data if self._held else data
+        self._held = b""
+        passed = []
+        while rest:
+            taken, rest = self._step(rest)
+            if not taken:
+                self._held = rest
+                break
+            passed.append(taken)
+        return passed[0] if len(passed) == 1 else b"".join(passed)
+
+    def _step(self, data: bytes) -> tuple[bytes, bytes]:
+        """Return the next piece that is complete, or nothing, and the rest."""
+        if self.part in {Part.NOTHING, Part.HEAD}:
+            return self._head(data)
+        if self.part is Part.BODY:
+            return self._content(data)
+        if self.part is Part.CHUNK_SIZE:
+            return self._chunk_size(data)
+        return self._line_end(data)
+
+    def _head(self, data: bytes) -> tuple[bytes, bytes]:
+        if self.part is Part.NOTHING:
+            self.part = Part.HEAD
+            self.requests += 1
+        end = data.find(b"\r\n\r\n") + 4
+        if end < 4:
+            self._check_unfinished(data)
+            return b"", data
+        head = data[:end]
+        self._check_head(head)
+        self._begin_body(head.lower(), is_first_version=head[head.index(b"\r\n") - 1] == ord("0"))
+        return _UPGRADE.sub(b"", head), data[end:]
+
+    def _check_unfinished(self, data: bytes) -> None:
+        """Refuse what can no longer become a head, without waiting for its end."""
+        self._check_request_line(data)
+        if len(data) > self._limits.head_bytes:
+            raise FramingError(431, "the headers are too long")
+        if data.count(b"\n") != data.count(b"\r\n"):
+            raise FramingError(400, "lines must end with CR LF")
+
+    def _check_request_line(self, data: bytes) -> None:
+        line = data.find(b"\r\n")
+        if (line if line >= 0 else len(data)) > self._limits.target_bytes + 64:
+            raise FramingError(414, "the address is too long")
+        if line < 0:
+            return
+        found = _REQUEST_LINE.match(data)
+        if found is None:
+            raise FramingError(400, "the request line is not one of HTTP/1.1")
+        if len(found[1]) > self._limits.target_bytes:
+            raise FramingError(414, "the address is too long")
+
+    def _check_head(self, head: bytes) -> None:
+        self._check_request_line(head)
+        if len(head) > self._limits.head_bytes:
+            raise FramingError(431, "the headers are too long")
+        if head.count(b"\r\n") - 2 > self._limits.headers:
+            raise FramingError(431, "there are too many headers")
+        if not _HEADERS.fullmatch(head, head.index(b"\r\n") + 2):
+            raise FramingError(400, "the headers are not well-formed")
+
+    def _begin_body(self, head: bytes, *, is_first_version: bool) -> None:
+        """Learn from a head, in lower case, how its body is delimited."""
+        if head.count(b"\r\nhost:") != 1 or not _HOST.search(head):
+            raise FramingError(400, "host: must be given once")
+        lengths = head.count(b"\r\ncontent-length:")
+        codings = head.count(b"\r\ntransfer-encoding:")
+        if lengths + codings > 1:
+            raise FramingError(400, "the length of the body must be given once")
+        self._chunked = codings == 1
+        self._left = self._chunks = self.received = 0
+        self.part = Part.NOTHING
+        if self._chunked:
+            if is_first_version or not _CHUNKED.search(head):
+                raise FramingError(400, "transfer-encoding: must be chunked")
+            self.part = Part.CHUNK_SIZE
+        elif lengths:
+            self._left = self._length(head)
+            self.part = Part.BODY if self._left else Part.NOTHING
+
+    def _length(self, head: bytes) -> int:
+        found = _LENGTH.search(head)
+        if found is None:
+            raise FramingError(400, "content-length: must be one whole number")
+        length = int(found[1])
+        if length > self._limits.body_bytes:
+            raise _too_large()
+        return length
+
+    def _content(self, data: bytes) -> tuple[bytes, bytes]:
+        taken, rest = data[: self._left], data[self._left :]
+        self._left -= len(taken)
+        self.received += len(taken)
+        if not self._left:
+            self.part = Part.CHUNK_END if self._chunked else Part.NOTHING
+        return taken, rest
+
+    def _chunk_size(self, data: bytes) -> tuple[bytes, bytes]:
+        found = _CHUNK_SIZE.match(data)
+        if found is None:
+            if len(data) >= _LONGEST_SIZE_LINE or b"\n" in data:
+                raise FramingError(400, "a chunk must begin with its size and nothing else")
+            return b"", data
+        self._left = int(found[0], 16)
+        self._chunks += 1
+        self.received += found.end()
+        if (
+            self._left + self.received > self._limits.body_bytes
+            or self._chunks > self._limits.chunks
+        ):
+            raise _too_large()
+        self.part = Part.BODY if self._left else Part.LAST_END
+        return data[: found.end()], data[found.end() :]
+
+    def _line_end(self, data: bytes) -> tuple[bytes, bytes]:
+        if not b"\r\n".startswith(data[:2]):
+            raise FramingError(400, "a chunk must end where its size says, without trailers")
+        if len(data) < 2:
+            return b"", data
+        self.part = Part.CHUNK_SIZE if self.part is Part.CHUNK_END else Part.NOTHING
+        return data[:2], data[2:]
+
+
+def _too_large() -> FramingError:
+    return FramingError(413, "the body is too large")

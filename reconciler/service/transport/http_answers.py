@@ -1,0 +1,91 @@
+"""Answers as HTTP carries them: one shape for every refusal, whoever says no."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, NamedTuple
+
+from reconciler.service.domain.refusal import Code, Refusal
+
+ERROR_DETAIL = "type.googleapis.com/zitadel.v1.ErrorDetail"
+RETRY_AFTER_SECONDS = 1
+
+RawHeaders = list[tuple[bytes, bytes]]
+
+ALWAYS: Sequence[tuple[bytes, bytes]] = (
+    (b"cache-control", b"no-store"),
+    (b"pragma", b"no-cache"),
+    (b"expires", b"0"),
+    (b"x-content-type-options", b"nosniff"),
+)
+_JSON = (b"content-type", b"application/json")
+_CHALLENGE = (b"www-authenticate", b'Bearer realm="reconciler"')
+_RETRY = (b"retry-after", str(RETRY_AFTER_SECONDS).encode())
+_FURTHER: Mapping[int, tuple[bytes, bytes]] = {401: _CHALLENGE, 429: _RETRY, 503: _RETRY}
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
+
+
+class HttpRefusalError(Refusal):
+    """A refusal for which HTTP has a status of its own."""
+
+    def __init__(self, status: int, code: Code, message: str, reason: str, allow: str = "") -> None:
+        super().__init__(code, message, reason)
+        self._status = status
+        self.allow = allow
+
+    @property
+    def http_status(self) -> int:
+        """Return the status that HTTP has for just this."""
+        return self._status
+
+
+HttpRefusal = HttpRefusalError  # as Refusal is named: the suffix is the linter's
+
+
+class HttpAnswer(NamedTuple):
+    """An answer, ready to be sent."""
+
+    status: int
+    headers: RawHeaders
+    body: bytes
+
+
+def json_answer(answer: Mapping[str, Any] | Refusal, request_id: bytes = b"") -> HttpAnswer:
+    """Return the answer of an operation, or its refusal, as JSON."""
+    if not isinstance(answer, Refusal):
+        return _with_headers(200, _encode(answer).encode(), request_id)
+    status = answer.http_status
+    made = _with_headers(status, _encode(error_body(answer)).encode(), request_id)
+    if status in _FURTHER:
+        made.headers.append(_FURTHER[status])
+    if isinstance(answer, HttpRefusal) and answer.allow:
+        made.headers.append((b"allow", answer.allow.encode()))
+    return made
+
+
+def error_body(refusal: Refusal) -> dict[str, Any]:
+    """Return the body of a refusal (source 7); what is known of it stands in its detail."""
+    detail = {
+        "@type": ERROR_DETAIL,
+        "id": refusal.reason,
+        "message": refusal.message,
+        **refusal.details,
+    }
+    return {"code": int(refusal.code), "message": refusal.message, "details": [detail]}
+
+
+def raw_refusal(refusal: Refusal) -> bytes:
+    """Return a whole HTTP response that refuses and ends its connection."""
+    answer = json_answer(refusal)
+    lines = [b"HTTP/1.1 %d %s" % (answer.status, HTTPStatus(answer.status).phrase.encode())]
+    lines += [b"%s: %s" % header for header in answer.headers]
+    return b"\r\n".join([*lines, b"connection: close", b"", answer.body])
+
+
+def _with_headers(status: int, body: bytes, request_id: bytes) -> HttpAnswer:
+    headers = [_JSON, (b"content-length", str(len(body)).encode()), *ALWAYS]
+    if request_id:
+        headers.append((b"x-request-id", request_id))
+    return HttpAnswer(status, headers, body)

@@ -1,0 +1,40 @@
+"""How much, how long and how many: what a server takes in before it says no."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+KIB = 1024
+MIB = 1024 * KIB
+MAX_JSON = MIB
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of a listener; tests shorten the times.
+
+    Attributes:
+        head_bytes: Request line and headers together.
+        body_bytes: A body of any content type; a message of 1 MiB and its envelope fit in.
+        chunks: Pieces a chunked body may come in.
+        progress_bytes: How much of a body must come in every ``progress_seconds``.
+        write_seconds: How long a caller may leave an answer unread.
+        linger_seconds: How long a refused connection is read, and thrown away, before it closes;
+            else the caller might never see why.
+        drain_seconds: How long calls in flight have when the server stops.
+    """
+
+    head_bytes: int = 16 * KIB
+    target_bytes: int = 8 * KIB
+    headers: int = 100
+    body_bytes: int = MAX_JSON + 64 * KIB
+    chunks: int = 10_000
+    connections: int = 1000
+    head_seconds: float = 5
+    body_seconds: float = 30
+    progress_seconds: float = 10
+    progress_bytes: int = KIB
+    idle_seconds: int = 30
+    write_seconds: float = 30
+    linger_seconds: float = 1
+    drain_seconds: int = 10

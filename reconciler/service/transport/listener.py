@@ -1,0 +1,315 @@
+"""One port for everything: REST, gRPC-web, pages, and HTTP/2 passed on to gRPC.
+
+``serve`` runs until a signal asks it to stop, then finishes what is in flight.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from contextlib import (
+    AbstractAsyncContextManager,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+)
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
+
+import uvicorn
+import uvloop
+from starlette.types import ASGIApp
+from uvicorn.server import ServerState
+
+from reconciler.service.operations.headers import ORGANIZATION
+from reconciler.service.operations.reception import Incoming
+from reconciler.service.transport.application import build_app
+from reconciler.service.transport.front import Front
+from reconciler.service.transport.limits import Limits
+from reconciler.service.transport.metrics import StoreFigures
+from reconciler.service.transport.metrics_page import metrics_app
+from reconciler.service.transport.observer import Observer
+from reconciler.service.transport.pages import State
+from reconciler.service.transport.protocol import StrictProtocol
+
+BACKLOG = 2048
+MAX_SCRAPES = 16
+
+
+class ListenError(Exception):
+    """A server that cannot listen as it was told: what is wrong, and what to do about it."""
+
+    def __init__(self, problem: str, remedy: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.remedy = remedy
+
+
+async def _nothing() -> None:
+    """Have nothing to do."""
+
+
+def _no_word(_: str) -> None:
+    """Tell nobody."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Serving:
+    """What a server serves, and on what.
+
+    Attributes:
+        listening: See ``bind``; ``metrics`` is another, for the figures alone.
+        figures: Asks the store for its figures, on a thread; None where it cannot be read.
+        is_open: Says, on a thread, whether there is a token, so that anybody could call.
+        on_ready: Is told the address once calls are answered.
+    """
+
+    front: Front
+    observer: Observer
+    listening: socket.socket
+    metrics: socket.socket | None = None
+    tls: ssl.SSLContext | None = None
+    grpc: bool = True
+    limits: Limits = field(default_factory=Limits)
+    figures: Callable[[], StoreFigures | None]
+    is_open: Callable[[], bool]
+    on_ready: Callable[[str], None] = _no_word
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Return a socket that listens; port 0 takes a free one.
+
+    Raises:
+        ListenError: the address is in use, or is none of this machine.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except (OSError, OverflowError, UnicodeError) as failure:
+        reason = getattr(failure, "strerror", None) or "no such address"
+        raise ListenError(
+            f"cannot listen on {host}:{port}: {reason}",
+            "Choose another address with --listen HOST:PORT; port 0 takes a free one.",
+        ) from failure
+
+
+def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
+    """Return what a server needs to speak TLS.
+
+    HTTP/1.1 comes first, so that only those get HTTP/2 who speak nothing else: gRPC.
+
+    Raises:
+        ListenError: certificate or key cannot be used.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(certificate, key)
+    except (OSError, ssl.SSLError) as failure:
+        raise ListenError(
+            f"cannot use the certificate {certificate} with the key {key}",
+            "Name a certificate chain and its unencrypted key, both in PEM.",
+        ) from failure
+    context.set_alpn_protocols(["http/1.1", "h2"])
+    return context
+
+
+def run_loop(main: Coroutine[Any, Any, None]) -> None:
+    """Run a server on a fast event loop until it ends."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main)
+
+
+def one_lane(_: Incoming) -> str:
+    """Put all writes in one lane: a store that has one writer at a time."""
+    return "all"
+
+
+def lane_of_organization(call: Incoming) -> str:
+    """Put the writes of each organization that is named in a lane of their own."""
+    return next((values[0] for name in ORGANIZATION if (values := call.headers.get(name))), "")
+
+
+async def serve(serving: Serving) -> None:
+    """Answer calls until SIGTERM or SIGINT, then finish those in flight and return.
+
+    Whoever calls this closes the store afterwards.
+    """
+    loop = asyncio.get_running_loop()
+    draining = asyncio.Event()
+
+    async def is_ready() -> bool:
+        return not draining.is_set() and await serving.front.is_ready()
+
+    async def is_open() -> bool:
+        return await loop.run_in_executor(None, serving.is_open)
+
+    async with _grpc_faces(serving) as faces:
+        observer = serving.observer
+        app = build_app(serving.front.answer, observer, State(is_ready, is_open), faces.web_routes)
+        make_protocol = partial(
+            _protocol, limits=serving.limits, observer=observer, grpc_address=faces.address
+        )
+        server = _Server(_config(app, serving, make_protocol), serving, draining, faces.drain)
+        async with _figures_served(serving, server):
+            try:
+                await server.serve([serving.listening])
+            finally:
+                await serving.front.close()
+
+
+class Faces(Protocol):
+    """What other transports bring along: see ``grpc_faces``, which loads them."""
+
+    @property
+    def address(self) -> str | None:
+        """The unix socket that connections of HTTP/2 are passed on to, if there is one."""
+        ...
+
+    @property
+    def web_routes(self) -> Mapping[str, ASGIApp]:
+        """Applications by the first part of their addresses."""
+        ...
+
+    @property
+    def drain(self) -> Callable[[], Awaitable[None]]:
+        """What finishes calls in flight there."""
+        ...
+
+
+class _NoFaces(NamedTuple):
+    address: None = None
+    web_routes: Mapping[str, ASGIApp] = MappingProxyType({})
+    drain: Callable[[], Awaitable[None]] = _nothing
+
+
+def _grpc_faces(serving: Serving) -> AbstractAsyncContextManager[Faces]:
+    if not serving.grpc:
+        return nullcontext(_NoFaces())
+    from reconciler.service.transport.grpc_faces import grpc_faces
+
+    return grpc_faces(serving.front.answer, serving.observer, serving.limits)
+
+
+def _protocol(
+    config: uvicorn.Config,
+    server_state: ServerState,
+    app_state: dict[str, Any],
+    _loop: asyncio.AbstractEventLoop | None = None,
+    *,
+    limits: Limits,
+    observer: Observer,
+    grpc_address: str | None,
+) -> asyncio.Protocol:
+    """Return what reads a new connection."""
+    make_http = partial(StrictProtocol, config, server_state, app_state, limits, observer)
+    if grpc_address is None:
+        return make_http()
+    from reconciler.service.transport.splice import FirstBytes
+
+    return FirstBytes(make_http, grpc_address, server_state.connections, limits)
+
+
+def _config(app: ASGIApp, serving: Serving, make_protocol: Any) -> uvicorn.Config:
+    config = uvicorn.Config(
+        app,
+        http=make_protocol,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=serving.limits.idle_seconds,
+        timeout_graceful_shutdown=serving.limits.drain_seconds,
+    )
+    config.load()
+    config.ssl = serving.tls
+    return config
+
+
+class _Server(uvicorn.Server):
+    """A server that says when it is ready, drains, and leaves signals as they were."""
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        serving: Serving,
+        draining: asyncio.Event,
+        drain_others: Callable[[], Awaitable[None]],
+    ) -> None:
+        super().__init__(config)
+        self._serving = serving
+        self._draining = draining
+        self._drain_others = drain_others
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Take the signals that end a server; the second one does not wait."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop)
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to answer, and say so."""
+        await super().startup(sockets)
+        self._serving.on_ready(address_of(self._serving.listening, is_tls=self.config.is_ssl))
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take nothing new, and finish what is in flight."""
+        self._draining.set()
+        await asyncio.gather(super().shutdown(sockets), self._drain_others())
+
+    def _stop(self) -> None:
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+
+def address_of(listening: socket.socket, *, is_tls: bool) -> str:
+    """Return the address at which a socket is reached."""
+    host, port = listening.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    return f"{'https' if is_tls else 'http'}://{shown}:{port}"
+
+
+@asynccontextmanager
+async def _figures_served(serving: Serving, server: uvicorn.Server) -> AsyncIterator[None]:
+    """Serve the figures on their own port, if there is one, for as long as the block runs."""
+    if serving.metrics is None:
+        yield
+        return
+    app = metrics_app(
+        serving.observer.metrics, serving.figures, lambda: len(server.server_state.connections)
+    )
+    side = _SideServer(
+        uvicorn.Config(
+            app,
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            limit_concurrency=MAX_SCRAPES,
+            timeout_graceful_shutdown=1,
+        )
+    )
+    task = asyncio.get_running_loop().create_task(side.serve([serving.metrics]))
+    try:
+        yield
+    finally:
+        side.should_exit = True
+        await task
+
+
+class _SideServer(uvicorn.Server):
+    """A server that ends with another one."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals to the other one."""
+        yield

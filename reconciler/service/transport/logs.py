@@ -1,0 +1,68 @@
+"""Records for operators on stderr: text for people, or one JSON object a line for machines."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+from reconciler.service.transport.observer import Seen
+
+
+def set_up_logs(form: str, stream: TextIO | None = None) -> None:
+    """Write records in a form, ``text`` or ``json``; of other libraries from warnings on."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(JsonLines() if form == "json" else TextLines())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+    logging.getLogger("reconciler").setLevel(logging.INFO)
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object for each record."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return a record as JSON, in one line."""
+        fields: dict[str, Any] = {"time": _time_of(record), "level": record.levelname.lower()}
+        seen = getattr(record, "seen", None)
+        if isinstance(seen, Seen):
+            fields.update(_fields_of(seen))
+        else:
+            fields.update(logger=record.name, message=record.getMessage())
+        if record.exc_info:
+            fields["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(fields, ensure_ascii=True)
+
+
+class TextLines(logging.Formatter):
+    """A line for each record."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return a record as text. What others wrote cannot begin a line of its own."""
+        start = f"{_time_of(record)} {record.levelname.lower()}"
+        seen = getattr(record, "seen", None)
+        if isinstance(seen, Seen):
+            words = (f"{name}={value or '-'}" for name, value in _fields_of(seen).items())
+            return f"{start} {' '.join(words)}"
+        text = f"{start} {record.name}: {record.getMessage().encode('unicode_escape').decode()}"
+        return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
+
+
+def _fields_of(seen: Seen) -> dict[str, Any]:
+    return {
+        "request_id": seen.request_id,
+        "transport": seen.transport,
+        "operation": seen.operation,
+        "organization": seen.organization,
+        "caller": seen.caller,
+        "milliseconds": round(seen.seconds * 1000, 3),
+        "code": str(seen.code),
+        "status": str(seen.status) if seen.status else "",
+    }
+
+
+def _time_of(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,120 @@
+"""What is seen of every call, by operators alone: a record in the log, and figures.
+
+Nothing of a body, and no token, gets here: there is no parameter for it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import re
+import time
+from collections.abc import Awaitable, Callable
+from secrets import token_hex
+from typing import NamedTuple
+
+from reconciler.service.domain.refusal import Refusal
+from reconciler.service.operations.headers import ORGANIZATION, Headers
+from reconciler.service.operations.reception import Incoming, Received
+from reconciler.service.transport.metrics import Metrics
+
+LOG = logging.getLogger("reconciler.requests")
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+_LONGEST_SHOWN = 64
+
+Answer = Callable[[Incoming], Awaitable[Received]]
+
+
+class Seen(NamedTuple):
+    """One call, as it stands in the log.
+
+    Attributes:
+        operation: Empty where the address meant none.
+        organization: As the caller named it, in a form that is safe to show.
+        caller: Name of the token; empty where it is not known.
+        code: 0, or the code of the refusal.
+        status: Of HTTP; 0 where there is none.
+    """
+
+    request_id: str
+    transport: str
+    operation: str
+    organization: str
+    caller: str
+    seconds: float
+    code: int
+    status: int
+
+
+class Observer:
+    """Sees calls come and go."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self.metrics = metrics
+        self._prefix = token_hex(4)
+        self._numbers = itertools.count(1)
+
+    def request_id(self, given: bytes | None = None) -> str:
+        """Return the id of a request: the caller's own where it is a plain word, or a new one."""
+        if given is not None and _REQUEST_ID.fullmatch(given):
+            return given.decode("ascii")
+        return f"{self._prefix}-{next(self._numbers):x}"
+
+    def begin(self) -> float:
+        """See a call come; return when that was."""
+        self.metrics.in_flight += 1
+        return time.perf_counter()
+
+    def end(self, seen: Seen) -> None:
+        """See a call go."""
+        self.metrics.in_flight -= 1
+        self.metrics.count(seen.operation, seen.transport, seen.code, seen.seconds)
+        if LOG.isEnabledFor(logging.INFO):
+            LOG.info("%s", seen.operation or "-", extra={"seen": seen})
+
+    def refused(self, refusal: Refusal) -> None:
+        """See a connection refused before there was a call."""
+        self.metrics.connections_refused += 1
+        LOG.debug("a connection was refused: %s", refusal.message)
+
+    def watch(self, answer: Answer, transport: str) -> Answer:
+        """Return a way to have calls of a transport answered that sees each of them."""
+
+        async def watched(call: Incoming) -> Received:
+            began = self.begin()
+            received = Received("", {})
+            code = 1  # cancelled, unless an answer comes
+            try:
+                received = await answer(call)
+                code = code_of(received)
+            finally:
+                self.end(
+                    Seen(
+                        self.request_id(),
+                        transport,
+                        call.operation,
+                        organization_of(call.headers),
+                        received.caller,
+                        time.perf_counter() - began,
+                        code,
+                        0,
+                    )
+                )
+            return received
+
+        return watched
+
+
+def code_of(received: Received) -> int:
+    """Return the code of an answer: 0, or that of its refusal."""
+    return int(received.answer.code) if isinstance(received.answer, Refusal) else 0
+
+
+def organization_of(headers: Headers) -> str:
+    """Return the organization that a call names, safe to show: anybody may have written it."""
+    for name in ORGANIZATION:
+        values = headers.get(name)
+        if values:
+            text = values[0][:_LONGEST_SHOWN]
+            return text if text.isascii() and text.isprintable() else ascii(text)
+    return ""

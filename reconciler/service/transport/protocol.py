@@ -1,0 +1,181 @@
+"""HTTP/1.1 on one connection: uvicorn's protocol behind our framing, deadlines and limits."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from reconciler.service.domain.refusal import Code, Refusal
+from reconciler.service.transport.framing import Framing, FramingError, Part
+from reconciler.service.transport.http_answers import HttpRefusal, raw_refusal
+from reconciler.service.transport.limits import Limits
+from reconciler.service.transport.observer import Observer
+
+_CODES = {
+    400: Code.INVALID_ARGUMENT,
+    408: Code.ABORTED,
+    413: Code.RESOURCE_EXHAUSTED,
+    414: Code.INVALID_ARGUMENT,
+    431: Code.RESOURCE_EXHAUSTED,
+}
+
+
+class StrictProtocol(HttpToolsProtocol):
+    """A connection that is refused as soon as it could be misunderstood, or takes too long."""
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        limits: Limits,
+        observer: Observer,
+    ) -> None:
+        super().__init__(config, server_state, app_state)
+        self._limits = limits
+        self._observer = observer
+        self._framing = Framing(limits)
+        self._watched: tuple[Part, int] = (Part.HEAD, 1)
+        self._timer: asyncio.TimerHandle | None = None
+        self._unread: asyncio.TimerHandle | None = None
+        self._body_deadline = 0.0
+        self._received = 0
+        self._refused: Refusal | None = None
+        self._is_ending = False
+
+    def connection_made(self, transport: Any) -> None:
+        """Take a connection, unless there are too many."""
+        super().connection_made(transport)
+        if len(self.connections) > self._limits.connections:
+            self._refuse(
+                Refusal(Code.UNAVAILABLE, "there are too many connections", "service.busy")
+            )
+        else:
+            self._timer = self.loop.call_later(self._limits.head_seconds, self._too_slow)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        _cancel(self._timer)
+        _cancel(self._unread)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Let the parser see what is beyond doubt."""
+        if self._refused is not None:
+            return  # what still comes is thrown away
+        try:
+            ready = self._framing.feed(data)
+        except FramingError as error:
+            self._refuse(_refusal(error.status, error.rule))
+            return
+        if ready:
+            super().data_received(ready)
+        else:
+            self._unset_keepalive_if_required()
+        self._watch()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what the parser does not accept though the framing does."""
+        self._refuse(_refusal(400, "the request is not well-formed"))
+
+    def on_response_complete(self) -> None:
+        """Go on with the next request, or end a connection that was refused meanwhile."""
+        if self._refused is None:
+            super().on_response_complete()
+        else:
+            self._end(self._refused)
+
+    def pause_writing(self) -> None:
+        """Wait for the caller to read, but not for ever."""
+        super().pause_writing()
+        self._unread = self.loop.call_later(self._limits.write_seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Go on writing."""
+        super().resume_writing()
+        _cancel(self._unread)
+
+    def _watch(self) -> None:
+        """Keep the deadline of what the connection is in the middle of."""
+        now = (self._framing.part, self._framing.requests)
+        if self._framing.in_body:
+            now = (Part.BODY, self._framing.requests)
+        if now == self._watched:
+            return
+        self._watched = now
+        _cancel(self._timer)
+        self._timer = None
+        if now[0] is Part.HEAD:
+            self._timer = self.loop.call_later(self._limits.head_seconds, self._too_slow)
+        elif now[0] is Part.BODY:
+            self._body_deadline = self.loop.time() + self._limits.body_seconds
+            self._received = 0
+            self._check_later()
+
+    def _check_later(self) -> None:
+        left = max(self._body_deadline - self.loop.time(), 0)
+        wait = min(self._limits.progress_seconds, left)
+        self._timer = self.loop.call_later(wait, self._check_progress)
+
+    def _check_progress(self) -> None:
+        """Go on waiting for a body that makes progress."""
+        progress = self._framing.received - self._received
+        self._received = self._framing.received
+        if self.loop.time() >= self._body_deadline or progress < self._limits.progress_bytes:
+            self._too_slow()
+        else:
+            self._check_later()
+
+    def _too_slow(self) -> None:
+        if self._framing.requests == 0:
+            self.transport.close()  # nothing was asked, so nothing is answered
+        else:
+            self._refuse(_refusal(408, "the request took too long to arrive"))
+
+    def _refuse(self, refusal: Refusal) -> None:
+        """Refuse the connection, once what was asked before is answered."""
+        self._refused = refusal
+        self._observer.refused(refusal)
+        _cancel(self._timer)
+        self._unset_keepalive_if_required()
+        cycle: Any = self.cycle  # None before the first request
+        if cycle is None or cycle.response_complete:
+            self._end(refusal)
+        elif cycle.more_body and not self.pipeline and not cycle.response_started:
+            cycle.disconnected = True  # its body will never be whole
+            cycle.message_event.set()
+            self._end(refusal)
+
+    def _end(self, refusal: Refusal) -> None:
+        """Say why, and close when the caller had time to read it."""
+        if self._is_ending or self.transport.is_closing():
+            return
+        self._is_ending = True
+        self.flow.resume_reading()
+        self.transport.write(raw_refusal(refusal))
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+            self._timer = self.loop.call_later(self._limits.linger_seconds, self.transport.close)
+        else:
+            self.transport.close()
+
+    def eof_received(self) -> Any:
+        """Answer what was asked in full, though the caller will not ask more."""
+        cycle: Any = self.cycle  # None before the first request
+        if self.scheme == "https" or cycle is None or cycle.response_complete or cycle.more_body:
+            return False
+        cycle.keep_alive = False
+        return True
+
+
+def _refusal(status: int, rule: str) -> Refusal:
+    return HttpRefusal(status, _CODES[status], rule, "framing.invalid")
+
+
+def _cancel(timer: asyncio.TimerHandle | None) -> None:
+    if timer is not None:
+        timer.cancel()
