@@ -39,7 +39,12 @@ def token_group() -> None:
 @token_group.command("create")
 @service_option
 @option("--name", required=True, help="Who will use it; stands with every change it makes.")
-@option("--role", required=True, type=click.Choice([role.value for role in Role]), help="What it may do.")
+@option(
+    "--role",
+    required=True,
+    type=click.Choice([role.value for role in Role]),
+    help="What it may do.",
+)
 @option(
     "--organization",
     "organizations",
