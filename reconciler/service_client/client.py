@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import uuid
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -16,15 +17,24 @@ from reconciler.errors import (
 )
 from reconciler.resources.ref import ResourceRef, fold
 from reconciler.resources.secret import Secret
+from reconciler.service_client.aftermath import came_true
 from reconciler.service_client.holder import Holder, shown_holder
-from reconciler.service_client.observation import observed_objects
+from reconciler.service_client.observation import (
+    id_of,
+    observed_objects,
+    sequence_of,
+    text_of,
+    unsound,
+)
 from reconciler.service_client.port import (
     CreateOrder,
+    DeleteOrder,
     Order,
     SecretOrder,
+    UpdateOrder,
     Written,
 )
-from reconciler.service_client.refusals import service_error
+from reconciler.service_client.refusals import AGAIN, service_error
 from reconciler.service_client.requests import calls_of
 from reconciler.service_client.wire import Answer, Call, Wire, WireRefusal
 from reconciler.state import ObservedObject, ObservedState
@@ -36,21 +46,37 @@ LEASE_SECONDS = 120
 class OperationsClient:
     """A ``ServiceClient`` over a wire to a service that has the ``/reconciler/v1/`` operations."""
 
-    def __init__(self, wire: Wire, holder: Holder) -> None:
+    def __init__(self, wire: Wire, holder: Holder, *, batch_size: int = 500) -> None:
+        """Speak over a wire, as this holder; so many orders at a time are best for the wire."""
         self._wire = wire
         self._holder = holder
         self._leases: dict[str, str] = {}
+        self._instance = ""
+        self.batch_size = batch_size
 
     def observe(self, organizations: Collection[str]) -> ObservedState:
         """Return all that is held in these organizations: list calls only, one per page."""
-        instance = str(self._ask(Call("GetServiceInfo"))["instance"])
+        instance = self.instance()
         objects: dict[ResourceRef, ObservedObject] = {}
+        doubts: list[str] = []
         for name in organizations:
             held = self._organization(name)
             if held is not None:
-                listed = list(self._listing(held["id"]))
-                objects.update((found.ref.key, found) for found in observed_objects(listed))
-        return ObservedState(instance, objects)
+                listed = self._listing(held, doubts)
+                found_there = observed_objects(held, listed, doubts)
+                objects.update((found.ref.key, found) for found in found_there)
+        return ObservedState(instance, objects, tuple(doubts))
+
+    def instance(self) -> str:
+        """Return the id of the service.
+
+        Raises:
+            ServiceError: the service cannot be read, or has no id that can be used.
+        """
+        if not self._instance:
+            told = self._ask(Call("GetServiceInfo")).get("instance")
+            self._instance = id_of({"id": told})
+        return self._instance
 
     def write(
         self, orders: Sequence[Order], context: Mapping[str, Any]
@@ -65,18 +91,36 @@ class OperationsClient:
         is_first = True
         while any(plans):
             turn = [index for index, calls in enumerate(plans) if calls]
-            calls = [self._under_lease(plans[index].popleft()) for index in turn]
+            asked = [(orders[index], plans[index].popleft()) for index in turn]
             try:
-                replies = self._wire.send(calls)
+                answered = self._carried_out(asked)
             except ServiceError as failure:
                 if is_first:
                     raise
                 return _cut_short(results, turn, failure)
             is_first = False
-            for index, reply in zip(turn, replies, strict=True):
-                results[index] = _result(orders[index], reply)
-                _go_on(plans[index], results[index])
+            for index, result in zip(turn, answered, strict=True):
+                results[index] = result
+                _go_on(plans[index], result)
         return results
+
+    def _carried_out(self, asked: Sequence[tuple[Order, Call]]) -> Sequence[Written | ServiceError]:
+        """Send one call of each order, and see what became of those that nobody is sure of."""
+        replies = self._wire.send([self._as_sent(order, call) for order, call in asked])
+        results = [_result(order, reply) for (order, _), reply in zip(asked, replies, strict=True)]
+        doubtful = [index for index, reply in enumerate(replies) if _may_be_our_own_doing(reply)]
+        if doubtful:
+            names = {ref.organization for i in doubtful if (ref := _held_ref(asked[i][0]))}
+            now = {held.id: held for held in self.observe(names).objects.values()}
+            for index in doubtful:
+                results[index] = came_true(*asked[index], now) or results[index]
+        return results
+
+    def _as_sent(self, order: Order, call: Call) -> Call:
+        """Return a call with what every write has. A new secret is made once per order."""
+        if isinstance(order, SecretOrder):
+            call = replace(call, idempotency_key=uuid.uuid4().hex)
+        return replace(call, lease=",".join(self._leases.values())) if self._leases else call
 
     def acquire(self, organizations: Collection[str]) -> None:
         """Take the lease of each organization, all or none."""
@@ -110,7 +154,8 @@ class OperationsClient:
         fields = {"organization": name, "holder": self._holder.text, "seconds": LEASE_SECONDS}
         if instead_of:
             fields["insteadOf"] = instead_of
-        (reply,) = self._wire.send([Call("AcquireLease", fields)])
+        key = uuid.uuid4().hex
+        (reply,) = self._wire.send([Call("AcquireLease", fields, idempotency_key=key)])
         if isinstance(reply, Answer):
             return str(reply.fields["lease"])
         held_by = reply.details.get("holder", "")
@@ -119,32 +164,55 @@ class OperationsClient:
             return self._lease(name, instead_of=fence)
         raise _lock_error(name, reply)
 
-    def _under_lease(self, call: Call) -> Call:
-        return replace(call, lease=",".join(self._leases.values())) if self._leases else call
-
-    def _organization(self, name: str) -> Mapping[str, Any] | None:
+    def _organization(self, name: str) -> tuple[str, str] | None:
+        """Return id and name of the organization that has a name, whatever its case."""
         query = {"name": name, "method": "TEXT_QUERY_METHOD_EQUALS_IGNORE_CASE"}
         answer = self._ask(Call("ListOrgs", {"queries": [{"nameQuery": query}]}))
-        for found in answer["result"]:
-            if fold(found["name"]) == fold(name):
-                return dict(found)
+        for found in _objects(answer, "result"):
+            if fold(text_of(found, "name")) == fold(name):
+                return id_of(found), text_of(found, "name")
         return None
 
-    def _listing(self, organization_id: str) -> Iterator[Mapping[str, Any]]:
-        cursor = ""
+    def _listing(
+        self, organization: tuple[str, str], doubts: list[str]
+    ) -> Sequence[Mapping[str, Any]]:
+        """Return every page of what an organization holds."""
+        owner, name = organization
+        listed: list[Mapping[str, Any]] = []
+        cursor, seen = "", {""}
         while True:
-            fields = {"organizationId": organization_id, "cursor": cursor, "limit": PAGE}
-            page = self._ask(Call("ListObjects", fields, organization=organization_id))
-            yield from page["objects"]
-            cursor = page["next"]
+            fields = {"organizationId": owner, "cursor": cursor, "limit": PAGE}
+            page = self._ask(Call("ListObjects", fields, organization=owner))
+            listed += _objects(page, "objects")
+            cursor = text_of(page, "next")
             if not cursor:
-                return
+                return listed
+            if cursor in seen:
+                doubts.append(f"The listing of {name} goes round in circles.")
+                return listed
+            seen.add(cursor)
 
     def _ask(self, call: Call) -> Mapping[str, Any]:
         (reply,) = self._wire.send([call])
         if isinstance(reply, WireRefusal):
             raise service_error(reply)
         return reply.fields
+
+
+def _may_be_our_own_doing(reply: Answer | WireRefusal) -> bool:
+    """Say if a first try may be why a second was refused: its object has moved on, or is gone."""
+    return isinstance(reply, WireRefusal) and reply.unsure and reply.code in {5, 9}
+
+
+def _objects(page: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]:
+    value = page.get(name)
+    if not isinstance(value, list) or not all(type(each) is dict for each in value):
+        raise unsound("?", f"{name} is no list of objects")
+    return value
+
+
+def _held_ref(order: Order) -> ResourceRef | None:
+    return order.held.ref if isinstance(order, UpdateOrder | DeleteOrder) else None
 
 
 def _unchanged(order: Order) -> Written:
@@ -162,14 +230,28 @@ def _result(order: Order, reply: Answer | WireRefusal) -> Written | ServiceError
     if isinstance(reply, WireRefusal):
         return service_error(reply)
     known, fields = _unchanged(order), reply.fields
+    try:
+        return _written(known, fields)
+    except ServiceError as failure:
+        return ServiceUnavailableError(failure.problem, remedy=AGAIN)
+
+
+def _written(known: Written, fields: Mapping[str, Any]) -> Written:
+    """Return what a write answered. It was carried out, so nothing here is a refusal.
+
+    Raises:
+        ServiceError: the answer lacks what every answer has.
+    """
     made = next((fields[name] for name in ("id", "appId", "idpId") if name in fields), known.id)
-    secret = fields.get("clientSecret")
+    secret, details = fields.get("clientSecret"), fields.get("details")
+    problems = fields.get("complianceProblems", ())
+    client_id = fields.get("clientId", known.client_id)
     return Written(
-        id=made,
-        sequence=int(fields.get("details", {}).get("sequence", 0)),
-        client_id=fields.get("clientId", known.client_id),
-        client_secret=Secret(secret) if secret else None,
-        problems=tuple(problem["key"] for problem in fields.get("complianceProblems", ())),
+        id=id_of({"id": made}),
+        sequence=sequence_of(details) if isinstance(details, dict) else known.sequence,
+        client_id=text_of({"id": made, "clientId": client_id}, "clientId"),
+        client_secret=Secret(secret) if isinstance(secret, str) and secret else None,
+        problems=tuple(str(problem["key"]) for problem in problems),
     )
 
 

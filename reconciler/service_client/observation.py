@@ -1,41 +1,155 @@
-"""Answers as observed state: what the service's listing of objects says."""
+"""Answers as observed state: what the service's listing of objects says, and if it is sound.
+
+What cannot be understood is an error. What contradicts itself is told, and blocks the plan:
+nothing is written from half a picture.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from reconciler.errors import ServiceError
 from reconciler.resources.ref import Kind, ResourceRef
+from reconciler.service_client.addresses import is_id
+from reconciler.service_client.specs import read_spec
 from reconciler.state import ObservedObject
 
-
-def observed_objects(listed: Sequence[Mapping[str, Any]]) -> Iterator[ObservedObject]:
-    """Yield the objects of one organization from its whole listing."""
-    names = {
-        fields["id"]: fields["name"]
-        for fields in listed
-        if fields["kind"] in {Kind.ORGANIZATION, Kind.PROJECT}
-    }
-    for fields in listed:
-        details = fields["details"]
-        yield ObservedObject(
-            ref=ResourceRef(
-                _KINDS[fields["kind"]],
-                names[fields["organizationId"]],
-                names[fields["projectId"]] if fields["projectId"] else "",
-                fields["name"],
-            ),
-            id=fields["id"],
-            sequence=int(details["sequence"]),
-            spec=fields["spec"],
-            organization_id=fields["organizationId"],
-            project_id=fields["projectId"],
-            client_id=fields["clientId"],
-            trees=frozenset(fields["trees"]),
-            changed_by=fields["changedBy"],
-            changed_at=details["changeDate"],
-            prevent_delete=fields.get("preventDelete"),
-        )
-
-
 _KINDS = {kind.value: kind for kind in Kind}
+_TEXTS = ("organizationId", "projectId", "name", "clientId", "changedBy")
+LARGEST = 2**64 - 1
+
+
+def observed_objects(
+    organization: tuple[str, str], listed: Sequence[Mapping[str, Any]], doubts: list[str]
+) -> Iterator[ObservedObject]:
+    """Yield the objects of one organization (id and name) from its whole listing.
+
+    What contradicts itself is left out and added to the doubts.
+
+    Raises:
+        ServiceError: an object is not as the interface has it.
+    """
+    owner, name = organization
+    names = {owner: name}
+    seen: dict[str, Kind] = {}
+    refs: set[ResourceRef] = set()
+    projects = [fields for fields in listed if fields.get("kind") == Kind.PROJECT]
+    names.update((id_of(fields), text_of(fields, "name")) for fields in projects)
+    for fields in listed:
+        kind = _KINDS.get(text_of(fields, "kind"))
+        if kind is None:
+            doubts.append(f"{name} holds an object of a kind that is not known here.")
+            continue
+        found = _observed(kind, fields, names)
+        if found is None or found.organization_id != owner:
+            doubts.append(f"{name} lists an object whose owner it does not list.")
+        elif found.id in seen or found.ref.key in refs:
+            doubts.append(f"{name} lists {found.ref} (id {found.id}) twice.")
+        else:
+            seen[found.id] = kind
+            refs.add(found.ref.key)
+            yield found
+    if owner not in seen:
+        doubts.append(f"{name} is not in its own listing.")
+
+
+def _observed(
+    kind: Kind, fields: Mapping[str, Any], names: Mapping[str, str]
+) -> ObservedObject | None:
+    object_id = id_of(fields)
+    organization, project, name, client, author = (text_of(fields, text) for text in _TEXTS)
+    if organization not in names or (project and project not in names):
+        return None
+    if (kind is Kind.OIDC_APPLICATION) != bool(project):
+        raise unsound(object_id, "its projectId is not that of its kind")
+    details, answered = fields.get("details"), fields.get("spec")
+    if not isinstance(details, dict) or not isinstance(answered, dict):
+        raise unsound(object_id, "it has no details or no spec")
+    try:
+        spec = read_spec(kind, answered)
+    except ValueError as failure:
+        raise unsound(object_id, str(failure)) from None
+    return ObservedObject(
+        ref=ResourceRef(kind, names[organization], names[project] if project else "", name),
+        id=object_id,
+        sequence=sequence_of(details),
+        spec=spec.spec,
+        organization_id=organization,
+        project_id=project,
+        client_id=client,
+        trees=_trees(object_id, fields.get("trees")),
+        changed_by=author,
+        changed_at=text_of(details, "changeDate"),
+        changed_in=_tree(fields.get("context")),
+        prevent_delete=_mark(object_id, fields, "preventDelete"),
+        critical=_mark(object_id, fields, "critical"),
+        carried=spec.carried,
+        uncarried=spec.uncarried,
+    )
+
+
+def id_of(fields: Mapping[str, Any]) -> str:
+    """Return the id of an answered object.
+
+    Raises:
+        ServiceError: it has none that can be used.
+    """
+    value = fields.get("id")
+    if not is_id(value):
+        raise unsound("?", "its id is missing or has odd characters")
+    return str(value)
+
+
+def text_of(fields: Mapping[str, Any], name: str) -> str:
+    """Return a text of an answered object.
+
+    Raises:
+        ServiceError: it is missing, or no text.
+    """
+    value = fields.get(name)
+    if not isinstance(value, str):
+        raise unsound(str(fields.get("id", "?")), f"its {name} is missing or no text")
+    return value
+
+
+def sequence_of(details: Mapping[str, Any]) -> int:
+    """Return the sequence in an object's details: a number that JSON carries as text.
+
+    Raises:
+        ServiceError: there is none.
+    """
+    value = details.get("sequence")
+    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) <= 20:
+        number = int(value)
+        if number <= LARGEST:
+            return number
+    raise unsound("?", "its sequence is missing or no number")
+
+
+def unsound(object_id: str, why: str) -> ServiceError:
+    """Return the error that an answered object is not as the interface has it."""
+    return ServiceError(
+        f"the service's answer cannot be used: object {object_id[:200]}: {why}",
+        remedy="Nothing was written. See that the address is that of the service itself, and "
+        "that this version of the reconciler knows the service's interface.",
+    )
+
+
+def _trees(object_id: str, value: Any) -> frozenset[str]:
+    if not isinstance(value, list) or not all(type(tree) is str for tree in value):
+        raise unsound(object_id, "its trees are no list of texts")
+    return frozenset(value)
+
+
+def _tree(context: Any) -> str:
+    """Return the tree that made the last change, or nothing."""
+    tree = context.get("tree") if isinstance(context, dict) else None
+    return tree if isinstance(tree, str) else ""
+
+
+def _mark(object_id: str, fields: Mapping[str, Any], name: str) -> bool | None:
+    value = fields.get(name)
+    if value is not None and type(value) is not bool:
+        raise unsound(object_id, f"its {name} is neither true nor false")
+    return value

@@ -13,7 +13,7 @@ from reconciler.errors import (
     ServiceError,
     ServiceUnavailableError,
 )
-from reconciler.service_client.wire import WireRefusal
+from reconciler.service_client.wire import NO_ANSWER, WireRefusal
 
 AGAIN = "Run the command again; what was done is not repeated."
 
@@ -41,6 +41,12 @@ _MEANINGS: Mapping[int, tuple[type[ServiceError], str]] = {
 
 
 def service_error(refusal: WireRefusal) -> ServiceError:
-    """Return the error that a refusal is, in words for the reader."""
+    """Return the error that a refusal is, in words for the reader.
+
+    Where the call may have been carried out all the same, it is none that says otherwise.
+    """
     kind, remedy = _MEANINGS.get(refusal.code, (ServiceError, AGAIN))
-    return kind(f"the service refused: {refusal.message}", remedy=remedy)
+    if refusal.unsure or refusal.code == NO_ANSWER:
+        kind, remedy = ServiceUnavailableError, AGAIN
+    who = "" if refusal.code == NO_ANSWER else "the service refused: "
+    return kind(f"{who}{refusal.message}", remedy=remedy)

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+NO_ANSWER = 0
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -44,11 +46,18 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class WireRefusal:
-    """Why an operation was refused: gRPC code, sentence, and what else the service tells."""
+    """Why an operation was refused: gRPC code, sentence, and what else the service tells.
+
+    Attributes:
+        code: One of gRPC's, or ``NO_ANSWER``.
+        unsure: Whether the call, or an earlier try of it, may have been carried out all the
+            same: its answer was lost, or came from somewhere on the way.
+    """
 
     code: int
     message: str
     details: Mapping[str, Any] = field(default_factory=dict)
+    unsure: bool = False
 
 
 class Wire(Protocol):

@@ -229,7 +229,8 @@ LISTED = [
         preventDelete=True, trees=["default"],
     ),
     listed(Kind.PROJECT, "2", "shop"),
-    {key: value for key, value in listed(Kind.ACTION, "4", "greet").items()
+    {key: value for key, value in
+     listed(Kind.ACTION, "4", "greet", spec=declared(GREET).spec).items()
      if key != "preventDelete"},
 ]  # fmt: skip
 ORG = {"organization_id": "1", "sequence": 41, "changed_by": "ana",
@@ -240,13 +241,16 @@ SEEN = [
     ObservedObject(a_ref(organization="Acme"), "3", spec=SPEC, project_id="2",
                    client_id="3@shop", trees=frozenset({"default"}), prevent_delete=True, **ORG),
     ObservedObject(SHOP._replace(organization="Acme"), "2", spec={}, prevent_delete=False, **ORG),
-    ObservedObject(GREET._replace(organization="Acme"), "4", spec={}, **ORG),
+    ObservedObject(GREET._replace(organization="Acme"), "4", spec=declared(GREET).spec, **ORG),
 ]  # fmt: skip
 
 
 def test_a_listing_becomes_objects_with_the_names_of_their_owners() -> None:
     """Ids in the listing become names, for manifests speak in names."""
-    assert list(observed_objects(LISTED)) == SEEN
+    doubts: list[str] = []
+
+    assert list(observed_objects(("1", "Acme"), LISTED, doubts)) == SEEN
+    assert doubts == []
 
 
 def in_pages(call: Call) -> Answer:

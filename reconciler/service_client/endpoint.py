@@ -1,0 +1,73 @@
+"""The address of a remote service: one origin, and nothing secret in it."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from reconciler.errors import UsageError
+
+_HOST = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?|[0-9a-f:.]+", re.ASCII)
+_PATH = re.compile(r"(?:/[A-Za-z0-9._~-]+)*/?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a service is.
+
+    Attributes:
+        origin: Scheme, host and port: the only place its token is ever sent to.
+        prefix: Path that its addresses hang below; empty or with a slash in front.
+    """
+
+    origin: str
+    prefix: str = ""
+
+    @property
+    def address(self) -> str:
+        """Return the address itself."""
+        return self.origin + self.prefix
+
+
+def parse_endpoint(address: str) -> Endpoint:
+    """Return the endpoint that an address names.
+
+    Raises:
+        UsageError: it holds a password, is not encrypted beyond this machine, or is none.
+    """
+    try:
+        parts = urlsplit(address)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        raise _wrong("the address of the service cannot be read") from None
+    if "@" in parts.netloc:
+        raise _wrong("the address of the service holds a user or a password")
+    if parts.query or parts.fragment or not _PATH.fullmatch(parts.path) or "/.." in parts.path:
+        raise _wrong("the address of the service holds more than host, port and path")
+    if parts.scheme not in {"http", "https"} or not _HOST.fullmatch(host):
+        raise _wrong("the address of the service cannot be read")
+    if parts.scheme == "http" and not is_loopback(host):
+        raise _wrong(f"http to {host} would send the token unencrypted")
+    shown = f"[{host}]" if ":" in host else host
+    at = f":{port}" if port is not None else ""
+    return Endpoint(f"{parts.scheme}://{shown}{at}", parts.path.rstrip("/"))
+
+
+def is_loopback(host: str) -> bool:
+    """Say whether a host is this machine by its very name."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _wrong(problem: str) -> UsageError:
+    return UsageError(
+        problem,
+        remedy="Write --service https://HOST[:PORT]; http:// is for this machine alone. "
+        "A token goes into RECONCILER_TOKEN or a --token-file.",
+    )

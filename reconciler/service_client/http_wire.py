@@ -1,0 +1,300 @@
+"""The wire over HTTP: each call is one request. The only module that imports httpx.
+
+At most eight requests are under way at once, each on a connection of its own that is kept for
+the next one. An event loop carries them, although threads would do twice as many a second
+(2000 against 1200, with a service that answers at once): only so one deadline holds for a whole
+try, name lookup and answers that drip in included. A service takes longer than the client does.
+
+httpx's transport is used, and not its client: no redirects, cookies, proxies or credentials
+that anybody but the caller of this module chooses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import ssl
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import httpx
+
+from reconciler import __version__
+from reconciler.service_client.addresses import Target, may_repeat, target_of
+from reconciler.service_client.credentials import Credentials
+from reconciler.service_client.endpoint import Endpoint
+from reconciler.service_client.replies import UNAUTHENTICATED, lost, reply_of, unsent
+from reconciler.service_client.retries import asked_pause, pause
+from reconciler.service_client.wire import Answer, Call, WireRefusal
+
+AT_ONCE = 8
+RETRIED = frozenset({429, 502, 503, 504})
+FIRST_TRIES = 3
+IDLE_SECONDS = 3.0
+FIXED = {
+    "accept": "application/json",
+    # A compressed answer could be small on the wire and fill the memory here.
+    "accept-encoding": "identity",
+    "user-agent": f"reconciler/{__version__}",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long and how much. Times are seconds.
+
+    Attributes:
+        connect: To reach the service.
+        silence: Between two pieces of an answer.
+        one_try: For a try from its beginning to the end of its answer.
+        total: For the calls that are sent together; after that no try is begun.
+        size: Bytes of an answer.
+        per_second: Requests a second, or 0 for as many as go.
+    """
+
+    connect: float = 5.0
+    silence: float = 10.0
+    one_try: float = 20.0
+    total: float = 60.0
+    size: int = 32 * 1024 * 1024
+    per_second: float = 0.0
+
+
+class Fetched(NamedTuple):
+    """A response: its status, the headers that count here, and its content."""
+
+    status: int
+    content_type: str
+    retry_after: str
+    content: bytes
+
+
+class _Tried(NamedTuple):
+    """What one try gave, whether another may do better, and the pause that was asked for."""
+
+    reply: Answer | WireRefusal
+    again: bool
+    asked: float = 0.0
+
+
+class HttpWire:
+    """Calls operations of a service over HTTP. Used by one thread; to be closed."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        credentials: Credentials,
+        limits: Limits | None = None,
+        *,
+        proxy: str | None = None,
+    ) -> None:
+        """Use a service; a proxy only where one is named here."""
+        self._endpoint = endpoint
+        self._credentials = credentials
+        self._limits = limits or Limits()
+        self._runner = asyncio.Runner()
+        context = ssl.create_default_context()
+        self._lanes = [
+            httpx.AsyncHTTPTransport(
+                verify=context,
+                trust_env=False,
+                limits=httpx.Limits(max_connections=1, keepalive_expiry=IDLE_SECONDS),
+                proxy=proxy,
+            )
+            for _ in range(AT_ONCE)
+        ]
+        self._chance = random.SystemRandom().random
+        self._was_reached = False
+        self._next_start = 0.0
+
+    def close(self) -> None:
+        """Let go of every connection."""
+        try:
+            self._runner.run(self._close())
+        finally:
+            self._runner.close()
+
+    def send(self, calls: Sequence[Call]) -> Sequence[Answer | WireRefusal]:
+        """Carry out independent calls, at most eight at a time; return what each gave.
+
+        Raises:
+            AccessDeniedError: there is no token, or none can be had.
+            ServiceError: an id that the service gave cannot be part of an address.
+        """
+        targets = [target_of(call) for call in calls]
+        replies = self._sent(calls, targets)
+        refused = [index for index, reply in enumerate(replies) if _is_unauthenticated(reply)]
+        if refused and self._credentials.renew():
+            again = self._sent([calls[i] for i in refused], [targets[i] for i in refused])
+            for index, reply in zip(refused, again, strict=True):
+                replies[index] = reply
+        return replies
+
+    def fetch(
+        self, verb: str, url: str, headers: Mapping[str, str], body: bytes | None
+    ) -> Fetched | None:
+        """Ask an address of the service's own origin, once; None where no answer came."""
+        try:
+            return self._runner.run(self._exchange(self._lanes[0], verb, url, (headers, body)))
+        except (httpx.TransportError, OSError, ValueError):
+            return None
+
+    def _sent(self, calls: Sequence[Call], targets: Sequence[Target]) -> list[Answer | WireRefusal]:
+        bearer = self._credentials.bearer(self.fetch)
+        return self._runner.run(self._all(list(zip(calls, targets, strict=True)), bearer.reveal()))
+
+    async def _all(
+        self, asked: Sequence[tuple[Call, Target]], bearer: str
+    ) -> list[Answer | WireRefusal]:
+        deadline = time.monotonic() + self._limits.total
+        replies: list[Answer | WireRefusal] = [unsent("not sent")] * len(asked)
+        waiting = iter(enumerate(asked))
+
+        async def work(lane: httpx.AsyncHTTPTransport) -> None:
+            for index, (call, target) in waiting:
+                headers = _headers(call, target, bearer)
+                replies[index] = await self._ask(lane, call, (target, headers), deadline)
+
+        await asyncio.gather(*(work(lane) for lane in self._lanes[: len(asked)]))
+        return replies
+
+    async def _ask(
+        self,
+        lane: httpx.AsyncHTTPTransport,
+        call: Call,
+        request: tuple[Target, Mapping[str, str]],
+        deadline: float,
+    ) -> Answer | WireRefusal:
+        """Try a call until it is answered, must not be repeated, or time is up."""
+        unsure, tries = False, 0
+        while time.monotonic() < deadline:
+            tries += 1
+            tried = await self._try(lane, *request)
+            if isinstance(tried.reply, Answer):
+                return tried.reply
+            unsure = unsure or tried.reply.unsure
+            wait = pause(tries, self._chance(), tried.asked)
+            if (
+                not tried.again
+                or (unsure and not may_repeat(call))
+                or (tries >= FIRST_TRIES and not self._was_reached)
+                or time.monotonic() + wait >= deadline
+            ):
+                return replace(tried.reply, unsure=unsure)
+            await asyncio.sleep(wait)
+        return unsent("the service took too long with what was sent before")
+
+    async def _try(
+        self, lane: httpx.AsyncHTTPTransport, target: Target, headers: Mapping[str, str]
+    ) -> _Tried:
+        url = self._endpoint.address + target.path
+        try:
+            fetched = await self._exchange(lane, target.verb, url, (headers, target.body))
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as failure:
+            return self._unreached(failure)
+        except (httpx.TransportError, OSError) as failure:
+            return _Tried(lost(f"the service did not answer ({_kind(failure)})"), again=True)
+        except ValueError as failure:
+            return _Tried(lost(f"the service's answer cannot be read: {failure}"), again=False)
+        self._was_reached = True
+        reply = reply_of(fetched.status, fetched.content_type, fetched.content)
+        garbled = fetched.status == 200 and isinstance(reply, WireRefusal)
+        asked = asked_pause(fetched.retry_after, datetime.now(UTC))
+        return _Tried(reply, again=garbled or fetched.status in RETRIED, asked=asked)
+
+    def _unreached(self, failure: Exception) -> _Tried:
+        origin = self._endpoint.origin
+        if "CERTIFICATE_VERIFY_FAILED" in str(failure):
+            return _Tried(unsent(f"the certificate of {origin} cannot be trusted"), again=False)
+        return _Tried(unsent(f"{origin} cannot be reached ({_kind(failure)})"), again=True)
+
+    async def _exchange(
+        self,
+        lane: httpx.AsyncHTTPTransport,
+        verb: str,
+        url: str,
+        content: tuple[Mapping[str, str], bytes | None],
+    ) -> Fetched:
+        """Send one request and read its response, within all limits.
+
+        Raises:
+            httpx.TransportError, OSError: it failed on the way.
+            ValueError: the response is larger than is read, or compressed.
+        """
+        limits = self._limits
+        timeouts = {"connect": limits.connect, "pool": limits.connect}
+        timeouts |= {"read": limits.silence, "write": limits.silence}
+        headers, body = content
+        request = httpx.Request(
+            verb, url, headers={**FIXED, **headers}, content=body, extensions={"timeout": timeouts}
+        )
+        await self._turn()
+        async with asyncio.timeout(limits.one_try):
+            response = await lane.handle_async_request(request)
+            try:
+                return await _read(response, limits.size)
+            finally:
+                await response.aclose()
+
+    async def _turn(self) -> None:
+        """Wait until the rate lets one more request start."""
+        if self._limits.per_second <= 0:
+            return
+        start = max(self._next_start, time.monotonic())
+        self._next_start = start + 1 / self._limits.per_second
+        await asyncio.sleep(start - time.monotonic())
+
+    async def _close(self) -> None:
+        for lane in self._lanes:
+            await lane.aclose()
+
+
+async def _read(response: httpx.Response, size: int) -> Fetched:
+    if response.headers.get("content-encoding", "identity") != "identity":
+        raise ValueError("it is compressed, and that was not asked for")
+    length = response.headers.get("content-length", "")
+    if length.isdecimal() and int(length[:20]) > size:
+        raise ValueError(f"it is larger than {size} bytes")
+    content = bytearray()
+    async for piece in response.aiter_raw():
+        content += piece
+        if len(content) > size:
+            raise ValueError(f"it is larger than {size} bytes")
+    return Fetched(
+        response.status_code,
+        response.headers.get("content-type", ""),
+        response.headers.get("retry-after", ""),
+        bytes(content),
+    )
+
+
+def _headers(call: Call, target: Target, bearer: str) -> Mapping[str, str]:
+    """Return what goes beside a call. The organization goes by both of its names."""
+    expected = call.expected_sequence
+    beside = {
+        "authorization": f"Bearer {bearer}",
+        "x-service-orgid": call.organization,
+        "x-zitadel-orgid": call.organization,
+        "if-match": "" if expected is None else f'"{expected}"',
+        "idempotency-key": call.idempotency_key,
+        "x-reconciler-context": call.context,
+        "x-reconciler-lease": call.lease,
+        "content-type": "" if target.body is None else "application/json",
+    }
+    return {name: value for name, value in beside.items() if value}
+
+
+def _is_unauthenticated(reply: Answer | WireRefusal) -> bool:
+    return isinstance(reply, WireRefusal) and reply.code == UNAUTHENTICATED
+
+
+def _kind(failure: Exception) -> str:
+    """Return what went wrong on the way, in words that hold nothing of the request."""
+    if isinstance(failure, (httpx.TimeoutException, TimeoutError)):
+        return "it took too long"
+    if "ssl" in str(failure).lower():
+        return "no encrypted connection could be made"
+    return "the connection failed"
