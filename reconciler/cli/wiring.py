@@ -10,7 +10,8 @@ from reconciler.errors import UsageError
 from reconciler.service_client.absent import AbsentService
 from reconciler.service_client.client import OperationsClient
 from reconciler.service_client.holder import this_process
-from reconciler.service_client.port import ServiceReader
+from reconciler.service_client.inquiry import Inquiry, ReadingWire
+from reconciler.service_client.port import ServiceInquiry, ServiceReader
 
 
 def is_embedded(service: str) -> bool:
@@ -41,13 +42,21 @@ def holds_anything(service: str) -> bool:
 @contextmanager
 def open_reader(service: str) -> Iterator[ServiceReader]:
     """Open a service for looking at; a store that does not exist yet holds nothing."""
+    with open_inquiry(service) as inquiry:
+        yield inquiry
+
+
+@contextmanager
+def open_inquiry(service: str) -> Iterator[ServiceInquiry]:
+    """Open a service for asking what is there and what was; nothing can be written through it."""
     if not holds_anything(service):
         yield AbsentService()
         return
     from reconciler.cli.embedded import open_wire
 
     with open_wire(service, read_only=True) as wire:
-        yield OperationsClient(wire, this_process())
+        reading = ReadingWire(wire)
+        yield Inquiry(OperationsClient(reading, this_process()), reading)
 
 
 @contextmanager

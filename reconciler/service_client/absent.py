@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
-from reconciler.state import ObservedState
+from reconciler.errors import ObjectNotFoundError
+from reconciler.state import ObjectEvent, ObservedState, Removal
 
 
 class AbsentService:
@@ -13,3 +14,17 @@ class AbsentService:
     def observe(self, organizations: Collection[str]) -> ObservedState:
         """Return nothing, of no instance."""
         return ObservedState(instance="", objects={})
+
+    def organizations(self) -> Sequence[str]:
+        """Return no organization."""
+        return ()
+
+    def history(self, object_id: str) -> Sequence[ObjectEvent]:
+        """Refuse: there is no object of any id."""
+        raise ObjectNotFoundError(
+            "there is no service yet, and so no history", remedy="Apply something first."
+        )
+
+    def removals(self, organization_id: str) -> Sequence[Removal]:
+        """Return that nothing was removed."""
+        return ()

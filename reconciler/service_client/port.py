@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias
 from reconciler.errors import ServiceError
 from reconciler.resources.ref import ResourceRef
 from reconciler.resources.secret import Secret
-from reconciler.state import ObservedObject, ObservedState, Resource
+from reconciler.state import ObjectEvent, ObservedObject, ObservedState, Removal, Resource
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,7 @@ class CreateOrder:
     organization_id: str = ""
     project_id: str = ""
     prevent_delete: bool = False
+    critical: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,34 @@ class ServiceReader(Protocol):
 
         Raises:
             ServiceError: the service cannot be read, or the caller may not.
+        """
+        ...
+
+
+class ServiceInquiry(ServiceReader, Protocol):
+    """A service that can be asked what is there, what was, and why. It has no way to write."""
+
+    def organizations(self) -> Sequence[str]:
+        """Return the names of all organizations that the caller may see, by name.
+
+        Raises:
+            ServiceError: the service cannot be read.
+        """
+        ...
+
+    def history(self, object_id: str) -> Sequence[ObjectEvent]:
+        """Return the events of an object, oldest first; of a removed one, too.
+
+        Raises:
+            ServiceError: there was no such object, or the service keeps no history.
+        """
+        ...
+
+    def removals(self, organization_id: str) -> Sequence[Removal]:
+        """Return what was removed from an organization, oldest first.
+
+        Raises:
+            ServiceError: the service cannot be read, or keeps no history.
         """
         ...
 

@@ -796,7 +796,7 @@ def test_no_calls_are_no_work(ask: Asking) -> None:
 VIEWER_MAY = {
     "Healthz", "ListOrgs", "GetMyOrg", "ListProjects", "GetProjectByID", "ListOrgIDPs",
     "GetOrgIDPByID", "ListApps", "GetAppByID", "ListActions", "GetAction", "GetServiceInfo",
-    "ListObjects", "GetObjectHistory",
+    "ListObjects", "GetObjectHistory", "ListRemovals",
 }  # fmt: skip
 EDITOR_MAY = VIEWER_MAY | {
     "AddProject", "AddOrgJWTIDP", "UpdateOrgIDP", "UpdateOrgIDPJWTConfig", "RemoveOrgIDP",
@@ -859,6 +859,7 @@ def everything_about(ask: Asking, *, foreign: bool) -> dict[str, dict[str, Any]]
         "DeleteAction": {"id": action},
         "ListObjects": {"organizationId": owner},
         "GetObjectHistory": {"id": action},
+        "ListRemovals": {"organizationId": owner},
         "RecordContext": {"id": action},
         "AcquireLease": {"named": "globex" if foreign else "nobody", "holder": "x", "seconds": 1},
         "RenewLease": {"named": "globex" if foreign else "nobody", "lease": "x", "seconds": 1},
@@ -1320,3 +1321,40 @@ def test_a_lease_that_is_lost_within_a_batch_is_lost_for_the_rest_of_it(ask: Ask
 def test_a_lease_lasts_from_a_second_to_an_hour(ask: Asking, seconds: object) -> None:
     """A lease for ever would be a lock that a crash leaves behind."""
     assert ask.refused("AcquireLease", named="acme", holder="me", seconds=seconds).code == 3
+
+
+def test_what_was_removed_is_told_with_who_when_and_what_it_was(ask: Asking) -> None:
+    """Drift must know that an application is gone because somebody removed it."""
+    made = ask.an_app(context='{"tree":"default"}')
+    action = ask.an_action()
+    ask("UpdateApp", projectId=ask.project, appId=made["appId"], name="shopfront")
+    ask("RemoveApp", projectId=ask.project, appId=made["appId"], by=Caller("ana", Role.ADMIN))
+    ask("DeleteAction", id=action["id"], context='{"tree":"other"}')
+
+    answer = ask("ListRemovals", organizationId=ask.organization)
+
+    app, other = answer["removals"]
+    assert answer["next"] == ""
+    assert (app["kind"], app["name"], app["projectId"]) == (
+        "OidcApplication", "shopfront", ask.project,
+    )  # fmt: skip
+    assert (app["id"], app["trees"], app["writer"]) == (made["appId"], ["default"], "ana")
+    assert (app["type"], app["context"]) == ("app.removed", {})
+    assert TIME.fullmatch(app["recordedAt"])
+    assert (other["kind"], other["projectId"], other["context"]) == (
+        "Action", "", {"tree": "other"},
+    )  # fmt: skip
+
+
+def test_removals_are_looked_for_page_by_page(ask: Asking) -> None:
+    """A long log does not make one call long."""
+    for _ in range(3):
+        ask("DeleteAction", id=ask.an_action()["id"])
+    found, cursor, calls = [], "0", 0
+    while cursor:
+        answer = ask("ListRemovals", organizationId=ask.organization, cursor=cursor, limit=2)
+        found += answer["removals"]
+        cursor, calls = answer["next"], calls + 1
+
+    assert [removal["name"] for removal in found] == ["greet"] * 3
+    assert calls == 5, "eight events, two a call, and one call that finds the end"

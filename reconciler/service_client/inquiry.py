@@ -1,0 +1,136 @@
+"""Looking at a service of our own: what it holds, what it held, who changed it. Nothing is written.
+
+That is so by construction: the client given out here has no method that writes, and the wire
+beneath it refuses every call that does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from reconciler.errors import ServiceError
+from reconciler.resources.ref import Kind, ResourceRef
+from reconciler.service_client.addresses import is_read
+from reconciler.service_client.observation import id_of, sequence_of, text_of, unsound
+from reconciler.service_client.port import ServiceReader
+from reconciler.service_client.refusals import service_error
+from reconciler.service_client.wire import Answer, Call, Wire, WireRefusal
+from reconciler.state import ObjectEvent, ObservedState, Removal
+
+_UNKNOWN_OPERATION = 12
+_KINDS = {kind.value: kind for kind in Kind}
+
+
+class ReadingWire:
+    """A wire that carries calls which write nothing, and no other."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    def send(self, calls: Sequence[Call]) -> Sequence[Answer | WireRefusal]:
+        """Carry out calls that read.
+
+        Raises:
+            AssertionError: one of them writes. Nothing was sent.
+        """
+        writing = [call.operation for call in calls if not is_read(call)]
+        if writing:
+            raise AssertionError(f"{writing[0]} writes, and this wire is for reading")
+        return self._wire.send(calls)
+
+
+class Inquiry:
+    """A ``ServiceInquiry`` of a service that has the ``/reconciler/v1/`` operations."""
+
+    def __init__(self, reader: ServiceReader, wire: ReadingWire) -> None:
+        """Ask over a wire; ``reader`` observes over the same one."""
+        self._reader = reader
+        self._wire = wire
+
+    def observe(self, organizations: Collection[str]) -> ObservedState:
+        """Return all that is held in these organizations."""
+        return self._reader.observe(organizations)
+
+    def organizations(self) -> Sequence[str]:
+        """Return every organization that the caller may see."""
+        answer = self._ask(Call("ListOrgs"))
+        return sorted(text_of(found, "name") for found in _objects(answer, "result"))
+
+    def history(self, object_id: str) -> Sequence[ObjectEvent]:
+        """Return the events of an object."""
+        pages = self._pages("GetObjectHistory", {"id": object_id}, "after")
+        return [_event(event) for page in pages for event in _objects(page, "events")]
+
+    def removals(self, organization_id: str) -> Sequence[Removal]:
+        """Return what was removed from an organization."""
+        organization, names = self._names(organization_id)
+        found = []
+        for page in self._pages("ListRemovals", {"organizationId": organization_id}, "cursor"):
+            for removed in _objects(page, "removals"):
+                project = names.get(text_of(removed, "projectId"), "")
+                kind = _KINDS.get(text_of(removed, "kind"))
+                if kind is not None:
+                    ref = ResourceRef(kind, organization, project, text_of(removed, "name"))
+                    trees = frozenset(map(str, removed.get("trees", ())))
+                    found.append(Removal(ref, id_of(removed), trees, _event(removed)))
+        return found
+
+    def _names(self, organization_id: str) -> tuple[str, Mapping[str, str]]:
+        """Return the name of an organization, and those of its projects by id."""
+        answer = self._ask(Call("ListOrgs", {"queries": [{"idQuery": {"id": organization_id}}]}))
+        organization = [text_of(found, "name") for found in _objects(answer, "result")]
+        if not organization:
+            raise unsound(organization_id, "it is in no listing")
+        answer = self._ask(Call("ListProjects", organization=organization_id))
+        projects = _objects(answer, "result")
+        return organization[0], {id_of(found): text_of(found, "name") for found in projects}
+
+    def _pages(
+        self, operation: str, fields: Mapping[str, Any], cursor: str
+    ) -> Iterator[Mapping[str, Any]]:
+        here, seen = "", {""}
+        while True:
+            page = self._ask(Call(operation, {**fields, cursor: here} if here else fields))
+            yield page
+            here = text_of(page, "next")
+            if here in seen:
+                return
+            seen.add(here)
+
+    def _ask(self, call: Call) -> Mapping[str, Any]:
+        (reply,) = self._wire.send([call])
+        if isinstance(reply, Answer):
+            return reply.fields
+        if reply.code == _UNKNOWN_OPERATION:
+            raise no_history()
+        raise service_error(reply)
+
+
+def no_history() -> ServiceError:
+    """Return the error that a service does not tell what was before."""
+    return ServiceError(
+        "the service keeps no history that it tells",
+        remedy="Who changed what, and when, can be asked of the reconciler's own service only.",
+    )
+
+
+def _objects(page: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]:
+    value = page.get(name)
+    if not isinstance(value, list) or not all(type(each) is dict for each in value):
+        raise unsound("?", f"{name} is no list of objects")
+    return value
+
+
+def _event(fields: Mapping[str, Any]) -> ObjectEvent:
+    context, payload = fields.get("context", {}), fields.get("payload", {})
+    if not isinstance(context, dict) or not isinstance(payload, dict):
+        raise unsound("?", "the context or payload of an event is no object")
+    return ObjectEvent(
+        type=text_of(fields, "type"),
+        sequence=sequence_of(fields),
+        at=text_of(fields, "recordedAt"),
+        writer=text_of(fields, "writer"),
+        context=context,
+        payload=payload,
+    )
