@@ -63,6 +63,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "pyrage": ("service/seal.py",),
     "sqlite3": ("service/eventstore/",),
     "psycopg": ("service/eventstore/",),
+    "psycopg_pool": ("service/eventstore/",),
     "pydantic": ("resources/", "service/operations/", "service/config.py"),
     "click": ("cli/",),
     "starlette": ("service/transport/",),

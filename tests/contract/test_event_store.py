@@ -13,6 +13,8 @@ from reconciler.service.eventstore.chain import ORIGIN, event_hash, first_head
 from reconciler.service.eventstore.errors import NameTakenError, StreamConflictError
 from reconciler.service.eventstore.memory import MemoryEventStore
 from reconciler.service.eventstore.port import EventStore, Transaction
+from reconciler.service.eventstore.postgres import PostgresEventStore
+from reconciler.service.eventstore.postgres import create as create_tables
 from reconciler.service.eventstore.rows import (
     Author,
     LeaseRow,
@@ -28,6 +30,7 @@ from reconciler.service.eventstore.rows import (
 )
 from reconciler.service.eventstore.sqlite import SqliteEventStore
 from reconciler.service.eventstore.sqlite_files import create
+from tests.postgres_server import PostgresServer
 
 NOON = 1_800_000_000_000_000
 ADDED = NewEvent("action.added", '{"name":"greet"}')
@@ -63,10 +66,24 @@ def a_sqlite_store(folder: Path, now: Callable[[], int]) -> Iterator[EventStore]
         yield store
 
 
-@pytest.fixture(params=[a_memory_store, a_sqlite_store])
+@contextmanager
+def a_postgres_store(server: PostgresServer, now: Callable[[], int]) -> Iterator[EventStore]:
+    address = server.new_address()
+    create_tables(address)
+    with closing(PostgresEventStore(address, now)) as store:
+        yield store
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Iterator[EventStore]:
     """Open one empty store of each kind."""
-    with request.param(tmp_path, clock) as opened:
+    if request.param == "postgres":
+        opening = a_postgres_store(request.getfixturevalue("postgres"), clock)
+    else:
+        opening = {"memory": a_memory_store, "sqlite": a_sqlite_store}[request.param](
+            tmp_path, clock
+        )
+    with opening as opened:
         yield opened
 
 

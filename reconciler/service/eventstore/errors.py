@@ -2,9 +2,12 @@
 
 StoreError                   a person has to do something, or wait
 ├── StoreUnusableError           the file is not a store, or no longer a sound one
+│   └── StoreMissingError            there is none there yet
+├── StoreUnreachableError        the database does not answer, or not any more
 ├── StoreReadOnlyError           it may be read, not written
 ├── StoreFullError               no room; reads still work
 └── StoreBusyError               somebody else is writing, for longer than anybody waits
+    └── StoreConflictError           (also a ConflictError) the whole transaction lost a race
 ConflictError                two writers want what only one can have
 ├── StreamConflictError          the stream is not where the writer thinks, or not new
 └── NameTakenError               another object has the name
@@ -24,6 +27,14 @@ class StoreError(Exception):
 
 class StoreUnusableError(StoreError):
     """The file is not a store of ours, is from a newer version, or is damaged."""
+
+
+class StoreMissingError(StoreUnusableError):
+    """There is no store at this place, and nobody asked to make one."""
+
+
+class StoreUnreachableError(StoreError):
+    """The database does not answer. A commit that was under way may have been carried out."""
 
 
 class StoreReadOnlyError(StoreError):
@@ -48,3 +59,7 @@ class StreamConflictError(ConflictError):
 
 class NameTakenError(ConflictError):
     """Another object of the kind and owner has the name, ignoring case."""
+
+
+class StoreConflictError(StoreBusyError, ConflictError):
+    """The transaction lost against others as a whole. Nothing of it was written; try again."""

@@ -14,6 +14,7 @@ from reconciler.service.eventstore.errors import NameTakenError, StoreError, Str
 from reconciler.service.eventstore.port import PAGE
 from reconciler.service.eventstore.rows import (
     Author,
+    Foresight,
     Head,
     LeaseRow,
     NameFilter,
@@ -163,6 +164,9 @@ class MemoryEventStore:
     def meta(self, name: str) -> str:
         """Return a fact about the store itself: ``instance``."""
         return self._meta[name]
+
+    def foresee(self, asked: Foresight) -> None:
+        """Do nothing: looking things up is free."""
 
     def append(
         self, stream: StreamAt, events: Sequence[NewEvent], author: Author

@@ -15,6 +15,7 @@ from typing import Protocol
 
 from reconciler.service.eventstore.rows import (
     Author,
+    Foresight,
     Head,
     LeaseRow,
     NewEvent,
@@ -40,7 +41,12 @@ class Snapshot(Protocol):
         ...
 
     def read_all(self, *, after: int = 0, limit: int = PAGE) -> Sequence[StoredEvent]:
-        """Return events of every stream past a position, oldest first."""
+        """Return events of every stream past a position, those of one organization in order.
+
+        Positions are for paging within one view. Another view may have events of another
+        organization at positions that were passed; those of one organization only grow.
+        In a transaction nobody else can append from then on to what was there.
+        """
         ...
 
     def heads(self) -> Sequence[Head]:
@@ -82,11 +88,14 @@ class Snapshot(Protocol):
         ...
 
     def lease(self, organization: str) -> LeaseRow | None:
-        """Return the last lease of a folded organization name, whether or not it still counts."""
+        """Return the last lease of a folded organization name, whether or not it still counts.
+
+        In a transaction nobody else can change it from then on.
+        """
         ...
 
     def tokens(self) -> Sequence[TokenRow]:
-        """Return every token, by name."""
+        """Return every token, by name. In a transaction nobody else can change any from then on."""
         ...
 
     def token(self, sha256: bytes) -> TokenRow | None:
@@ -105,13 +114,18 @@ class Transaction(Snapshot, Protocol):
         """Undo what is done in the block if an exception leaves it, and only that."""
         ...
 
+    def foresee(self, asked: Foresight) -> None:
+        """Look up at once what is going to be asked for, where one look is faster than many."""
+        ...
+
     def append(
         self, stream: StreamAt, events: Sequence[NewEvent], author: Author
     ) -> Sequence[StoredEvent]:
         """Append events to a stream.
 
         Raises:
-            StreamConflictError: the stream is not at this version.
+            StreamConflictError: the stream is not at this version. Where a version is 0, this
+                may be found out only when the transaction commits.
         """
         ...
 
@@ -160,6 +174,10 @@ class EventStore(Protocol):
 
         Raises:
             StoreError: the store cannot be written to; nothing was.
+            StoreUnreachableError: the store was lost; a commit under way may have been
+                carried out.
+            ConflictError: other writers got in the way; nothing was written, and the whole
+                block may be tried again.
         """
         ...
 

@@ -152,6 +152,22 @@ class TokenRow(NamedTuple):
     revoked_at: int
 
 
+class Foresight(NamedTuple):
+    """What the calls of a batch are probably going to ask for. Nothing depends on it but speed.
+
+    Attributes:
+        records: Callers and their idempotency keys.
+        parents: Ids of organizations and projects that something may be made in.
+        names: Folded names that something may get.
+        events: How many events there may be.
+    """
+
+    records: frozenset[tuple[str, str]]
+    parents: frozenset[str]
+    names: frozenset[str]
+    events: int
+
+
 class NameFilter(NamedTuple):
     """A test of names. ``text`` is folded where ``folded`` says that folded names are tested."""
 

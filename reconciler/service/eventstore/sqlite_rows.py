@@ -14,6 +14,7 @@ from reconciler.service.eventstore.errors import NameTakenError, StreamConflictE
 from reconciler.service.eventstore.port import PAGE
 from reconciler.service.eventstore.rows import (
     Author,
+    Foresight,
     Head,
     LeaseRow,
     NewEvent,
@@ -142,6 +143,9 @@ class SqliteTransaction(SqliteSnapshot):
             self._put_heads_back()
             raise
         self._write("RELEASE one")
+
+    def foresee(self, asked: Foresight) -> None:
+        """Do nothing: SQLite looks things up in this process."""
 
     def append(
         self, stream: StreamAt, events: Sequence[NewEvent], author: Author

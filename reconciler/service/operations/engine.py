@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from hashlib import sha256
 from typing import Any
 
@@ -16,10 +17,11 @@ from reconciler.service.domain.refusal import (
     not_allowed,
     secret_gone,
 )
-from reconciler.service.eventstore.errors import StreamConflictError
+from reconciler.service.eventstore.errors import ConflictError, StreamConflictError
 from reconciler.service.eventstore.port import EventStore, Snapshot, Transaction
 from reconciler.service.eventstore.rows import Record, SealRow
 from reconciler.service.operations.answers import MICROSECONDS
+from reconciler.service.operations.foresight import foreseen
 from reconciler.service.operations.operation import Operation, handler_of, reader_of
 from reconciler.service.operations.request import Request
 from reconciler.service.operations.session import Batch, Means, Reading, Writing, check_headers
@@ -49,13 +51,25 @@ class Engine:
             StoreError: the store failed; nothing was written.
         """
         if any(_writes(request) for request in requests):
-            with self._store.transaction() as tx:
-                batch = Batch()
-                answers = [self._written(tx, request, batch) for request in requests]
-                self._seal(tx, batch)
-            return answers
+            for _ in range(TRIES):
+                with suppress(ConflictError):
+                    return self._committed(requests)
+            return [_in_the_way() for _ in requests]
         with self._store.snapshot() as view:
             return [self._answered(view, request, Batch()) for request in requests]
+
+    def _committed(self, requests: Sequence[Request]) -> list[Answer | Refusal]:
+        """Carry out calls in one transaction.
+
+        Raises:
+            ConflictError: other writers got in the way; nothing was written.
+        """
+        with self._store.transaction() as tx:
+            tx.foresee(foreseen(requests))
+            batch = Batch()
+            answers = [self._written(tx, request, batch) for request in requests]
+            self._seal(tx, batch)
+        return answers
 
     def _answered(self, view: Snapshot, request: Request, batch: Batch) -> Answer | Refusal:
         try:
@@ -73,6 +87,7 @@ class Engine:
                 return _with_secret_shown(self._done(tx, request, batch, (operation, asked)))
             return self._done_once(tx, request, batch, (operation, asked, text))
         except Refusal as refusal:
+            batch.leases.clear()  # what was locked in an undone block is not any more
             return refusal
 
     def _done(
@@ -87,9 +102,10 @@ class Engine:
                     answer = handler_of(operation)(call, asked)
                     call.end()
             except StreamConflictError:
+                batch.leases.clear()
                 continue
             return answer
-        raise Refusal(Code.ABORTED, "somebody else wrote at the same time", "write.conflict")
+        raise _in_the_way()
 
     def _done_once(
         self, tx: Transaction, request: Request, batch: Batch, what: tuple[Operation, Any, str]
@@ -97,11 +113,17 @@ class Engine:
         operation, asked, text = what
         caller, key = request.caller.name, request.idempotency_key
         digest = sha256(f"{operation.name}\n{request.organization}\n{text}".encode()).digest()
-        known = tx.record(caller, key)
         now = self._means.now()
+        known = tx.record(caller, key)
         if known is not None and known.expires_at > now:
             return self._replayed(tx, known, digest, batch)
-        answer = self._done(tx, request, batch, (operation, asked))
+        try:
+            answer = self._done(tx, request, batch, (operation, asked))
+        except Refusal:
+            known = tx.record(caller, key)
+            if known is not None and known.expires_at > now:  # done elsewhere while we waited
+                return self._replayed(tx, known, digest, batch)
+            raise
         secret = answer.pop(SHOWN_ONCE, None)
         seal, slot = self._kept(secret, batch)
         tx.put_record(Record(caller, key, digest, canonical(answer), seal, slot, now + KEPT))
@@ -139,6 +161,10 @@ class Engine:
             sealed = self._means.seals.seal(batch.secrets)
             tx.put_seal(SealRow(batch.seal, sealed, now + KEPT))
         tx.expire(now)
+
+
+def _in_the_way() -> Refusal:
+    return Refusal(Code.ABORTED, "somebody else wrote at the same time", "write.conflict")
 
 
 def _writes(request: Request) -> bool:

@@ -1,0 +1,162 @@
+"""What PostgreSQL reports, in words: one table, and the only place that knows its error codes.
+
+Neither its sentences nor SQL reach anybody: they may quote what somebody sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+
+from reconciler.service.eventstore.errors import (
+    StoreBusyError,
+    StoreConflictError,
+    StoreError,
+    StoreFullError,
+    StoreReadOnlyError,
+    StoreUnreachableError,
+    StoreUnusableError,
+)
+
+_Made = tuple[type[StoreError], str, str]
+
+_CONFLICT: _Made = (
+    StoreConflictError,
+    "other writers got in the way at {place}",
+    "Run the command again. Nothing was written.",
+)
+_BUSY: _Made = (
+    StoreBusyError,
+    "somebody else kept {place} busy for too long",
+    "Wait until they are done, and run the command again.",
+)
+_CROWDED: _Made = (
+    StoreBusyError,
+    "{place} lets nobody else in: all its connections are in use",
+    "Wait, or raise max_connections, or run fewer servers.",
+)
+_READ_ONLY: _Made = (
+    StoreReadOnlyError,
+    "{place} can only be read",
+    "Name the primary server, or make the database writable.",
+)
+_UNREACHABLE: _Made = (
+    StoreUnreachableError,
+    "{place} cannot be reached",
+    "Check that it runs, and its host and port; then run the command again.",
+)
+_NOT_LET_IN: _Made = (
+    StoreUnusableError,
+    "{place} does not let this user in",
+    "Name the user in the address, and give the password in PGPASSWORD or PGPASSFILE.",
+)
+_DAMAGED: _Made = (
+    StoreUnusableError,
+    "{place} is damaged",
+    "Look into the log of the database, and restore a backup with its own tools.",
+)
+_CHANGED: _Made = (
+    StoreUnusableError,
+    "the tables at {place} are not as this version made them",
+    "Name the store's own database. Nothing was changed.",
+)
+# By code; where there is none of the whole code, by its class, which is its first two signs.
+_MEANINGS: dict[str, _Made] = {
+    "08": _UNREACHABLE,
+    "0A": (
+        StoreUnusableError,
+        "{place} lacks something that the store needs",
+        "Take PostgreSQL 12 or newer, or a database that says it can do the same.",
+    ),
+    "22": (StoreError, "{place} cannot hold what was to be written", "Nothing was written."),
+    "23": _CONFLICT,
+    "25006": _READ_ONLY,
+    "25P03": _BUSY,
+    "28": _NOT_LET_IN,
+    "3D": (
+        StoreUnusableError,
+        "there is no such database at {place}",
+        "Make it with createdb, or name another one.",
+    ),
+    "40": _CONFLICT,
+    "40003": _UNREACHABLE,
+    "42": _CHANGED,
+    "42501": (
+        StoreReadOnlyError,
+        "this user may not do that at {place}",
+        "Give it the rights that docs/postgresql.md lists.",
+    ),
+    "53": _BUSY,
+    "53100": (
+        StoreFullError,
+        "there is no room left at {place}",
+        "Free some space and run the command again. Nothing was lost.",
+    ),
+    "53300": _CROWDED,
+    "55P03": _BUSY,
+    "57014": _BUSY,
+    "57P": _UNREACHABLE,
+    "58": (
+        StoreError,
+        "the disk failed while {place} was in use",
+        "Check the disk, and the log of the database.",
+    ),
+    "XX001": _DAMAGED,
+    "XX002": _DAMAGED,
+}
+_UNFORESEEN: _Made = (
+    StoreError,
+    "{place} cannot be used",
+    "Look into the log of the database.",
+)
+# Whoever is not let in is told before any code exists, and only in a sentence.
+_SENTENCES: tuple[tuple[str, _Made], ...] = (
+    ("too many clients", _CROWDED),
+    ("remaining connection slots", _CROWDED),
+    ("too many connections", _CROWDED),
+    ("password", _NOT_LET_IN),
+    ("authentication", _NOT_LET_IN),
+    ("pg_hba.conf", _NOT_LET_IN),
+    ("role ", _NOT_LET_IN),
+    ("database ", _MEANINGS["3D"]),
+)
+
+
+@contextmanager
+def in_words(place: str) -> Iterator[None]:
+    """Turn what PostgreSQL raises in the block into a ``StoreError`` about this place.
+
+    Raises:
+        StoreError: PostgreSQL raised.
+    """
+    try:
+        yield
+    except psycopg.Error as error:
+        raise store_error(place, error) from error
+
+
+def store_error(place: str, error: psycopg.Error) -> StoreError:
+    """Return what an error of PostgreSQL means for the person whose database it is."""
+    kind, problem, remedy = _meaning(error)
+    return kind(problem.format(place=place), remedy)
+
+
+def lost_while_committing(place: str) -> StoreError:
+    """Return what to tell where nobody knows whether a commit was carried out."""
+    return StoreUnreachableError(
+        f"the connection to {place} was lost during a commit, which may have been carried out",
+        "Run the command again: what was done is recognised by its idempotency key.",
+    )
+
+
+def _meaning(error: psycopg.Error) -> _Made:
+    code = error.sqlstate or ""
+    for known in (code, code[:3], code[:2]):
+        if known in _MEANINGS:
+            return _MEANINGS[known]
+    if not code and isinstance(error, psycopg.OperationalError):
+        said = str(error).casefold()
+        return next((made for words, made in _SENTENCES if words in said), _UNREACHABLE)
+    return _UNFORESEEN

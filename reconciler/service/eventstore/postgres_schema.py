@@ -1,0 +1,117 @@
+"""The tables of a PostgreSQL store: making them, and recognising them.
+
+A database is looked at before anything is written to it: tables of these names that are not
+ours, or that a newer version made, are refused and left as they are.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import defaultdict
+from collections.abc import Sequence
+from contextlib import suppress
+
+import psycopg
+
+from reconciler.service.eventstore import postgres_tables as tables
+from reconciler.service.eventstore.errors import StoreMissingError, StoreUnusableError
+from reconciler.service.eventstore.postgres_rows import Connection
+
+TRIES = 20
+
+
+def recognise(connection: Connection, place: str) -> None:
+    """Accept a database that holds a store of this version.
+
+    Raises:
+        StoreMissingError: it holds none.
+        StoreUnusableError: it cannot hold one, or it holds another program's tables, or those
+            of a newer version.
+    """
+    if connection.info.parameter_status("server_encoding") != "UTF8":
+        raise StoreUnusableError(
+            f"{place} cannot hold every text: its encoding is not UTF8",
+            "Make a database with createdb --encoding=UTF8 --template=template0.",
+        )
+    if not _is_ours(connection, place):
+        raise StoreMissingError(
+            f"there is no store at {place}",
+            "Make it with `reconciler apply`, `serve` or `token create`.",
+        )
+    _check_version(_meta(connection, "schema"), place)
+
+
+def create(connection: Connection, place: str) -> None:
+    """Make the tables where there are none, whole or not at all. Several may try at once.
+
+    Raises:
+        StoreUnusableError: tables of other programs are in the way.
+    """
+    for _ in range(TRIES):
+        if _is_ours(connection, place):
+            return
+        # Whoever loses finds that tables or types of these names have come to be, or, with
+        # databases that do not lock what is made, that the transaction cannot be carried out.
+        with (
+            suppress(
+                psycopg.errors.UniqueViolation,
+                psycopg.errors.DuplicateTable,
+                psycopg.errors.DuplicateObject,
+                psycopg.OperationalError,
+            ),
+            connection.transaction(),
+        ):
+            _fill(connection)
+
+
+def _fill(connection: Connection) -> None:
+    for statement in tables.TABLES:
+        connection.execute(statement)
+    for name, value in (
+        ("program", tables.PROGRAM),
+        ("schema", str(tables.SCHEMA_VERSION)),
+        ("instance", uuid.uuid4().hex),
+    ):
+        connection.execute(tables.ADD_META, (name, value))
+
+
+def missing_indexes(connection: Connection) -> Sequence[str]:
+    """Return the unique indexes that somebody dropped, or that are not sound."""
+    found = connection.execute(tables.FIND_INDEXES, (sorted(tables.UNIQUE_INDEXES),))
+    return sorted(tables.UNIQUE_INDEXES - {name for (name,) in found})
+
+
+def _is_ours(connection: Connection, place: str) -> bool:
+    """Say whether our tables are there.
+
+    Raises:
+        StoreUnusableError: some are, or others of their names.
+    """
+    found: dict[str, set[str]] = defaultdict(set)
+    for table, column in connection.execute(tables.FIND_COLUMNS, (sorted(tables.COLUMNS),)):
+        found[table].add(column)
+    if not found:
+        return False
+    if "reconciler_meta" in found and found["reconciler_meta"] >= tables.COLUMNS["reconciler_meta"]:
+        _check_version(_meta(connection, "schema"), place)
+    is_whole = all(found[name] == columns for name, columns in tables.COLUMNS.items())
+    if not is_whole or _meta(connection, "program") != tables.PROGRAM:
+        raise StoreUnusableError(
+            f"{place} has tables of the store's names that are not the store's",
+            "Name another database, or another schema of it. This one was left as it is.",
+        )
+    return True
+
+
+def _meta(connection: Connection, name: str) -> str:
+    found = connection.execute(tables.META, (name,)).fetchone()
+    return str(found[0]) if found else ""
+
+
+def _check_version(version: str, place: str) -> None:
+    if version.isdecimal() and int(version) > tables.SCHEMA_VERSION:
+        raise StoreUnusableError(
+            f"the store at {place} was made by a newer version (its schema is {version},"
+            f" this version knows {tables.SCHEMA_VERSION})",
+            "Use that version or a newer one. The store was left as it is.",
+        )

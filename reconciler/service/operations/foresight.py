@@ -1,0 +1,52 @@
+"""What the calls of a batch are probably going to ask a store for: guesses, for speed alone.
+
+Nothing has been checked yet, so anything that no store could hold is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from reconciler.resources.ref import fold
+from reconciler.service.eventstore.rows import Foresight
+from reconciler.service.operations.request import Request
+
+MAX_TEXT = 300
+
+
+def foreseen(requests: Sequence[Request]) -> Foresight:
+    """Return what calls may look up: their keys, owners, and the names they may want."""
+    return Foresight(
+        records=frozenset(
+            (request.caller.name, request.idempotency_key)
+            for request in requests
+            if request.idempotency_key and _can_be(request.idempotency_key)
+        ),
+        parents=frozenset(filter(_can_be, _parents(requests))),
+        names=frozenset(
+            fold(name)
+            for request in requests
+            if isinstance(name := request.fields.get("name"), str) and _can_be(name)
+        ),
+        events=len(requests),
+    )
+
+
+def _parents(requests: Sequence[Request]) -> Iterator[str]:
+    for request in requests:
+        yield request.organization
+        project = request.fields.get("projectId")
+        if isinstance(project, str):
+            yield project
+        own = request.caller.organizations
+        if own is not None and len(own) == 1:
+            yield from own
+
+
+def _can_be(text: str) -> bool:
+    """Say whether a store could hold a text: no NUL, no half of a character, not endless."""
+    return 0 < len(text) <= MAX_TEXT and "\0" not in text and _is_whole(text)
+
+
+def _is_whole(text: str) -> bool:
+    return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)

@@ -1,0 +1,172 @@
+"""A real PostgreSQL server, thrown away after the tests: its own folder, port and socket."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+
+import psycopg
+
+USER = "tests"
+START_SECONDS = 60
+HOW_TO_INSTALL = "PostgreSQL is missing: run .ci/install-postgres, or install `postgresql`"
+
+
+def find_binaries() -> Path:
+    """Return the folder of the server's programs: the newest of Debian's, or what is on PATH."""
+    for folder in sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=_version, reverse=True):
+        if (folder / "initdb").exists() and (folder / "postgres").exists():
+            return folder
+    found = shutil.which("initdb")
+    if found is None or shutil.which("postgres") is None:
+        raise RuntimeError(HOW_TO_INSTALL)
+    return Path(found).resolve().parent
+
+
+def _version(folder: Path) -> float:
+    try:
+        return float(folder.parent.name)
+    except ValueError:
+        return 0
+
+
+def as_somebody(command: Sequence[str | Path]) -> list[str]:
+    """Return a command as it is run by somebody who is not root, whom PostgreSQL refuses."""
+    words = [str(word) for word in command]
+    if os.getuid() != 0:
+        return words
+    return ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups", "--", *words]
+
+
+@dataclass
+class PostgresServer:
+    """One server. Every commit is synced, as it is where it matters."""
+
+    folder: Path
+    port: int
+    settings: Sequence[str] = ()
+    schemas: Iterator[int] = field(default_factory=lambda: count(1))
+    process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start, and wait until it lets somebody in."""
+        options = (
+            "fsync=on",
+            "listen_addresses=127.0.0.1",
+            f"port={self.port}",
+            f"unix_socket_directories={self.folder}",
+            "shared_buffers=64MB",
+            *self.settings,
+        )
+        command = [find_binaries() / "postgres", "-D", self.folder / "data"]
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                as_somebody([*command, *(word for said in options for word in ("-c", said))]),
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+            )
+        self._wait()
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                psycopg.connect(self.address(), connect_timeout=2).close()
+            except psycopg.OperationalError:
+                if self.process is None or self.process.poll() is not None:
+                    log = (self.folder / "log").read_text(errors="replace")
+                    raise RuntimeError(f"PostgreSQL did not start: {log[-2000:]}") from None
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
+            else:
+                return
+
+    def stop(self) -> None:
+        """Stop at once, in good order."""
+        self._end(signal.SIGINT)
+
+    def kill(self) -> None:
+        """End the server as a crash of the machine would: no byte is written any more."""
+        if self.process is not None:
+            for pid in self._children():
+                _signal(pid, signal.SIGKILL)
+        self._end(signal.SIGKILL)
+
+    def _children(self) -> list[int]:
+        parent = self.process.pid if self.process else 0
+        listed = Path(f"/proc/{parent}/task/{parent}/children")
+        return [int(pid) for pid in listed.read_text().split()] if listed.exists() else []
+
+    def _end(self, number: signal.Signals) -> None:
+        if self.process is not None:
+            _signal(self.process.pid, number)
+            self.process.wait(timeout=30)
+            self.process = None
+
+    def address(self, schema: str = "") -> str:
+        """Return the address of the database, or of one schema of it."""
+        address = f"postgresql://{USER}@127.0.0.1:{self.port}/postgres"
+        return f"{address}?options=-csearch_path%3D{schema}" if schema else address
+
+    def new_address(self) -> str:
+        """Return the address of an empty schema, which is to a store a database of its own."""
+        schema = f"s{next(self.schemas)}"
+        self.execute(f"CREATE SCHEMA {schema}")
+        return self.address(schema)
+
+    def execute(self, *statements: str, address: str = "") -> None:
+        """Run statements as the database's owner."""
+        with psycopg.connect(address or self.address(), autocommit=True) as connection:
+            for statement in statements:
+                connection.execute(statement.encode())
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return
+
+
+@contextmanager
+def a_server(*settings: str) -> Iterator[PostgresServer]:
+    """Yield a running server that trusts whoever reaches it, and remove it afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix="pg-"))
+    try:
+        folder.chmod(0o755)
+        if os.getuid() == 0:
+            shutil.chown(folder, "postgres", "postgres")
+        initdb = [find_binaries() / "initdb", "-D", folder / "data", "-U", USER, "--auth=trust"]
+        subprocess.run(
+            as_somebody([*initdb, "--encoding=UTF8", "--locale=C", "--no-sync"]),
+            check=True,
+            capture_output=True,
+            cwd=folder,
+        )
+        server = PostgresServer(folder, _free_port(), settings)
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
