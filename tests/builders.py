@@ -115,6 +115,7 @@ def declared(
     *,
     pinned_id: str = "",
     prevent_delete: bool = False,
+    critical: bool = False,
     source: FakeSource | None = None,
 ) -> Resource:
     """Return a resource as judging leaves it: complete, and knowing what its manifest says."""
@@ -126,6 +127,7 @@ def declared(
         source=source or FakeSource(),
         pinned_id=pinned_id,
         prevent_delete=prevent_delete,
+        critical=critical,
     )
 
 
@@ -142,6 +144,7 @@ def held(
     project = owner_of(ref) if ref.kind is Kind.OIDC_APPLICATION else None
     fields: dict[str, Any] = {
         "sequence": 1,
+        "critical": False,
         "organization_id": id_of(organization_ref(ref.organization)),
         "project_id": id_of(project) if project else "",
         "client_id": f"{object_id or id_of(ref)}@shop" if project else "",
@@ -336,6 +339,7 @@ class FakeService:
             client_id=f"{new}@shop" if order.ref.kind is Kind.OIDC_APPLICATION else "",
             trees=frozenset({tree}),
             prevent_delete=order.prevent_delete,
+            critical=order.critical,
         )
         self.objects[new] = found
         secret = None
@@ -357,6 +361,7 @@ class FakeService:
             sequence=self._next(),
             trees=before.trees | {tree},
             prevent_delete=order.resource.prevent_delete,
+            critical=order.resource.critical,
         )
         self.objects[before.id] = after
         if before.client_id and not has_client_secret(after.spec):

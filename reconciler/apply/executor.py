@@ -230,6 +230,7 @@ class Executor:
                 owes_secret=_makes_secret(change),
                 spec=resource.spec,
                 prevent_delete=resource.prevent_delete,
+                critical=resource.critical,
             )
         if _makes_secret(change):
             key = uuid.uuid4().hex
@@ -246,6 +247,7 @@ class Executor:
                 organization_id=self._organization_id(ref),
                 project_id=self._project_id(ref),
                 prevent_delete=resource.prevent_delete,
+                critical=resource.critical,
             )
         held = self._as_healed(change.held)
         return (

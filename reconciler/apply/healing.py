@@ -184,6 +184,7 @@ def _create_again(intent: Intent, held: ObservedObject) -> CreateOrder:
         organization_id=held.organization_id,
         project_id=held.project_id,
         prevent_delete=intent.prevent_delete,
+        critical=intent.critical,
     )
 
 

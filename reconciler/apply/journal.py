@@ -43,6 +43,7 @@ class Intent:
     owes_secret: bool
     spec: Mapping[str, Any] | None = None
     prevent_delete: bool = False
+    critical: bool = False
     id: str = ""
 
 
@@ -208,7 +209,7 @@ def _intent(fields: Mapping[str, Any]) -> Intent:
     intent = Intent(**{**fields, "ref": ResourceRef(Kind(kind), organization, project, name)})
     for text in (*names, intent.key, intent.id):
         _check(isinstance(text, str))
-    for flag in (intent.owes_secret, intent.prevent_delete):
+    for flag in (intent.owes_secret, intent.prevent_delete, intent.critical):
         _check(isinstance(flag, bool))
     is_application = intent.ref.kind is Kind.OIDC_APPLICATION
     _check(is_application or not intent.owes_secret)

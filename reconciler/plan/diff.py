@@ -13,6 +13,7 @@ from reconciler.plan.model import Change, Create, Delete
 
 NAME = "metadata.name"
 PREVENT_DELETE = "metadata.preventDelete"
+CRITICAL = "metadata.critical"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +41,12 @@ def field_changes(change: Change) -> tuple[FieldChange, ...]:
     after = change.resource.spec
     if isinstance(change, Create):
         said = [name for name in after if name in change.resource.written]
-        protect = (FieldChange(PREVENT_DELETE, None, after=True),)
+        marks = {
+            PREVENT_DELETE: change.resource.prevent_delete,
+            CRITICAL: change.resource.critical,
+        }
         return (
-            *(protect if change.resource.prevent_delete else ()),
+            *(FieldChange(name, None, after=True) for name, is_set in marks.items() if is_set),
             *(FieldChange(name, None, after[name]) for name in said),
         )
     before = change.held.spec
@@ -60,18 +64,16 @@ def _metadata_changes(name: str, change: Change) -> list[FieldChange]:
     found = []
     if change.held.ref.name != name:
         found.append(FieldChange(NAME, change.held.ref.name, name))
-    if protection_differs(change):
-        held, wanted = change.held.prevent_delete, change.resource.prevent_delete
-        found.append(FieldChange(PREVENT_DELETE, held, wanted))
+    marks = (
+        (PREVENT_DELETE, change.held.prevent_delete, change.resource.prevent_delete),
+        (CRITICAL, change.held.critical, change.resource.critical),
+    )
+    found += [
+        FieldChange(name, held, wanted)
+        for name, held, wanted in marks
+        if held is not None and held != wanted
+    ]
     return found
-
-
-def protection_differs(change: Change) -> bool:
-    """Say whether the service remembers another ``preventDelete`` than is declared."""
-    if isinstance(change, Create | Delete):
-        return False
-    held = change.held.prevent_delete
-    return held is not None and held != change.resource.prevent_delete
 
 
 @dataclass(frozen=True, slots=True)

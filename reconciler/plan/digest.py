@@ -39,7 +39,8 @@ def _essence(change: Change) -> list[Any]:
     held = held_of(change)
     after = None
     if not isinstance(change, Delete):
-        after = hash_of([change.resource.spec, change.resource.prevent_delete])
+        resource = change.resource
+        after = hash_of([resource.spec, resource.prevent_delete, resource.critical])
     return [
         word(change),
         list(ref_of(change)),

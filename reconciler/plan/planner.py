@@ -64,6 +64,7 @@ def is_in_step(resource: Resource, held: ObservedObject) -> bool:
         held.spec == resource.spec
         and held.ref.name == resource.ref.name
         and held.prevent_delete in {None, resource.prevent_delete}
+        and held.critical in {None, resource.critical}
     )
 
 

@@ -49,6 +49,13 @@ class _Metadata(Spec):
     prevent_delete: bool = Field(
         default=False, description="Refuse every plan that would delete the object."
     )
+    critical: bool = Field(
+        default=False,
+        description=(
+            "People are locked out when it breaks: refuse every plan that would remove or weaken "
+            "the object, unless --break-glass names it."
+        ),
+    )
 
 
 def manifest_schema(kind: Kind) -> dict[str, Any]:

@@ -46,6 +46,11 @@ class ResourceRef(NamedTuple):
             return self.name
         return "/".join(part for part in self[1:] if part)
 
+    @property
+    def address(self) -> str:
+        """Return how a command line names it: ``OidcApplication/acme/shop/storefront``."""
+        return f"{self.kind.value}/{self.path}"
+
     def __str__(self) -> str:
         """Return kind and names: ``OidcApplication acme/shop/storefront``."""
         return f"{self.kind.value} {self.path}"

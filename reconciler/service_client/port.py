@@ -30,6 +30,7 @@ class CreateOrder:
     project_id: str = ""
     prevent_delete: bool = False
     critical: bool = False
+    critical: bool = False
 
 
 @dataclass(frozen=True, slots=True)

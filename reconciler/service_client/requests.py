@@ -61,7 +61,7 @@ def _create(order: CreateOrder, context: Mapping[str, Any]) -> Call:
         fields,
         organization=order.organization_id,
         idempotency_key=order.key,
-        context=_context_text(context, prevent_delete=order.prevent_delete),
+        context=_context_text(context, order.prevent_delete, order.critical),
     )
 
 
@@ -124,7 +124,7 @@ def _update(
         fields,
         organization=order.held.organization_id,
         expected_sequence=order.held.sequence,
-        context=_context_text(context, prevent_delete=order.resource.prevent_delete),
+        context=_context_text(context, order.resource.prevent_delete, order.resource.critical),
     )
 
 
@@ -152,5 +152,5 @@ def _delete(order: DeleteOrder, context: Mapping[str, Any]) -> Call:
     )
 
 
-def _context_text(context: Mapping[str, Any], *, prevent_delete: bool) -> str:
-    return json.dumps({**context, "preventDelete": prevent_delete})
+def _context_text(context: Mapping[str, Any], prevent_delete: object, critical: object) -> str:
+    return json.dumps({**context, "preventDelete": prevent_delete, "critical": critical})

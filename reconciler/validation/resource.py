@@ -20,4 +20,5 @@ def resource_of(kind: Kind, manifest: Manifest) -> Resource:
         manifest,
         metadata.get("id", ""),
         metadata.get("preventDelete", False),
+        metadata.get("critical", False),
     )

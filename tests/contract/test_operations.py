@@ -1106,6 +1106,7 @@ def test_every_object_is_listed_with_all_there_is_to_know(ask: Asking) -> None:
         "hasSecret": True,
         "trees": ["default"],
         "preventDelete": True,
+        "critical": False,
         "changedBy": "admin",
         "context": json.loads(CONTEXT),
     }
@@ -1139,13 +1140,13 @@ def test_objects_of_others_are_not_listed(ask: Asking) -> None:
 def test_every_tree_that_ever_wrote_an_object_is_remembered(ask: Asking) -> None:
     """Pruning asks whose an object is; the last one to write is not the only one."""
     made = ask.an_action(context='{"tree":"b","preventDelete":true}')["id"]
-    ask("UpdateAction", id=made, name="greet", script="x", context='{"tree":"a"}')
+    ask("UpdateAction", id=made, name="greet", script="x", context='{"tree":"a","critical":true}')
     ask("UpdateAction", id=made, name="greet", script="y", by=Caller("hand", Role.EDITOR))
 
     (found,) = ask.objects()
 
     assert found["trees"] == ["a", "b"]
-    assert found["preventDelete"] is True
+    assert (found["preventDelete"], found["critical"]) == (True, True)
     assert (found["context"], found["changedBy"]) == ({}, "hand")
 
 

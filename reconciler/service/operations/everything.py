@@ -54,6 +54,7 @@ def _view(row: ObjectRow, spec: dict[str, Any]) -> dict[str, Any]:
         "hasSecret": row.secret_hash != "",
         "trees": marks["trees"],
         "preventDelete": marks["preventDelete"],
+        "critical": marks.get("critical", False),
         "changedBy": row.changed_by,
         "context": _parsed(row.context),
     }

@@ -68,9 +68,10 @@ def _next_marks(marks: str, context: str) -> str:
         return marks
     said: dict[str, Any] = json.loads(context)
     known: dict[str, Any] = json.loads(marks)
-    tree, protected = said.get("tree"), said.get("preventDelete")
+    tree = said.get("tree")
     if isinstance(tree, str) and tree and tree not in known["trees"]:
         known["trees"] = sorted([*known["trees"], tree])
-    if isinstance(protected, bool):
-        known["preventDelete"] = protected
+    for mark in ("preventDelete", "critical"):
+        if isinstance(said.get(mark), bool):
+            known[mark] = said[mark]
     return canonical(known)

@@ -93,6 +93,7 @@ def test_what_changes_nothing_that_is_done_leaves_the_digest_alone(plan: Plan) -
         pytest.param(
             with_change(Create(declared(WEB, prevent_delete=True))), id="protection after"
         ),
+        pytest.param(with_change(Create(declared(WEB, critical=True))), id="critical after"),
         pytest.param(with_change(Delete(replace(GONE, id="9"))), id="id of a delete"),
         pytest.param(
             with_change(Delete(replace(GONE, spec={**GONE.spec, "issuer": "https://x"}))),
@@ -111,5 +112,5 @@ def test_the_digest_is_the_same_on_every_machine() -> None:
 
     assert re.fullmatch("sha256:[0-9a-f]{64}", plan_digest(plan))
     assert plan_digest(plan) == (
-        "sha256:84e0ebda213d4887bd7204f6b7318832a9b60a1d77dd951280255de34a0eb8ef"
+        "sha256:051a990ff6a5d0c53da4d0d4f5e3438eb954dda024559b2e4650ed1df0154cbd"
     )

@@ -34,9 +34,9 @@ UPDATED_APP = {name: value for name, value in APP.items() if name != "version"}
 ORG, PROJECT = held(ACME).id, held(SHOP).id
 
 
-def said(*, protected: bool = False) -> str:
+def said(*, protected: bool = False, critical: bool = False) -> str:
     """Return the context as it is sent with what is declared."""
-    return json.dumps({**CONTEXT, "preventDelete": protected})
+    return json.dumps({**CONTEXT, "preventDelete": protected, "critical": critical})
 
 
 def create(ref: ResourceRef, **more: Any) -> CreateOrder:
@@ -220,3 +220,12 @@ def test_protection_alone_is_recorded_without_an_update(ref: ResourceRef, wanted
 def test_deletes_and_new_secrets_are_one_call(order: Order, call: Call) -> None:
     """A delete expects what it was planned on; what is newer is not deleted."""
     assert list(calls_of(order, CONTEXT)) == [call]
+
+
+@pytest.mark.parametrize("ref", [ACME, SHOP, WEB, PARTNER, GREET], ids=str)
+def test_being_critical_alone_is_recorded_without_an_update(ref: ResourceRef) -> None:
+    """The guard against lock-outs must know of it, even where the manifest is gone."""
+    found = held(ref, sequence=41)
+    (call,) = calls_of(UpdateOrder(declared(ref, critical=True), found), CONTEXT)
+
+    assert (call.operation, call.context) == ("RecordContext", said(critical=True))
