@@ -92,4 +92,5 @@ def by_place(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
 
 
 def _place(diagnostic: Diagnostic) -> tuple[object, ...]:
-    return (diagnostic.location or SourceLocation(""), diagnostic.code, diagnostic.summary)
+    place = diagnostic.location or SourceLocation("")
+    return (place, diagnostic.code, diagnostic.summary, diagnostic.remedy)

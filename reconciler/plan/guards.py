@@ -6,13 +6,14 @@ A guard looks at a whole plan. What it finds blocks apply and not the showing of
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from reconciler.diagnostics import Diagnostic, error
+from reconciler.plan.lockout import lockouts
 from reconciler.plan.model import Adopt, Change, Delete, Update, ref_of
 from reconciler.resources.kinds import KINDS
-from reconciler.resources.ref import Kind
+from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.state import DesiredState, ObservedState
 
 MANY = 0.3
@@ -21,10 +22,20 @@ FEW_OBJECTS = 10
 
 @dataclass(frozen=True, slots=True)
 class Allowances:
-    """What the operator allows by name; None leaves the guards' own limits."""
+    """What the operator allows by name.
+
+    Attributes:
+        updates: How many objects of a kind may be updated; None leaves the guard's own limit.
+        deletes: How many may be deleted; likewise.
+        adopt: Whether objects that the tree never applied may be taken over.
+        glass: Objects that may be removed or weakened although that may lock people out: their
+            addresses (``Kind/organization[/project]/name``) folded, and as they were given.
+    """
 
     updates: int | None = None
     deletes: int | None = None
+    adopt: bool = True
+    glass: Mapping[str, str] = field(default_factory=dict)
 
 
 def blocks(
@@ -36,9 +47,12 @@ def blocks(
     """Return every reason why these changes must not be applied."""
     return (
         *_incomplete(observed),
+        *_same_names(desired, observed),
         *_partial_prune(changes, desired),
         *_uncarried(changes),
         *_protected(changes),
+        *lockouts(changes, observed.caller_objects, allowed.glass),
+        *_adopted(changes, allowed),
         *_blast_radius(changes, observed, allowed),
     )
 
@@ -50,6 +64,25 @@ def _incomplete(observed: ObservedState) -> Iterator[Diagnostic]:
             "the service's listing is not complete",
             f"{reason} Nothing is written from half a picture; run the command again.",
         )
+
+
+def _same_names(desired: DesiredState, observed: ObservedState) -> Iterator[Diagnostic]:
+    """Yield names of which nobody can say which object is meant; a pinned id says it."""
+    shared: dict[ResourceRef, list[str]] = {}
+    for double in observed.doubles:
+        first = observed.objects[double.ref.key]
+        shared.setdefault(double.ref.key, [first.id]).append(double.id)
+    for key, ids in shared.items():
+        resource = desired.resources.get(key)
+        if resource is not None and not resource.pinned_id:
+            yield error(
+                "GUARD-SAME-NAME",
+                "the service holds several objects of one name",
+                f"{resource.ref} could be id {' or id '.join(ids)}. Write the one that is meant "
+                "as metadata.id in the manifest.",
+                resource.source.place("metadata", "name"),
+                resource.ref,
+            )
 
 
 def _partial_prune(changes: Sequence[Change], desired: DesiredState) -> Iterator[Diagnostic]:
@@ -88,10 +121,24 @@ def _protected(changes: Sequence[Change]) -> Iterator[Diagnostic]:
             )
 
 
+def _adopted(changes: Sequence[Change], allowed: Allowances) -> Iterator[Diagnostic]:
+    for change in changes:
+        if isinstance(change, Adopt) and not allowed.adopt:
+            yield error(
+                "GUARD-ADOPT",
+                "an object would be adopted",
+                f"{ref_of(change)} (id {change.held.id}) was never applied by this tree, and "
+                "--no-adopt says to leave such objects as they are. To take it over, leave "
+                "--no-adopt out; otherwise take its manifest out.",
+                change.resource.source.place("metadata", "name"),
+                ref_of(change),
+            )
+
+
 def _blast_radius(
     changes: Sequence[Change], observed: ObservedState, allowed: Allowances
 ) -> Iterator[Diagnostic]:
-    held = Counter(held.ref.kind for held in observed.objects.values())
+    held = Counter(held.ref.kind for held in observed.everything)
     updates = Counter(ref_of(c).kind for c in changes if isinstance(c, Update | Adopt))
     deletes = Counter(ref_of(c).kind for c in changes if isinstance(c, Delete))
     for kind in Kind:

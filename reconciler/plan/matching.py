@@ -41,7 +41,7 @@ def match(desired: DesiredState, observed: ObservedState) -> Matching:
             taken.add(held.id)
         pairs.append((resource, held))
     findings = [*findings, *_missing_owners(desired, observed), *_wrong_renames(pairs)]
-    leftover = [held for held in observed.objects.values() if held.id not in taken]
+    leftover = [held for held in observed.everything if held.id not in taken]
     return Matching(pairs, leftover, findings)
 
 
@@ -57,8 +57,9 @@ def taken_names(matching: Matching, staying: Sequence[ObservedObject]) -> list[D
             resource.source.place("metadata", "name"),
             resource.ref,
         )
-        for resource, _ in matching.pairs
+        for resource, held in matching.pairs
         if (holder := names.get(resource.ref.key))
+        and (held is None or held.ref.key != resource.ref.key)
     ]
 
 
@@ -68,7 +69,7 @@ def _match_pinned(
     pins = {key: resource for key, resource in desired.resources.items() if resource.pinned_id}
     if not pins:
         return {}, []
-    by_id = {held.id: held for held in observed.objects.values()}
+    by_id = {held.id: held for held in observed.everything}
     found: dict[ResourceRef, ObservedObject] = {}
     findings: list[Diagnostic] = []
     for key, resource in pins.items():

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from reconciler.diagnostics import Diagnostic, by_place
 from reconciler.errors import InvalidManifestsError
+from reconciler.plan.advice import advice
 from reconciler.plan.guards import Allowances, blocks
 from reconciler.plan.matching import match, taken_names
 from reconciler.plan.model import Adopt, Change, Create, Delete, Plan, Scope, Update
@@ -46,6 +47,7 @@ def build_plan(
     staying = [held for held in matching.leftover if not _is_pruned(held, scope)]
     changes += [Delete(held) for held in doomed]
     ordered, swapped = in_order(changes)
+    allowed = allowed or Allowances()
     _refuse([*taken_names(matching, staying), *swapped])
     return Plan(
         scope=scope,
@@ -54,7 +56,8 @@ def build_plan(
         changes=ordered,
         in_step=tuple(sorted(in_step)),
         unmanaged=tuple(sorted(_unmanaged(staying))),
-        blocks=blocks(ordered, desired, observed, allowed or Allowances()),
+        blocks=blocks(ordered, desired, observed, allowed),
+        warnings=advice(ordered, desired, observed, scope, allowed.glass),
     )
 
 

@@ -260,7 +260,7 @@ def test_the_summary_counts_everything_once() -> None:
     objects = [
         held(GREET, an_action(timeout="1s")),
         held(PARTNER, trees=[]),
-        held(a_ref(name="gone")),
+        held(a_ref(name="gone"), an_application(redirectUris=["https://gone.example.com/cb"])),
         held(a_ref(name="others"), trees=[]),
     ]
     partner = declared(PARTNER, {**declared(PARTNER).spec, "issuer": "https://x.example.com"})

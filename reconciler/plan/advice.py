@@ -1,0 +1,103 @@
+"""What a reader should know before a plan is applied, and what does not keep it from being."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from reconciler.diagnostics import Diagnostic, warning
+from reconciler.plan.model import Adopt, Change, Create, Delete, Scope, Update
+from reconciler.resources.ref import Kind, ResourceRef, fold
+from reconciler.state import DesiredState, ObservedState, Resource
+
+DEPRECATED = "UpdateOrgIDPJWTConfig"
+NAMED = 20
+
+
+def advice(
+    changes: Sequence[Change],
+    desired: DesiredState,
+    observed: ObservedState,
+    scope: Scope,
+    named: Mapping[str, str],
+) -> tuple[Diagnostic, ...]:
+    """Return the warnings of a plan. They are not part of its digest.
+
+    ``named`` are the addresses for which the glass was broken: as compared, and as given.
+    """
+    return (
+        *_deprecated(changes),
+        *_no_longer_named(desired, observed, scope),
+        *_broken_for_nothing(changes, named),
+    )
+
+
+def _deprecated(changes: Sequence[Change]) -> Iterator[Diagnostic]:
+    using = [
+        change.resource
+        for change in changes
+        if isinstance(change, Update | Adopt)
+        and change.resource.ref.kind is Kind.IDP_JWT_CONFIG
+        and change.resource.spec != change.held.spec
+    ]
+    if using:
+        yield warning(
+            "PLAN-DEPRECATED-OPERATION",
+            "the plan uses a deprecated operation of the service",
+            f"{DEPRECATED} may be removed in a future version of the service. It is used for "
+            f"{_listed([_place(resource) for resource in using])}. Nothing is wrong today; keep "
+            "it in mind before the service is upgraded.",
+            using[0].source.place("spec"),
+        )
+
+
+def _place(resource: Resource) -> str:
+    return f"{resource.ref} ({resource.source.place('metadata', 'name')})"
+
+
+def _no_longer_named(
+    desired: DesiredState, observed: ObservedState, scope: Scope
+) -> Iterator[Diagnostic]:
+    """Yield a warning where this tree left something behind in an organization.
+
+    Part of a tree says nothing about what the whole of it no longer names.
+    """
+    named = {fold(name) for name in desired.organizations}
+    left = sorted(
+        name
+        for name, trees in observed.elsewhere.items()
+        if scope.tree in trees and fold(name) not in named
+    )
+    if left and desired.whole:
+        yield warning(
+            "PLAN-ORGANIZATION-LEFT",
+            "the tree no longer names an organization it applied before",
+            f"Tree {scope.tree} applied objects to {_listed(left)}, and no manifest names "
+            f"{'it' if len(left) == 1 else 'them'} any more. What is there is neither compared "
+            "nor deleted. Declare the Organization again to see it in the plan, and to let "
+            "--prune delete what is in it.",
+        )
+
+
+def _broken_for_nothing(
+    changes: Sequence[Change], named: Mapping[str, str]
+) -> Iterator[Diagnostic]:
+    touched: Collection[str] = {fold(ref.address) for change in changes for ref in _refs(change)}
+    idle = sorted(given for folded, given in named.items() if folded not in touched)
+    if idle:
+        yield warning(
+            "PLAN-BREAK-GLASS-UNUSED",
+            "--break-glass names what this plan does not touch",
+            f"Nothing is planned for {_listed(idle)}. Correct the name, or leave the flag out.",
+        )
+
+
+def _refs(change: Change) -> Iterator[ResourceRef]:
+    if not isinstance(change, Create):
+        yield change.held.ref
+    if not isinstance(change, Delete):
+        yield change.resource.ref
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:NAMED])
+    return f"{shown} and {len(names) - NAMED} more" if len(names) > NAMED else shown

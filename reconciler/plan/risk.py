@@ -1,0 +1,265 @@
+"""What could go wrong with a change, as classes with stable names: what a reviewer reads first.
+
+A risk is no verdict. It says of a change that is about to be made what may become weaker, go
+elsewhere or stop. The rules are a table, most dangerous first, and each is a pure question about
+a spec before and after. The names are part of the interface: policies and labels rely on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+from reconciler.plan.address import authority_of, is_plain_http
+from reconciler.plan.model import Change, Create, Delete
+from reconciler.resources.normal import DEFAULTS
+from reconciler.resources.ref import Kind
+
+Spec: TypeAlias = Mapping[str, Any]
+Test: TypeAlias = Callable[[Any, Any], bool]
+
+
+class Risk(NamedTuple):
+    """One risk of one change: its stable name, the field it comes from, what it means."""
+
+    name: str
+    field: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """When a field's change is a risk.
+
+    Attributes:
+        test: Asked with the field's value before and after.
+        also_new: Whether it is asked of a create, too, against the kind's defaults.
+    """
+
+    name: str
+    kind: Kind
+    field: str
+    test: Test
+    sentence: str
+    also_new: bool = False
+
+
+_STRENGTH = {
+    "OIDC_AUTH_METHOD_TYPE_NONE": 0,
+    "OIDC_AUTH_METHOD_TYPE_POST": 1,
+    "OIDC_AUTH_METHOD_TYPE_BASIC": 2,
+    "OIDC_AUTH_METHOD_TYPE_PRIVATE_KEY_JWT": 3,
+}
+
+
+def _is_weaker(before: Any, after: Any) -> bool:
+    return _STRENGTH.get(after, 0) < _STRENGTH.get(before, 0)
+
+
+def _is_stronger(before: Any, after: Any) -> bool:
+    return _STRENGTH.get(after, 0) > _STRENGTH.get(before, 0)
+
+
+def _differs(before: Any, after: Any) -> bool:
+    return bool(before != after)
+
+
+def _turned_on(before: Any, after: Any) -> bool:
+    return bool(after) and not before
+
+
+def _turned_off(before: Any, after: Any) -> bool:
+    return bool(before) and not after
+
+
+def _gains(value: str) -> Test:
+    def test(before: Any, after: Any) -> bool:
+        return value in _items(after) and value not in _items(before)
+
+    return test
+
+
+def _loses_any(before: Any, after: Any) -> bool:
+    return not set(_items(before)) <= set(_items(after))
+
+
+def _gains_any(before: Any, after: Any) -> bool:
+    return not set(_items(after)) <= set(_items(before))
+
+
+def _gains_authority(before: Any, after: Any) -> bool:
+    known = {authority_of(uri) for uri in _items(before)}
+    return any(authority_of(uri) not in known for uri in _items(after))
+
+
+def _gains_plain_http(before: Any, after: Any) -> bool:
+    return any(is_plain_http(uri) for uri in _items(after) if uri not in _items(before))
+
+
+def _items(value: Any) -> Sequence[Any]:
+    if isinstance(value, str):
+        return (value,)
+    return value or ()
+
+
+_APP, _IDP, _ACTION = Kind.OIDC_APPLICATION, Kind.IDP_JWT_CONFIG, Kind.ACTION
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        "credential-weaker", _APP, "authMethodType", _is_weaker,
+        "the application proves less about itself than before",
+    ),
+    Rule(
+        "implicit-grant-added", _APP, "grantTypes", _gains("OIDC_GRANT_TYPE_IMPLICIT"),
+        "tokens are answered in the address of the browser, where history and logs keep them",
+        also_new=True,
+    ),
+    Rule(
+        "redirect-host-added", _APP, "redirectUris", _gains_authority,
+        "codes and tokens may go to a host they did not go to before",
+    ),
+    Rule(
+        "keys-moved", _IDP, "keysEndpoint", _differs,
+        "whoever answers there decides which tokens are genuine",
+    ),
+    Rule(
+        "issuer-moved", _IDP, "issuer", _differs,
+        "tokens of the issuer so far are refused, those of another one are accepted",
+    ),
+    Rule(
+        "jwt-endpoint-moved", _IDP, "jwtEndpoint", _differs,
+        "users are sent to another place to sign in",
+    ),
+    Rule(
+        "header-moved", _IDP, "headerName", _differs,
+        "a token that comes in the header so far is no longer found",
+    ),
+    Rule(
+        "dev-mode-on", _APP, "devMode", _turned_on,
+        "checks of the OIDC specification are not performed", also_new=True,
+    ),
+    *(
+        Rule(
+            "plain-http", kind, field, _gains_plain_http,
+            "it is sent unencrypted, to be read and changed by anyone on the way", also_new=True,
+        )
+        for kind, field in (
+            (_APP, "redirectUris"), (_APP, "postLogoutRedirectUris"), (_APP, "additionalOrigins"),
+            (_IDP, "keysEndpoint"), (_IDP, "issuer"), (_IDP, "jwtEndpoint"),
+        )
+    ),
+    Rule(
+        "script-changed", _ACTION, "script", _differs,
+        "other code runs while people sign in",
+    ),
+    Rule(
+        "failure-allowed", _ACTION, "allowedToFail", _turned_on,
+        "a check that fails no longer stops anything",
+    ),
+    Rule(
+        "failure-stops", _ACTION, "allowedToFail", _turned_off,
+        "where this script fails, what called it now fails",
+    ),
+    Rule(
+        "userinfo-assertion-on", _APP, "idTokenUserinfoAssertion", _turned_on,
+        "profile, email and phone stand in every id token, against the OIDC specification",
+        also_new=True,
+    ),
+    Rule(
+        "device-grant-added", _APP, "grantTypes", _gains("OIDC_GRANT_TYPE_DEVICE_CODE"),
+        "a sign-in on one device can be approved on another, which phishing makes use of",
+    ),
+    Rule(
+        "origin-added", _APP, "additionalOrigins", _gains_any,
+        "pages of another origin may call the API",
+    ),
+    Rule(
+        "logout-host-added", _APP, "postLogoutRedirectUris", _gains_authority,
+        "browsers may be sent to a host they were not sent to before",
+    ),
+    Rule(
+        "credential-changed", _APP, "authMethodType", _is_stronger,
+        "what is deployed must sign in another way, or is refused",
+    ),
+    Rule(
+        "token-type-changed", _APP, "accessTokenType", _differs,
+        "an API that expects the type so far refuses the tokens",
+    ),
+    Rule(
+        "grant-removed", _APP, "grantTypes", _loses_any,
+        "what is deployed and still uses that grant is refused",
+    ),
+    Rule(
+        "redirect-removed", _APP, "redirectUris", _loses_any,
+        "sign-ins that come back there fail",
+    ),
+)  # fmt: skip
+
+PROTECTION_LIFTED = "protection-lifted"
+
+DELETED: Mapping[Kind, Risk] = {
+    _APP: Risk("client-id-lost", "", "its client id and secret end, and cannot be had again"),
+    _IDP: Risk("provider-removed", "", "who signs in through it is locked out"),
+    _ACTION: Risk("action-removed", "", "what it enforced is enforced no longer"),
+}
+
+CLASSES: tuple[str, ...] = tuple(
+    dict.fromkeys(
+        [
+            *(risk.name for risk in DELETED.values()),
+            PROTECTION_LIFTED,
+            *(rule.name for rule in RULES),
+        ]
+    )
+)
+"""Every risk class there is, most dangerous first."""
+
+_BY_KIND: Mapping[Kind, tuple[Rule, ...]] = {
+    kind: tuple(rule for rule in RULES if rule.kind is kind) for kind in Kind
+}
+
+
+def risks_of(change: Change) -> tuple[Risk, ...]:
+    """Return the risks of a change, most dangerous first."""
+    if isinstance(change, Delete):
+        lost = DELETED.get(change.held.ref.kind)
+        return (lost,) if lost else ()
+    kind, after = change.resource.ref.kind, change.resource.spec
+    if isinstance(change, Create):
+        rules: Iterable[Rule] = (rule for rule in _BY_KIND[kind] if rule.also_new)
+        return _found(rules, DEFAULTS[kind], after)
+    return (*_lifted(change), *_found(_BY_KIND[kind], change.held.spec, after))
+
+
+def _found(rules: Iterable[Rule], before: Spec, after: Spec) -> tuple[Risk, ...]:
+    return tuple(
+        Risk(rule.name, rule.field, rule.sentence)
+        for rule in rules
+        if rule.test(before.get(rule.field), after.get(rule.field))
+    )
+
+
+def _lifted(change: Change) -> tuple[Risk, ...]:
+    if isinstance(change, Create | Delete):
+        return ()
+    marks = (
+        ("metadata.preventDelete", change.held.prevent_delete, change.resource.prevent_delete),
+        ("metadata.critical", change.held.critical, change.resource.critical),
+    )
+    return tuple(
+        Risk(PROTECTION_LIFTED, name, "a guard that was asked for before no longer looks after it")
+        for name, held, wanted in marks
+        if held and not wanted
+    )
+
+
+def most_dangerous(risks: Sequence[Risk]) -> int:
+    """Return the place of the worst of some risks among all classes; where none is, the last."""
+    return min((CLASSES.index(risk.name) for risk in risks), default=len(CLASSES))
+
+
+def riskiest_first(changes: Iterable[Change]) -> list[tuple[Change, tuple[Risk, ...]]]:
+    """Return the changes that have risks, with them: the most dangerous first."""
+    found = [(change, risks) for change in changes if (risks := risks_of(change))]
+    return sorted(found, key=lambda each: most_dangerous(each[1]))
