@@ -5,11 +5,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from reconciler.plan.model import Change, Create, Delete
+from reconciler.resources.normal import DEFAULTS
+from reconciler.resources.ref import Kind
+from reconciler.state import Resource
+
+# Fields without a default, which come first.
+_REQUIRED: Mapping[Kind, tuple[str, ...]] = {
+    Kind.IDP_JWT_CONFIG: ("jwtEndpoint", "issuer", "keysEndpoint", "headerName"),
+    Kind.ACTION: ("script",),
+}
 
 NAME = "metadata.name"
 PREVENT_DELETE = "metadata.preventDelete"
@@ -38,7 +47,7 @@ def field_changes(change: Change) -> tuple[FieldChange, ...]:
     """
     if isinstance(change, Delete):
         return ()
-    after = change.resource.spec
+    after = _in_order(change.resource)
     if isinstance(change, Create):
         said = [name for name in after if name in change.resource.written]
         marks = {
@@ -56,6 +65,12 @@ def field_changes(change: Change) -> tuple[FieldChange, ...]:
         if before.get(name) != value
     ]
     return (*_metadata_changes(change.resource.ref.name, change), *fields)
+
+
+def _in_order(resource: Resource) -> Mapping[str, Any]:
+    """Return the fields in the order of their kind, in whatever order the manifest says them."""
+    kind = resource.ref.kind
+    return {name: resource.spec[name] for name in (*_REQUIRED.get(kind, ()), *DEFAULTS[kind])}
 
 
 def _metadata_changes(name: str, change: Change) -> list[FieldChange]:

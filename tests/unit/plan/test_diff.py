@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 from reconciler.plan.diff import FieldChange, field_changes, item_changes
 from reconciler.plan.foresight import foreseen_problems
 from reconciler.plan.model import Adopt, Change, Create, Delete, Update
+from reconciler.resources.kinds import model_of
+from reconciler.resources.ref import Kind
 from tests.builders import (
     ACME,
     GREET,
@@ -174,6 +177,17 @@ def test_items_gained_and_lost_are_told_with_their_places(
     found = [tuple(getattr(i, name) for name in i.__slots__) for i in item_changes(before, after)]
 
     assert found == expected
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_fields_are_shown_in_the_order_of_their_kind(kind: Kind) -> None:
+    """Whatever order a manifest has them in: a plan of the same tree is the same to the byte."""
+    fields = [field.alias or name for name, field in model_of(kind).model_fields.items()]
+    spec = declared(a_ref(kind)).spec
+    backwards = {name: spec[name] for name in reversed(fields)}
+    resource = replace(declared(a_ref(kind)), spec=backwards, written=frozenset(fields))
+
+    assert [one.name for one in field_changes(Create(resource))] == fields
 
 
 ITEMS = st.lists(st.sampled_from("abcd"), max_size=6)
