@@ -89,3 +89,18 @@ def _with_headers(status: int, body: bytes, request_id: bytes) -> HttpAnswer:
     if request_id:
         headers.append((b"x-request-id", request_id))
     return HttpAnswer(status, headers, body)
+
+
+# The statuses of refusals, in words.
+ERROR_STATUSES: Mapping[int, str] = {
+    400: "Invalid argument.",
+    401: "The token is missing, malformed, unknown, revoked or expired.",
+    403: "The token's role does not include the permission.",
+    404: "There is no such object, or the caller may not know of it.",
+    409: "Precondition failed, name in use, or lost to another writer.",
+    413: "The body is too large.",
+    415: "The content type or encoding is not understood.",
+    429: "The service is busy or full.",
+    500: "The service failed.",
+    503: "The store cannot be used now.",
+}

@@ -1,0 +1,235 @@
+"""The REST face in OpenAPI 3.1, made from the table of operations.
+
+``python -m reconciler.service.transport.openapi FILE`` writes it; a test keeps ``docs/`` in step.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from reconciler import __version__
+from reconciler.service.operations.operation import Operation, handler_of
+from reconciler.service.operations.reception import NEEDS_NO_TOKEN
+from reconciler.service.operations.table import OPERATIONS
+from reconciler.service.transport.http_answers import ERROR_STATUSES
+from reconciler.service.transport.openapi_answers import answer_schema, components
+from reconciler.service.transport.openapi_requests import request_schema
+from reconciler.service.transport.openapi_schemas import ID, Schema, ref
+
+TAGS = {
+    "core": "The three operations that this service is about.",
+    "supporting": "What a reconciler needs beside them.",
+    "own": "This service's own, which similar services do not have.",
+}
+_IN_PATH = re.compile(r"\{(\w+)\}", re.ASCII)
+_DEPRECATED = frozenset({"UpdateOrgIDPJWTConfig"})
+_OF_NO_ORGANIZATION = frozenset(
+    {"Healthz", "GetServiceInfo", "AddOrg", "AcquireLease", "RenewLease", "ReleaseLease"}
+)
+# What there is at one time only can be expected to be at a sequence.
+_ON_AN_OBJECT = re.compile(r"(Update|Remove|Delete|Regenerate|Record)")
+_MAKES = re.compile(r"(Add|Create|Regenerate)")
+_UNDER_A_LEASE = re.compile(r"(Add|Create|Update|Remove|Delete|Regenerate|Record)")
+
+
+@cache
+def openapi_text() -> str:
+    """Return the document as it stands in its file."""
+    return json.dumps(openapi(), indent=2, ensure_ascii=False) + "\n"
+
+
+def openapi() -> dict[str, Any]:
+    """Return the document."""
+    paths: dict[str, dict[str, Any]] = {}
+    for operation in OPERATIONS.values():
+        for number, address in enumerate(operation.http):
+            verb, _, path = address.partition(" ")
+            paths.setdefault(path, {})[verb.lower()] = _described(operation, number, verb, path)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Identity service",
+            "version": __version__,
+            "description": _ABOUT,
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "security": [{"token": []}],
+        "tags": [{"name": name, "description": text} for name, text in TAGS.items()],
+        "paths": paths,
+        "components": {
+            "securitySchemes": {
+                "token": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "Made with `reconciler token create`.",
+                }
+            },
+            "schemas": components(),
+            "headers": _RESPONSE_HEADERS,
+            "responses": {str(status): _refusal(status) for status in ERROR_STATUSES},
+        },
+    }
+
+
+def _described(operation: Operation, number: int, verb: str, path: str) -> dict[str, Any]:
+    in_path = _IN_PATH.findall(path)
+    request = request_schema(operation, in_path)
+    statuses = [status for status in ERROR_STATUSES if status != 401 or _needs_token(operation)]
+    described: dict[str, Any] = {
+        "operationId": operation.name + ("Alias" if number else ""),
+        "summary": _summary(operation),
+        "tags": [_tag(operation)],
+        "parameters": [
+            *(_path_parameter(name) for name in in_path),
+            *_headers(operation),
+            *(_query_parameters(request) if verb == "GET" else ()),
+        ],
+        "responses": {
+            "200": _answer(operation),
+            **{str(status): {"$ref": f"#/components/responses/{status}"} for status in statuses},
+        },
+    }
+    if operation.permission:
+        described["description"] = f"Needs the permission `{operation.permission}`."
+    if operation.name in _DEPRECATED:
+        described["deprecated"] = True
+    if not _needs_token(operation):
+        described["security"] = []
+    if verb != "GET" and (request["properties"] or verb != "DELETE"):
+        described["requestBody"] = {
+            "required": "required" in request,
+            "content": {"application/json": {"schema": request}},
+        }
+    return described
+
+
+def _needs_token(operation: Operation) -> bool:
+    return operation.name not in NEEDS_NO_TOKEN
+
+
+def _summary(operation: Operation) -> str:
+    """Return the first sentence about an operation: what its handler says it does."""
+    return (handler_of(operation).__doc__ or "").strip().splitlines()[0]
+
+
+def _tag(operation: Operation) -> str:
+    if operation.source:
+        return "core"
+    return "supporting" if operation.grpc else "own"
+
+
+def _answer(operation: Operation) -> dict[str, Any]:
+    return {
+        "description": "Done.",
+        "headers": {"x-request-id": {"$ref": "#/components/headers/x-request-id"}},
+        "content": {"application/json": {"schema": answer_schema(operation.name)}},
+    }
+
+
+def _refusal(status: int) -> dict[str, Any]:
+    names = ["x-request-id", *_FURTHER_HEADERS.get(status, ())]
+    return {
+        "description": ERROR_STATUSES[status],
+        "headers": {name: {"$ref": f"#/components/headers/{name}"} for name in names},
+        "content": {"application/json": {"schema": ref("Error")}},
+    }
+
+
+def _path_parameter(name: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "in": "path",
+        "required": True,
+        "schema": {"type": "string", "pattern": ID},
+    }
+
+
+def _query_parameters(request: Schema) -> list[dict[str, Any]]:
+    parameters = []
+    for name, schema in request["properties"].items():
+        inner = next(s for s in schema["anyOf"] if s != {"type": "null"})
+        parameter = {"name": name, "in": "query", "schema": inner}
+        if "description" in schema:
+            parameter["description"] = schema["description"]
+        parameters.append(parameter)
+    return parameters
+
+
+def _headers(operation: Operation) -> list[dict[str, Any]]:
+    names = [] if operation.name in _OF_NO_ORGANIZATION else ["x-service-orgid"]
+    if operation.writes:
+        names += ["if-match"] if _ON_AN_OBJECT.match(operation.name) else []
+        names += ["idempotency-key"] if _MAKES.match(operation.name) else []
+        if _UNDER_A_LEASE.match(operation.name):
+            names += ["x-reconciler-lease", "x-reconciler-context"]
+    return [{"name": name, "in": "header", **_REQUEST_HEADERS[name]} for name in names]
+
+
+_ABOUT = """\
+Organizations with projects, OIDC applications, JWT identity providers and actions.
+
+Names are in camelCase, enums are names, 64-bit numbers may be strings, and `null` means that a
+field is left out. A field that an operation does not know is refused. A field that the address
+carries wins over one of the same name in the body. An update is full: what is left out is at its
+default afterwards. The same operations are answered over gRPC and gRPC-web."""
+
+_PRINTABLE = "^[ -~]*$"
+_REQUEST_HEADERS: Mapping[str, dict[str, Any]] = {
+    "x-service-orgid": {
+        "description": "Id of the organization the call is made for; the token's own by default."
+        " `x-zitadel-orgid` means the same.",
+        "schema": {"type": "string", "pattern": ID},
+    },
+    "if-match": {
+        "description": "Sequence the object must still be at, in quotes; 409 if it has moved on.",
+        "schema": {"type": "string", "pattern": '^"(?:0|[1-9][0-9]{0,17})"$'},
+        "example": '"1700000000000000"',
+    },
+    "idempotency-key": {
+        "description": "A repeated call with the same key and body gives the first answer again,"
+        " for 24 hours.",
+        "schema": {"type": "string", "maxLength": 200, "pattern": _PRINTABLE},
+    },
+    "x-reconciler-lease": {
+        "description": "Lease under which the write is made; 409 if it is lost.",
+        "schema": {"type": "string", "pattern": _PRINTABLE},
+    },
+    "x-reconciler-context": {
+        "description": "Why the write is made: kept with the event. At most 4096 characters.",
+        "content": {"application/json": {"schema": {"type": "object"}}},
+    },
+}
+_RESPONSE_HEADERS: Mapping[str, dict[str, Any]] = {
+    "x-request-id": {
+        "description": "Id of the request in the log of the server.",
+        "required": True,
+        "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"},
+    },
+    "www-authenticate": {
+        "description": "How to say who asks.",
+        "required": True,
+        "schema": {"type": "string"},
+    },
+    "retry-after": {
+        "description": "Seconds to wait before asking again.",
+        "required": True,
+        "schema": {"type": "integer", "minimum": 0},
+    },
+}
+_FURTHER_HEADERS = {401: ("www-authenticate",), 429: ("retry-after",), 503: ("retry-after",)}
+
+
+def main() -> None:
+    """Write the document into the file named on the command line."""
+    Path(sys.argv[1]).write_text(openapi_text(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

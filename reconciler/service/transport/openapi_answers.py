@@ -1,0 +1,270 @@
+"""What each operation answers: every field, always, and no other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from reconciler.resources.kinds import model_of
+from reconciler.resources.ref import Kind
+from reconciler.service.transport.openapi_schemas import (
+    ID,
+    TIME,
+    Schema,
+    choice,
+    closed,
+    flag,
+    many,
+    model_schema,
+    ref,
+)
+
+_NUMBER: Schema = {"type": "string", "pattern": "^[0-9]{1,19}$"}
+_TIME: Schema = {"type": "string", "format": "date-time", "pattern": TIME}
+_ID: Schema = {"type": "string", "pattern": ID}
+_TEXT: Schema = {"type": "string"}
+_SECRET: Schema = {
+    "type": "string",
+    "pattern": "^[A-Za-z0-9]{64}$",
+    "description": "Shown in this answer and never again.",
+}
+_CONTEXT: Schema = {
+    "type": "object",
+    "description": "What the last writer sent as x-reconciler-context.",
+}
+
+
+def answer_schema(operation: str) -> Schema:
+    """Return the schema of an operation's answer."""
+    return _ANSWERS[operation]()
+
+
+def components() -> dict[str, Schema]:
+    """Return the schemas that answers refer to."""
+    return {
+        "Error": _error(),
+        "DetailsRead": closed(_details("sequence", "creationDate", "changeDate")),
+        "DetailsChanged": closed(_details("sequence", "changeDate")),
+        "ListDetails": closed(
+            {"totalResult": _NUMBER, "processedSequence": _NUMBER, "viewTimestamp": _TIME}
+        ),
+        "Organization": _held("ORG_STATE_ACTIVE", {"primaryDomain": {"const": ""}}),
+        "Project": _held("PROJECT_STATE_ACTIVE", _project()),
+        "IdentityProvider": _held("IDP_STATE_ACTIVE", _identity_provider()),
+        "OidcConfig": _oidc_config(),
+        "Application": _held("APP_STATE_ACTIVE", {"oidcConfig": ref("OidcConfig")}),
+        "Action": _held("ACTION_STATE_ACTIVE", _spec(Kind.ACTION)),
+        "ComplianceProblem": closed({"key": _TEXT, "localizedMessage": _TEXT}),
+        "Object": _object(),
+        "Event": _event(),
+        "Removal": _removal(),
+        "Lease": closed(
+            {"lease": _TEXT, "fence": _NUMBER, "acquiredAt": _TIME, "expiresAt": _TIME}
+        ),
+    }
+
+
+def _error() -> Schema:
+    detail: Schema = {
+        "type": "object",
+        "required": ["@type", "id", "message"],
+        "properties": {
+            "@type": {"const": "type.googleapis.com/zitadel.v1.ErrorDetail"},
+            "id": {"type": "string", "description": "The reason, for programs."},
+            "message": _TEXT,
+        },
+        "additionalProperties": _TEXT,
+    }
+    code: Schema = {"type": "integer", "format": "int32", "description": "The code of gRPC."}
+    details: Schema = {"type": "array", "items": detail, "minItems": 1, "maxItems": 1}
+    return closed({"code": code, "message": _TEXT, "details": details})
+
+
+def _details(*names: str) -> dict[str, Schema]:
+    return {
+        **{name: _NUMBER if name == "sequence" else _TIME for name in names},
+        "resourceOwner": {**_ID, "description": "Id of the organization it belongs to."},
+    }
+
+
+def _held(state: str, further: Mapping[str, Schema]) -> Schema:
+    return closed(
+        {
+            "id": _ID,
+            "details": ref("DetailsRead"),
+            "state": {"const": state},
+            "name": _TEXT,
+            **further,
+        }
+    )
+
+
+def _spec(kind: Kind) -> dict[str, Schema]:
+    """Return the fields of a kind. What is answered is all there, so nothing has a default."""
+    properties = model_schema(model_of(kind))["properties"]
+    return {
+        name: {key: value for key, value in field.items() if key != "default"}
+        for name, field in properties.items()
+    }
+
+
+def _project() -> dict[str, Schema]:
+    return {
+        "projectRoleAssertion": {"const": False},
+        "projectRoleCheck": {"const": False},
+        "hasProjectCheck": {"const": False},
+        "privateLabelingSetting": {"const": "PRIVATE_LABELING_SETTING_UNSPECIFIED"},
+    }
+
+
+def _identity_provider() -> dict[str, Schema]:
+    return {
+        "stylingType": {"const": "STYLING_TYPE_UNSPECIFIED"},
+        "owner": {"const": "IDP_OWNER_TYPE_ORG"},
+        "jwtConfig": closed(_spec(Kind.IDP_JWT_CONFIG)),
+        "autoRegister": {"const": False},
+    }
+
+
+def _compliance() -> dict[str, Schema]:
+    return {
+        "noneCompliant": flag("Whether the configuration breaks rules of OIDC."),
+        "complianceProblems": many(ref("ComplianceProblem")),
+    }
+
+
+def _oidc_config() -> Schema:
+    return closed(
+        {
+            **_spec(Kind.OIDC_APPLICATION),
+            "clientId": _ID,
+            **_compliance(),
+            "allowedOrigins": many(_TEXT),
+            "backChannelLogoutUri": {"const": ""},
+        }
+    )
+
+
+def _object() -> Schema:
+    return closed(
+        {
+            "kind": choice(kind.value for kind in Kind),
+            "id": _ID,
+            "organizationId": _ID,
+            "projectId": {"type": "string", "description": "Empty but for applications."},
+            "name": _TEXT,
+            "spec": {"type": "object", "description": "As its manifest has it, complete."},
+            "details": ref("DetailsRead"),
+            "clientId": _TEXT,
+            "hasSecret": flag(),
+            "trees": many(_TEXT, "Names of the trees that applied it."),
+            "preventDelete": flag(),
+            "critical": flag(),
+            "changedBy": {"type": "string", "description": "Name of the last writer's token."},
+            "context": _CONTEXT,
+        }
+    )
+
+
+def _event() -> Schema:
+    return closed(
+        {
+            "type": _TEXT,
+            "version": {"type": "integer", "minimum": 1},
+            "sequence": _NUMBER,
+            "recordedAt": _TIME,
+            "writer": _TEXT,
+            "context": _CONTEXT,
+            "payload": {"type": "object"},
+        }
+    )
+
+
+def _removal() -> Schema:
+    return closed(
+        {
+            "kind": choice(kind.value for kind in Kind),
+            "id": _ID,
+            "projectId": {"type": "string", "description": "Empty but for applications."},
+            "name": _TEXT,
+            "trees": many(_TEXT, "Names of the trees that applied it."),
+            "type": _TEXT,
+            "sequence": _NUMBER,
+            "recordedAt": _TIME,
+            "writer": _TEXT,
+            "context": _CONTEXT,
+        }
+    )
+
+
+def _nothing() -> Schema:
+    return closed({})
+
+
+def _made(name: str) -> Callable[[], Schema]:
+    return lambda: closed({name: _ID, "details": ref("DetailsRead")})
+
+
+def _changed() -> Schema:
+    return closed({"details": ref("DetailsChanged")})
+
+
+def _one(name: str, component: str) -> Callable[[], Schema]:
+    return lambda: closed({name: ref(component)})
+
+
+def _list(component: str, *, sorted_by_column: bool = True) -> Callable[[], Schema]:
+    column = {"sortingColumn": _TEXT} if sorted_by_column else {}
+    return lambda: closed({"details": ref("ListDetails"), **column, "result": many(ref(component))})
+
+
+def _app_made() -> Schema:
+    schema = closed({"appId": _ID, "details": ref("DetailsRead"), "clientId": _ID, **_compliance()})
+    secret = {**_SECRET, "description": f"Where BASIC or POST is used. {_SECRET['description']}"}
+    schema["properties"]["clientSecret"] = secret
+    return schema
+
+
+def _page(name: str, component: str) -> Callable[[], Schema]:
+    following: Schema = {"type": "string", "description": "Where to go on; empty at the end."}
+    return lambda: closed({name: many(ref(component)), "next": following})
+
+
+_ANSWERS: Mapping[str, Callable[[], Schema]] = {
+    "Healthz": _nothing,
+    "AddOrg": _made("id"),
+    "ListOrgs": _list("Organization"),
+    "GetMyOrg": _one("org", "Organization"),
+    "AddProject": _made("id"),
+    "ListProjects": _list("Project", sorted_by_column=False),
+    "GetProjectByID": _one("project", "Project"),
+    "AddOrgJWTIDP": _made("idpId"),
+    "ListOrgIDPs": _list("IdentityProvider"),
+    "GetOrgIDPByID": _one("idp", "IdentityProvider"),
+    "UpdateOrgIDP": _changed,
+    "UpdateOrgIDPJWTConfig": _changed,
+    "RemoveOrgIDP": _nothing,
+    "AddOIDCApp": _app_made,
+    "ListApps": _list("Application", sorted_by_column=False),
+    "GetAppByID": _one("app", "Application"),
+    "UpdateApp": _changed,
+    "UpdateOIDCAppConfig": _changed,
+    "RemoveApp": _changed,
+    "RegenerateOIDCClientSecret": lambda: closed(
+        {"clientSecret": _SECRET, "details": ref("DetailsChanged")}
+    ),
+    "CreateAction": _made("id"),
+    "ListActions": _list("Action"),
+    "GetAction": _one("action", "Action"),
+    "UpdateAction": _changed,
+    "DeleteAction": _nothing,
+    "GetServiceInfo": lambda: closed(
+        {"instance": _TEXT, "product": {"const": "reconciler"}, "version": _TEXT}
+    ),
+    "ListObjects": _page("objects", "Object"),
+    "ListRemovals": _page("removals", "Removal"),
+    "GetObjectHistory": _page("events", "Event"),
+    "RecordContext": _changed,
+    "AcquireLease": lambda: ref("Lease"),
+    "RenewLease": lambda: ref("Lease"),
+    "ReleaseLease": _nothing,
+}

@@ -1,0 +1,253 @@
+"""What each operation takes: of its model, or as its handler reads the fields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+
+from reconciler.resources.origin import DEFAULT_PORTS
+from reconciler.service.operations.leases import MAX_HOLDER, MAX_SECONDS
+from reconciler.service.operations.lists import METHODS
+from reconciler.service.operations.operation import Operation
+from reconciler.service.transport.openapi_schemas import (
+    LARGEST,
+    Schema,
+    choice,
+    closed,
+    flag,
+    many,
+    model_schema,
+    number,
+    or_null,
+    text,
+)
+
+_OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+_IPV4 = rf"(?:{_OCTET}\.){{3}}{_OCTET}"
+_GROUP = "[0-9a-f]{1,4}"
+_IPV6 = "|".join(
+    (
+        f"(?:{_GROUP}:){{7}}{_GROUP}",
+        f"(?:{_GROUP}:){{1,6}}:{_GROUP}",
+        f"(?:{_GROUP}:){{1,5}}(?::{_GROUP}){{2}}",
+        f"(?:{_GROUP}:){{1,4}}(?::{_GROUP}){{3}}",
+        f"(?:{_GROUP}:){{1,3}}(?::{_GROUP}){{4}}",
+        f"(?:{_GROUP}:){{1,2}}(?::{_GROUP}){{5}}",
+        f"{_GROUP}:(?::{_GROUP}){{6}}",
+        f"(?:{_GROUP}:){{1,7}}:",
+        f":(?::{_GROUP}){{1,7}}",
+        "::",
+    )
+)
+_LABEL = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+_LAST_LABEL = f"(?!(?:[0-9]+|0x[0-9a-f]*)(?:[:]|$)){_LABEL}"
+_PORT = r":(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
+_NOT_DEFAULT = "".join(rf"(?!{scheme}://[^/]*:{port}$)" for scheme, port in DEFAULT_PORTS.items())
+ORIGIN = (
+    rf"^{_NOT_DEFAULT}[a-z][a-z0-9+.-]*://"
+    rf"(?:\[(?:{_IPV6})\]|{_IPV4}|(?:{_LABEL}\.)*{_LAST_LABEL})(?:{_PORT})?$"
+)
+
+_CODE = "OIDC_RESPONSE_TYPE_CODE"
+_CODE_GRANTS = ("OIDC_GRANT_TYPE_AUTHORIZATION_CODE", "OIDC_GRANT_TYPE_DEVICE_CODE")
+_TOKEN_TYPES = ("OIDC_RESPONSE_TYPE_ID_TOKEN", "OIDC_RESPONSE_TYPE_ID_TOKEN_TOKEN")
+_TOKEN_GRANTS = ("OIDC_GRANT_TYPE_IMPLICIT",)
+_WITH_GRANTS = frozenset({"AddOIDCApp", "UpdateOIDCAppConfig"})
+
+
+def request_schema(operation: Operation, in_path: Sequence[str]) -> Schema:
+    """Return the schema of the fields that do not come in the address.
+
+    A field that may be left out may be null, too: that is the same.
+    """
+    whole = _whole(operation)
+    required = [name for name in whole.get("required", ()) if name not in in_path]
+    properties = {
+        name: field if name in required else or_null(field)
+        for name, field in whole["properties"].items()
+        if name not in in_path
+    }
+    schema = closed(properties, required)
+    if operation.name in _WITH_GRANTS:
+        schema["allOf"] = _grants_cover_response_types()
+    return schema
+
+
+def _whole(operation: Operation) -> Schema:
+    if not operation.request:
+        return _READ_BY_HAND[operation.name]()
+    module = import_module(f"reconciler.service.operations.{operation.module}")
+    schema = model_schema(getattr(module, operation.request))
+    origins = schema["properties"].get("additionalOrigins")
+    if origins is not None:
+        origins["items"] = {"type": "string", "pattern": ORIGIN}
+    return schema
+
+
+def _grants_cover_response_types() -> list[Schema]:
+    """Return the rule that spans two fields: each response type needs a grant that covers it."""
+    tokens: Schema = {"type": "array", "contains": {"enum": list(_TOKEN_TYPES)}}
+    code: Schema = {"type": "array", "contains": {"const": _CODE}}
+    unsaid: Schema = {"anyOf": [{"type": "null"}, {"type": "array", "maxItems": 0}]}
+    return [
+        {
+            "if": {"properties": {"responseTypes": tokens}, "required": ["responseTypes"]},
+            "then": {
+                "properties": {"grantTypes": _among(_TOKEN_GRANTS)},
+                "required": ["grantTypes"],
+            },
+        },
+        {
+            "if": {"properties": {"responseTypes": {"anyOf": [code, unsaid]}}},
+            "then": {"properties": {"grantTypes": {"anyOf": [_among(_CODE_GRANTS), unsaid]}}},
+        },
+    ]
+
+
+def _among(grants: Sequence[str]) -> Schema:
+    return {"type": "array", "contains": {"enum": list(grants)}}
+
+
+def _nothing() -> Schema:
+    return closed({})
+
+
+def _list(queries: Mapping[str, Schema], column: Sequence[str] = ()) -> Schema:
+    cut = closed(
+        {
+            "offset": or_null(number("How many to leave out.")),
+            "limit": or_null(number("How many at most; 0 for all.")),
+            "asc": or_null(flag("Ascending; counts together with a sorting column.")),
+        },
+        (),
+    )
+    each: Schema = {"oneOf": [closed({name: query}) for name, query in queries.items()]}
+    properties: dict[str, Schema] = {
+        "query": cut,
+        "queries": many(each, "All of them must hold."),
+    }
+    if column:
+        properties["sortingColumn"] = choice(column)
+    return closed(properties, ())
+
+
+def _by_name() -> Schema:
+    return closed({"name": or_null(text()), "method": or_null(choice(METHODS))}, ())
+
+
+def _by(field: str, schema: Schema) -> Schema:
+    return closed({field: or_null(schema)}, ())
+
+
+def _list_orgs() -> Schema:
+    states = choice(
+        f"ORG_STATE_{name}" for name in ("UNSPECIFIED", "ACTIVE", "INACTIVE", "REMOVED")
+    )
+    return _list(
+        {
+            "nameQuery": _by_name(),
+            "idQuery": _by("id", text()),
+            "stateQuery": _by("state", states),
+        },
+        ("ORG_FIELD_NAME_UNSPECIFIED", "ORG_FIELD_NAME_NAME"),
+    )
+
+
+def _list_projects() -> Schema:
+    owner = _by("resourceOwner", text())
+    return _list({"nameQuery": _by_name(), "projectResourceOwnerQuery": owner})
+
+
+def _list_idps() -> Schema:
+    types = choice(f"IDP_OWNER_TYPE_{name}" for name in ("UNSPECIFIED", "SYSTEM", "ORG"))
+    return _list(
+        {
+            "idpIdQuery": _by("id", text()),
+            "idpNameQuery": _by_name(),
+            "ownerTypeQuery": _by("ownerType", types),
+        },
+        ("IDP_FIELD_NAME_UNSPECIFIED", "IDP_FIELD_NAME_NAME"),
+    )
+
+
+def _list_apps() -> Schema:
+    return _list({"nameQuery": _by_name()})
+
+
+def _list_actions() -> Schema:
+    states = choice(f"ACTION_STATE_{name}" for name in ("UNSPECIFIED", "INACTIVE", "ACTIVE"))
+    return _list(
+        {
+            "actionIdQuery": _by("id", text()),
+            "actionNameQuery": _by_name(),
+            "actionStateQuery": _by("state", states),
+        },
+        tuple(f"ACTION_FIELD_NAME_{name}" for name in ("UNSPECIFIED", "NAME", "ID", "STATE")),
+    )
+
+
+def _list_objects() -> Schema:
+    return closed(
+        {
+            "cursor": text("What the page before it gave as ``next``."),
+            "limit": _whole_number(),
+        },
+        (),
+    )
+
+
+def _history() -> Schema:
+    return closed({"after": _whole_number()}, ())
+
+
+def _list_removals() -> Schema:
+    return closed({"cursor": _whole_number(), "limit": _whole_number()}, ())
+
+
+def _whole_number() -> Schema:
+    """Return a number as a query parameter has it."""
+    return {"type": "integer", "minimum": 0, "maximum": LARGEST}
+
+
+def _lease(**further: Schema) -> Schema:
+    organization = text("Name of the organization, which need not exist yet.", shortest=1)
+    return closed({"organization": organization, **further})
+
+
+def _seconds() -> Schema:
+    return number("How long it counts.", least=1, greatest=MAX_SECONDS)
+
+
+def _acquire_lease() -> Schema:
+    holder = text("Who wants it, for others to read.", longest=MAX_HOLDER, shortest=1)
+    schema = _lease(holder=holder, seconds=_seconds())
+    instead = number("Fence of the lease to end: its holder is known to be gone.")
+    schema["properties"]["insteadOf"] = instead
+    return schema
+
+
+def _renew_lease() -> Schema:
+    return _lease(lease=text(shortest=1), seconds=_seconds())
+
+
+def _release_lease() -> Schema:
+    return _lease(lease=text(shortest=1))
+
+
+_READ_BY_HAND: Mapping[str, Callable[[], Schema]] = {
+    "Healthz": _nothing,
+    "GetMyOrg": _nothing,
+    "GetServiceInfo": _nothing,
+    "RecordContext": _nothing,
+    "ListOrgs": _list_orgs,
+    "ListProjects": _list_projects,
+    "ListOrgIDPs": _list_idps,
+    "ListApps": _list_apps,
+    "ListActions": _list_actions,
+    "ListObjects": _list_objects,
+    "ListRemovals": _list_removals,
+    "GetObjectHistory": _history,
+    "AcquireLease": _acquire_lease,
+    "RenewLease": _renew_lease,
+    "ReleaseLease": _release_lease,
+}

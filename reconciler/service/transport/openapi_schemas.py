@@ -1,0 +1,105 @@
+"""Pieces of JSON Schema that requests and answers are described with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+Schema = dict[str, Any]
+
+LARGEST = 2**63 - 1
+LONGEST_TEXT = 200
+NO_NUL = r"^[^\u0000]*$"
+ID = r"^[A-Za-z0-9_-]{1,200}$"
+TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z$"
+
+
+def closed(properties: Mapping[str, Schema], required: Iterable[str] | None = None) -> Schema:
+    """Return an object with these fields and no others; all are required unless it is said."""
+    wanted = list(properties if required is None else required)
+    schema: Schema = {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": dict(properties),
+    }
+    return {**schema, "required": wanted} if wanted else schema
+
+
+def text(description: str = "", *, longest: int = LONGEST_TEXT, shortest: int = 0) -> Schema:
+    """Return a text as ``Fields`` reads it."""
+    schema: Schema = {"type": "string", "maxLength": longest, "pattern": NO_NUL}
+    if shortest:
+        schema["minLength"] = shortest
+    return {**schema, "description": description} if description else schema
+
+
+def number(description: str, *, least: int = 0, greatest: int = LARGEST) -> Schema:
+    """Return a number as ``Fields`` reads it: also as a string of its digits."""
+    return {
+        "description": description,
+        "anyOf": [
+            {"type": "integer", "minimum": least, "maximum": greatest},
+            {"type": "string", "pattern": f"^(?:{digits(least, greatest)})$"},
+        ],
+    }
+
+
+def digits(least: int, greatest: int) -> str:
+    """Return a pattern of the decimal numbers from 0 or 1 to one that is given."""
+    shorter = len(str(greatest)) - 1
+    choices = ["0"] if least == 0 else []
+    if shorter:
+        choices.append(f"[1-9][0-9]{{0,{shorter - 1}}}")
+    written = str(greatest)
+    for place, digit in enumerate(written):
+        first = 1 if place == 0 else 0
+        if int(digit) > first:
+            rest = len(written) - place - 1
+            choices.append(f"{written[:place]}[{first}-{int(digit) - 1}][0-9]{{{rest}}}")
+    return "|".join([*choices, written])
+
+
+def choice(values: Iterable[str]) -> Schema:
+    """Return one of some words."""
+    return {"type": "string", "enum": list(values)}
+
+
+def flag(description: str = "") -> Schema:
+    """Return true or false."""
+    return {"type": "boolean", "description": description} if description else {"type": "boolean"}
+
+
+def many(items: Schema, description: str = "") -> Schema:
+    """Return a list."""
+    schema: Schema = {"type": "array", "items": items}
+    return {**schema, "description": description} if description else schema
+
+
+def or_null(schema: Schema) -> Schema:
+    """Return what also takes null, which means that a field is left out."""
+    if schema.get("type") == "null":
+        return schema
+    outside: Schema = {
+        name: schema[name] for name in ("description", "default", "examples") if name in schema
+    }
+    inside = {name: value for name, value in schema.items() if name not in outside}
+    return {**outside, "anyOf": [inside, {"type": "null"}]}
+
+
+def ref(name: str) -> Schema:
+    """Return a schema of the components by its name."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def model_schema(model: Any) -> Schema:
+    """Return the schema of a model, without the titles that are made of names."""
+    schema: Schema = model.model_json_schema(by_alias=True)
+    properties = (
+        {
+            name: {key: value for key, value in field.items() if key != "title"}
+            for name, field in schema["properties"].items()
+        }
+        if "properties" in schema
+        else {}
+    )
+    return {**closed(properties, schema.get("required", ()))}
