@@ -6,10 +6,12 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from reconciler.service.domain.identifiers import Identifiers
 from reconciler.service.domain.refusal import Refusal
+from reconciler.service.eventstore.errors import StoreUnusableError
 from reconciler.service.eventstore.port import EventStore
 from reconciler.service.operations.engine import Engine
 from reconciler.service.operations.reception import Reception
@@ -17,6 +19,7 @@ from reconciler.service.operations.request import Request
 from reconciler.service.operations.session import Means, Seals
 
 SEAL_KEY_SUFFIX = ".seal-key"
+SEAL_KEY = "seal_key"  # under which a store keeps the fingerprint of its key
 
 
 def microseconds() -> int:
@@ -101,3 +104,62 @@ def open_sqlite(
     if create and not path.exists():
         create_file(path)
     return IdentityService(SqliteEventStore(path, now), seals, now)
+
+
+def open_postgres(
+    address: str,
+    *,
+    seal_key_file: Path | None = None,
+    create: bool = False,
+    read_only: bool = False,
+    now: Callable[[], int] = microseconds,
+) -> IdentityService:
+    """Return a service over a PostgreSQL database.
+
+    ``create`` makes the tables where there are none; ``read_only`` makes and changes nothing.
+    Every server of a database is given the same key file. Without one nothing can be sealed, so
+    no application with a secret can be made under an idempotency key.
+
+    Raises:
+        StoreMissingError: the database holds no store, and none was to be made.
+        StoreError: the database cannot be used so, or the key is not the one of this database.
+    """
+    from reconciler.service.seal import NoKey, shared_key
+
+    postgres = _postgres()
+    if read_only:
+        return IdentityService(postgres.PostgresReadOnlyStore(address), NoKey(), now)
+    if create:
+        postgres.create(address)
+    store = postgres.PostgresEventStore(address, now)
+    if seal_key_file is None:
+        return IdentityService(store, NoKey(), now)
+    try:
+        with store.snapshot() as view:
+            known = view.meta(SEAL_KEY)
+        key = shared_key(seal_key_file, known, lambda made: str(store.bind(SEAL_KEY, made)))
+    except BaseException:
+        store.close()
+        raise
+    return IdentityService(store, key, now)
+
+
+def postgres_holds_store(address: str) -> bool:
+    """Say whether a PostgreSQL database holds a store of ours. Nothing is changed.
+
+    Raises:
+        StoreError: it cannot be looked at, or holds something else under our names.
+    """
+    return bool(_postgres().exists(address))
+
+
+def _postgres() -> ModuleType:
+    """Return the store's module, which needs a driver that not everybody installs."""
+    try:
+        from reconciler.service.eventstore import postgres
+    except ImportError as error:
+        raise StoreUnusableError(
+            "the driver for PostgreSQL is not installed",
+            "Install it with: pip install 'reconciler[postgres]'",
+        ) from error
+    return postgres

@@ -6,13 +6,14 @@ The key is not in the store: a copy of the store alone gives no secret away.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.resources.secret import Secret
-from reconciler.service.eventstore.errors import StoreError
+from reconciler.service.eventstore.errors import StoreError, StoreUnusableError
 from reconciler.service.eventstore.files import beside, publish
 
 if TYPE_CHECKING:
@@ -27,6 +28,11 @@ class SealingKey:
     def __init__(self, identity: pyrage.x25519.Identity) -> None:
         self._identity = identity
         self._recipient = identity.to_public()
+
+    @property
+    def fingerprint(self) -> str:
+        """Return what tells this key from others, and nothing about it."""
+        return sha256(str(self._recipient).encode()).hexdigest()[:32]
 
     def seal(self, secrets: Sequence[Secret]) -> bytes:
         """Return secrets in one sealed piece. One costs as much as a thousand."""
@@ -60,7 +66,7 @@ class KeyFile:
             StoreError: the key cannot be read or made.
         """
         if self._key is None:
-            self._key = self._read() or self._make()
+            self._key = self.read() or self.make()
         return self._key.seal(secrets)
 
     def open(self, sealed: bytes) -> Sequence[Secret] | None:
@@ -70,10 +76,15 @@ class KeyFile:
             StoreError: the key cannot be read.
         """
         if self._key is None:
-            self._key = self._read()
+            self._key = self.read()
         return self._key.open(sealed) if self._key else None
 
-    def _read(self) -> SealingKey | None:
+    def read(self) -> SealingKey | None:
+        """Return the key, or None where there is no file.
+
+        Raises:
+            StoreError: the key cannot be read, or others can read it.
+        """
         import pyrage
 
         try:
@@ -92,7 +103,12 @@ class KeyFile:
                 "holds no key", "Put the key back, or name another file with --seal-key-file."
             ) from error
 
-    def _make(self) -> SealingKey:
+    def make(self) -> SealingKey:
+        """Make the file with a new key, unless somebody else just does.
+
+        Raises:
+            StoreError: the key cannot be made.
+        """
         import pyrage
 
         identity = pyrage.x25519.Identity.generate()
@@ -105,10 +121,52 @@ class KeyFile:
             raise self._unusable(
                 f"cannot be made: {error.strerror}", "Make its folder writable for this user."
             ) from error
-        return self._read() or SealingKey(identity)
+        return self.read() or SealingKey(identity)
 
     def _unusable(self, problem: str, remedy: str) -> StoreError:
         return StoreError(f"the sealing key {self._path} {problem}", remedy)
+
+
+class NoKey:
+    """Where no key was named: nothing is sealed, and nothing opened."""
+
+    def seal(self, secrets: Sequence[Secret]) -> bytes:
+        """Refuse: a secret that cannot be answered again must not be made.
+
+        Raises:
+            StoreError: always.
+        """
+        raise StoreError(
+            "a client secret is to be sealed, and no key was named", "Give --seal-key-file FILE."
+        )
+
+    def open(self, sealed: bytes) -> None:
+        """Return nothing."""
+
+
+def shared_key(path: Path, known: str, keep: Callable[[str], str]) -> SealingKey:
+    """Return the key in a file, if it is the one that all servers of a store use.
+
+    ``known`` is the fingerprint of that key, or empty as long as no server was started; then
+    the file is made where it is missing, and its fingerprint handed to ``keep``, which returns
+    the one that was kept in the end.
+
+    Raises:
+        StoreError: the file is missing, or holds another key.
+    """
+    file = KeyFile(path)
+    key = file.read() or (None if known else file.make())
+    if key is None:
+        raise StoreUnusableError(
+            f"the sealing key {path} is missing",
+            "Copy it from another server of this database: all use the same.",
+        )
+    if (known or keep(key.fingerprint)) != key.fingerprint:
+        raise StoreUnusableError(
+            f"the sealing key {path} is not the one of this database",
+            "Copy that of another server. To begin with a new key, see docs/postgresql.md.",
+        )
+    return key
 
 
 def new_key() -> SealingKey:

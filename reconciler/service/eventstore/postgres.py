@@ -9,7 +9,7 @@ from pathlib import Path
 from reconciler.resources.crashpoint import crashpoint
 from reconciler.service.eventstore import postgres_schema as schema
 from reconciler.service.eventstore import postgres_tables as tables
-from reconciler.service.eventstore.errors import StoreError, StoreReadOnlyError
+from reconciler.service.eventstore.errors import StoreError, StoreMissingError, StoreReadOnlyError
 from reconciler.service.eventstore.postgres_pool import Connections
 from reconciler.service.eventstore.postgres_rows import PostgresSnapshot
 from reconciler.service.eventstore.postgres_writes import PostgresTransaction
@@ -128,3 +128,18 @@ def create(address: str) -> None:
     connections = Connections(address)
     with connections.alone() as connection:
         schema.create(connection, connections.place)
+
+
+def exists(address: str) -> bool:
+    """Say whether a database holds a store. Nothing is changed.
+
+    Raises:
+        StoreError: it cannot be looked at, or holds something else under our names.
+    """
+    connections = Connections(address)
+    with connections.alone() as connection:
+        try:
+            schema.recognise(connection, connections.place)
+        except StoreMissingError:
+            return False
+    return True
