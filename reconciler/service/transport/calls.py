@@ -6,15 +6,16 @@ Both wires hand over here; what differs between them is how bytes and refusals a
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from google.protobuf.message import DecodeError
 
 from reconciler.service.domain.refusal import Code, Refusal, invalid
 from reconciler.service.operations.headers import Headers
-from reconciler.service.operations.reception import Incoming, Received
+from reconciler.service.operations.reception import Incoming
 from reconciler.service.transport.messages import Method, message_class
+from reconciler.service.transport.observer import Answer
 from reconciler.service.transport.protobuf import fields_of, message_of
 
 LOG = logging.getLogger("reconciler.service")
@@ -22,8 +23,6 @@ MAX_MESSAGE = 1 << 20
 DOMAIN = "reconciler"
 ERROR_DETAIL = "zitadel.v1.ErrorDetail"
 ERROR_INFO = "google.rpc.ErrorInfo"
-
-Answer = Callable[[Incoming], Awaitable[Received]]
 
 _STATUS: Any = message_class("google.rpc.Status")
 _ERROR_DETAIL: Any = message_class(ERROR_DETAIL)

@@ -19,11 +19,11 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.transport.calls import (
     MAX_MESSAGE,
-    Answer,
     answer_bytes,
     status_bytes,
 )
 from reconciler.service.transport.messages import METHODS, SERVICES, Method, load_pool
+from reconciler.service.transport.observer import Answer
 
 SECOND = 1000
 MAX_METADATA = 8 * 1024

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from typing import Any
+from collections.abc import Mapping
+
+from starlette.types import Receive, Scope, Send
 
 from reconciler.service.domain.refusal import Code, Refusal
-from reconciler.service.transport.calls import MAX_MESSAGE, Answer, answer_bytes, too_large
+from reconciler.service.transport.calls import MAX_MESSAGE, answer_bytes, too_large
 from reconciler.service.transport.grpc_web_frames import (
     ACCEPTED_ENCODINGS,
     read_message,
@@ -21,7 +22,9 @@ from reconciler.service.transport.grpc_web_frames import (
     write_refusal,
     write_too_late,
 )
+from reconciler.service.transport.http_answers import ALWAYS
 from reconciler.service.transport.messages import METHODS
+from reconciler.service.transport.observer import Answer
 
 FRAME_HEAD = 5
 CONTENT_TYPES = {"application/grpc-web", "application/grpc-web+proto"}
@@ -54,13 +57,9 @@ _PREFLIGHT = {
 _ANSWER = {
     **_ANY_ORIGIN,
     "access-control-expose-headers": ", ".join(EXPOSED_HEADERS),
-    "cache-control": "no-store",
     "grpc-accept-encoding": ACCEPTED_ENCODINGS,
 }
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers = Mapping[str, list[str]]
 
 
@@ -73,13 +72,6 @@ class GrpcWeb:
 
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
-
-    @staticmethod
-    def handles(scope: Scope) -> bool:
-        """Say whether a request is for this application."""
-        return scope["path"] in METHODS or _content_type(_headers(scope)).startswith(
-            "application/grpc"
-        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -152,7 +144,7 @@ async def _body(receive: Receive) -> bytes | Refusal:
 async def _respond(
     send: Send, status: int, headers: Mapping[str, str], content: bytes = b""
 ) -> None:
-    raw = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
+    raw = [*ALWAYS, *((name.encode(), value.encode("latin-1")) for name, value in headers.items())]
     if status != 204:
         raw.append((b"content-length", str(len(content)).encode()))
     await send({"type": "http.response.start", "status": status, "headers": raw})

@@ -10,8 +10,9 @@ import asyncio
 from collections.abc import Callable, MutableSet
 from typing import Any
 
+from reconciler.service.transport.limits import Limits
+
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-SPEAK_WITHIN = 5.0
 FLUSH_WITHIN = 10.0
 
 MakeProtocol = Callable[[], asyncio.Protocol]
@@ -21,7 +22,11 @@ class FirstBytes(asyncio.Protocol):
     """A connection of which nobody knows yet what it speaks."""
 
     def __init__(
-        self, make_http: MakeProtocol, grpc_address: str, connections: MutableSet[Any]
+        self,
+        make_http: MakeProtocol,
+        grpc_address: str,
+        connections: MutableSet[Any],
+        limits: Limits,
     ) -> None:
         """Decide for one connection.
 
@@ -31,6 +36,7 @@ class FirstBytes(asyncio.Protocol):
         self._make_http = make_http
         self._address = grpc_address
         self._connections = connections
+        self._limits = limits
         self._transport: Any = None
         self._timer: asyncio.TimerHandle | None = None
         self._seen = b""
@@ -39,14 +45,16 @@ class FirstBytes(asyncio.Protocol):
         """Wait for the first bytes, but not for long."""
         self._transport = transport
         self._connections.add(self)
-        self._timer = asyncio.get_running_loop().call_later(SPEAK_WITHIN, transport.close)
+        self._timer = asyncio.get_running_loop().call_later(
+            self._limits.head_seconds, transport.close
+        )
 
     def data_received(self, data: bytes) -> None:
         """Hand the connection on as soon as its bytes are no preface, or are one."""
         self._seen += data
         if self._seen.startswith(PREFACE):
             self._leave()
-            Splice(self._transport, self._address, self._connections).begin(self._seen)
+            self._splice()
         elif not PREFACE.startswith(self._seen):
             self._leave()
             http = self._make_http()
@@ -61,6 +69,12 @@ class FirstBytes(asyncio.Protocol):
     def shutdown(self) -> None:
         """Close, because the server ends: nothing was asked yet."""
         self._transport.close()
+
+    def _splice(self) -> None:
+        if len(self._connections) >= self._limits.connections:
+            self._transport.close()
+        else:
+            Splice(self._transport, self._address, self._connections).begin(self._seen)
 
     def _leave(self) -> None:
         self._connections.discard(self)

@@ -1,0 +1,47 @@
+"""What a server needs to speak gRPC and gRPC-web beside REST, for as long as it runs."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from reconciler.service.transport.grpc_server import GrpcServer
+from reconciler.service.transport.grpc_web import GrpcWeb
+from reconciler.service.transport.limits import Limits
+from reconciler.service.transport.messages import SERVICES
+from reconciler.service.transport.observer import Answer, Observer
+
+
+class Faces(NamedTuple):
+    """The two faces, as ``listener.serve`` takes them.
+
+    Attributes:
+        address: The unix socket where gRPC listens.
+        web_routes: gRPC-web, by the full name of each service.
+        drain: Takes no more calls over gRPC, and finishes those in flight.
+    """
+
+    address: str
+    web_routes: Mapping[str, GrpcWeb]
+    drain: Callable[[], Awaitable[None]]
+
+
+@asynccontextmanager
+async def grpc_faces(answer: Answer, observer: Observer, limits: Limits) -> AsyncIterator[Faces]:
+    """Answer gRPC on a socket that nobody else can reach, until the block ends."""
+    with tempfile.TemporaryDirectory(prefix="reconciler-") as folder:
+        socket = Path(folder) / "grpc"
+        server = GrpcServer(observer.watch(answer, "grpc"), socket)
+        web = GrpcWeb(observer.watch(answer, "grpc-web"))
+        await server.start()
+
+        async def drain() -> None:
+            await server.stop(limits.drain_seconds)
+
+        try:
+            yield Faces(str(socket), dict.fromkeys(SERVICES, web), drain)
+        finally:
+            await server.stop(0)

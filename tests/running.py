@@ -1,0 +1,146 @@
+"""A real server on a store of its own: two organizations, a project, and a token of each kind."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from reconciler.service.build import IdentityService, open_sqlite
+from reconciler.service.eventstore.rows import StoredEvent, TokenRow
+from reconciler.service.operations.caller import EMBEDDED
+from reconciler.service.operations.request import Request
+from reconciler.service.operations.tokens import make_token
+
+ROOT = Path(__file__).parents[1]
+START_WITHIN = 30.0
+STOP_WITHIN = 30.0
+_LISTENING = re.compile(r"listening on (https?)://([0-9.]+):([0-9]+)")
+
+
+@dataclass
+class Known:
+    """What is in the store before anybody calls."""
+
+    organization: str = ""
+    other_organization: str = ""
+    project: str = ""
+    tokens: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Server:
+    """A server that listens on a port of its own."""
+
+    port: int
+    scheme: str
+    store: Path
+    process: subprocess.Popen[bytes]
+    known: Known
+
+    @property
+    def address(self) -> str:
+        return f"{self.scheme}://127.0.0.1:{self.port}"
+
+    def token(self, name: str = "editor") -> str:
+        return self.known.tokens[name]
+
+    def bearer(self, name: str = "editor") -> dict[str, str]:
+        return {"authorization": f"Bearer {self.token(name)}"}
+
+    def events(self, after: int = 0) -> Sequence[StoredEvent]:
+        """Return the events in the store, read beside the server."""
+        with (
+            closing(open_sqlite(self.store, read_only=True)) as service,
+            service.store.snapshot() as view,
+        ):
+            return view.read_all(after=after, limit=100_000)
+
+    def open_files(self) -> int:
+        """Return how many files and sockets the server has open."""
+        return sum(1 for _ in Path(f"/proc/{self.process.pid}/fd").iterdir())
+
+    def memory(self) -> int:
+        """Return how much memory the server holds, in bytes."""
+        pages = Path(f"/proc/{self.process.pid}/statm").read_text(encoding="ascii").split()[1]
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+@contextmanager
+def running_server(folder: Path, *arguments: str) -> Iterator[Server]:
+    """Run a server; at the end it must stop when told to, and not have stumbled."""
+    store = folder / "identity.db"
+    known = prepare(store)
+    said = folder / "stderr.txt"
+    with said.open("wb") as stderr:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "reconciler", "serve", "--listen", "127.0.0.1:0",
+             "--service", f"sqlite:{store}", *arguments],
+            cwd=folder,
+            env={**_clean_environment(), "PYTHONPATH": str(ROOT)},
+            stdin=subprocess.DEVNULL,
+            stderr=stderr,
+        )  # fmt: skip
+    try:
+        scheme, port = _listening(process, said)
+        yield Server(port, scheme, store, process, known)
+        process.send_signal(signal.SIGTERM)
+        code = process.wait(STOP_WITHIN)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    text = said.read_text(encoding="utf-8")
+    assert "Traceback" not in text, text
+    assert code in {0, 143}, text
+
+
+def prepare(store: Path) -> Known:
+    """Make a store with two organizations, a project, and tokens."""
+    known = Known()
+    with closing(open_sqlite(store, create=True)) as service:
+        known.organization = _call(service, "AddOrg", {"name": "acme"})["id"]
+        known.other_organization = _call(service, "AddOrg", {"name": "other"})["id"]
+        made = _call(service, "AddProject", {"name": "shop"}, known.organization)
+        known.project = made["id"]
+        for name, role, organizations in (
+            ("admin", "admin", ""),
+            ("editor", "editor", f'["{known.organization}"]'),
+            ("viewer", "viewer", f'["{known.organization}"]'),
+            ("stranger", "editor", f'["{known.other_organization}"]'),
+        ):
+            row = TokenRow(name, role, organizations, b"", service.now(), 0, 0)
+            token = make_token(service.store, row, secrets.token_bytes)
+            assert token is not None
+            known.tokens[name] = token.reveal()
+    return known
+
+
+def _call(
+    service: IdentityService, operation: str, fields: Mapping[str, Any], organization: str = ""
+) -> dict[str, Any]:
+    return service.call(Request(operation, fields, caller=EMBEDDED, organization=organization))
+
+
+def _clean_environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if "RECONCILER" not in name}
+
+
+def _listening(process: subprocess.Popen[bytes], said: Path) -> tuple[str, int]:
+    deadline = time.monotonic() + START_WITHIN
+    while time.monotonic() < deadline:
+        found = _LISTENING.search(said.read_text(encoding="utf-8"))
+        if found:
+            return found[1], int(found[3])
+        assert process.poll() is None, said.read_text(encoding="utf-8")
+        time.sleep(0.02)
+    raise AssertionError(said.read_text(encoding="utf-8"))
