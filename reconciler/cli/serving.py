@@ -18,7 +18,6 @@ from reconciler.service.build import IdentityService
 from reconciler.service.eventstore.errors import StoreError
 from reconciler.service.operations.tokens import all_tokens
 from reconciler.service.transport.front import Front
-from reconciler.service.transport.grpc_faces import serve_all
 from reconciler.service.transport.listener import (
     ListenError,
     Serving,
@@ -26,6 +25,7 @@ from reconciler.service.transport.listener import (
     lane_of_organization,
     one_lane,
     run_loop,
+    serve,
     tls_context,
 )
 from reconciler.service.transport.logs import set_up_logs
@@ -83,7 +83,7 @@ def serve_store(
             is_open=partial(_has_token, opened),
             on_ready=_tell_address,
         )
-        run_loop(serve_all(serving))
+        run_loop(serve(serving))
 
 
 def _has_token(opened: IdentityService) -> bool:
