@@ -13,6 +13,7 @@ from typing import Any
 
 from reconciler.plan.model import Change, Delete, Plan, held_of, ref_of, word
 from reconciler.resources.ref import fold
+from reconciler.state import DesiredState, Resource
 
 
 def plan_digest(plan: Plan) -> str:
@@ -24,7 +25,7 @@ def plan_digest(plan: Plan) -> str:
             "pruneUnmanaged": plan.scope.prune_unmanaged,
             "instance": plan.instance,
             "organizations": sorted({fold(name) for name in plan.organizations}),
-            "changes": [_essence(change) for change in plan.changes],
+            "changes": [essence(change) for change in plan.changes],
         }
     )
 
@@ -35,7 +36,8 @@ def hash_of(value: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _essence(change: Change) -> list[Any]:
+def essence(change: Change) -> list[Any]:
+    """Return what the digest covers of a change: kind of change, ref, id, sequence, hashes."""
     held = held_of(change)
     after = None
     if not isinstance(change, Delete):
@@ -49,3 +51,16 @@ def _essence(change: Change) -> list[Any]:
         hash_of([held.ref.name, held.spec]) if held else "",
         after or "",
     ]
+
+
+def declared_digest(desired: DesiredState) -> str:
+    """Return the digest of what the manifests declare, whatever their files look like."""
+    declared = [
+        [*key, *resource.ref, resource.pinned_id, *_after(resource)]
+        for key, resource in sorted(desired.resources.items(), key=lambda item: item[0])
+    ]
+    return "sha256:" + hash_of(declared)
+
+
+def _after(resource: Resource) -> list[Any]:
+    return [hash_of(resource.spec), resource.prevent_delete, resource.critical]

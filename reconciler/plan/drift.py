@@ -1,0 +1,175 @@
+"""Drift: the differences that were made on the service, and not in the manifests.
+
+A plan shows every difference. Which of them were made on the service is told by comparing three
+things: what is declared, what the tree applied last, and what is held now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from reconciler.plan.causes import Cause, CauseKind, cause_of, last_change
+from reconciler.plan.diff import CRITICAL, NAME, PREVENT_DELETE, FieldChange, field_changes
+from reconciler.plan.history import last_applied
+from reconciler.plan.model import Adopt, Change, Create, Delete, Plan
+from reconciler.resources.ref import ResourceRef
+from reconciler.state import ObjectEvent, ObservedObject, ObservedState, Removal
+
+Histories = Mapping[str, Sequence[ObjectEvent]]
+
+
+@dataclass(frozen=True, slots=True)
+class DriftedObject:
+    """One object that is no longer as it was applied.
+
+    Attributes:
+        ref: As it is declared.
+        id: What the service holds, or held, it under.
+        cause: Who changed it last, and when.
+        fields: ``before`` is what is declared, ``after`` what the service holds.
+        removed: Whether the service holds it no more.
+    """
+
+    ref: ResourceRef
+    id: str
+    cause: Cause
+    fields: tuple[FieldChange, ...] = ()
+    removed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """Everything that was changed on the service since this tree applied it.
+
+    Attributes:
+        objects: In the order of the plan.
+        unmanaged: Held, but declared nowhere.
+        untold: Differences of which the service does not tell who made them.
+    """
+
+    tree: str
+    objects: tuple[DriftedObject, ...]
+    unmanaged: tuple[ResourceRef, ...] = ()
+    untold: tuple[ResourceRef, ...] = ()
+
+
+def suspects(plan: Plan, observed: ObservedState) -> tuple[ObservedObject, ...]:
+    """Return the objects whose history must be known to tell drift from new declarations."""
+    tree = plan.scope.tree
+    changed = [
+        change.held
+        for change in plan.changes
+        if not isinstance(change, Create) and cause_of(change, tree).kind is CauseKind.SERVICE
+    ]
+    return (*changed, *_perhaps_renamed(plan, observed))
+
+
+def find_drift(
+    plan: Plan, observed: ObservedState, histories: Histories, removals: Sequence[Removal]
+) -> Drift:
+    """Tell which differences of a plan were made on the service.
+
+    ``histories`` has the events of the suspects by id; of one that is missing, every difference
+    counts as made on the service.
+    """
+    tree = plan.scope.tree
+    renamed = _renamed(plan, observed, histories)
+    removed = {r.ref.key: r for r in removals if tree in r.trees and not _by(tree, r.event)}
+    found = [
+        drifted
+        for change in plan.changes
+        if (drifted := _drifted(change, tree, histories, (renamed, removed))) is not None
+    ]
+    moved = {drifted.id for drifted in found}
+    return Drift(
+        tree,
+        tuple(found),
+        tuple(ref for ref in plan.unmanaged if observed.objects[ref.key].id not in moved),
+        tuple(_untold(plan)),
+    )
+
+
+def _drifted(
+    change: Change,
+    tree: str,
+    histories: Histories,
+    gone: tuple[Mapping[ResourceRef, ObservedObject], Mapping[ResourceRef, Removal]],
+) -> DriftedObject | None:
+    if isinstance(change, Create):
+        return _gone(change, *gone)
+    if isinstance(change, Delete | Adopt):
+        return None
+    cause = cause_of(change, tree)
+    if cause.kind is not CauseKind.SERVICE:
+        return None
+    applied = last_applied(histories.get(change.held.id, ()), tree)
+    fields = tuple(
+        FieldChange(field.name, field.after, field.before)
+        for field in field_changes(change)
+        if applied is None or _was(applied, field.name) != field.before
+    )
+    return DriftedObject(change.resource.ref, change.held.id, cause, fields) if fields else None
+
+
+def _gone(
+    change: Create,
+    renamed: Mapping[ResourceRef, ObservedObject],
+    removed: Mapping[ResourceRef, Removal],
+) -> DriftedObject | None:
+    """Return how an object that is declared and not held went away, if it ever was there."""
+    ref = change.resource.ref
+    held, removal = renamed.get(ref.key), removed.get(ref.key)
+    if held is not None:
+        fields = (FieldChange(NAME, ref.name, held.ref.name),)
+        return DriftedObject(ref, held.id, last_change(held), fields)
+    if removal is None:
+        return None
+    event = removal.event
+    cause = Cause(
+        CauseKind.SERVICE,
+        event.writer,
+        event.at,
+        event.sequence,
+        str(event.context.get("tree", "")),
+    )
+    return DriftedObject(ref, removal.id, cause, removed=True)
+
+
+def _perhaps_renamed(plan: Plan, observed: ObservedState) -> list[ObservedObject]:
+    """Return what this tree applied, is declared nowhere, and may once have had another name."""
+    if not any(isinstance(change, Create) for change in plan.changes):
+        return []
+    left = [observed.objects[ref.key] for ref in plan.unmanaged]
+    tree = plan.scope.tree
+    return [held for held in left if tree in held.trees and held.changed_in != tree]
+
+
+def _renamed(
+    plan: Plan, observed: ObservedState, histories: Histories
+) -> Mapping[ResourceRef, ObservedObject]:
+    found = {}
+    for held in _perhaps_renamed(plan, observed):
+        applied = last_applied(histories.get(held.id, ()), plan.scope.tree)
+        if applied is not None and NAME in applied:
+            found[held.ref._replace(name=applied[NAME]).key] = held
+    return found
+
+
+def _was(applied: Mapping[str, Any], name: str) -> Any:
+    unset = False if name in {PREVENT_DELETE, CRITICAL} else None
+    return applied.get(name, unset)
+
+
+def _by(tree: str, event: ObjectEvent) -> bool:
+    return event.context.get("tree") == tree
+
+
+def _untold(plan: Plan) -> list[ResourceRef]:
+    return [
+        change.resource.ref
+        for change in plan.changes
+        if not isinstance(change, Create | Delete)
+        and cause_of(change, plan.scope.tree).kind is CauseKind.UNKNOWN
+    ]

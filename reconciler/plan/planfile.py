@@ -1,0 +1,212 @@
+"""Saved plans: what was approved, in a file that orders nothing.
+
+A plan file says what a plan would do, so that it can be shown later and compared with what would
+be done then. ``apply`` never carries out what stands in it: it reads manifests and service again,
+plans again, and goes on only if the outcome is the same. It holds no secret. Its integrity digest
+covers every byte; it is no signature, and does not need to be one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from reconciler.diagnostics import Diagnostic
+from reconciler.plan.digest import essence, plan_digest
+from reconciler.plan.model import (
+    Adopt,
+    Change,
+    Create,
+    Delete,
+    Plan,
+    Scope,
+    Update,
+    held_of,
+    ref_of,
+    word,
+)
+from reconciler.plan.saved import (
+    finding_as_json,
+    object_as_json,
+    read_finding,
+    read_object_held,
+    read_ref,
+    read_resource,
+    ref_as_list,
+    resource_as_json,
+)
+from reconciler.plan.sealed import SavedFileError, sealed, unsealed
+from reconciler.resources.strict_json import Fields, JsonError
+
+FORMAT = "reconciler-plan"
+FORMAT_VERSION = "1.0"
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a plan was made against where it was not the service itself: date and digest."""
+
+    taken_at: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFile:
+    """A plan, and when, of what and against what it was made.
+
+    Attributes:
+        service: Address of the service, for the reader only; the plan has the service's id.
+        paths: Where the manifests were, for the reader only.
+        declared: Digest of all that the manifests declare.
+        made_at: Seconds since the epoch, as is ``expires_at``.
+        against: The snapshot it was made against, if it was.
+        warnings: What was found in the manifests.
+    """
+
+    plan: Plan
+    tool_version: str
+    service: str
+    paths: tuple[str, ...]
+    declared: str
+    made_at: int
+    expires_at: int
+    against: Snapshot | None = None
+    warnings: tuple[Diagnostic, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """Return the digest of the plan."""
+        return plan_digest(self.plan)
+
+
+def looks_like_plan_file(beginning: bytes) -> bool:
+    """Say whether a file that begins so is, or was, a plan file."""
+    return FORMAT.encode() in beginning[:200]
+
+
+def plan_file_content(file: PlanFile) -> bytes:
+    """Return the content of a plan file: the same for the same plan, to the byte."""
+    return sealed(FORMAT, FORMAT_VERSION, _as_json(file))
+
+
+def read_plan_file(content: bytes) -> PlanFile:
+    """Return the plan file of a content.
+
+    Raises:
+        SavedFileError: it is none, of another version, cut short, or not as it was written.
+    """
+    fields = unsealed(content, FORMAT, FORMAT_VERSION)
+    try:
+        file = _read(fields)
+    except JsonError as fault:
+        raise SavedFileError(str(fault)) from None
+    if content != plan_file_content(file):
+        raise SavedFileError("is not as this version writes it")
+    return file
+
+
+def _as_json(file: PlanFile) -> dict[str, Any]:
+    plan = file.plan
+    return {
+        "tool_version": file.tool_version,
+        "made_at": file.made_at,
+        "expires_at": file.expires_at,
+        "against": [file.against.taken_at, file.against.digest] if file.against else [],
+        "instance": plan.instance,
+        "service": file.service,
+        "paths": list(file.paths),
+        "manifests": file.declared,
+        "digest": file.digest,
+        "options": {name: getattr(plan.scope, name) for name in Scope.__slots__},
+        "organizations": list(plan.organizations),
+        "changes": [_change_as_json(change) for change in plan.changes],
+        "in_step": [ref_as_list(ref) for ref in plan.in_step],
+        "unmanaged": [ref_as_list(ref) for ref in plan.unmanaged],
+        "blocks": [finding_as_json(finding) for finding in plan.blocks],
+        "warnings": [finding_as_json(finding) for finding in plan.warnings],
+        "findings": [finding_as_json(finding) for finding in file.warnings],
+    }
+
+
+def _change_as_json(change: Change) -> dict[str, Any]:
+    held = held_of(change)
+    *_, object_id, sequence, before, after = essence(change)
+    return {
+        "ref": ref_as_list(ref_of(change)),
+        "change": word(change),
+        "id": object_id,
+        "sequence": sequence,
+        "before": before,
+        "after": after,
+        "held": object_as_json(held) if held else None,
+        "resource": None if isinstance(change, Delete) else resource_as_json(change.resource),
+    }
+
+
+def _read(value: dict[str, Any]) -> PlanFile:
+    fields = Fields(value)
+    digest = fields.text("digest")
+    file = PlanFile(
+        plan=Plan(
+            scope=_read_scope(fields.part("options")),
+            instance=fields.text("instance"),
+            organizations=fields.texts("organizations"),
+            changes=fields.each("changes", _read_change),
+            in_step=fields.each("in_step", read_ref),
+            unmanaged=fields.each("unmanaged", read_ref),
+            blocks=fields.each("blocks", read_finding),
+            warnings=fields.each("warnings", read_finding),
+        ),
+        tool_version=fields.text("tool_version"),
+        service=fields.text("service"),
+        paths=fields.texts("paths"),
+        declared=fields.text("manifests"),
+        made_at=fields.number("made_at"),
+        expires_at=fields.number("expires_at"),
+        against=fields.one("against", _read_against),
+        warnings=fields.each("findings", read_finding),
+    )
+    fields.end()
+    if digest != file.digest:
+        raise JsonError("has a digest that is not that of its changes")
+    return file
+
+
+def _read_scope(fields: Fields) -> Scope:
+    said: dict[str, Any] = {
+        name: fields.text(name) if type(default) is str else fields.flag(name)
+        for name in Scope.__slots__
+        for default in [getattr(Scope(), name)]
+    }
+    fields.end()
+    return replace(Scope(), **said)
+
+
+def _read_against(value: Any) -> Snapshot | None:
+    if value == []:
+        return None
+    if isinstance(value, list) and [type(part) for part in value] == [int, str]:
+        return Snapshot(*value)
+    raise JsonError("has a snapshot that is none")
+
+
+def _read_change(value: Any) -> Change:
+    fields = Fields(value)
+    fields.one("ref", read_ref), fields.text("id"), fields.number("sequence")
+    name = fields.text("change")
+    hashes = [fields.text("before"), fields.text("after")]
+    held = fields.one("held", lambda kept: None if kept is None else read_object_held(kept))
+    resource = fields.one("resource", lambda kept: None if kept is None else read_resource(kept))
+    fields.end()
+    change: Change
+    if resource is not None and held is None and name == "create":
+        change = Create(resource)
+    elif resource is not None and held is not None and name in {"update", "adopt"}:
+        change = (Update if name == "update" else Adopt)(resource, held)
+    elif resource is None and held is not None and name == "delete":
+        change = Delete(held)
+    else:
+        raise JsonError("has a change that is none")
+    if essence(change)[-2:] != hashes:
+        raise JsonError("has a change whose hashes are not its own")
+    return change
