@@ -75,6 +75,18 @@ def scope_options(command: Command) -> Command:
             metavar="N",
             help="Let a plan pass that deletes up to N objects of a kind.",
         ),
+        option(
+            "--no-adopt",
+            is_flag=True,
+            help="Block a plan that updates what this tree never applied.",
+        ),
+        option(
+            "--break-glass",
+            multiple=True,
+            metavar="REF",
+            help="Let a plan pass that may lock people out of this object: "
+            "Kind/organization[/project]/name. Can be given several times.",
+        ),
     ):
         command = add(command)
     return command

@@ -45,7 +45,7 @@ def _critical(change: Change) -> Iterator[Diagnostic]:
         yield error(
             "GUARD-CRITICAL",
             f"a critical object would be {done}",
-            f"{ref_of(change)} was declared with metadata.critical, and {why}. "
+            f"{ref_of(change)} was declared with metadata.critical; its risks here: {why}. "
             f"{_break_glass(ref_of(change))}",
             ref=ref_of(change),
         )
@@ -57,14 +57,15 @@ def _own_access(change: Change, held: ObservedObject) -> Iterator[Diagnostic]:
         yield error(
             "GUARD-OWN-ACCESS",
             "the plan touches what its own caller signs in with",
-            f"{ref_of(change)} (id {held.id}) is what this run signs in with, and {why}. "
+            f"{ref_of(change)} (id {held.id}) is what this run signs in with; its risks here: "
+            f"{why}. "
             f"{_break_glass(ref_of(change))}",
             ref=ref_of(change),
         )
 
 
 def _harm(change: Change) -> str:
-    return "; ".join(f"{risk.name}: {risk.sentence}" for risk in risks_of(change))
+    return ", ".join(dict.fromkeys(risk.name for risk in risks_of(change)))
 
 
 def _break_glass(ref: ResourceRef) -> str:
