@@ -257,9 +257,3 @@ def _lifted(change: Change) -> tuple[Risk, ...]:
 def most_dangerous(risks: Sequence[Risk]) -> int:
     """Return the place of the worst of some risks among all classes; where none is, the last."""
     return min((CLASSES.index(risk.name) for risk in risks), default=len(CLASSES))
-
-
-def riskiest_first(changes: Iterable[Change]) -> list[tuple[Change, tuple[Risk, ...]]]:
-    """Return the changes that have risks, with them: the most dangerous first."""
-    found = [(change, risks) for change in changes if (risks := risks_of(change))]
-    return sorted(found, key=lambda each: most_dangerous(each[1]))

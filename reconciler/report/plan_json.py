@@ -11,6 +11,7 @@ from reconciler.plan.diff import field_changes
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.foresight import foreseen_problems
 from reconciler.plan.model import Change, Plan, held_of, ref_of, word
+from reconciler.plan.risk import risks_of
 from reconciler.report.findings import finding_as_json
 from reconciler.resources.compliance import MESSAGES
 from reconciler.resources.ref import ResourceRef
@@ -20,14 +21,15 @@ FORMAT_VERSION = "1.0"
 
 def plan_as_json(plan: Plan, service: str, findings: Sequence[Diagnostic]) -> dict[str, Any]:
     """Return a plan and the findings that go with it."""
+    changes = [change_as_json(change) for change in plan.changes]
     return {
         "format_version": FORMAT_VERSION,
         "tool_version": __version__,
         "service": service,
         "tree": plan.scope.tree,
         "digest": plan_digest(plan),
-        "summary": plan.summary._asdict(),
-        "changes": [_change(change) for change in plan.changes],
+        "summary": {**plan.summary._asdict(), "risks": sum(bool(c["risks"]) for c in changes)},
+        "changes": changes,
         "unmanaged": [ref_as_json(ref) for ref in plan.unmanaged],
         "diagnostics": [
             finding_as_json(finding) for finding in (*findings, *plan.warnings, *plan.blocks)
@@ -35,7 +37,8 @@ def plan_as_json(plan: Plan, service: str, findings: Sequence[Diagnostic]) -> di
     }
 
 
-def _change(change: Change) -> dict[str, Any]:
+def change_as_json(change: Change) -> dict[str, Any]:
+    """Return one change: its fields, its risks, and what the service will say of it."""
     held = held_of(change)
     return {
         "ref": ref_as_json(ref_of(change)),
@@ -50,6 +53,10 @@ def _change(change: Change) -> dict[str, Any]:
                 "reset": field.reset,
             }
             for field in field_changes(change)
+        ],
+        "risks": [
+            {"class": risk.name, "field": risk.field or None, "message": risk.sentence}
+            for risk in risks_of(change)
         ],
         "problems": [{"key": key, "message": MESSAGES[key]} for key in foreseen_problems(change)],
     }

@@ -11,6 +11,8 @@ from reconciler.plan.diff import FieldChange, field_changes, item_changes
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.foresight import foreseen_problems
 from reconciler.plan.model import Change, Create, Delete, Plan, Summary, ref_of, word
+from reconciler.plan.risk import risks_of
+from reconciler.report.order import in_review_order, risky
 from reconciler.report.style import PLAIN, Style
 from reconciler.report.visible import visible
 from reconciler.resources.compliance import MESSAGES
@@ -18,12 +20,14 @@ from reconciler.resources.ref import Kind
 
 SYMBOLS = {"create": ("+", "green"), "update": ("~", "yellow"), "adopt": ("~", "cyan")}
 DELETE = ("-", "red")
+FIRST = 30
 IN_STEP = "The service holds what the manifests declare."
 
 
 def plan_as_text(plan: Plan, style: Style = PLAIN) -> str:
     """Return a plan in words, the summary last."""
-    blocks = [change_as_text(change, style) for change in plan.changes]
+    blocks = ["\n".join(lines)] if (lines := list(_risky(plan, style))) else []
+    blocks += [change_as_text(change, style) for change in plan.changes]
     if plan.unmanaged:
         blocks.append("\n".join(_unmanaged(plan, style)))
     blocks.append(summary_sentence(plan.summary, style))
@@ -51,6 +55,7 @@ def change_as_text(change: Change, style: Style = PLAIN) -> str:
     for field in field_changes(change):
         lines += [f"    {line}" for line in _field(field, change, style)]
     lines += [f"    {line}" for line in _lost(change, style)]
+    lines += [f"    {line}" for line in _risks(change, style)]
     lines += [f"    {line}" for line in _problems(change, style)]
     return "\n".join(lines)
 
@@ -91,11 +96,13 @@ def _items(before: Sequence[Any], after: Sequence[Any], style: Style) -> Iterato
 
 
 def _lines(before: str, after: str, style: Style) -> Iterator[str]:
+    """Yield what differs between two scripts, line breaks of whatever kind included."""
     if not before:
-        yield from (f"  {style('+', 'green')} {visible(line)}" for line in after.splitlines())
+        lines = after.removesuffix("\n").split("\n")
+        yield from (f"  {style('+', 'green')} {visible(line)}" for line in lines)
         return
     looks = {"+": "green", "-": "red"}
-    difference = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=2)
+    difference = difflib.unified_diff(before.split("\n"), after.split("\n"), lineterm="", n=2)
     for line in list(difference)[2:]:
         if line.startswith("@@"):
             yield style(f"  {line}", "cyan")
@@ -109,6 +116,24 @@ def _lost(change: Change, style: Style) -> Iterator[str]:
     if isinstance(change, Delete) and change.held.ref.kind is Kind.OIDC_APPLICATION:
         gone = f"lost for good: client id {visible(change.held.client_id)} and any client secret"
         yield style(gone, "red")
+
+
+def _risky(plan: Plan, style: Style) -> Iterator[str]:
+    """Yield the changes with risks, the most dangerous first; a long list is cut."""
+    found = risky(in_review_order(plan))
+    if found:
+        yield style("Risks, the most dangerous first:", "bold", "yellow")
+    for change, risks, _ in found[:FIRST]:
+        names = ", ".join(dict.fromkeys(risk.name for risk in risks))
+        yield f"  {style(names, 'yellow')}  {visible(str(ref_of(change)))}"
+    if len(found) > FIRST:
+        yield f"  and {len(found) - FIRST} more changes, each marked below"
+
+
+def _risks(change: Change, style: Style) -> Iterator[str]:
+    for risk in risks_of(change):
+        field = f" ({risk.field})" if risk.field else ""
+        yield style(f"! {risk.name}{field}: {risk.sentence}", "yellow", "bold")
 
 
 def _problems(change: Change, style: Style) -> Iterator[str]:

@@ -1,0 +1,98 @@
+"""How two values differ, line by line: the rows that stand side by side in a report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from itertools import zip_longest
+from typing import Any, NamedTuple
+
+from reconciler.report.visible import visible
+
+CONTEXT = 3
+
+
+class Row(NamedTuple):
+    """One row: a number from 1 and a line on each side, or nothing where a side has none.
+
+    Lines are as they are compared, not yet made visible: two that are not the same may look so.
+
+    Attributes:
+        alike: Whether both sides are the same.
+        skipped: How many rows that are alike are left out here; such a row has no sides.
+    """
+
+    before: tuple[int, str] | None = None
+    after: tuple[int, str] | None = None
+    alike: bool = False
+    skipped: int = 0
+
+
+def is_long(name: str, *values: Any) -> bool:
+    """Say whether a field is shown by line: scripts, and whatever else has line breaks."""
+    return name == "script" or any(isinstance(value, str) and "\n" in value for value in values)
+
+
+def lines_of(value: Any, *, by_line: bool) -> list[str]:
+    """Return a value as lines: of a text, the items of a list, or the value itself."""
+    if value is None:
+        return []
+    if by_line and isinstance(value, str):
+        return value.split("\n")
+    if isinstance(value, list):
+        return [json.dumps(item, ensure_ascii=False) for item in value]
+    return [json.dumps(value, ensure_ascii=False)]
+
+
+def value_as_text(value: Any) -> str:
+    """Return a value as JSON, on one line and with nothing hidden."""
+    return visible(json.dumps(value, ensure_ascii=False))
+
+
+def rows_of(before: Sequence[str], after: Sequence[str]) -> Iterator[Row]:
+    """Yield the rows of two sides, with a few that are alike around those that are not."""
+    if not before or not after:
+        yield from _paired(0, before, 0, after)
+        return
+    done = 0
+    matcher = SequenceMatcher(None, before, after, autojunk=False)
+    for group in matcher.get_grouped_opcodes(CONTEXT):
+        if group[0][1] > done:
+            yield Row(skipped=group[0][1] - done)
+        for tag, old, old_end, new, new_end in group:
+            sides = before[old:old_end], after[new:new_end]
+            yield from _paired(old, sides[0], new, sides[1], alike=tag == "equal")
+            done = old_end
+    if done < len(before):
+        yield Row(skipped=len(before) - done)
+
+
+def _paired(
+    old: int, before: Sequence[str], new: int, after: Sequence[str], *, alike: bool = False
+) -> Iterator[Row]:
+    numbered = (
+        enumerate(before, old + 1),
+        enumerate(after, new + 1),
+    )
+    for left, right in zip_longest(*numbered):
+        yield Row(left, right, alike)
+
+
+def unified(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield a mark (``-``, ``+``, `` `` or ``@``) and a visible line, one after the other."""
+    gained: list[str] = []
+    for row in rows_of(before, after):
+        if row.before and not row.alike:
+            yield "-", visible(row.before[1])
+        if row.after and not row.alike:
+            gained.append(row.after[1])
+            continue
+        if row.alike or row.skipped:
+            yield from (("+", visible(line)) for line in gained)
+            gained = []
+        if row.skipped:
+            yield "@", f"{row.skipped} more alike"
+        elif row.alike and row.after:
+            yield " ", visible(row.after[1])
+    yield from (("+", visible(line)) for line in gained)

@@ -1,0 +1,39 @@
+"""In which order a report shows a plan: what is blocked, then what is risky, then the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from reconciler.diagnostics import Diagnostic
+from reconciler.plan.model import Change, Plan, ref_of
+from reconciler.plan.risk import Risk, most_dangerous, risks_of
+from reconciler.resources.ref import ResourceRef
+
+
+class Shown(NamedTuple):
+    """A change as it is shown, with what a reviewer must know of it first."""
+
+    change: Change
+    risks: tuple[Risk, ...]
+    blocks: Sequence[Diagnostic]
+
+
+def in_review_order(plan: Plan) -> list[Shown]:
+    """Return the changes as a reviewer should meet them; those of one rank stay in their order."""
+    blocks: dict[ResourceRef, list[Diagnostic]] = {}
+    for block in plan.blocks:
+        if block.ref is not None:
+            blocks.setdefault(block.ref, []).append(block)
+    shown = [_shown(change, blocks) for change in plan.changes]
+    return sorted(shown, key=lambda each: (not each.blocks, most_dangerous(each.risks)))
+
+
+def _shown(change: Change, blocks: Mapping[ResourceRef, Sequence[Diagnostic]]) -> Shown:
+    return Shown(change, risks_of(change), blocks.get(ref_of(change), ()))
+
+
+def risky(shown: Sequence[Shown]) -> list[Shown]:
+    """Return the changes that have risks, the most dangerous first."""
+    found = [each for each in shown if each.risks]
+    return sorted(found, key=lambda each: most_dangerous(each.risks))
