@@ -1,0 +1,149 @@
+"""What came of a plan, in words and as JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from reconciler.apply.outcome import ApplyReport, Outcome, Status
+from reconciler.diagnostics import warning
+from reconciler.errors import AlreadyExistsError
+from reconciler.plan.model import Adopt, Create, Delete, Update
+from reconciler.report.apply_report import report_as_json, report_as_text
+from tests.builders import GREET, PARTNER, WEB, a_ref, declared, held
+
+CREATED = Outcome(
+    Create(declared(WEB)), Status.MADE, "7", "7@shop", "secrets/acme.shop.storefront.json"
+)
+UPDATED = Outcome(Update(declared(GREET), held(GREET)), Status.MADE, "8")
+ADOPTED = Outcome(Adopt(declared(PARTNER), held(PARTNER)), Status.MADE, "9")
+DELETED = Outcome(Delete(held(PARTNER)), Status.MADE, "9")
+FAILED = Outcome(
+    Create(declared(a_ref(name="admin"))),
+    Status.FAILED,
+    error=AlreadyExistsError("the name is taken", remedy="Choose another."),
+)
+SKIPPED = Outcome(Delete(held(WEB)), Status.NOT_TRIED)
+NOTE = warning("HEAL-SECRET-DELIVERED", "a secret was delivered", "It is in the sink.", ref=WEB)
+HOSTILE = Outcome(
+    Create(declared(a_ref(name="a\x1b[2J"))),
+    Status.FAILED,
+    error=AlreadyExistsError("taken by ##[x\n::error::", remedy="::stop"),
+)
+
+
+@pytest.mark.parametrize(
+    ("report", "text"),
+    [
+        pytest.param(
+            ApplyReport((CREATED, UPDATED, DELETED), remaining=0),
+            "created  OidcApplication acme/shop/storefront  client id 7@shop  "
+            "secret in secrets/acme.shop.storefront.json\n"
+            "updated  Action acme/greet\n"
+            "deleted  IdpJwtConfig acme/partner\n"
+            "\n"
+            "Apply complete! 1 created, 1 updated, 1 deleted. 0 remaining.",
+            id="all made",
+        ),
+        pytest.param(
+            ApplyReport((ADOPTED,), remaining=2),
+            "adopted  IdpJwtConfig acme/partner\n"
+            "\n"
+            "Apply complete! 0 created, 0 updated, 1 adopted, 0 deleted. 2 remaining.",
+            id="adopted, and the service made something else of it",
+        ),
+        pytest.param(
+            ApplyReport((FAILED, UPDATED, SKIPPED), remaining=2),
+            "failed  OidcApplication acme/shop/admin: the name is taken\n"
+            "    Choose another.\n"
+            "updated  Action acme/greet\n"
+            "not tried  OidcApplication acme/shop/storefront\n"
+            "\n"
+            "Apply incomplete. 0 created, 1 updated, 0 deleted; 1 failed, 1 not tried. "
+            "2 remaining.",
+            id="partly made",
+        ),
+        pytest.param(
+            ApplyReport((UPDATED, SKIPPED), interrupted=2),
+            "updated  Action acme/greet\n"
+            "not tried  OidcApplication acme/shop/storefront\n"
+            "\n"
+            "Apply interrupted. 0 created, 1 updated, 0 deleted; 0 failed, 1 not tried.",
+            id="interrupted: what remains was not looked at",
+        ),
+        pytest.param(
+            ApplyReport((), (NOTE,), remaining=0),
+            "warning HEAL-SECRET-DELIVERED: a secret was delivered\n"
+            "    It is in the sink.\n"
+            "\n"
+            "Apply complete! 0 created, 0 updated, 0 deleted. 0 remaining.",
+            id="what an earlier run had left open comes first",
+        ),
+        pytest.param(
+            ApplyReport((HOSTILE,), remaining=1),
+            "failed  OidcApplication acme/shop/a\\u{1b}[2J: taken by ##\\u{5b}x\\n::error::\n"
+            "    :\\u{3a}stop\n"
+            "\n"
+            "Apply incomplete. 0 created, 0 updated, 0 deleted; 1 failed, 0 not tried. "
+            "1 remaining.",
+            id="what a service says commands nobody",
+        ),
+    ],
+)
+def test_a_report_says_what_was_done_and_what_was_not(report: ApplyReport, text: str) -> None:
+    """Whoever reads it knows whether anything is left to do, and where the secrets are."""
+    assert report_as_text(report) == text
+
+
+def ref(kind: str, name: str, project: str = "") -> dict[str, str]:
+    return {"kind": kind, "organization": "acme", "project": project, "name": name}
+
+
+def outcome(**fields: Any) -> dict[str, Any]:
+    return {"id": None, "client_id": None, "secret_at": None, "error": None, **fields}
+
+
+def test_a_report_is_json_with_stable_keys() -> None:
+    """Scripts take ids and places of secrets from here."""
+    report = ApplyReport((CREATED, FAILED, SKIPPED), (NOTE,), remaining=2)
+
+    found = report_as_json(report)
+
+    assert json.loads(json.dumps(found)) == found == {
+        "format_version": "1.0",
+        "summary": {"made": 1, "failed": 1, "not_tried": 1, "remaining": 2},
+        "outcomes": [
+            outcome(
+                ref=ref("OidcApplication", "storefront", "shop"),
+                change="create",
+                status="made",
+                id="7",
+                client_id="7@shop",
+                secret_at=CREATED.secret_at,
+            ),
+            outcome(
+                ref=ref("OidcApplication", "admin", "shop"),
+                change="create",
+                status="failed",
+                error="the name is taken. Choose another.",
+            ),
+            outcome(
+                ref=ref("OidcApplication", "storefront", "shop"),
+                change="delete",
+                status="not_tried",
+            ),
+        ],
+        "diagnostics": [
+            {
+                "severity": "warning",
+                "code": "HEAL-SECRET-DELIVERED",
+                "summary": "a secret was delivered",
+                "remedy": "It is in the sink.",
+                "file": None,
+                "line": None,
+                "column": None,
+            }
+        ],
+    }  # fmt: skip
