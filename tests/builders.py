@@ -243,6 +243,8 @@ class FakeService:
         contexts: What every write was told to keep.
     """
 
+    batch_size = 500
+
     def __init__(self, *objects: ObservedObject) -> None:
         self.objects = {found.id: found for found in objects}
         self.secrets: dict[str, str] = {}

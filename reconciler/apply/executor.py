@@ -18,6 +18,7 @@ from reconciler.errors import (
     LockHeldError,
     ReconcilerError,
     ServiceError,
+    ServiceUnavailableError,
     UsageError,
 )
 from reconciler.plan.model import Change, Create, Delete, Plan, ref_of
@@ -34,8 +35,6 @@ from reconciler.service_client.port import (
     Written,
 )
 from reconciler.state import ObservedObject, ObservedState
-
-BATCH = 500
 
 
 def needs_sink(plan: Plan) -> bool:
@@ -86,7 +85,7 @@ class Executor:
             tree = str(self._context.get("tree", ""))
             self._healed.notes += absent_secrets(observed, tree, self._sink)
         self._ids = {key: held.id for key, held in observed.objects.items()}
-        for batch in batches(plan.changes, BATCH):
+        for batch in batches(plan.changes, self._service.batch_size):
             if self._broken or self._watch.stop_signal():
                 self._skip(batch)
             else:
@@ -131,10 +130,13 @@ class Executor:
             self._journal.begin(list(intents.values()))
             crashpoint("C2")
             orders = [self._order(change, intents.get(ref_of(change))) for change in changes]
-            return list(self._service.write(orders, self._context))
+            results = self._service.write(orders, self._context)
         except (ServiceError, LockHeldError, LocalFileError) as failure:
             self._broken = failure
             return [failure for _ in changes]
+        gone = [result for result in results if isinstance(result, ServiceUnavailableError)]
+        self._broken = gone[0] if gone else None
+        return list(results)
 
     def _ask_new_secrets(
         self, changes: Sequence[Change], results: list[Written | ReconcilerError]

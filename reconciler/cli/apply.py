@@ -14,9 +14,10 @@ from reconciler.apply.executor import Executor, needs_sink
 from reconciler.apply.journal import Journal
 from reconciler.apply.outcome import ApplyReport, Status
 from reconciler.apply.sink import SecretSink
+from reconciler.cli.connection import service_options
 from reconciler.cli.exit_codes import ExitCode, exit_code_of
 from reconciler.cli.locking import locked
-from reconciler.cli.options import format_option, option, paths_argument, service_option
+from reconciler.cli.options import format_option, option, paths_argument
 from reconciler.cli.output import print_json, stdout_style
 from reconciler.cli.reading import read_desired, show_warnings
 from reconciler.cli.scope import takes_scope
@@ -33,7 +34,7 @@ from reconciler.report.apply_report import report_as_json, report_as_text
 from reconciler.report.plan_text import plan_as_text
 from reconciler.report.style import style_of
 from reconciler.resources.crashpoint import crashpoint
-from reconciler.service_client.client import OperationsClient
+from reconciler.service_client.port import ServiceClient
 from reconciler.state import DesiredState, ObservedState
 
 
@@ -59,7 +60,7 @@ class Run:
 
 @click.command("apply")
 @paths_argument
-@service_option
+@service_options
 @takes_scope
 @secrets_option
 @format_option("text", "json")
@@ -99,7 +100,7 @@ def apply_command(
         return code
 
 
-def _apply(run: Run, client: OperationsClient) -> int:
+def _apply(run: Run, client: ServiceClient) -> int:
     plan, observed = preview(run.desired, client, run.scope, run.allowed)
     approved = _approve(run, plan)
     return _carry_out(run, approved, observed, client)
@@ -160,7 +161,7 @@ def _ask() -> None:
         raise UsageError("the plan was not approved", remedy="Nothing was written.")
 
 
-def _carry_out(run: Run, plan: Plan, observed: ObservedState, client: OperationsClient) -> int:
+def _carry_out(run: Run, plan: Plan, observed: ObservedState, client: ServiceClient) -> int:
     context = {"tree": run.scope.tree, "revision": run.revision, "plan": plan_digest(plan)}
     path = journal_path(run.service, observed.instance, run.scope.tree)
     with Journal(path) as journal, TerminalWatch() as watch:

@@ -26,7 +26,7 @@ service_option = option(
     default=DEFAULT_SERVICE,
     show_default=True,
     metavar="ADDRESS",
-    help="The identity service: sqlite:PATH.",
+    help="The identity service: sqlite:PATH or https://HOST.",
 )
 
 tree_option = option(

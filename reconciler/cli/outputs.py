@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import click
 
-from reconciler.cli.options import format_option, paths_argument, service_option
+from reconciler.cli.connection import service_options
+from reconciler.cli.options import format_option, paths_argument
 from reconciler.cli.output import print_json
 from reconciler.cli.reading import read_desired
 from reconciler.cli.wiring import open_reader
@@ -24,7 +25,7 @@ Application = tuple[ResourceRef, ObservedObject | None]
 
 @click.command("outputs")
 @paths_argument
-@service_option
+@service_options
 @format_option("text", "json", "env")
 def outputs_command(paths: tuple[str, ...], service: str, form: str) -> None:
     """Tell the id and the client id of every application declared.

@@ -6,8 +6,9 @@ import sys
 
 import click
 
+from reconciler.cli.connection import service_options
 from reconciler.cli.exit_codes import ExitCode
-from reconciler.cli.options import format_option, option, paths_argument, service_option
+from reconciler.cli.options import format_option, option, paths_argument
 from reconciler.cli.output import print_json, stdout_style
 from reconciler.cli.reading import read_desired, show_warnings
 from reconciler.cli.scope import takes_scope
@@ -22,7 +23,7 @@ from reconciler.report.plan_text import plan_as_text
 
 @click.command("plan")
 @paths_argument
-@service_option
+@service_options
 @takes_scope
 @secrets_option
 @format_option("text", "json")

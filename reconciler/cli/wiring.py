@@ -11,12 +11,17 @@ from reconciler.service_client.absent import AbsentService
 from reconciler.service_client.client import OperationsClient
 from reconciler.service_client.holder import this_process
 from reconciler.service_client.inquiry import Inquiry, ReadingWire
-from reconciler.service_client.port import ServiceInquiry, ServiceReader
+from reconciler.service_client.port import ServiceClient, ServiceInquiry, ServiceReader
 
 
 def is_embedded(service: str) -> bool:
     """Say whether an address names a store that this process opens itself."""
     return service.startswith("sqlite:")
+
+
+def is_remote(service: str) -> bool:
+    """Say whether an address names a service that is reached over HTTP."""
+    return service.startswith(("http://", "https://"))
 
 
 def store_path(service: str) -> Path:
@@ -29,7 +34,8 @@ def store_path(service: str) -> Path:
     if scheme != "sqlite" or not path or path.startswith("//"):
         raise UsageError(
             f"{service} is no address of a service",
-            remedy="Write --service sqlite:PATH, such as sqlite:.reconciler/identity.db.",
+            remedy="Write --service sqlite:PATH, such as sqlite:.reconciler/identity.db, or "
+            "https://HOST.",
         )
     return Path(path)
 
@@ -52,6 +58,12 @@ def open_inquiry(service: str) -> Iterator[ServiceInquiry]:
     if not holds_anything(service):
         yield AbsentService()
         return
+    if is_remote(service):
+        from reconciler.cli.remote import remote_inquiry
+
+        with remote_inquiry(service) as inquiry:
+            yield inquiry
+        return
     from reconciler.cli.embedded import open_wire
 
     with open_wire(service, read_only=True) as wire:
@@ -60,8 +72,14 @@ def open_inquiry(service: str) -> Iterator[ServiceInquiry]:
 
 
 @contextmanager
-def open_client(service: str) -> Iterator[OperationsClient]:
+def open_client(service: str) -> Iterator[ServiceClient]:
     """Open a service for writing; a store that does not exist yet is made."""
+    if is_remote(service):
+        from reconciler.cli.remote import remote_client
+
+        with remote_client(service) as client:
+            yield client
+        return
     from reconciler.cli.embedded import open_wire
 
     with open_wire(service, read_only=False) as wire:
@@ -69,7 +87,12 @@ def open_client(service: str) -> Iterator[OperationsClient]:
 
 
 def journal_path(service: str, instance: str, tree: str) -> Path:
-    """Return where the journal of a tree against a service is kept: beside its store."""
+    """Return where the journal of a tree against a service is kept: beside its store.
+
+    A service elsewhere has its journal in the state folder.
+    """
+    from reconciler.apply.durable import STATE_FOLDER
     from reconciler.apply.sink import plain_name
 
-    return store_path(service).parent / f"apply-{instance}-{plain_name([tree])}.jsonl"
+    folder = Path(STATE_FOLDER) if is_remote(service) else store_path(service).parent
+    return folder / f"apply-{instance}-{plain_name([tree])}.jsonl"

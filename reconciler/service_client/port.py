@@ -30,7 +30,6 @@ class CreateOrder:
     project_id: str = ""
     prevent_delete: bool = False
     critical: bool = False
-    critical: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +120,14 @@ class ServiceInquiry(ServiceReader, Protocol):
 
 
 class ServiceClient(ServiceReader, Protocol):
-    """A service that can be looked at and written to."""
+    """A service that can be looked at and written to.
+
+    Attributes:
+        batch_size: How many orders it is best given at a time. Between two batches the caller
+            renews its lock and heeds signals, so a batch takes much less time than a lock lasts.
+    """
+
+    batch_size: int
 
     def acquire(self, organizations: Collection[str]) -> None:
         """Become the one writer of these organizations, by their names.

@@ -60,6 +60,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "quickjs": ("validation/script.py",),
     "deepdiff": ("plan/diff.py",),
     "httpx": ("service_client/http_wire.py",),
+    "cryptography": ("service_client/key_file.py",),
     "pyrage": ("service/seal.py",),
     "sqlite3": ("service/eventstore/",),
     "psycopg": ("service/eventstore/",),

@@ -1,0 +1,106 @@
+"""How to reach a remote service: the options for it, kept with the command that is running.
+
+They say nothing of what is done, so commands do not take them as arguments: whoever opens the
+service asks here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+
+from reconciler.cli.options import Command, option, service_option
+
+ServiceKind = Literal["auto", "reconciler", "zitadel"]
+_PLACE = "reconciler.connection"
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """How to reach a remote service.
+
+    Attributes:
+        max_rps: Requests a second, or 0 for as many as go.
+        use_proxy: Whether to go through the proxy that the environment names.
+    """
+
+    service_kind: ServiceKind = "auto"
+    token_file: Path | None = None
+    key_file: Path | None = None
+    max_rps: float = 0.0
+    use_proxy: bool = False
+
+
+def connection() -> Connection:
+    """Return what the running command was told about reaching its service."""
+    context = click.get_current_context(silent=True)
+    found = context.meta.get(_PLACE) if context else None
+    return found if isinstance(found, Connection) else Connection()
+
+
+def token_in_environment() -> str:
+    """Return ``RECONCILER_TOKEN``, or nothing. There is no flag for it: others could see it."""
+    return os.environ.get("RECONCILER_TOKEN", "")
+
+
+def proxy_in_environment() -> str | None:
+    """Return the proxy that the environment names for https, or none."""
+    return os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy") or None
+
+
+def _kept(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    def keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+        if value is not None:
+            known = context.meta.get(_PLACE, Connection())
+            context.meta[_PLACE] = replace(known, **{name: value})
+
+    return keep
+
+
+def _remote(flag: str, name: str, **settings: Any) -> Callable[[Command], Command]:
+    return option(flag, name, expose_value=False, callback=_kept(name), **settings)
+
+
+def service_options(command: Command) -> Command:
+    """Add ``--service``, and the options for a service that is elsewhere."""
+    for add in (
+        _remote(
+            "--use-proxy",
+            "use_proxy",
+            is_flag=True,
+            help="Go through the proxy in HTTPS_PROXY, which is not looked at otherwise.",
+        ),
+        _remote(
+            "--max-rps",
+            "max_rps",
+            type=click.FloatRange(min=0),
+            metavar="N",
+            help="At most N requests a second.",
+        ),
+        _remote(
+            "--key-file",
+            "key_file",
+            type=click.Path(path_type=Path),
+            help="Key file of a service user, to have tokens with.",
+        ),
+        _remote(
+            "--token-file",
+            "token_file",
+            type=click.Path(path_type=Path),
+            help="File with the token; otherwise it is in RECONCILER_TOKEN.",
+        ),
+        _remote(
+            "--service-kind",
+            "service_kind",
+            type=click.Choice(["auto", "reconciler", "zitadel"]),
+            help="What an https service is; auto asks it.",
+        ),
+        service_option,
+    ):
+        command = add(command)
+    return command

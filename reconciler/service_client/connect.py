@@ -1,0 +1,78 @@
+"""From a wire to a client: which kind of service is at its other end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from reconciler.errors import ServiceError
+from reconciler.service_client.client import OperationsClient
+from reconciler.service_client.holder import Holder
+from reconciler.service_client.inquiry import Inquiry, ReadingWire
+from reconciler.service_client.port import ServiceClient, ServiceInquiry
+from reconciler.service_client.refusals import service_error
+from reconciler.service_client.wire import Call, Wire, WireRefusal
+
+BATCH = 64
+"""Orders at a time over HTTP: between batches the lease is renewed and signals are heeded."""
+
+_NOT_THERE = frozenset({5, 12})
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A wire, and what must be known to speak over it.
+
+    Attributes:
+        kind: ``reconciler``, ``zitadel``, or ``auto``: then the service is asked for an address
+            that only ours has.
+        address: Of the service, for telling services apart that have no id.
+        locks: A folder for the locks of services that have none.
+    """
+
+    wire: Wire
+    holder: Holder
+    kind: str
+    address: str
+    locks: Path
+
+
+def client_of(line: Line) -> ServiceClient:
+    """Return the client for a service.
+
+    Raises:
+        ServiceError: it cannot be asked which kind it is.
+    """
+    if _is_ours(line):
+        return OperationsClient(line.wire, line.holder, batch_size=BATCH)
+    raise _stranger()
+
+
+def inquiry_of(line: Line) -> ServiceInquiry:
+    """Return what asks a service, and can write nothing.
+
+    Raises:
+        ServiceError: it cannot be asked which kind it is.
+    """
+    reading = ReadingWire(line.wire)
+    if _is_ours(line):
+        return Inquiry(OperationsClient(reading, line.holder), reading)
+    raise _stranger()
+
+
+def _is_ours(line: Line) -> bool:
+    if line.kind != "auto":
+        return line.kind == "reconciler"
+    (reply,) = line.wire.send([Call("GetServiceInfo")])
+    if isinstance(reply, WireRefusal):
+        if reply.code in _NOT_THERE and not reply.unsure:
+            return False
+        raise service_error(reply)
+    return reply.fields.get("product") == "reconciler"
+
+
+def _stranger() -> ServiceError:
+    return ServiceError(
+        "what answers at this address is no service of the reconciler",
+        remedy="See that --service is the address of such a service.",
+    )
