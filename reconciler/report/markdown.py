@@ -1,0 +1,227 @@
+"""A plan as Markdown, for the comment under a pull request.
+
+Whoever opens a pull request writes the names and values in it, and the comment is posted by
+somebody who is trusted. So: every heading, list and fold is ours, and everything else stands in
+a fence that is longer than any run of back-ticks inside. A comment has a limit; what does not
+fit is left out and counted, the summary never.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
+
+from reconciler.diagnostics import Diagnostic
+from reconciler.plan.diff import FieldChange, field_changes
+from reconciler.plan.digest import plan_digest
+from reconciler.plan.foresight import foreseen_problems
+from reconciler.plan.model import Create, Delete, Plan, held_of, ref_of, word
+from reconciler.plan.risk import CLASSES
+from reconciler.report.differences import is_long, lines_of, unified, value_as_text
+from reconciler.report.order import Shown, in_review_order, risky
+from reconciler.report.plan_text import summary_sentence
+from reconciler.report.visible import visible
+from reconciler.resources.compliance import MESSAGES
+from reconciler.resources.ref import Kind, ResourceRef
+
+Item = TypeVar("Item")
+
+MARKER = "<!-- reconciler-plan -->"
+LIMIT = 60_000
+LEAST = 2_000
+"""The summary alone is never longer than this."""
+
+NAMED = 8
+LINE = 400
+LINES = 120
+OVERHEAD = 220
+"""What a section takes beside what it shows: title, fold, fence, and what is left out."""
+
+_HEAD = 1_000
+_TICKS = re.compile("`+")
+_MARKS = {"create": "+", "update": "!", "adopt": "!", "delete": "-"}
+_GROUPS = {
+    "delete": "to delete",
+    "update": "to update",
+    "adopt": "to adopt: updates of what this tree never applied",
+    "create": "to create",
+}
+
+
+def plan_as_markdown(plan: Plan, findings: Sequence[Diagnostic] = (), limit: int = LIMIT) -> str:
+    """Return a plan and the findings that go with it, in at most so many characters."""
+    shown = in_review_order(plan)
+    warnings = [*findings, *plan.warnings]
+    room = _Room(max(limit, LEAST) - _HEAD)
+    sections = _above(plan, shown, room)
+    with room.part(0.15) as part:
+        fence = _fenced(warnings, _finding, "text", part)
+    sections += _folded(_count(len(warnings), "warning"), fence)
+    groups = {
+        name: group
+        for name in _GROUPS
+        if (group := [each for each in shown if word(each.change) == name])
+    }
+    hidden = 0
+    for at, (name, group) in enumerate(groups.items()):
+        with room.part(1 / (len(groups) - at)) as part:
+            fence = _fenced(group, _change_lines, "diff", part)
+        sections += _folded(f"{len(group)} {_GROUPS[name]}", fence)
+        hidden += fence[1]
+    title = f"{len(plan.unmanaged)} held but declared nowhere: left alone"
+    sections += _folded(title, _fenced(plan.unmanaged, _unmanaged, "text", room))
+    return "\n\n".join([_head(plan, shown, len(warnings), hidden), *sections]) + "\n"
+
+
+class _Room:
+    """How many characters there still are."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    @contextmanager
+    def part(self, share: float) -> Iterator[_Room]:
+        """Lend a share of the room; what is left of it afterwards comes back."""
+        part = _Room(int(self.left * share))
+        self.left -= part.left
+        yield part
+        self.left += part.left
+
+
+def _above(plan: Plan, shown: Sequence[Shown], room: _Room) -> list[str]:
+    """Return what stands above the fold, below the summary."""
+    sections = []
+    with room.part(0.25) as part:
+        sections += _listed("### Blocked", plan.blocks, _finding, part)
+    with room.part(0.25) as part:
+        sections += _listed("### Risks", risky(shown), _risk, part)
+    return sections
+
+
+def _head(plan: Plan, shown: Sequence[Shown], warnings: int, hidden: int) -> str:
+    lines = [MARKER, f"## {summary_sentence(plan.summary).removesuffix('.')}", ""]
+    if plan.blocks:
+        lines.append(
+            f"- **Blocked by {_count(len(plan.blocks), 'guard')}: apply refuses this plan.** "
+            "Each guard says how to allow just that."
+        )
+    risks = Counter(name for each in shown for name in {risk.name for risk in each.risks})
+    if risks:
+        named = [f"{risks[name]} `{name}`" for name in CLASSES if name in risks]
+        more = f" and {len(named) - NAMED} more classes" if len(named) > NAMED else ""
+        lines.append(f"- Risks: {', '.join(named[:NAMED])}{more}")
+    if warnings:
+        lines.append(f"- {_count(warnings, 'warning')}")
+    lines.append(
+        f"- {plan.summary.in_step} in step, {plan.summary.unmanaged} held but declared nowhere"
+    )
+    if hidden:
+        lines.append(
+            f"- **{hidden} of {len(shown)} changes are not shown below**: a comment has a limit. "
+            "`reconciler plan` shows them all."
+        )
+    lines.append(f"- Digest: `{plan_digest(plan)}`")
+    return "\n".join(lines)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _listed(
+    title: str, items: Sequence[Item], show: Callable[[Item], Sequence[str]], room: _Room
+) -> list[str]:
+    """Return a section above the fold."""
+    fence, left = _fenced(items, show, "text", room)
+    return [title, *fence, *_rest(left)] if items else []
+
+
+def _folded(title: str, fenced: tuple[list[str], int]) -> list[str]:
+    """Return a section to unfold."""
+    fence, left = fenced
+    if not fence:
+        return []
+    return [f"<details>\n<summary>{title}</summary>", *fence, *_rest(left), "</details>"]
+
+
+def _rest(left: int) -> list[str]:
+    return [f"{left} more {'is' if left == 1 else 'are'} not shown here."] if left else []
+
+
+def _fenced(
+    items: Sequence[Item], show: Callable[[Item], Sequence[str]], info: str, room: _Room
+) -> tuple[list[str], int]:
+    """Return a fence around as many items as there is room for, and how many there is none for."""
+    lines: list[str] = []
+    longest, size, fitting = 2, OVERHEAD, 0
+    for item in items:
+        block = show(item)
+        runs = (len(run) for line in block for run in _TICKS.findall(line))
+        longest_now = max(longest, *runs, 0)
+        size_now = size + sum(len(line) + 1 for line in block)
+        if size_now + 2 * longest_now > room.left:
+            break
+        lines += block
+        longest, size, fitting = longest_now, size_now, fitting + 1
+    if not lines:
+        return [], len(items)
+    room.left -= size + 2 * longest
+    ticks = "`" * (longest + 1)
+    return ["\n".join([ticks + info, *lines, ticks])], len(items) - fitting
+
+
+def _unmanaged(ref: ResourceRef) -> list[str]:
+    return [_cut(_named(ref))]
+
+
+def _finding(finding: Diagnostic) -> list[str]:
+    place = f"{visible(str(finding.location))}: " if finding.location else ""
+    head = f"{place}{finding.severity.value} {finding.code}: {visible(finding.summary)}"
+    return [_cut(head), _cut(f"    {visible(finding.remedy)}", 4 * LINE)]
+
+
+def _risk(shown: Shown) -> list[str]:
+    names = ", ".join(dict.fromkeys(risk.name for risk in shown.risks))
+    return [_cut(f"{names}: {_named(ref_of(shown.change))}")]
+
+
+def _change_lines(shown: Shown) -> list[str]:
+    """Return one change, with its marks in the first column, where a diff has its colours."""
+    change = shown.change
+    mark, held = _MARKS[word(change)], held_of(change)
+    lines = [_cut(f"{mark} {_named(ref_of(change))}{f'  (id {visible(held.id)})' if held else ''}")]
+    lines += [f"# {block.code}: {visible(block.summary)}" for block in shown.blocks]
+    lines += [f"# {risk.name}: {risk.sentence}" for risk in shown.risks]
+    lines += [f"# {key}: {MESSAGES[key]}" for key in foreseen_problems(change)]
+    if isinstance(change, Delete) and change.held.ref.kind is Kind.OIDC_APPLICATION:
+        lines.append(f"-   lost for good: client id {visible(change.held.client_id)}")
+    for field in field_changes(change):
+        lines += map(_cut, _field_lines(field, is_new=isinstance(change, Create)))
+    if len(lines) > LINES:
+        lines = [*lines[:LINES], f"# {len(lines) - LINES} more lines of this change"]
+    return lines
+
+
+def _field_lines(field: FieldChange, *, is_new: bool) -> Iterator[str]:
+    by_line = is_long(field.name, field.before, field.after)
+    before = lines_of(None if is_new else field.before, by_line=by_line)
+    after = lines_of(field.after, by_line=by_line)
+    if is_new and len(after) == 1 and not isinstance(field.after, list):
+        yield f"+   {field.name}: {value_as_text(field.after)}"
+        return
+    reset = "  # not in the manifest: the update resets it" if field.reset else ""
+    yield f"{'+' if is_new else ' '}   {field.name}:{reset}"
+    for mark, line in unified(before, after):
+        yield f"{mark}     {line}"
+
+
+def _named(ref: ResourceRef) -> str:
+    return visible(str(ref))
+
+
+def _cut(line: str, limit: int = LINE) -> str:
+    over = len(line) - limit
+    return f"{line[:limit]} [{over} more characters]" if over > 0 else line
