@@ -259,7 +259,9 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to answer, and say so."""
         await super().startup(sockets)
-        self._serving.on_ready(address_of(self._serving.listening, is_tls=self.config.is_ssl))
+        self._serving.on_ready(
+            address_of(self._serving.listening, is_tls=self._serving.tls is not None)
+        )
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Take nothing new, and finish what is in flight."""
