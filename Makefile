@@ -15,6 +15,7 @@ demo: $(READY)
 	@echo; echo '== outputs'; $(BIN)/reconciler outputs manifests
 
 test: $(READY)
+	@.ci/have-web
 	$(BIN)/python -m pytest -q -n $(WORKERS)
 
 check: lint types wheel

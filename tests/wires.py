@@ -67,8 +67,8 @@ class Wire(Protocol):
 class Json:
     """REST."""
 
-    def __init__(self, server: Server) -> None:
-        self._client = httpx.Client(base_url=server.address, timeout=30)
+    def __init__(self, server: Server, **more: Any) -> None:
+        self._client = httpx.Client(base_url=server.address, timeout=30, **more)
 
     def call(
         self, operation: str, fields: Mapping[str, Any], headers: Headers, address: int = 0
@@ -134,8 +134,8 @@ def refused_by(error: Any) -> Refused:
 class GrpcWeb:
     """gRPC-web, by hand."""
 
-    def __init__(self, server: Server) -> None:
-        self._client = httpx.Client(base_url=server.address, timeout=30)
+    def __init__(self, server: Server, **more: Any) -> None:
+        self._client = httpx.Client(base_url=server.address, timeout=30, **more)
 
     def call(
         self, operation: str, fields: Mapping[str, Any], headers: Headers, address: int = 0
