@@ -40,7 +40,7 @@ def _version(folder: Path) -> float:
         return 0
 
 
-def as_somebody(command: Sequence[str | Path]) -> list[str]:
+def as_somebody(command: Sequence[object]) -> list[str]:
     """Return a command as it is run by somebody who is not root, whom PostgreSQL refuses."""
     words = [str(word) for word in command]
     if os.getuid() != 0:

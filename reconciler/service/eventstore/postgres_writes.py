@@ -20,7 +20,7 @@ from reconciler.service.eventstore.chain import chained
 from reconciler.service.eventstore.errors import NameTakenError, StreamConflictError
 from reconciler.service.eventstore.port import PAGE
 from reconciler.service.eventstore.postgres_locks import NameKey, name_of
-from reconciler.service.eventstore.postgres_pending import Tip
+from reconciler.service.eventstore.postgres_pending import Pending, Tip
 from reconciler.service.eventstore.postgres_queue import SENT_AT_ONCE, PostgresQueue
 from reconciler.service.eventstore.postgres_rows import Connection
 from reconciler.service.eventstore.rows import (
@@ -55,6 +55,7 @@ class PostgresTransaction(PostgresQueue):
         self._owners: dict[str, ObjectRow] = {}
         self._foreseen: dict[tuple[str, str], Record | None] = {}
         self._seen: dict[tuple[str, str], Record | None] = {}
+        self._leases: dict[str, LeaseRow | None] = {}
 
     def foresee(self, asked: Foresight) -> None:
         """Look up at once what is going to be asked for, where one look is faster than many."""
@@ -68,6 +69,10 @@ class PostgresTransaction(PostgresQueue):
         found = {(record.caller, record.key): record for record in map(Record._make, records)}
         self._foreseen = {name: found.get(name) for name in asked.records}
         self._seen = dict(self._foreseen)
+
+    def _undo(self, kept: Pending) -> None:
+        super()._undo(kept)
+        self._leases.clear()  # their rows may be locked no more
 
     # Reading what this transaction may have changed.
 
@@ -154,9 +159,13 @@ class PostgresTransaction(PostgresQueue):
         return super().seal(seal_id)
 
     def lease(self, organization: str) -> LeaseRow | None:
-        """Return the last lease of a folded organization name, which nobody else can change now."""
+        """Return the last lease of a folded organization name, which nobody else can change now.
+
+        Where there is none yet, the constraint decides who makes the first.
+        """
         found = self._run(tables.LOCK_LEASE, (organization,)).fetchone()
-        return LeaseRow._make(found) if found else None
+        lease = self._leases[organization] = LeaseRow._make(found) if found else None
+        return lease
 
     def tokens(self) -> Sequence[TokenRow]:
         """Return every token, by name. Nobody else who asks so can go on before the commit."""
@@ -299,11 +308,13 @@ class PostgresTransaction(PostgresQueue):
         Raises:
             StreamConflictError: somebody else just made the first one.
         """
-        held = self.lease(lease.organization)
+        name = lease.organization
+        held = self._leases[name] if name in self._leases else self.lease(name)
         self._flush()
         statement = tables.ADD_LEASE if held is None else tables.PUT_LEASE
         if not self._run(statement, lease).rowcount:
             raise StreamConflictError
+        self._leases[name] = lease
 
     def put_token(self, token: TokenRow) -> None:
         """Insert a token, or change the one of its name."""

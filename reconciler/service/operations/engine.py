@@ -84,17 +84,17 @@ class Engine:
         try:
             operation, asked, text = _admitted(request)
             if not request.idempotency_key:
-                return _with_secret_shown(self._done(tx, request, batch, (operation, asked)))
+                return _with_secret_shown(self._done(tx, request, batch, (operation, asked, text)))
             return self._done_once(tx, request, batch, (operation, asked, text))
         except Refusal as refusal:
             batch.leases.clear()  # what was locked in an undone block is not any more
             return refusal
 
     def _done(
-        self, tx: Transaction, request: Request, batch: Batch, what: tuple[Operation, Any]
+        self, tx: Transaction, request: Request, batch: Batch, what: tuple[Operation, Any, str]
     ) -> Answer:
-        """Carry out a write, again if an id turns out to be in use, which is very rare."""
-        operation, asked = what
+        """Carry out a write, again if somebody else wrote meanwhile, or an id is in use."""
+        operation, asked, text = what
         for _ in range(TRIES):
             try:
                 with tx.savepoint():
@@ -103,6 +103,7 @@ class Engine:
                     call.end()
             except StreamConflictError:
                 batch.leases.clear()
+                asked = reader_of(operation)(request.fields, text)  # reading may use it up
                 continue
             return answer
         raise _in_the_way()
@@ -110,7 +111,7 @@ class Engine:
     def _done_once(
         self, tx: Transaction, request: Request, batch: Batch, what: tuple[Operation, Any, str]
     ) -> Answer:
-        operation, asked, text = what
+        operation, _, text = what
         caller, key = request.caller.name, request.idempotency_key
         digest = sha256(f"{operation.name}\n{request.organization}\n{text}".encode()).digest()
         now = self._means.now()
@@ -118,7 +119,7 @@ class Engine:
         if known is not None and known.expires_at > now:
             return self._replayed(tx, known, digest, batch)
         try:
-            answer = self._done(tx, request, batch, (operation, asked))
+            answer = self._done(tx, request, batch, what)
         except Refusal:
             known = tx.record(caller, key)
             if known is not None and known.expires_at > now:  # done elsewhere while we waited
