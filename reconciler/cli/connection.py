@@ -27,6 +27,7 @@ class Connection:
     Attributes:
         max_rps: Requests a second, or 0 for as many as go.
         use_proxy: Whether to go through the proxy that the environment names.
+        seal_key_file: The key that all servers of a database share.
     """
 
     service_kind: ServiceKind = "auto"
@@ -34,6 +35,7 @@ class Connection:
     key_file: Path | None = None
     max_rps: float = 0.0
     use_proxy: bool = False
+    seal_key_file: Path | None = None
 
 
 def connection() -> Connection:
@@ -64,6 +66,15 @@ def _kept(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
 
 def _remote(flag: str, name: str, **settings: Any) -> Callable[[Command], Command]:
     return option(flag, name, expose_value=False, callback=_kept(name), **settings)
+
+
+seal_key_option = _remote(
+    "--seal-key-file",
+    "seal_key_file",
+    type=click.Path(path_type=Path),
+    help="File with the key that seals secrets: needed with postgresql:, beside a SQLite store"
+    " by default.",
+)
 
 
 def service_options(command: Command) -> Command:

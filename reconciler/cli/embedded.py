@@ -8,10 +8,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from reconciler.apply.durable import keep_out_of_git, make_folder
-from reconciler.cli.wiring import store_path
+from reconciler.apply.durable import STATE_FOLDER, keep_out_of_git, make_folder
+from reconciler.cli.wiring import is_database, require_seal_key, store_path
 from reconciler.errors import ServiceError
-from reconciler.service.build import IdentityService, open_sqlite
+from reconciler.service.build import (
+    IdentityService,
+    open_postgres,
+    open_sqlite,
+    postgres_holds_store,
+)
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore.errors import StoreError
 from reconciler.service.operations.caller import Caller, Role
@@ -68,6 +73,24 @@ def open_service(
     Raises:
         ServiceError: there is no store there, it is not one of ours, or it cannot be used.
     """
+    open_store = _open_database if is_database(service) else _open_file
+    with store_errors():
+        opened = open_store(service, seal_key_file, create=create, read_only=read_only)
+        try:
+            yield opened
+        finally:
+            opened.close()
+
+
+def _open_database(
+    service: str, seal_key_file: Path | None, *, create: bool, read_only: bool
+) -> IdentityService:
+    return open_postgres(service, seal_key_file=seal_key_file, create=create, read_only=read_only)
+
+
+def _open_file(
+    service: str, seal_key_file: Path | None, *, create: bool, read_only: bool
+) -> IdentityService:
     path = store_path(service)
     if create:
         _make_folder(path.parent)
@@ -76,14 +99,17 @@ def open_service(
             f"there is no store at {path}",
             remedy="Name one with --service sqlite:PATH; apply makes it.",
         )
+    return open_sqlite(path, seal_key_file=seal_key_file, create=create, read_only=read_only)
+
+
+def database_holds_store(service: str) -> bool:
+    """Say whether a database holds a store of ours.
+
+    Raises:
+        ServiceError: it cannot be looked at, or holds something else under our names.
+    """
     with store_errors():
-        opened = open_sqlite(
-            path, seal_key_file=seal_key_file, create=create, read_only=read_only
-        )
-        try:
-            yield opened
-        finally:
-            opened.close()
+        return postgres_holds_store(service)
 
 
 @contextmanager
@@ -96,13 +122,20 @@ def store_errors() -> Iterator[None]:
 
 
 @contextmanager
-def open_wire(service: str, *, read_only: bool) -> Iterator[InProcessWire]:
+def open_wire(
+    service: str, *, read_only: bool, seal_key_file: Path | None = None
+) -> Iterator[InProcessWire]:
     """Open the service at an address as a wire; for writing, a missing store is made.
 
     Raises:
         ServiceError: the store is not one of ours, or cannot be used.
     """
-    with open_service(service, create=not read_only, read_only=read_only) as opened:
+    if is_database(service) and not read_only:
+        require_seal_key(service, seal_key_file)
+        _make_folder(Path(STATE_FOLDER))  # for the journal
+    with open_service(
+        service, create=not read_only, read_only=read_only, seal_key_file=seal_key_file
+    ) as opened:
         yield InProcessWire(opened, local_caller())
 
 

@@ -26,7 +26,7 @@ service_option = option(
     default=DEFAULT_SERVICE,
     show_default=True,
     metavar="ADDRESS",
-    help="The identity service: sqlite:PATH or https://HOST.",
+    help="The identity service: sqlite:PATH, postgresql://USER@HOST/DATABASE or https://HOST.",
 )
 
 tree_option = option(

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import click
 
 from reconciler.cli.embedded import open_service
-from reconciler.cli.wiring import is_embedded, store_path
+from reconciler.cli.wiring import is_file, require_seal_key, store_path
 from reconciler.errors import UsageError
 from reconciler.service.build import IdentityService
 from reconciler.service.eventstore.errors import StoreError
@@ -68,11 +68,12 @@ def serve_store(
     Raises:
         ServiceError: the store cannot be used.
     """
+    require_seal_key(service, seal_key_file)
     with open_service(service, create=True, seal_key_file=seal_key_file) as opened:
         set_up_logs(log_format)
         if not _has_token(opened):
             _tell_how_to_begin(service)
-        lane_of = one_lane if is_embedded(service) else lane_of_organization
+        lane_of = one_lane if is_file(service) else lane_of_organization
         serving = Serving(
             front=Front(opened.reception, lane_of),
             observer=Observer(Metrics()),
@@ -119,7 +120,7 @@ def _figures(opened: IdentityService, size_of: Callable[[], int | None]) -> Stor
 
 def _size_of(service: str) -> Callable[[], int | None]:
     """Return what tells the size of the store at an address, if its files are here."""
-    if not is_embedded(service):
+    if not is_file(service):
         return lambda: None
     path = store_path(service)
     files = [path, path.with_name(path.name + "-wal")]

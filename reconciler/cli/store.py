@@ -10,7 +10,8 @@ from reconciler.cli.embedded import open_service, store_errors
 from reconciler.cli.exit_codes import ExitCode
 from reconciler.cli.options import format_option, service_option
 from reconciler.cli.output import print_json, stdout_style
-from reconciler.cli.wiring import store_path
+from reconciler.cli.wiring import is_database, store_path
+from reconciler.errors import UsageError
 from reconciler.report.visible import visible
 
 
@@ -58,6 +59,11 @@ def restore_command(service: str, backup: str) -> None:
     """Put a backup in the place of the store, if the backup is sound."""
     from reconciler.service.restore import restore
 
+    if is_database(service):
+        raise UsageError(
+            "a store in PostgreSQL is not restored from a file",
+            remedy="Use the database's own tools, such as pg_restore; see docs/postgresql.md.",
+        )
     with store_errors():
         restore(Path(backup), store_path(service))
     click.echo(f"Restored from {visible(backup)}.")

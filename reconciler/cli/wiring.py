@@ -16,7 +16,17 @@ from reconciler.service_client.port import ServiceClient, ServiceInquiry, Servic
 
 def is_embedded(service: str) -> bool:
     """Say whether an address names a store that this process opens itself."""
+    return is_file(service) or is_database(service)
+
+
+def is_file(service: str) -> bool:
+    """Say whether an address names a store in a file of this machine."""
     return service.startswith("sqlite:")
+
+
+def is_database(service: str) -> bool:
+    """Say whether an address names a store in a PostgreSQL database."""
+    return service.startswith(("postgresql:", "postgres:"))
 
 
 def is_remote(service: str) -> bool:
@@ -34,15 +44,19 @@ def store_path(service: str) -> Path:
     if scheme != "sqlite" or not path or path.startswith("//"):
         raise UsageError(
             f"{service} is no address of a service",
-            remedy="Write --service sqlite:PATH, such as sqlite:.reconciler/identity.db, or "
-            "https://HOST.",
+            remedy="Write --service sqlite:PATH, such as sqlite:.reconciler/identity.db, "
+            "postgresql://USER@HOST:PORT/DATABASE, or https://HOST.",
         )
     return Path(path)
 
 
 def holds_anything(service: str) -> bool:
     """Say whether there is a service at the address; an embedded store may not exist yet."""
-    return not is_embedded(service) or store_path(service).exists()
+    if is_database(service):
+        from reconciler.cli.embedded import database_holds_store
+
+        return database_holds_store(service)
+    return is_remote(service) or store_path(service).exists()
 
 
 @contextmanager
@@ -80,19 +94,34 @@ def open_client(service: str) -> Iterator[ServiceClient]:
         with remote_client(service) as client:
             yield client
         return
+    from reconciler.cli.connection import connection
     from reconciler.cli.embedded import open_wire
 
-    with open_wire(service, read_only=False) as wire:
+    key = connection().seal_key_file
+    with open_wire(service, read_only=False, seal_key_file=key) as wire:
         yield OperationsClient(wire, this_process())
+
+
+def require_seal_key(service: str, seal_key_file: Path | None) -> None:
+    """Refuse to write to a database without the key that all its servers share.
+
+    Raises:
+        UsageError: no key was named.
+    """
+    if is_database(service) and seal_key_file is None:
+        raise UsageError(
+            "a store in PostgreSQL needs the key that all its servers share",
+            remedy="Give --seal-key-file FILE; the first to use a database makes the file.",
+        )
 
 
 def journal_path(service: str, instance: str, tree: str) -> Path:
     """Return where the journal of a tree against a service is kept: beside its store.
 
-    A service elsewhere has its journal in the state folder.
+    What is in no file of this machine has its journal in the state folder.
     """
     from reconciler.apply.durable import STATE_FOLDER
     from reconciler.apply.sink import plain_name
 
-    folder = Path(STATE_FOLDER) if is_remote(service) else store_path(service).parent
+    folder = store_path(service).parent if is_file(service) else Path(STATE_FOLDER)
     return folder / f"apply-{instance}-{plain_name([tree])}.jsonl"
