@@ -16,6 +16,7 @@ demo: $(READY)
 
 test: $(READY)
 	@.ci/have-web
+	@.ci/install-postgres
 	$(BIN)/python -m pytest -q -n $(WORKERS)
 
 check: lint types wheel

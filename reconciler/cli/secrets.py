@@ -16,7 +16,7 @@ DEFAULT_SINK = "file:.reconciler/secrets"
 secrets_option = option(
     "--secrets-to",
     metavar="SINK",
-    help=f"Where client secrets go: file:DIR. Without a server in between the default is {DEFAULT_SINK}.",
+    help=f"Where client secrets go: file:DIR. With a store of one's own: {DEFAULT_SINK}.",
 )
 
 
