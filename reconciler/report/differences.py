@@ -8,6 +8,7 @@ from difflib import SequenceMatcher
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
+from reconciler.plan.diff import FieldChange
 from reconciler.report.visible import visible
 
 CONTEXT = 3
@@ -29,20 +30,38 @@ class Row(NamedTuple):
     skipped: int = 0
 
 
-def is_long(name: str, *values: Any) -> bool:
-    """Say whether a field is shown by line: scripts, and whatever else has line breaks."""
-    return name == "script" or any(isinstance(value, str) and "\n" in value for value in values)
+class Sides(NamedTuple):
+    """What a field shows on each side.
+
+    Attributes:
+        by_line: Whether these are the lines of a text, which have numbers.
+    """
+
+    before: list[str]
+    after: list[str]
+    by_line: bool
 
 
-def lines_of(value: Any, *, by_line: bool) -> list[str]:
-    """Return a value as lines: of a text, the items of a list, or the value itself."""
+def sides_of(field: FieldChange, *, is_new: bool) -> Sides:
+    """Return the lines of a field: of a script, the items of a list, or the value itself.
+
+    A line break at the end of both is not shown; one that only one of them has is.
+    """
+    values = [None if is_new else field.before, field.after]
+    texts = [value for value in values if isinstance(value, str)]
+    by_line = field.name == "script" or any("\n" in text for text in texts)
+    strip = all(text.endswith("\n") for text in texts)
+    before, after = (_lines(value, by_line=by_line, strip=strip) for value in values)
+    return Sides(before, after, by_line)
+
+
+def _lines(value: Any, *, by_line: bool, strip: bool) -> list[str]:
     if value is None:
         return []
     if by_line and isinstance(value, str):
-        return value.split("\n")
-    if isinstance(value, list):
-        return [json.dumps(item, ensure_ascii=False) for item in value]
-    return [json.dumps(value, ensure_ascii=False)]
+        return (value.removesuffix("\n") if strip else value).split("\n")
+    items = value if isinstance(value, list) else [value]
+    return [json.dumps(item, ensure_ascii=False) for item in items]
 
 
 def value_as_text(value: Any) -> str:

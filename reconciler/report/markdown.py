@@ -20,7 +20,7 @@ from reconciler.plan.digest import plan_digest
 from reconciler.plan.foresight import foreseen_problems
 from reconciler.plan.model import Create, Delete, Plan, held_of, ref_of, word
 from reconciler.plan.risk import CLASSES
-from reconciler.report.differences import is_long, lines_of, unified, value_as_text
+from reconciler.report.differences import sides_of, unified, value_as_text
 from reconciler.report.order import Shown, in_review_order, risky
 from reconciler.report.plan_text import summary_sentence
 from reconciler.report.visible import visible
@@ -206,10 +206,8 @@ def _change_lines(shown: Shown) -> list[str]:
 
 
 def _field_lines(field: FieldChange, *, is_new: bool) -> Iterator[str]:
-    by_line = is_long(field.name, field.before, field.after)
-    before = lines_of(None if is_new else field.before, by_line=by_line)
-    after = lines_of(field.after, by_line=by_line)
-    if is_new and len(after) == 1 and not isinstance(field.after, list):
+    before, after, by_line = sides_of(field, is_new=is_new)
+    if is_new and not by_line and not isinstance(field.after, list):
         yield f"+   {field.name}: {value_as_text(field.after)}"
         return
     reset = "  # not in the manifest: the update resets it" if field.reset else ""

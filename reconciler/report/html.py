@@ -1,0 +1,222 @@
+"""A plan as one HTML file that a reviewer can read anywhere: nothing is loaded, nothing is sent.
+
+Names and values are written by whoever opened the pull request. They stand in the page as
+escaped text and nowhere else: no attribute holds one. The page's policy lets only its own style
+and script count, and no connection at all.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
+from html import escape
+from pathlib import Path
+
+from reconciler import __version__
+from reconciler.diagnostics import Diagnostic
+from reconciler.plan.digest import plan_digest
+from reconciler.plan.model import Plan, ref_of
+from reconciler.plan.risk import CLASSES
+from reconciler.report.html_change import changed, named, shown_text, tags, words
+from reconciler.report.order import Shown, in_review_order, risky
+from reconciler.report.plan_text import IN_STEP, summary_sentence
+from reconciler.resources.ref import Kind, ResourceRef
+
+LIMIT = 12_000_000
+"""How many characters of changes a page holds; the others are counted."""
+
+LISTED = 500
+FIRST = 12
+OPEN = 40
+_SLOT = re.compile(r"<!--slot:([a-z-]+)-->")
+_WORDS = ("create", "update", "adopt", "delete")
+
+
+def plan_as_html(
+    plan: Plan, service: str = "", findings: Sequence[Diagnostic] = (), limit: int = LIMIT
+) -> str:
+    """Return a plan and the findings that go with it as a page."""
+    template = (Path(__file__).parent / "plan.html").read_text(encoding="utf-8")
+    shown = in_review_order(plan)
+    warnings = [*findings, *plan.warnings]
+    changes, cut = _changes(shown, limit)
+    slots = {
+        "policy": _policy(template),
+        "title": summary_sentence(plan.summary),
+        "heading": _heading(plan),
+        "meter": _meter(plan),
+        "facts": _facts(plan, service),
+        "blocked": _findings("Blocked: apply refuses this plan", "blocked", plan.blocks),
+        "risks": _risks(shown),
+        "warnings": _folded(f"Warnings ({len(warnings)})", map(_finding, warnings[:LISTED])),
+        "changes-there": _options(each for each in _WORDS if getattr(plan.summary, each)),
+        "kinds-there": _options(_kinds(shown)),
+        "risks-there": _options(_classes(shown)),
+        "changes": changes,
+        "cut": cut,
+        "unmanaged": _unmanaged(plan.unmanaged),
+    }
+    return _SLOT.sub(lambda slot: slots[slot.group(1)], template)
+
+
+def _policy(template: str) -> str:
+    """Return the content security policy: the page's own style and script, by their hashes."""
+    hashes = {}
+    for name in ("style", "script"):
+        inside = template.split(f"<{name}>", 1)[1].split(f"</{name}>", 1)[0]
+        hashes[name] = b64encode(sha256(inside.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; style-src 'sha256-{hashes['style']}'; "
+        f"script-src 'sha256-{hashes['script']}'; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _heading(plan: Plan) -> str:
+    return escape(summary_sentence(plan.summary).removeprefix("Plan: ").removesuffix("."))
+
+
+def _meter(plan: Plan) -> str:
+    total = len(plan.changes)
+    if not total:
+        return ""
+    rects, x = [], 0.0
+    for name in _WORDS:
+        width = 100 * getattr(plan.summary, name) / total
+        if width:
+            rects.append(
+                f'<rect class="{name}" x="{x:.2f}" y="0" width="{width:.2f}" height="1"></rect>'
+            )
+            x += width
+    return (
+        '<svg class="meter" viewBox="0 0 100 1" preserveAspectRatio="none" role="img" '
+        f'aria-label="{_heading(plan)}">{"".join(rects)}</svg>'
+    )
+
+
+def _facts(plan: Plan, service: str) -> str:
+    summary = plan.summary
+    facts = {
+        "Digest": f"<code>{plan_digest(plan)}</code>",
+        "Tree": shown_text(plan.scope.tree),
+        **({"Service": shown_text(service)} if service else {}),
+        "Untouched": f"{summary.in_step} in step, {summary.unmanaged} held but declared nowhere",
+        "Made by": f"reconciler {__version__}",
+    }
+    rows = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in facts.items())
+    return f'<dl class="facts">{rows}</dl>'
+
+
+def _findings(title: str, look: str, findings: Sequence[Diagnostic]) -> str:
+    if not findings:
+        return ""
+    items = "".join(map(_finding, findings[:LISTED]))
+    return (
+        f'<section class="panel {look}"><h2>{title}</h2><ul>{items}</ul>'
+        f"{_more(len(findings))}</section>"
+    )
+
+
+def _finding(finding: Diagnostic) -> str:
+    place = f' <span class="place">{shown_text(str(finding.location))}</span>'
+    return (
+        f'<li><span class="code">{finding.code}</span> <bdi>{words(finding.summary)}</bdi>'
+        f"{place if finding.location else ''}"
+        f'<p class="remedy"><bdi>{words(finding.remedy)}</bdi></p></li>'
+    )
+
+
+def _risks(shown: Sequence[Shown]) -> str:
+    found = risky(shown)
+    if not found:
+        return ""
+    places = {id(each.change): place for place, each in enumerate(shown)}
+    items = [
+        f'<li>{tags(each)} <a href="#c{places[id(each.change)]}">{named(each.change)}</a></li>'
+        for each in found[:LISTED]
+    ]
+    rest = "".join(items[FIRST:])
+    folded = (
+        f"<details><summary>{len(found) - FIRST} more</summary><ul>{rest}</ul>"
+        f"{_more(len(found))}</details>"
+        if rest
+        else ""
+    )
+    return (
+        '<section class="panel risky"><h2>Risks: look at these first</h2>'
+        f"{_classes_counted(found)}<ul>{''.join(items[:FIRST])}</ul>{folded}</section>"
+    )
+
+
+def _classes_counted(found: Sequence[Shown]) -> str:
+    """Return how many changes each class has, as links that filter by it, where there are many."""
+    if len(found) <= FIRST:
+        return ""
+    counted = Counter(name for each in found for name in {risk.name for risk in each.risks})
+    links = (
+        f'<a href="#risk={name}"><span class="tag">{counted[name]} {name}</span></a>'
+        for name in CLASSES
+        if name in counted
+    )
+    return f'<p class="classes">{"".join(links)}</p>'
+
+
+def _more(count: int) -> str:
+    if count <= LISTED:
+        return ""
+    return f'<p class="remedy">{count - LISTED} more are not listed here.</p>'
+
+
+def _changes(shown: Sequence[Shown], limit: int) -> tuple[str, str]:
+    """Return the changes there is room for, and what to say of the others."""
+    if not shown:
+        return f'<p class="plain">{IN_STEP}</p>', ""
+    parts: list[str] = []
+    size = 0
+    for place, each in enumerate(shown):
+        part = changed(each, place, is_open=place < OPEN)
+        size += len(part)
+        if size > limit:
+            return "\n".join(parts), _cut(len(shown) - place, len(shown))
+        parts.append(part)
+    return "\n".join(parts), ""
+
+
+def _cut(left: int, total: int) -> str:
+    return (
+        f'<p class="cut"><b>{left} of {total} changes are not on this page</b>: it would be too '
+        "large to read. The most dangerous ones are here. All counts above are of the whole plan, "
+        "and <code>reconciler plan --format json</code> has every change.</p>"
+    )
+
+
+def _unmanaged(refs: Sequence[ResourceRef]) -> str:
+    items = (f"<li>{shown_text(str(ref))}</li>" for ref in refs[:LISTED])
+    return _folded(f"Held but declared nowhere, left alone ({len(refs)})", items, len(refs))
+
+
+def _folded(title: str, items: Iterable[str], total: int = 0) -> str:
+    inside = "".join(items)
+    if not inside:
+        return ""
+    return (
+        f'<details class="panel"><summary>{title}</summary><ul>{inside}</ul>'
+        f"{_more(total)}</details>"
+    )
+
+
+def _kinds(shown: Sequence[Shown]) -> Iterator[str]:
+    there = {ref_of(each.change).kind for each in shown}
+    yield from (kind.value for kind in Kind if kind in there)
+
+
+def _classes(shown: Sequence[Shown]) -> Iterator[str]:
+    there = {risk.name for each in shown for risk in each.risks}
+    yield from (name for name in CLASSES if name in there)
+
+
+def _options(values: Iterable[str]) -> str:
+    """Return options of a choice; the values are words of ours."""
+    return "".join(f'<option value="{value}">{value}</option>' for value in values)

@@ -1,0 +1,135 @@
+"""One change as HTML: its heading, what to know of it, and its fields side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+
+from reconciler.plan.diff import FieldChange, field_changes
+from reconciler.plan.foresight import foreseen_problems
+from reconciler.plan.model import Change, Create, Delete, held_of, ref_of, word
+from reconciler.report.differences import Row, rows_of, sides_of
+from reconciler.report.order import Shown
+from reconciler.report.visible import visible
+from reconciler.resources.compliance import MESSAGES
+from reconciler.resources.ref import Kind
+
+SIGNS = {"create": "+", "update": "~", "adopt": "~", "delete": "-"}
+LINES = 400
+LINE = 4_000
+
+
+def words(text: str) -> str:
+    """Return a text of somebody else as HTML: nothing hidden, nothing obeyed, never too long."""
+    seen = visible(text)
+    over = len(seen) - LINE
+    return escape(f"{seen[:LINE]} [{over} more characters]" if over > 0 else seen)
+
+
+def shown_text(text: str) -> str:
+    """Return a text of somebody else in a box of its own, whichever way it is written."""
+    return f"<code>{words(text)}</code>"
+
+
+def named(change: Change) -> str:
+    """Return what a change is about."""
+    ref = ref_of(change)
+    return f'<span class="kind">{ref.kind.value}</span> <code class="name">{words(ref.path)}</code>'
+
+
+def changed(shown: Shown, place: int, *, is_open: bool) -> str:
+    """Return one change. Its attributes hold words of ours alone."""
+    change, held = shown.change, held_of(shown.change)
+    name = word(change)
+    risks = " ".join(dict.fromkeys(risk.name for risk in shown.risks))
+    number = f'<span class="id">id <code>{words(held.id)}</code></span>' if held else ""
+    return (
+        f'<details class="c" id="c{place}" data-c="{name}" data-k="{ref_of(change).kind.value}" '
+        f'data-r="{risks}"{" open" if is_open else ""}>'
+        f'<summary><span class="sign {name}">{SIGNS[name]}</span>{named(change)}'
+        f"<span>{tags(shown)}</span>{number}</summary>"
+        f'<div class="body">{_notes(shown)}{"".join(map(_Field(change), field_changes(change)))}'
+        "</div></details>"
+    )
+
+
+def tags(shown: Shown) -> str:
+    """Return what a reviewer must know of a change first, as tags."""
+    blocked = '<span class="tag stop">blocked</span>' if shown.blocks else ""
+    names = dict.fromkeys(risk.name for risk in shown.risks)
+    return blocked + "".join(f'<span class="tag">{name}</span>' for name in names)
+
+
+def _notes(shown: Shown) -> str:
+    notes = "".join(f"<li>{note}</li>" for note in _each_note(shown))
+    return f'<ul class="notes">{notes}</ul>' if notes else ""
+
+
+def _each_note(shown: Shown) -> Iterator[str]:
+    change = shown.change
+    for block in shown.blocks:
+        yield f'<span class="tag stop">{block.code}</span> <bdi>{words(block.remedy)}</bdi>'
+    for risk in shown.risks:
+        field = f" <code>{risk.field}</code>:" if risk.field else ""
+        yield f'<span class="tag">{risk.name}</span>{field} {escape(risk.sentence)}'
+    for key in foreseen_problems(change):
+        yield f"the service will report <code>{key}</code>: {escape(MESSAGES[key])}"
+    if word(change) == "adopt":
+        yield "never applied by this tree before"
+    if isinstance(change, Delete) and change.held.ref.kind is Kind.OIDC_APPLICATION:
+        yield f"lost for good: client id {shown_text(change.held.client_id)} and any client secret"
+    if isinstance(change, Create) and not field_changes(change):
+        yield '<span class="plain">it has no fields</span>'
+
+
+class _Field:
+    """Shows the fields of one change."""
+
+    def __init__(self, change: Change) -> None:
+        self._is_new = isinstance(change, Create)
+
+    def __call__(self, field: FieldChange) -> str:
+        before, after, by_line = sides_of(field, is_new=self._is_new)
+        rows = list(rows_of(before, after))
+        show = _one_side if self._is_new else _two_sides
+        cells = "".join(
+            f"<tr{look}>{row}</tr>" for look, row in show(rows[:LINES], numbered=by_line)
+        )
+        more = f'<p class="plain">{len(rows) - LINES} more lines</p>' if len(rows) > LINES else ""
+        reset = " <small>not in the manifest: the update resets it</small>" if field.reset else ""
+        numbered = " numbered" if by_line else ""
+        return (
+            f'<section class="f"><h3>{escape(field.name)}{reset}</h3>'
+            f'<table class="d{numbered}">{_columns(self._is_new, numbered=by_line)}'
+            f"<tbody>{cells}</tbody></table>{more}</section>"
+        )
+
+
+def _columns(is_new: object, *, numbered: bool) -> str:
+    side = '<col class="c-no"><col>' if numbered else "<col>"
+    return f"<colgroup>{side if is_new else side + side}</colgroup>"
+
+
+def _one_side(rows: Sequence[Row], *, numbered: bool) -> Iterator[tuple[str, str]]:
+    for row in rows:
+        if row.after:
+            number = f'<td class="no">{row.after[0]}</td>' if numbered else ""
+            yield "", f'{number}<td class="n">{words(row.after[1])}</td>'
+
+
+def _two_sides(rows: Sequence[Row], *, numbered: bool) -> Iterator[tuple[str, str]]:
+    for row in rows:
+        if row.skipped:
+            span = 4 if numbered else 2
+            yield "", f'<td class="skip" colspan="{span}">{row.skipped} more alike</td>'
+            continue
+        left = _side(row.before, "s" if row.alike else "o", numbered=numbered)
+        right = _side(row.after, "s" if row.alike else "n", numbered=numbered)
+        yield ' class="same"' if row.alike else "", left + right
+
+
+def _side(line: tuple[int, str] | None, look: str, *, numbered: bool) -> str:
+    if line is None:
+        return '<td class="e"></td>' * (2 if numbered else 1)
+    number = f'<td class="no">{line[0]}</td>' if numbered else ""
+    return f'{number}<td class="{look}">{words(line[1])}</td>'
