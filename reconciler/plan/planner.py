@@ -72,7 +72,8 @@ def is_in_step(resource: Resource, held: ObservedObject) -> bool:
 
 
 def _is_pruned(held: ObservedObject, scope: Scope) -> bool:
-    if held.ref.kind not in DELETABLE:
+    """Say whether an object goes. What no manifest could say is not known well enough for that."""
+    if held.ref.kind not in DELETABLE or held.uncarried:
         return False
     return scope.prune_unmanaged or (scope.prune and scope.tree in held.trees)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from reconciler.errors import ServiceError
 from reconciler.service_client.client import OperationsClient
 from reconciler.service_client.holder import Holder
 from reconciler.service_client.inquiry import Inquiry, ReadingWire
+from reconciler.service_client.local_lock import LocalLock
 from reconciler.service_client.port import ServiceClient, ServiceInquiry
 from reconciler.service_client.refusals import service_error
 from reconciler.service_client.wire import Call, Wire, WireRefusal
@@ -45,7 +45,9 @@ def client_of(line: Line) -> ServiceClient:
     """
     if _is_ours(line):
         return OperationsClient(line.wire, line.holder, batch_size=BATCH)
-    raise _stranger()
+    from reconciler.service_client.zitadel import ZitadelClient
+
+    return ZitadelClient(line.wire, line.address, LocalLock(line.locks, line.holder))
 
 
 def inquiry_of(line: Line) -> ServiceInquiry:
@@ -57,7 +59,9 @@ def inquiry_of(line: Line) -> ServiceInquiry:
     reading = ReadingWire(line.wire)
     if _is_ours(line):
         return Inquiry(OperationsClient(reading, line.holder), reading)
-    raise _stranger()
+    from reconciler.service_client.zitadel import ZitadelClient
+
+    return ZitadelClient(reading, line.address, LocalLock(line.locks, line.holder))
 
 
 def _is_ours(line: Line) -> bool:
@@ -69,10 +73,3 @@ def _is_ours(line: Line) -> bool:
             return False
         raise service_error(reply)
     return reply.fields.get("product") == "reconciler"
-
-
-def _stranger() -> ServiceError:
-    return ServiceError(
-        "what answers at this address is no service of the reconciler",
-        remedy="See that --service is the address of such a service.",
-    )

@@ -13,6 +13,7 @@ from reconciler.errors import (
     ServiceError,
     ServiceUnavailableError,
 )
+from reconciler.service_client.replies import error_id
 from reconciler.service_client.wire import NO_ANSWER, WireRefusal
 
 AGAIN = "Run the command again; what was done is not repeated."
@@ -39,6 +40,14 @@ _MEANINGS: Mapping[int, tuple[type[ServiceError], str]] = {
     16: (AccessDeniedError, "Give a valid token in RECONCILER_TOKEN or with --token-file."),
 }
 
+# Reasons by which ZITADEL says something else than by its code.
+_BY_ID: Mapping[str, tuple[type[ServiceError], str]] = {
+    "AUTHZ-cdgFk": (
+        AccessDeniedError,
+        "Make the user of this token a member of the organization.",
+    ),
+}
+
 
 def service_error(refusal: WireRefusal) -> ServiceError:
     """Return the error that a refusal is, in words for the reader.
@@ -46,6 +55,7 @@ def service_error(refusal: WireRefusal) -> ServiceError:
     Where the call may have been carried out all the same, it is none that says otherwise.
     """
     kind, remedy = _MEANINGS.get(refusal.code, (ServiceError, AGAIN))
+    kind, remedy = _BY_ID.get(error_id(refusal), (kind, remedy))
     if refusal.unsure or refusal.code == NO_ANSWER:
         kind, remedy = ServiceUnavailableError, AGAIN
     who = "" if refusal.code == NO_ANSWER else "the service refused: "

@@ -1,0 +1,233 @@
+"""The client for a ZITADEL, which has none of the addresses that are ours alone.
+
+There are no trees (so only ``--prune-unmanaged`` deletes), no history and no leases: a lock file
+keeps other runs of this machine away. Its lists lag behind its writes; this client waits for
+what it has written itself to show.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from reconciler.errors import ServiceError
+from reconciler.resources.ref import ResourceRef, fold
+from reconciler.service_client.addresses import is_id
+from reconciler.service_client.inquiry import no_history
+from reconciler.service_client.local_lock import LocalLock
+from reconciler.service_client.port import (
+    CreateOrder,
+    DeleteOrder,
+    Order,
+    SecretOrder,
+    UpdateOrder,
+    Written,
+)
+from reconciler.service_client.wire import Call, Wire, WireRefusal
+from reconciler.service_client.zitadel_lists import (
+    asked,
+)
+from reconciler.service_client.zitadel_reading import (
+    Seen,
+    read_organizations,
+    visible_organizations,
+)
+from reconciler.service_client.zitadel_steps import Pause, Steps, lane_of, steps_of
+from reconciler.state import ObjectEvent, ObservedState, Removal
+
+BATCH = 64
+READINGS = 3
+_DENIED = frozenset({7, 12, 16})
+_INSTANCE_IDS = ("iamProjectId", "defaultOrgId", "globalOrgId")
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long to wait for lists to catch up with writes, in seconds.
+
+    Attributes:
+        settling: After this long a list shows what was written before.
+        step: Between two looks for what was written.
+        longest: How long to look for it.
+    """
+
+    settling: float = 2.0
+    step: float = 0.5
+    longest: float = 15.0
+    sleep: Callable[[float], None] = time.sleep
+
+
+@dataclass(slots=True)
+class _Running:
+    """An order under way: its steps, and the call that comes next."""
+
+    index: int
+    lane: str
+    steps: Steps
+    call: Call | None = None
+
+
+class ZitadelClient:
+    """A ``ServiceClient`` and a ``ServiceInquiry`` of a ZITADEL."""
+
+    batch_size = BATCH
+
+    def __init__(
+        self, wire: Wire, address: str, lock: LocalLock, patience: Patience | None = None
+    ) -> None:
+        """Speak over a wire to the service at an address."""
+        self._wire = wire
+        self._address = address
+        self._lock = lock
+        self._patience = patience or Patience()
+        self._instance = ""
+        # What was written and must show: by the key of its ref, with its id; 0 for removed.
+        self._awaited: dict[tuple[ResourceRef, str], int] = {}
+
+    def instance(self) -> str:
+        """Return the id of the service: that of its own project, or made of its address."""
+        if not self._instance:
+            told = asked(self._wire, Call("GetIAM"))
+            known = {} if isinstance(told, WireRefusal) else told
+            ids = (known.get(name) for name in _INSTANCE_IDS)
+            made = hashlib.sha256(self._address.encode()).hexdigest()[:20]
+            self._instance = f"zitadel-{next((each for each in ids if is_id(each)), made)}"
+        return self._instance
+
+    def observe(self, organizations: Collection[str]) -> ObservedState:
+        """Return all that is held in these organizations: list calls only."""
+        instance = self.instance()
+        waited = 0.0
+        while True:
+            seen = read_organizations(self._wire, organizations)
+            missing = self._not_shown(seen, organizations)
+            if not missing or waited >= self._patience.longest:
+                break
+            self._patience.sleep(self._patience.step)
+            waited += self._patience.step
+        doubts = [f"The service does not show {ref} as it was written." for ref in missing]
+        return ObservedState(
+            instance, seen.objects, (*seen.doubts, *doubts), doubles=tuple(seen.doubles)
+        )
+
+    def organizations(self) -> Sequence[str]:
+        """Return every organization that the caller may see."""
+        return visible_organizations(self._wire)
+
+    def history(self, object_id: str) -> Sequence[ObjectEvent]:
+        """Refuse: there is none."""
+        raise no_history()
+
+    def removals(self, organization_id: str) -> Sequence[Removal]:
+        """Refuse: nothing is told of them."""
+        raise no_history()
+
+    def acquire(self, organizations: Collection[str]) -> None:
+        """Be the one writer of the service on this machine."""
+        self._lock.acquire(self.instance())
+
+    def renew(self) -> None:
+        """Stay the one writer: the lock does not run out."""
+
+    def release(self) -> None:
+        """Stop being the one writer."""
+        self._lock.release()
+
+    def write(
+        self, orders: Sequence[Order], context: Mapping[str, Any]
+    ) -> Sequence[Written | ServiceError]:
+        """Carry out independent orders, those of one project or organization in turn."""
+        results: list[Written | ServiceError] = [_not_begun() for _ in orders]
+        waiting = [
+            _Running(index, lane_of(order, index), steps_of(order, context))
+            for index, order in enumerate(orders)
+        ]
+        while waiting:
+            paused: list[tuple[float, _Running]] = []
+            self._run(waiting, paused, results)
+            if paused:
+                self._patience.sleep(max(pause for pause, _ in paused) * self._patience.settling)
+            waiting = [running for _, running in paused]
+        for order, result in zip(orders, results, strict=True):
+            if isinstance(result, Written):
+                self._await(order, result)
+        return results
+
+    def _run(
+        self,
+        waiting: Sequence[_Running],
+        paused: list[tuple[float, _Running]],
+        results: list[Written | ServiceError],
+    ) -> None:
+        """Take every order as far as it goes without a pause, one of a lane at a time."""
+        lanes: dict[str, deque[_Running]] = {}
+        for running in waiting:
+            lanes.setdefault(running.lane, deque()).append(running)
+        while lanes:
+            for name, lane in list(lanes.items()):
+                while lane and lane[0].call is None and _stops(lane[0], None, paused, results):
+                    lane.popleft()
+                if not lane:
+                    del lanes[name]
+            turn = [lane[0] for lane in lanes.values()]
+            replies = self._wire.send([running.call for running in turn if running.call])
+            for running, reply in zip(turn, replies, strict=True):
+                running.call = None
+                if _stops(running, reply, paused, results):
+                    lanes[running.lane].popleft()
+
+    def _await(self, order: Order, written: Written) -> None:
+        """Take note of what must show. A new secret never does."""
+        match order:
+            case CreateOrder():
+                self._awaited[order.ref.key, written.id] = 1
+            case UpdateOrder():
+                self._awaited[order.resource.ref.key, written.id] = max(written.sequence, 1)
+            case DeleteOrder():
+                self._awaited[order.held.ref.key, written.id] = 0
+            case SecretOrder():
+                pass
+
+    def _not_shown(self, seen: Seen, organizations: Collection[str]) -> list[ResourceRef]:
+        names = {fold(name) for name in organizations}
+        by_id = {found.id: found.sequence for found in seen.objects.values()}
+        missing = []
+        for (ref, object_id), sequence in list(self._awaited.items()):
+            if ref.organization not in names:
+                continue
+            shows = by_id.get(object_id, 0)
+            if (shows == 0) if sequence == 0 else (shows >= sequence):
+                del self._awaited[ref, object_id]
+            else:
+                missing.append(ref)
+        return missing
+
+
+def _stops(
+    running: _Running,
+    reply: Any,
+    paused: list[tuple[float, _Running]],
+    results: list[Written | ServiceError],
+) -> bool:
+    """Go on with an order until its next call; say if it has ended or paused instead."""
+    try:
+        step = running.steps.send(reply)
+    except StopIteration as end:
+        results[running.index] = end.value
+        return True
+    except ServiceError as failure:
+        results[running.index] = failure
+        return True
+    if isinstance(step, Pause):
+        paused.append((step.settlings, running))
+        return True
+    running.call = step
+    return False
+
+
+def _not_begun() -> ServiceError:
+    return ServiceError("the order was not begun", remedy="Run the command again.")

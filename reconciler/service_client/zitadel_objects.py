@@ -1,0 +1,125 @@
+"""Objects as a ZITADEL lists them, as observed objects.
+
+Its JSON leaves out every zero value, so what is missing is at its default. What no manifest can
+say (an API application, a grant type that is not known here) is observed all the same, marked
+so that nothing ever writes to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from reconciler.resources.normal import DEFAULTS, normal_form
+from reconciler.resources.ref import Kind, ResourceRef
+from reconciler.service_client.observation import id_of, sequence_of, text_of, unsound
+from reconciler.service_client.specs import FIELDS, ReadSpec, read_spec
+from reconciler.state import ObservedObject
+
+# Told by the service, and never sent to it.
+_DERIVED = {"clientId", "noneCompliant", "complianceProblems", "allowedOrigins"}
+_OUTSIDE = {"id", "details", "state", "name"}
+# Of an identity provider, beside its configuration; what renames it sends them, too.
+BESIDE_IDP = {"stylingType", "autoRegister"}
+_NOTHING_SAID = dict.fromkeys(FIELDS[Kind.IDP_JWT_CONFIG], "")
+
+
+class Owner(NamedTuple):
+    """An organization or a project, by id and name."""
+
+    id: str
+    name: str
+
+
+def owner_of_item(fields: Mapping[str, Any]) -> str:
+    """Return the id of the organization that an answered object belongs to."""
+    return text_of(_details(fields), "resourceOwner")
+
+
+def organization(fields: Mapping[str, Any]) -> ObservedObject:
+    """Return an organization."""
+    own = Owner(id_of(fields), text_of(fields, "name"))
+    ref = ResourceRef(Kind.ORGANIZATION, own.name, "", own.name)
+    return _observed(ref, fields, own, ReadSpec({}, {}, ()))
+
+
+def project(fields: Mapping[str, Any], owner: Owner) -> ObservedObject:
+    """Return a project."""
+    ref = ResourceRef(Kind.PROJECT, owner.name, "", text_of(fields, "name"))
+    return _observed(ref, fields, owner, ReadSpec({}, {}, ()))
+
+
+def action(fields: Mapping[str, Any], owner: Owner) -> ObservedObject:
+    """Return an action."""
+    ref = ResourceRef(Kind.ACTION, owner.name, "", text_of(fields, "name"))
+    said = {name: value for name, value in fields.items() if name not in _OUTSIDE}
+    return _observed(ref, fields, owner, _read(Kind.ACTION, fields, said))
+
+
+def identity_provider(fields: Mapping[str, Any], owner: Owner) -> ObservedObject:
+    """Return an identity provider; one without a JWT configuration is marked as strange."""
+    ref = ResourceRef(Kind.IDP_JWT_CONFIG, owner.name, "", text_of(fields, "name"))
+    said = fields.get("jwtConfig")
+    if not isinstance(said, dict):
+        return _observed(ref, fields, owner, ReadSpec(_NOTHING_SAID, {}, _strange(fields, "owner")))
+    read = _read(Kind.IDP_JWT_CONFIG, fields, {**_NOTHING_SAID, **said})
+    beside = {
+        name: value
+        for name, value in fields.items()
+        if name not in _OUTSIDE | {"jwtConfig", "owner"}
+    }
+    return _observed(ref, fields, owner, read._replace(carried={**read.carried, **beside}))
+
+
+def application(fields: Mapping[str, Any], owner: Owner, project_owner: Owner) -> ObservedObject:
+    """Return an application; one that is not of OIDC is marked as strange."""
+    name = text_of(fields, "name")
+    ref = ResourceRef(Kind.OIDC_APPLICATION, owner.name, project_owner.name, name)
+    said = fields.get("oidcConfig")
+    if not isinstance(said, dict):
+        nothing = {**DEFAULTS[Kind.OIDC_APPLICATION], "authMethodType": ""}
+        strange = ReadSpec(nothing, {}, _strange(fields))
+        return replace(_observed(ref, fields, owner, strange), project_id=project_owner.id)
+    config = {name: value for name, value in said.items() if name not in _DERIVED}
+    return replace(
+        _observed(ref, fields, owner, _read(Kind.OIDC_APPLICATION, fields, config)),
+        project_id=project_owner.id,
+        client_id=text_of({"clientId": "", **said}, "clientId"),
+    )
+
+
+def _read(kind: Kind, fields: Mapping[str, Any], said: Mapping[str, Any]) -> ReadSpec:
+    try:
+        read = read_spec(kind, {**DEFAULTS[kind], **said})
+    except ValueError as failure:
+        raise unsound(id_of(fields), str(failure)) from None
+    return read._replace(spec=normal_form(kind, read.spec))
+
+
+def _strange(fields: Mapping[str, Any], *known: str) -> tuple[str, ...]:
+    """Return what an object has instead of the configuration that manifests can say."""
+    return tuple(sorted(set(fields) - _OUTSIDE - BESIDE_IDP - {*known})) or ("no configuration",)
+
+
+def _observed(
+    ref: ResourceRef, fields: Mapping[str, Any], owner: Owner, read: ReadSpec
+) -> ObservedObject:
+    details = _details(fields)
+    return ObservedObject(
+        ref=ref,
+        id=id_of(fields),
+        sequence=sequence_of(details),
+        spec=read.spec,
+        organization_id=owner.id,
+        changed_at=text_of({"changeDate": "", **details}, "changeDate"),
+        carried=read.carried,
+        uncarried=read.uncarried,
+    )
+
+
+def _details(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    details = fields.get("details")
+    if not isinstance(details, dict):
+        raise unsound(id_of(fields), "it has no details")
+    return details

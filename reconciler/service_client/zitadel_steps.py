@@ -1,0 +1,324 @@
+"""Writing to a ZITADEL, step by step, each order for itself.
+
+It knows no idempotency keys and no expected sequences. So a create whose answer was lost is
+looked for by its name before it is tried again, after a pause in which its lists catch up; and
+an object is read just before it is written to, which narrows the gap in which somebody else can
+write and does not close it.
+
+Each order is a generator: it yields calls and pauses, and is sent the reply of each call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeAlias
+
+from reconciler.errors import (
+    AlreadyExistsError,
+    PreconditionFailedError,
+    ServiceError,
+    ServiceUnavailableError,
+)
+from reconciler.resources.oidc import has_client_secret
+from reconciler.resources.ref import Kind, fold
+from reconciler.resources.secret import Secret
+from reconciler.service_client.observation import id_of, sequence_of, text_of
+from reconciler.service_client.port import (
+    CreateOrder,
+    DeleteOrder,
+    Order,
+    SecretOrder,
+    UpdateOrder,
+    Written,
+)
+from reconciler.service_client.refusals import AGAIN, service_error
+from reconciler.service_client.replies import error_id
+from reconciler.service_client.requests import calls_of
+from reconciler.service_client.wire import NO_ANSWER, Answer, Call, WireRefusal
+from reconciler.service_client.zitadel_lists import items_of, named
+from reconciler.service_client.zitadel_objects import (
+    BESIDE_IDP,
+    Owner,
+    action,
+    application,
+    identity_provider,
+)
+from reconciler.state import ObservedObject
+
+TRIES = 8
+LOOKS = 5
+NOT_CHANGED = frozenset(
+    {
+        "Org-2k9fs",
+        "INSTANCE-3n9gg",
+        "Org-jf9w",
+        "COMMAND-2m8vx",
+        "COMMAND-1m88i",
+        "ACTION-dg4t2",
+        "ORG-4VSdf",
+    }
+)
+_NOT_FOUND, _EXISTS, _CONFLICT = 5, 6, 10
+_FAILED = frozenset({2, 13})
+
+
+class Pause(NamedTuple):
+    """Wait, in settling times, until lists have caught up with what was written."""
+
+    settlings: float
+
+
+CATCH_UP, ONCE_MORE = Pause(1.0), Pause(0.25)
+
+Reply: TypeAlias = Answer | WireRefusal
+Steps: TypeAlias = Generator[Call | Pause, Reply, Written | ServiceError]
+
+
+def steps_of(order: Order, context: Mapping[str, Any]) -> Steps:
+    """Return the steps that carry out an order, and give what came of it."""
+    match order:
+        case CreateOrder():
+            return _create(order, context)
+        case UpdateOrder():
+            return _update(order, context)
+        case DeleteOrder():
+            return _delete(order, context)
+        case SecretOrder():
+            return _new_secret(order, context)
+
+
+def lane_of(order: Order, number: int) -> str:
+    """Return what an order shares with those it must not be under way with.
+
+    ZITADEL counts the events of a project and of an organization; two writers of one conflict.
+    """
+    match order:
+        case CreateOrder(ref=ref) if ref.kind is Kind.OIDC_APPLICATION:
+            return order.project_id
+        case CreateOrder(ref=ref) if ref.kind is Kind.IDP_JWT_CONFIG:
+            return order.organization_id
+        case CreateOrder():
+            return f"new {number}"
+        case SecretOrder():
+            return order.project_id
+        case UpdateOrder() | DeleteOrder():
+            held = order.held
+            if held.ref.kind is Kind.ACTION:
+                return held.id
+            return held.project_id or held.organization_id
+
+
+def _create(order: CreateOrder, context: Mapping[str, Any]) -> Steps:
+    (call,) = [_plain(call) for call in calls_of(order, context)]
+    may_be_ours = False
+    for _ in range(TRIES):
+        reply = yield from _unless_conflict(call)
+        if isinstance(reply, Answer):
+            return _written(Written("", 0), reply.fields)
+        may_be_ours = may_be_ours or reply.unsure
+        if not reply.unsure and not (may_be_ours and reply.code == _EXISTS):
+            return service_error(reply)
+        found = yield from _look(order)
+        if isinstance(found, ServiceError):
+            return found
+        if found is not None:
+            return (yield from _taken_over(order, found))
+        if reply.code in _FAILED:
+            return ServiceError(f"the service failed: {reply.message}", remedy=AGAIN)
+    return _lost("the service was asked many times, and no answer came")
+
+
+def _look(
+    order: CreateOrder,
+) -> Generator[Call | Pause, Reply, ObservedObject | ServiceError | None]:
+    """Look for what may have been made, until two looks in a row see the same."""
+    call = named(order.ref.kind, order.ref.name, order.organization_id, order.project_id)
+    before: list[str] | None = None
+    pause = CATCH_UP
+    for _ in range(LOOKS):
+        yield pause
+        pause = ONCE_MORE
+        reply = yield call
+        if isinstance(reply, WireRefusal):
+            return _lost(reply.message)
+        items = [
+            i for i in items_of(reply.fields) if fold(text_of(i, "name")) == fold(order.ref.name)
+        ]
+        ids = sorted(id_of(item) for item in items)
+        if ids == before:
+            return _one_of(order, items)
+        before = ids
+    return _lost(f"the service's lists say now this and now that of {order.ref}")
+
+
+def _one_of(
+    order: CreateOrder, items: list[Mapping[str, Any]]
+) -> ObservedObject | ServiceError | None:
+    if len(items) > 1:
+        ids = " and ".join(sorted(id_of(item) for item in items))
+        return ServiceError(
+            f"there is more than one {order.ref}: ids {ids}",
+            remedy="See which of them is used, remove the others, and apply again.",
+        )
+    return _observed(order, items[0]) if items else None
+
+
+def _observed(order: CreateOrder, item: Mapping[str, Any]) -> ObservedObject:
+    owner = Owner(order.organization_id, order.ref.organization)
+    match order.ref.kind:
+        case Kind.ACTION:
+            return action(item, owner)
+        case Kind.IDP_JWT_CONFIG:
+            return identity_provider(item, owner)
+        case Kind.OIDC_APPLICATION:
+            return application(item, owner, Owner(order.project_id, order.ref.project))
+        case Kind.ORGANIZATION | Kind.PROJECT:
+            details = item.get("details")
+            sequence = sequence_of(details) if isinstance(details, dict) else 0
+            return ObservedObject(order.ref, id_of(item), sequence, {}, order.organization_id)
+
+
+def _taken_over(order: CreateOrder, found: ObservedObject) -> Steps:
+    """Take what was found for what was made; a secret that nobody has seen is made anew."""
+    if found.spec != order.spec or found.ref.name != order.ref.name:
+        return AlreadyExistsError(
+            f"there is another {order.ref} (id {found.id}), and it is not as declared",
+            remedy="Run `reconciler plan` again to see it.",
+        )
+    if order.ref.kind is not Kind.OIDC_APPLICATION or not has_client_secret(order.spec):
+        return Written(found.id, found.sequence, found.client_id)
+    again = SecretOrder(
+        order.ref, found.id, order.organization_id, order.project_id, found.client_id
+    )
+    return (yield from _new_secret(again, {}))
+
+
+def _new_secret(order: SecretOrder, context: Mapping[str, Any]) -> Steps:
+    """Make a secret; where its answer is lost, make another, which ends the lost one."""
+    (call,) = [_plain(call) for call in calls_of(order, context)]
+    known = Written(order.id, 0, order.client_id)
+    reply = yield from _repeated(call)
+    if isinstance(reply, WireRefusal):
+        return service_error(reply)
+    written = _written(known, reply.fields)
+    if isinstance(written, Written) and written.client_secret is None:
+        return _lost("the service answered without the secret")
+    return written
+
+
+def _update(order: UpdateOrder, context: Mapping[str, Any]) -> Steps:
+    held = order.held
+    calls = [_as_sent(call, held) for call in calls_of(order, context)]
+    calls = [call for call in calls if call.operation != "RecordContext"]
+    result: Written | ServiceError = Written(held.id, held.sequence, held.client_id)
+    if calls:
+        moved = yield from _moved_on(held)
+        if moved is not None:
+            return moved
+    for call in calls:
+        reply = yield from _repeated(call)
+        if isinstance(reply, Answer):
+            result = _written(Written(held.id, held.sequence, held.client_id), reply.fields)
+        elif error_id(reply) not in NOT_CHANGED:
+            return service_error(reply)
+    return result
+
+
+def _delete(order: DeleteOrder, context: Mapping[str, Any]) -> Steps:
+    held = order.held
+    moved = yield from _moved_on(held)
+    if moved is not None:
+        return moved
+    (call,) = [_plain(call) for call in calls_of(order, context)]
+    reply = yield from _repeated(call)
+    if isinstance(reply, WireRefusal) and not (reply.unsure and reply.code == _NOT_FOUND):
+        return service_error(reply)
+    return Written(held.id, held.sequence, held.client_id)
+
+
+def _moved_on(held: ObservedObject) -> Generator[Call | Pause, Reply, ServiceError | None]:
+    """Read an object just before it is written to; return why that must not be."""
+    reads: Mapping[Kind, tuple[str, Mapping[str, str], str]] = {
+        Kind.OIDC_APPLICATION: (
+            "GetAppByID", {"projectId": held.project_id, "appId": held.id}, "app"
+        ),
+        Kind.IDP_JWT_CONFIG: ("GetOrgIDPByID", {"id": held.id}, "idp"),
+        Kind.ACTION: ("GetAction", {"id": held.id}, "action"),
+    }  # fmt: skip
+    operation, fields, name = reads[held.ref.kind]
+    reply = yield Call(operation, fields, held.organization_id)
+    if isinstance(reply, WireRefusal):
+        return service_error(reply)
+    found = reply.fields.get(name)
+    details = found.get("details") if isinstance(found, dict) else None
+    if not isinstance(details, dict):
+        return ServiceError("the service answered without details", remedy=AGAIN)
+    if sequence_of(details) > held.sequence:
+        return PreconditionFailedError(
+            f"{held.ref} has changed since it was planned",
+            remedy="Run `reconciler plan` again and review.",
+        )
+    return None
+
+
+def _repeated(call: Call) -> Generator[Call | Pause, Reply, Reply]:
+    """Ask for something that is the same when it is done twice, until there is an answer."""
+    was_unsure = False
+    reply: Reply = WireRefusal(NO_ANSWER, "no answer came", unsure=True)
+    for _ in range(TRIES):
+        reply = yield from _unless_conflict(call)
+        if isinstance(reply, Answer):
+            return reply
+        if not reply.unsure:
+            return replace(reply, unsure=was_unsure and reply.code == _NOT_FOUND)
+        was_unsure = True
+        yield ONCE_MORE
+    return reply
+
+
+def _unless_conflict(call: Call) -> Generator[Call | Pause, Reply, Reply]:
+    """Ask again while somebody else writes to the same project or organization."""
+    reply = yield call
+    for _ in range(TRIES):
+        if isinstance(reply, Answer) or reply.code != _CONFLICT:
+            break
+        yield ONCE_MORE
+        reply = yield call
+    return reply
+
+
+def _written(known: Written, fields: Mapping[str, Any]) -> Written | ServiceError:
+    made = next((fields[name] for name in ("id", "appId", "idpId") if name in fields), known.id)
+    secret, details = fields.get("clientSecret"), fields.get("details")
+    problems = fields.get("complianceProblems", [])
+    try:
+        return Written(
+            id=id_of({"id": made}),
+            sequence=sequence_of(details) if isinstance(details, dict) else known.sequence,
+            client_id=str(fields.get("clientId", known.client_id)),
+            client_secret=Secret(secret) if isinstance(secret, str) and secret else None,
+            problems=tuple(str(each.get("key")) for each in problems if isinstance(each, dict)),
+        )
+    except ServiceError as failure:
+        return ServiceUnavailableError(failure.problem, remedy=AGAIN)
+
+
+def _plain(call: Call) -> Call:
+    """Return a call without what this service does not know."""
+    return Call(call.operation, call.fields, call.organization)
+
+
+def _as_sent(call: Call, held: ObservedObject) -> Call:
+    """Return a call of an update; what stands beside a provider goes with its name."""
+    fields = dict(call.fields)
+    if call.operation == "UpdateOrgIDPJWTConfig":
+        fields = {name: value for name, value in fields.items() if name not in BESIDE_IDP}
+    elif call.operation == "UpdateOrgIDP":
+        beside = {name: held.carried[name] for name in BESIDE_IDP if name in held.carried}
+        fields = {**beside, **fields}
+    return Call(call.operation, fields, call.organization)
+
+
+def _lost(message: str) -> ServiceUnavailableError:
+    return ServiceUnavailableError(message, remedy=AGAIN)
