@@ -10,7 +10,6 @@ from reconciler.apply.sink import Delivery
 from reconciler.diagnostics import SourceLocation
 from reconciler.errors import (
     AlreadyExistsError,
-    InvalidArgumentError,
     ObjectNotFoundError,
     PreconditionFailedError,
     ServiceError,
@@ -324,7 +323,7 @@ class FakeService:
         if order.key in self._answers:
             first, answer = self._answers[order.key]
             if first != body:
-                raise InvalidArgumentError("the key was used for another request", remedy="r")
+                raise PreconditionFailedError("the key was used for another request", remedy="r")
             return answer
         for owner in (order.organization_id, order.project_id):
             if owner and owner not in self.objects:

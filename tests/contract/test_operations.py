@@ -711,7 +711,7 @@ def test_a_key_that_comes_back_with_another_request_is_refused(
 
     refusal = ask.refused(operation, organization=ask.organization, idempotency_key="k1", **fields)
 
-    assert (refusal.code, refusal.reason) == (3, "idempotency.reused")
+    assert (refusal.code, refusal.reason) == (9, "idempotency.reused")
     assert ask.event_count() == before
 
 

@@ -105,7 +105,7 @@ def not_allowed(permission: str) -> Refusal:
 def key_reused() -> Refusal:
     """Refuse because an idempotency key came back with another request."""
     return Refusal(
-        Code.INVALID_ARGUMENT,
+        Code.PRECONDITION_FAILED,
         "the idempotency key was used for another request",
         "idempotency.reused",
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote_to_bytes
 
@@ -26,13 +26,17 @@ class Found:
     fields: Mapping[str, str]
 
 
+_Verbs = dict[str, tuple[Operation, tuple[str, ...]]]
+_Ends = tuple[_Verbs, tuple[str, ...]]
+
+
 @dataclass(slots=True)
 class _Node:
     """Where the parts of addresses branch; the verbs of an address that ends here."""
 
     fixed: dict[str, _Node] = field(default_factory=dict)
     any: _Node | None = None
-    verbs: dict[str, tuple[Operation, tuple[str, ...]]] = field(default_factory=dict)
+    verbs: _Verbs = field(default_factory=dict)
 
 
 class Addresses:
@@ -46,15 +50,12 @@ class Addresses:
 
     def find(self, verb: str, path: str) -> Found | Refusal:
         """Return what an address, as it came over the wire, means; or why it means nothing."""
-        parts = path.split("/")[1:]
-        nodes = [(node, values) for node, values in _walk(self._root, parts, ()) if node.verbs]
-        if not nodes:
+        found = _walk(self._root, path.split("/")[1:], ())
+        if found is None:
             return Refusal(Code.NOT_FOUND, "there is nothing at this address", "address.unknown")
-        wanted = "GET" if verb == _SAME_AS_GET else verb
-        for node, values in nodes:
-            if wanted in node.verbs:
-                return _found(*node.verbs[wanted], values)
-        return _wrong_verb({verb for node, _ in nodes for verb in node.verbs})
+        verbs, values = found
+        meant = verbs.get("GET" if verb == _SAME_AS_GET else verb)
+        return _found(*meant, values) if meant else _wrong_verb(set(verbs))
 
     def _add(self, operation: Operation, address: str) -> None:
         verb, _, path = address.partition(" ")
@@ -68,18 +69,16 @@ class Addresses:
         node.verbs[verb] = (operation, tuple(names))
 
 
-def _walk(
-    node: _Node, parts: list[str], values: tuple[str, ...]
-) -> Iterator[tuple[_Node, tuple[str, ...]]]:
-    """Yield where the parts of an address lead; a part that is spelt out before one that varies."""
+def _walk(node: _Node, parts: list[str], values: tuple[str, ...]) -> _Ends | None:
+    """Return where an address ends; one that is spelt out goes before one that varies."""
     if not parts:
-        yield node, values
-        return
+        return (node.verbs, values) if node.verbs else None
     part, rest = parts[0], parts[1:]
-    if part in node.fixed:
-        yield from _walk(node.fixed[part], rest, values)
-    if node.any is not None and part:
-        yield from _walk(node.any, rest, (*values, part))
+    fixed = node.fixed.get(part)
+    ends = _walk(fixed, rest, values) if fixed is not None else None
+    if ends is None and node.any is not None and part:
+        ends = _walk(node.any, rest, (*values, part))
+    return ends
 
 
 def _found(

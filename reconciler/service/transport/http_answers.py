@@ -76,9 +76,9 @@ def error_body(refusal: Refusal) -> dict[str, Any]:
     return {"code": int(refusal.code), "message": refusal.message, "details": [detail]}
 
 
-def raw_refusal(refusal: Refusal) -> bytes:
+def raw_refusal(refusal: Refusal, request_id: bytes) -> bytes:
     """Return a whole HTTP response that refuses and ends its connection."""
-    answer = json_answer(refusal)
+    answer = json_answer(refusal, request_id)
     lines = [b"HTTP/1.1 %d %s" % (answer.status, HTTPStatus(answer.status).phrase.encode())]
     lines += [b"%s: %s" % header for header in answer.headers]
     return b"\r\n".join([*lines, b"connection: close", b"", answer.body])

@@ -46,11 +46,6 @@ def openapi_text() -> str:
 
 def openapi() -> dict[str, Any]:
     """Return the document."""
-    paths: dict[str, dict[str, Any]] = {}
-    for operation in OPERATIONS.values():
-        for number, address in enumerate(operation.http):
-            verb, _, path = address.partition(" ")
-            paths.setdefault(path, {})[verb.lower()] = _described(operation, number, verb, path)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -62,7 +57,7 @@ def openapi() -> dict[str, Any]:
         "servers": [{"url": "/"}],
         "security": [{"token": []}],
         "tags": [{"name": name, "description": text} for name, text in TAGS.items()],
-        "paths": paths,
+        "paths": _paths(),
         "components": {
             "securitySchemes": {
                 "token": {
@@ -78,16 +73,30 @@ def openapi() -> dict[str, Any]:
     }
 
 
-def _described(operation: Operation, number: int, verb: str, path: str) -> dict[str, Any]:
-    in_path = _IN_PATH.findall(path)
-    request = request_schema(operation, in_path)
+def _paths() -> dict[str, dict[str, Any]]:
+    """Return every address; those that differ in the names of their parts only are one."""
+    paths: dict[str, dict[str, Any]] = {}
+    shapes: dict[str, str] = {}
+    for operation in OPERATIONS.values():
+        for number, address in enumerate(operation.http):
+            verb, _, path = address.partition(" ")
+            shown = shapes.setdefault(_IN_PATH.sub("{}", path), path)
+            described = _described(operation, address, shown)
+            described["operationId"] += "Alias" if number else ""
+            paths.setdefault(shown, {})[verb.lower()] = described
+    return paths
+
+
+def _described(operation: Operation, address: str, shown: str) -> dict[str, Any]:
+    verb, _, path = address.partition(" ")
+    request = request_schema(operation, _IN_PATH.findall(path))
     statuses = [status for status in ERROR_STATUSES if status != 401 or _needs_token(operation)]
     described: dict[str, Any] = {
-        "operationId": operation.name + ("Alias" if number else ""),
+        "operationId": operation.name,
         "summary": _summary(operation),
         "tags": [_tag(operation)],
         "parameters": [
-            *(_path_parameter(name) for name in in_path),
+            *(_path_parameter(name) for name in _IN_PATH.findall(shown)),
             *_headers(operation),
             *(_query_parameters(request) if verb == "GET" else ()),
         ],
@@ -154,11 +163,8 @@ def _path_parameter(name: str) -> dict[str, Any]:
 def _query_parameters(request: Schema) -> list[dict[str, Any]]:
     parameters = []
     for name, schema in request["properties"].items():
-        inner = next(s for s in schema["anyOf"] if s != {"type": "null"})
-        parameter = {"name": name, "in": "query", "schema": inner}
-        if "description" in schema:
-            parameter["description"] = schema["description"]
-        parameters.append(parameter)
+        kind = next(kind for kind in schema["type"] if kind != "null")
+        parameters.append({"name": name, "in": "query", "schema": {**schema, "type": kind}})
     return parameters
 
 
@@ -185,11 +191,11 @@ _REQUEST_HEADERS: Mapping[str, dict[str, Any]] = {
     "x-service-orgid": {
         "description": "Id of the organization the call is made for; the token's own by default."
         " `x-zitadel-orgid` means the same.",
-        "schema": {"type": "string", "pattern": ID},
+        "schema": {"type": "string", "pattern": "^[A-Za-z0-9_-]{0,200}$"},
     },
     "if-match": {
         "description": "Sequence the object must still be at, in quotes; 409 if it has moved on.",
-        "schema": {"type": "string", "pattern": '^"(?:0|[1-9][0-9]{0,17})"$'},
+        "schema": {"type": "string", "pattern": '^(?:"(?:0|[1-9][0-9]{0,17})")?$'},
         "example": '"1700000000000000"',
     },
     "idempotency-key": {

@@ -157,7 +157,7 @@ def _object() -> Schema:
             "clientId": _TEXT,
             "hasSecret": flag(),
             "trees": many(_TEXT, "Names of the trees that applied it."),
-            "preventDelete": flag(),
+            "preventDelete": {"type": ["boolean", "null"], "description": "Null: never said."},
             "critical": flag(),
             "changedBy": {"type": "string", "description": "Name of the last writer's token."},
             "context": _CONTEXT,

@@ -36,11 +36,11 @@ def text(description: str = "", *, longest: int = LONGEST_TEXT, shortest: int = 
 def number(description: str, *, least: int = 0, greatest: int = LARGEST) -> Schema:
     """Return a number as ``Fields`` reads it: also as a string of its digits."""
     return {
+        "type": ["integer", "string"],
         "description": description,
-        "anyOf": [
-            {"type": "integer", "minimum": least, "maximum": greatest},
-            {"type": "string", "pattern": f"^(?:{digits(least, greatest)})$"},
-        ],
+        "minimum": least,
+        "maximum": greatest,
+        "pattern": f"^(?:{digits(least, greatest)})$",
     }
 
 
@@ -77,13 +77,15 @@ def many(items: Schema, description: str = "") -> Schema:
 
 def or_null(schema: Schema) -> Schema:
     """Return what also takes null, which means that a field is left out."""
-    if schema.get("type") == "null":
+    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    if "null" in kinds:
         return schema
-    outside: Schema = {
-        name: schema[name] for name in ("description", "default", "examples") if name in schema
-    }
-    inside = {name: value for name, value in schema.items() if name not in outside}
-    return {**outside, "anyOf": [inside, {"type": "null"}]}
+    nullable = {**schema, "type": [*kinds, "null"]}
+    if "const" in nullable:
+        nullable["enum"] = [nullable.pop("const")]
+    if "enum" in nullable:
+        nullable["enum"] = [*nullable["enum"], None]
+    return nullable
 
 
 def ref(name: str) -> Schema:

@@ -156,7 +156,7 @@ class StrictProtocol(HttpToolsProtocol):
             return
         self._is_ending = True
         self.flow.resume_reading()
-        self.transport.write(raw_refusal(refusal))
+        self.transport.write(raw_refusal(refusal, self._observer.request_id().encode()))
         if self.transport.can_write_eof():
             self.transport.write_eof()
             self._timer = self.loop.call_later(self._limits.linger_seconds, self.transport.close)

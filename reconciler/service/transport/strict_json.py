@@ -2,8 +2,8 @@
 
 Whatever two readers could understand differently is refused: another encoding, a name given
 twice, a number that not every reader can hold, text that not every store can keep. ``null`` means
-that a field is left out, as in the JSON form of protobuf. Names are in camelCase only, and enums
-are names: one spelling for each thing.
+that a field is left out, and ``2.0`` is 2, as in the JSON form of protobuf. Names are in camelCase
+only, and enums are names: one spelling for each thing.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from reconciler.service.operations.fields import shown
 
 MAX_DEPTH = 32
 _LONGEST_NUMBER = 64
+_EXACT = 2**53
 _INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,18})", re.ASCII)
 _SUSPECT = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
 
@@ -66,11 +67,12 @@ def _integer(text: str) -> int:
     return int(text)
 
 
-def _float(text: str) -> float:
+def _float(text: str) -> float | int:
+    """Return a number; one that is whole is a whole number, however it is written (1.0, 1e3)."""
     value = float(text) if len(text) <= _LONGEST_NUMBER else math.inf
     if math.isinf(value):
         raise invalid("request", "must not contain a number that is too large or too long")
-    return value
+    return int(value) if value.is_integer() and abs(value) <= _EXACT else value
 
 
 def _constant(text: str) -> NoReturn:
