@@ -188,7 +188,7 @@ def delivered(service: FakeService, sink: FakeSink) -> bool:
     )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(
     objects=holdings(),
     before=declarations(),
@@ -224,7 +224,7 @@ def test_after_any_faults_one_more_apply_ends_it_all(
             assert journal.open_intents == ()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(objects=holdings(), wanted=declarations(), faults=FAULTS)
 def test_a_secret_in_the_sink_is_never_made_anew(
     objects: list[ObservedObject], wanted: list[Resource], faults: dict[int, str]
