@@ -8,11 +8,8 @@ fit is left out and counted, the summary never.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import TypeVar
 
 from reconciler.diagnostics import Diagnostic
 from reconciler.plan.diff import FieldChange, field_changes
@@ -21,13 +18,12 @@ from reconciler.plan.foresight import foreseen_problems
 from reconciler.plan.model import Create, Delete, Plan, held_of, ref_of, word
 from reconciler.plan.risk import CLASSES
 from reconciler.report.differences import sides_of, unified, value_as_text
+from reconciler.report.fence import Item, Room, fenced
 from reconciler.report.order import Shown, in_review_order, risky
 from reconciler.report.plan_text import summary_sentence
 from reconciler.report.visible import visible
 from reconciler.resources.compliance import MESSAGES
 from reconciler.resources.ref import Kind, ResourceRef
-
-Item = TypeVar("Item")
 
 MARKER = "<!-- reconciler-plan -->"
 LIMIT = 60_000
@@ -37,11 +33,7 @@ LEAST = 2_000
 NAMED = 8
 LINE = 400
 LINES = 120
-OVERHEAD = 220
-"""What a section takes beside what it shows: title, fold, fence, and what is left out."""
-
 _HEAD = 1_000
-_TICKS = re.compile("`+")
 _MARKS = {"create": "+", "update": "!", "adopt": "!", "delete": "-"}
 _GROUPS = {
     "delete": "to delete",
@@ -55,10 +47,10 @@ def plan_as_markdown(plan: Plan, findings: Sequence[Diagnostic] = (), limit: int
     """Return a plan and the findings that go with it, in at most so many characters."""
     shown = in_review_order(plan)
     warnings = [*findings, *plan.warnings]
-    room = _Room(max(limit, LEAST) - _HEAD)
+    room = Room(max(limit, LEAST) - _HEAD)
     sections = _above(plan, shown, room)
     with room.part(0.15) as part:
-        fence = _fenced(warnings, _finding, "text", part)
+        fence = fenced(warnings, _finding, "text", part)
     sections += _folded(_count(len(warnings), "warning"), fence)
     groups = {
         name: group
@@ -68,30 +60,15 @@ def plan_as_markdown(plan: Plan, findings: Sequence[Diagnostic] = (), limit: int
     hidden = 0
     for at, (name, group) in enumerate(groups.items()):
         with room.part(1 / (len(groups) - at)) as part:
-            fence = _fenced(group, _change_lines, "diff", part)
+            fence = fenced(group, _change_lines, "diff", part)
         sections += _folded(f"{len(group)} {_GROUPS[name]}", fence)
         hidden += fence[1]
     title = f"{len(plan.unmanaged)} held but declared nowhere: left alone"
-    sections += _folded(title, _fenced(plan.unmanaged, _unmanaged, "text", room))
+    sections += _folded(title, fenced(plan.unmanaged, _unmanaged, "text", room))
     return "\n\n".join([_head(plan, shown, len(warnings), hidden), *sections]) + "\n"
 
 
-class _Room:
-    """How many characters there still are."""
-
-    def __init__(self, left: int) -> None:
-        self.left = left
-
-    @contextmanager
-    def part(self, share: float) -> Iterator[_Room]:
-        """Lend a share of the room; what is left of it afterwards comes back."""
-        part = _Room(int(self.left * share))
-        self.left -= part.left
-        yield part
-        self.left += part.left
-
-
-def _above(plan: Plan, shown: Sequence[Shown], room: _Room) -> list[str]:
+def _above(plan: Plan, shown: Sequence[Shown], room: Room) -> list[str]:
     """Return what stands above the fold, below the summary."""
     sections = []
     with room.part(0.25) as part:
@@ -132,10 +109,10 @@ def _count(number: int, noun: str) -> str:
 
 
 def _listed(
-    title: str, items: Sequence[Item], show: Callable[[Item], Sequence[str]], room: _Room
+    title: str, items: Sequence[Item], show: Callable[[Item], Sequence[str]], room: Room
 ) -> list[str]:
     """Return a section above the fold."""
-    fence, left = _fenced(items, show, "text", room)
+    fence, left = fenced(items, show, "text", room)
     return [title, *fence, *_rest(left)] if items else []
 
 
@@ -149,28 +126,6 @@ def _folded(title: str, fenced: tuple[list[str], int]) -> list[str]:
 
 def _rest(left: int) -> list[str]:
     return [f"{left} more {'is' if left == 1 else 'are'} not shown here."] if left else []
-
-
-def _fenced(
-    items: Sequence[Item], show: Callable[[Item], Sequence[str]], info: str, room: _Room
-) -> tuple[list[str], int]:
-    """Return a fence around as many items as there is room for, and how many there is none for."""
-    lines: list[str] = []
-    longest, size, fitting = 2, OVERHEAD, 0
-    for item in items:
-        block = show(item)
-        runs = (len(run) for line in block for run in _TICKS.findall(line))
-        longest_now = max(longest, *runs, 0)
-        size_now = size + sum(len(line) + 1 for line in block)
-        if size_now + 2 * longest_now > room.left:
-            break
-        lines += block
-        longest, size, fitting = longest_now, size_now, fitting + 1
-    if not lines:
-        return [], len(items)
-    room.left -= size + 2 * longest
-    ticks = "`" * (longest + 1)
-    return ["\n".join([ticks + info, *lines, ticks])], len(items) - fitting
 
 
 def _unmanaged(ref: ResourceRef) -> list[str]:
@@ -193,6 +148,7 @@ def _change_lines(shown: Shown) -> list[str]:
     change = shown.change
     mark, held = _MARKS[word(change)], held_of(change)
     lines = [_cut(f"{mark} {_named(ref_of(change))}{f'  (id {visible(held.id)})' if held else ''}")]
+    lines += [f"# {visible(shown.cause)}"] if shown.cause else []
     lines += [f"# {block.code}: {visible(block.summary)}" for block in shown.blocks]
     lines += [f"# {risk.name}: {risk.sentence}" for risk in shown.risks]
     lines += [f"# {key}: {MESSAGES[key]}" for key in foreseen_problems(change)]

@@ -123,9 +123,9 @@ def _risky(plan: Plan, style: Style) -> Iterator[str]:
     found = risky(in_review_order(plan))
     if found:
         yield style("Risks, the most dangerous first:", "bold", "yellow")
-    for change, risks, _ in found[:FIRST]:
-        names = ", ".join(dict.fromkeys(risk.name for risk in risks))
-        yield f"  {style(names, 'yellow')}  {visible(str(ref_of(change)))}"
+    for each in found[:FIRST]:
+        names = ", ".join(dict.fromkeys(risk.name for risk in each.risks))
+        yield f"  {style(names, 'yellow')}  {visible(str(ref_of(each.change)))}"
     if len(found) > FIRST:
         yield f"  and {len(found) - FIRST} more changes, each marked below"
 

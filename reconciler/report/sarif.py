@@ -1,0 +1,77 @@
+"""Findings as SARIF 2.1.0, which code scanning shows beside the lines they are about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import PurePath
+from typing import Any
+from urllib.parse import quote
+
+from reconciler import __version__
+from reconciler.diagnostics import Diagnostic, SourceLocation
+from reconciler.report.visible import visible
+
+VERSION = "2.1.0"
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+def findings_as_sarif(findings: Sequence[Diagnostic]) -> dict[str, Any]:
+    """Return findings as one run."""
+    codes = sorted({finding.code for finding in findings})
+    places = {code: index for index, code in enumerate(codes)}
+    return {
+        "$schema": SCHEMA,
+        "version": VERSION,
+        "runs": [
+            {
+                "tool": {
+                    "driver": {
+                        "name": "reconciler",
+                        "version": __version__,
+                        "rules": [{"id": code, "name": _pascal(code)} for code in codes],
+                    }
+                },
+                "columnKind": "unicodeCodePoints",
+                "results": [_result(finding, places[finding.code]) for finding in findings],
+            }
+        ],
+    }
+
+
+def _pascal(code: str) -> str:
+    return "".join(part.capitalize() for part in code.split("-"))
+
+
+def _result(finding: Diagnostic, rule: int) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "ruleId": finding.code,
+        "ruleIndex": rule,
+        "level": finding.severity.value,
+        "message": {"text": f"{visible(finding.summary)}. {visible(finding.remedy)}"},
+        "partialFingerprints": {"finding/v1": _fingerprint(finding)},
+    }
+    if finding.location:
+        result["locations"] = [{"physicalLocation": _place(finding.location)}]
+    return result
+
+
+def _place(location: SourceLocation) -> dict[str, Any]:
+    place: dict[str, Any] = {"artifactLocation": {"uri": _uri(location.file)}}
+    if location.line:
+        place["region"] = {"startLine": location.line, "startColumn": max(location.column, 1)}
+    return place
+
+
+def _uri(file: str) -> str:
+    """Return a path as a URI reference: relative where it is, and no letter of it is obeyed."""
+    path = PurePath(file).as_posix()
+    escaped = quote(path, safe="/", errors="surrogatepass")
+    return f"file://{escaped}" if path.startswith("/") else escaped
+
+
+def _fingerprint(finding: Diagnostic) -> str:
+    """Return what stays the same while lines above the finding come and go."""
+    file = finding.location.file if finding.location else ""
+    said = repr((finding.code, file, finding.summary, finding.remedy))
+    return sha256(said.encode(errors="surrogatepass")).hexdigest()
