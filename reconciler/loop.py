@@ -12,10 +12,11 @@ from reconciler.apply.executor import Executor
 from reconciler.apply.outcome import ApplyReport
 from reconciler.diagnostics import Diagnostic, warning
 from reconciler.errors import ReconcilerError
+from reconciler.plan.drift import Drift, find_drift, owners_to_ask, suspects
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
 from reconciler.plan.planner import build_plan
-from reconciler.service_client.port import ServiceClient, ServiceReader
+from reconciler.service_client.port import ServiceClient, ServiceInquiry, ServiceReader
 from reconciler.state import DesiredState, ObservedState
 
 
@@ -30,6 +31,24 @@ def preview(
     """
     observed = service.observe(desired.organizations)
     return build_plan(desired, observed, scope, allowed), observed
+
+
+def look_for_drift(
+    desired: DesiredState, service: ServiceInquiry, scope: Scope
+) -> tuple[Drift, ObservedState]:
+    """Return what was changed on the service since this tree applied it, and what is held.
+
+    Nothing can be written from here: what is given has no way to.
+
+    Raises:
+        InvalidManifestsError: the manifests contradict what is held.
+        ServiceError: the service cannot be read, or keeps no history.
+    """
+    plan, observed = preview(desired, service, Scope(tree=scope.tree), Allowances())
+    histories = {held.id: service.history(held.id) for held in suspects(plan, observed)}
+    owners = owners_to_ask(plan, observed)
+    removals = [removal for owner in owners for removal in service.removals(owner)]
+    return find_drift(plan, observed, histories, removals), observed
 
 
 def carry_out(

@@ -14,16 +14,24 @@ from reconciler.apply.executor import Executor, needs_sink
 from reconciler.apply.journal import Journal
 from reconciler.apply.outcome import ApplyReport, Status
 from reconciler.apply.sink import SecretSink
-from reconciler.cli.connection import service_options
+from reconciler.cli.approval import Approval, take_approval
+from reconciler.cli.connection import connection, seal_key_option, service_options
 from reconciler.cli.exit_codes import ExitCode, exit_code_of
 from reconciler.cli.locking import locked
 from reconciler.cli.options import format_option, option, paths_argument
 from reconciler.cli.output import print_json, stdout_style
-from reconciler.cli.reading import read_desired, show_warnings
+from reconciler.cli.reading import DEFAULT_PATHS, read_desired, show_warnings
+from reconciler.cli.revision import revision_of
 from reconciler.cli.scope import takes_scope
 from reconciler.cli.secrets import check_sink, secrets_option, sink_for
 from reconciler.cli.watching import TerminalWatch
-from reconciler.cli.wiring import holds_anything, journal_path, open_client, open_reader
+from reconciler.cli.wiring import (
+    holds_anything,
+    journal_path,
+    open_client,
+    open_reader,
+    require_seal_key,
+)
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import BlockedPlanError, StalePlanError, UsageError
 from reconciler.loop import carry_out, preview
@@ -51,6 +59,7 @@ class Run:
     auto_approve: bool
     form: str
     revision: str
+    approval: Approval
 
     @property
     def sink(self) -> SecretSink | None:
@@ -61,6 +70,7 @@ class Run:
 @click.command("apply")
 @paths_argument
 @service_options
+@seal_key_option
 @takes_scope
 @secrets_option
 @format_option("text", "json")
@@ -72,7 +82,18 @@ class Run:
     metavar="SECONDS",
     help="How long to wait for another apply to end.",
 )
-@option("--revision", default="", metavar="TEXT", help="Revision to keep with what is written.")
+@option(
+    "--revision",
+    default="",
+    metavar="TEXT",
+    help="Revision to keep with what is written; otherwise what CI or Git says.",
+)
+@option(
+    "--digest",
+    default="",
+    metavar="SHA256",
+    help="Apply the plan that has this digest, without asking, or nothing.",
+)
 def apply_command(
     paths: tuple[str, ...],
     service: str,
@@ -81,14 +102,23 @@ def apply_command(
     allowed: Allowances,
     form: str,
     lock_timeout: float,
+    revision: str,
+    digest: str,
     **rest: Any,
 ) -> int:
     """Plan, show the plan, ask, and carry it out.
 
-    PATHS are files and folders; the default is the folder manifests.
+    PATHS are files and folders; the default is the folder manifests. A plan file before them, or
+    --digest, is the approval: the plan is made anew and applied if it is the same.
     """
+    require_seal_key(service, connection().seal_key_file)
+    approval, paths = take_approval(paths, digest)
     desired, warnings = read_desired(paths)
-    run = Run(desired, warnings, service, scope, allowed, secrets_to, form=form, **rest)
+    revision = revision or revision_of(paths or DEFAULT_PATHS, os.environ)
+    run = Run(
+        desired, warnings, service, scope, allowed, secrets_to,
+        form=form, revision=revision, approval=approval, **rest,
+    )  # fmt: skip
     if not holds_anything(service):
         return _apply_to_nothing(run, lock_timeout)
     with open_client(service) as client:
@@ -101,7 +131,8 @@ def apply_command(
 
 
 def _apply(run: Run, client: ServiceClient) -> int:
-    plan, observed = preview(run.desired, client, run.scope, run.allowed)
+    plan, observed = preview(run.desired, run.approval.reader(client), run.scope, run.allowed)
+    run.approval.check(plan, run.desired, observed)
     approved = _approve(run, plan)
     return _carry_out(run, approved, observed, client)
 
@@ -109,7 +140,8 @@ def _apply(run: Run, client: ServiceClient) -> int:
 def _apply_to_nothing(run: Run, lock_timeout: float) -> int:
     """Plan against a store that is not there yet, and make it once the plan is approved."""
     with open_reader(run.service) as nothing:
-        plan, _ = preview(run.desired, nothing, run.scope, run.allowed)
+        plan, seen = preview(run.desired, run.approval.reader(nothing), run.scope, run.allowed)
+    run.approval.check(plan, run.desired, seen)
     approved = _approve(run, plan)
     if not approved.changes:
         return ExitCode.DONE
@@ -145,7 +177,7 @@ def _approve(run: Run, plan: Plan) -> Plan:
             "the plan makes client secrets, and there is nowhere to put them",
             remedy="Give --secrets-to file:DIR. Nothing was written.",
         )
-    if plan.changes and not run.auto_approve:
+    if plan.changes and not (run.auto_approve or run.approval.is_given):
         _ask()
     return plan
 

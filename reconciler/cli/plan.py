@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import sys
+from dataclasses import replace
 
 import click
 
 from reconciler.cli.connection import service_options
 from reconciler.cli.exit_codes import ExitCode
 from reconciler.cli.options import format_option, option, paths_argument
-from reconciler.cli.output import print_json, stdout_style
-from reconciler.cli.reading import read_desired, show_warnings
+from reconciler.cli.reading import read_desired
+from reconciler.cli.saving import Saving, snapshot_warning, take_saving
 from reconciler.cli.scope import takes_scope
 from reconciler.cli.secrets import check_sink, secrets_option
+from reconciler.cli.showing import PLAN_FORMATS, show_plan
 from reconciler.cli.wiring import open_reader
 from reconciler.loop import preview
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
-from reconciler.report.plan_json import plan_as_json
-from reconciler.report.plan_text import plan_as_text
+from reconciler.state import DesiredState
 
 
 @click.command("plan")
@@ -26,11 +26,25 @@ from reconciler.report.plan_text import plan_as_text
 @service_options
 @takes_scope
 @secrets_option
-@format_option("text", "json")
+@format_option(*PLAN_FORMATS)
 @option(
     "--detailed-exitcode",
     is_flag=True,
     help="Exit 2 where changes are pending, 3 where a guard blocks them.",
+)
+@option("--out", default="", metavar="FILE", help="Save the plan, for apply FILE and show FILE.")
+@option(
+    "--expires",
+    default="24h",
+    show_default=True,
+    metavar="LIFE",
+    help="How long a saved plan can be applied, such as 2d, 24h or 30m.",
+)
+@option(
+    "--against",
+    default="",
+    metavar="FILE",
+    help="Plan against a snapshot (export --snapshot) instead of the service.",
 )
 def plan_command(
     paths: tuple[str, ...],
@@ -40,22 +54,36 @@ def plan_command(
     allowed: Allowances,
     form: str,
     detailed_exitcode: bool,
+    out: str,
+    expires: str,
+    against: str,
 ) -> int:
     """Show what apply would do, and do none of it.
 
     PATHS are files and folders; the default is the folder manifests.
     """
+    saving = take_saving(out, expires, against)
     desired, warnings = read_desired(paths)
-    with open_reader(service) as reader:
-        plan, _ = preview(desired, reader, scope, allowed)
+    plan = _planned(desired, service, (scope, allowed), saving)
+    if saving.snapshot is not None:
+        service = saving.snapshot.service
     plan = check_sink(plan, service, secrets_to)
-    if form == "json":
-        print_json(plan_as_json(plan, service, warnings))
-    else:
-        show_warnings((*warnings, *plan.warnings, *plan.blocks))
-        click.echo(plan_as_text(plan, stdout_style()))
-    sys.stdout.flush()
+    show_plan(plan, service, warnings, form)
+    if out:
+        saving.save(plan, (desired, paths, warnings), service)
     return exit_code(plan) if detailed_exitcode else ExitCode.DONE
+
+
+def _planned(
+    desired: DesiredState, service: str, options: tuple[Scope, Allowances], saving: Saving
+) -> Plan:
+    """Return the plan against the service, or against what was once seen of it."""
+    if saving.snapshot is not None:
+        plan, _ = preview(desired, saving.snapshot, *options)
+        return replace(plan, warnings=(snapshot_warning(saving.snapshot), *plan.warnings))
+    with open_reader(service) as reader:
+        plan, _ = preview(desired, reader, *options)
+    return plan
 
 
 def exit_code(plan: Plan) -> ExitCode:

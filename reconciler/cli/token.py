@@ -15,6 +15,7 @@ import click
 
 from reconciler.cli.embedded import open_service
 from reconciler.cli.exit_codes import ExitCode
+from reconciler.cli.life import life_in_seconds
 from reconciler.cli.options import format_option, option, service_option
 from reconciler.cli.output import print_json
 from reconciler.errors import ObjectNotFoundError, UsageError
@@ -26,8 +27,6 @@ from reconciler.service.operations.caller import Role
 from reconciler.service.operations.tokens import all_tokens, make_token, revoke_token
 
 MICROSECONDS = 1_000_000
-_LIFE = re.compile(r"([1-9][0-9]{0,4})([dhm])", re.ASCII)
-_UNITS = {"d": 86_400, "h": 3_600, "m": 60}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,99}", re.ASCII)
 
 
@@ -63,7 +62,7 @@ def create_command(
             remedy="Use letters, digits and . _ @ - (at most 100), such as ci-apply.",
         )
     now = time.time_ns() // 1000
-    ends = now + _life(expires) * MICROSECONDS if expires else 0
+    ends = now + life_in_seconds(expires) * MICROSECONDS if expires else 0
     with open_service(service, create=True) as opened:
         ids = _ids(opened.store, organizations)
         row = TokenRow(name, role, ids, b"", now, ends, 0)
@@ -111,16 +110,6 @@ def revoke_command(service: str, name: str) -> int:
         )
     click.echo(f"Revoked {name}.", err=True)
     return ExitCode.DONE
-
-
-def _life(text: str) -> int:
-    found = _LIFE.fullmatch(text)
-    if found is None:
-        raise UsageError(
-            f"{visible(text)} is no length of time",
-            remedy="Write a number and d, h or m: --expires 90d.",
-        )
-    return int(found.group(1)) * _UNITS[found.group(2)]
 
 
 def _ids(store: EventStore, names: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from reconciler.plan.causes import Cause, CauseKind, cause_of, last_change
 from reconciler.plan.diff import CRITICAL, NAME, PREVENT_DELETE, FieldChange, field_changes
 from reconciler.plan.history import last_applied
 from reconciler.plan.model import Adopt, Change, Create, Delete, Plan
-from reconciler.resources.ref import ResourceRef
+from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.state import ObjectEvent, ObservedObject, ObservedState, Removal
 
 Histories = Mapping[str, Sequence[ObjectEvent]]
@@ -64,6 +64,20 @@ def suspects(plan: Plan, observed: ObservedState) -> tuple[ObservedObject, ...]:
         if not isinstance(change, Create) and cause_of(change, tree).kind is CauseKind.SERVICE
     ]
     return (*changed, *_perhaps_renamed(plan, observed))
+
+
+def owners_to_ask(plan: Plan, observed: ObservedState) -> tuple[str, ...]:
+    """Return the ids of organizations in which something declared is not held any more, perhaps."""
+    missing = {
+        change.resource.ref.key.organization
+        for change in plan.changes
+        if isinstance(change, Create)
+    }
+    return tuple(
+        held.id
+        for held in observed.objects.values()
+        if held.ref.kind is Kind.ORGANIZATION and held.ref.key.organization in missing
+    )
 
 
 def find_drift(

@@ -81,7 +81,7 @@ class PlanFile:
 
 def looks_like_plan_file(beginning: bytes) -> bool:
     """Say whether a file that begins so is, or was, a plan file."""
-    return FORMAT.encode() in beginning[:200]
+    return f'"format": "{FORMAT}"'.encode() in beginning[:200]
 
 
 def plan_file_content(file: PlanFile) -> bytes:

@@ -7,6 +7,7 @@ from typing import Any
 
 from reconciler import __version__
 from reconciler.diagnostics import Diagnostic
+from reconciler.plan.causes import Cause, cause_of
 from reconciler.plan.diff import field_changes
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.foresight import foreseen_problems
@@ -21,7 +22,11 @@ FORMAT_VERSION = "1.0"
 
 def plan_as_json(plan: Plan, service: str, findings: Sequence[Diagnostic]) -> dict[str, Any]:
     """Return a plan and the findings that go with it."""
-    changes = [change_as_json(change) for change in plan.changes]
+    tree = plan.scope.tree
+    changes = [
+        {**change_as_json(change), "cause": _cause(cause_of(change, tree))}
+        for change in plan.changes
+    ]
     return {
         "format_version": FORMAT_VERSION,
         "tool_version": __version__,
@@ -59,6 +64,16 @@ def change_as_json(change: Change) -> dict[str, Any]:
             for risk in risks_of(change)
         ],
         "problems": [{"key": key, "message": MESSAGES[key]} for key in foreseen_problems(change)],
+    }
+
+
+def _cause(cause: Cause) -> dict[str, str | None]:
+    return {
+        "kind": cause.kind.value,
+        "by": cause.by or None,
+        "at": cause.at or None,
+        "sequence": str(cause.sequence) if cause.sequence else None,
+        "tree": cause.tree or None,
     }
 
 

@@ -7,10 +7,11 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from reconciler.plan.causes import cause_in_words, cause_of
 from reconciler.plan.diff import FieldChange, field_changes, item_changes
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.foresight import foreseen_problems
-from reconciler.plan.model import Change, Create, Delete, Plan, Summary, ref_of, word
+from reconciler.plan.model import Change, Create, Delete, Plan, Summary, Update, ref_of, word
 from reconciler.plan.risk import risks_of
 from reconciler.report.order import in_review_order, risky
 from reconciler.report.style import PLAIN, Style
@@ -27,7 +28,7 @@ IN_STEP = "The service holds what the manifests declare."
 def plan_as_text(plan: Plan, style: Style = PLAIN) -> str:
     """Return a plan in words, the summary last."""
     blocks = ["\n".join(lines)] if (lines := list(_risky(plan, style))) else []
-    blocks += [change_as_text(change, style) for change in plan.changes]
+    blocks += [change_as_text(change, style, plan.scope.tree) for change in plan.changes]
     if plan.unmanaged:
         blocks.append("\n".join(_unmanaged(plan, style)))
     blocks.append(summary_sentence(plan.summary, style))
@@ -47,11 +48,12 @@ def summary_sentence(summary: Summary, style: Style = PLAIN) -> str:
     )
 
 
-def change_as_text(change: Change, style: Style = PLAIN) -> str:
-    """Return one change: its heading, its fields, and what the service will say of it."""
+def change_as_text(change: Change, style: Style = PLAIN, tree: str = "default") -> str:
+    """Return one change: its heading, why it is there, its fields, what the service will say."""
     symbol, look = SYMBOLS.get(word(change), DELETE)
     lines = [f"{style(symbol, look, 'bold')} {style(visible(str(ref_of(change))), 'bold')}"]
     lines[0] += style(_remark(change), "dim")
+    lines += [style(f"    # {visible(why)}", "dim") for why in _cause(change, tree)]
     for field in field_changes(change):
         lines += [f"    {line}" for line in _field(field, change, style)]
     lines += [f"    {line}" for line in _lost(change, style)]
@@ -69,6 +71,12 @@ def _remark(change: Change) -> str:
         "delete": ", declared nowhere",
     }[word(change)]
     return f"  (id {visible(change.held.id)}{meaning})"
+
+
+def _cause(change: Change, tree: str) -> Iterator[str]:
+    """Yield why a change is there, where its heading does not say so already."""
+    if isinstance(change, Update) and (words := cause_in_words(cause_of(change, tree))):
+        yield words
 
 
 def _field(field: FieldChange, change: Change, style: Style) -> Iterator[str]:

@@ -1,0 +1,65 @@
+"""``reconciler drift``."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from reconciler.cli.connection import service_options
+from reconciler.cli.exit_codes import ExitCode
+from reconciler.cli.options import format_option, option, paths_argument, tree_option
+from reconciler.cli.output import print_json, stdout_style
+from reconciler.cli.reading import read_desired, show_warnings
+from reconciler.cli.wiring import open_inquiry
+from reconciler.diagnostics import warning
+from reconciler.loop import look_for_drift
+from reconciler.plan.drift import Drift
+from reconciler.plan.model import Scope
+from reconciler.report.drift_report import drift_as_json, drift_as_markdown, drift_as_text
+from reconciler.state import ObservedState
+
+
+@click.command("drift")
+@paths_argument
+@service_options
+@tree_option
+@format_option("text", "json", "markdown")
+@option("--detailed-exitcode", is_flag=True, help="Exit 2 where something has drifted.")
+def drift_command(
+    paths: tuple[str, ...], service: str, tree: str, form: str, detailed_exitcode: bool
+) -> int:
+    """Show what was changed on the service and not in the manifests, by whom and when.
+
+    PATHS are files and folders; the default is the folder manifests. Nothing is written: the
+    service is given to this command without a way to.
+    """
+    desired, warnings = read_desired(paths)
+    with open_inquiry(service) as inquiry:
+        drift, observed = look_for_drift(desired, inquiry, Scope(tree=tree))
+    show_warnings(warnings)
+    if form == "json":
+        print_json(drift_as_json(drift, service))
+    elif form == "markdown":
+        click.echo(drift_as_markdown(drift), nl=False)
+    else:
+        click.echo(drift_as_text(drift, stdout_style()))
+    sys.stdout.flush()
+    _tell_incomplete(observed)
+    return exit_code(drift, observed) if detailed_exitcode else ExitCode.DONE
+
+
+def exit_code(drift: Drift, observed: ObservedState) -> ExitCode:
+    """Return the detailed exit code: half a picture shows drift that is none, and hides some."""
+    if observed.incomplete:
+        return ExitCode.BLOCKED
+    return ExitCode.CHANGES if drift.objects or drift.untold else ExitCode.DONE
+
+
+def _tell_incomplete(observed: ObservedState) -> None:
+    show_warnings(
+        [
+            warning("DRIFT-INCOMPLETE-READ", "the service's listing is not complete", reason)
+            for reason in observed.incomplete
+        ]
+    )

@@ -1,0 +1,98 @@
+"""What was changed on the service: in words, as JSON, and as Markdown for an issue."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from reconciler.plan.causes import Cause
+from reconciler.plan.drift import Drift, DriftedObject
+from reconciler.report.field_text import field_lines
+from reconciler.report.plan_json import FORMAT_VERSION, ref_as_json
+from reconciler.report.style import PLAIN, Style
+from reconciler.report.visible import visible
+
+LIMIT = 60_000
+_TICKS = re.compile("`+")
+
+
+def drift_as_text(drift: Drift, style: Style = PLAIN) -> str:
+    """Return what drifted: first as declared, then as held; the count last."""
+    blocks = ["\n".join(_drifted(drifted, style)) for drifted in drift.objects]
+    if drift.unmanaged:
+        lines = [style("Held, but declared nowhere:", "bold")]
+        blocks.append("\n".join([*lines, *(f"  {visible(str(ref))}" for ref in drift.unmanaged)]))
+    if drift.untold:
+        lines = [style("Differs, and the service does not tell who changed it:", "bold")]
+        blocks.append("\n".join([*lines, *(f"  {visible(str(ref))}" for ref in drift.untold)]))
+    return "\n\n".join([*blocks, drift_sentence(drift, style)])
+
+
+def drift_sentence(drift: Drift, style: Style = PLAIN) -> str:
+    """Return how much drifted, in one sentence."""
+    if not drift.objects and not drift.untold:
+        return f"{style('No drift.', 'bold', 'green')} Nothing was changed on the service."
+    removed = sum(drifted.removed for drifted in drift.objects)
+    return (
+        f"{style('Drift:', 'bold')} {len(drift.objects) - removed} changed on the service, "
+        f"{removed} removed{f', {len(drift.untold)} untold' if drift.untold else ''}."
+    )
+
+
+def drift_as_markdown(drift: Drift, limit: int = LIMIT) -> str:
+    """Return drift for an issue: everything that others wrote stands in one fence."""
+    text = drift_as_text(drift)
+    if len(text) > limit:
+        text = f"{text[:limit]}\n[cut: the whole of it is in the output of the job]"
+    fence = "`" * max(3, 1 + max(map(len, _TICKS.findall(text)), default=0))
+    return f"### {drift_sentence(drift)}\n\n{fence}text\n{text}\n{fence}\n"
+
+
+def drift_as_json(drift: Drift, service: str) -> dict[str, Any]:
+    """Return drift in stable keys."""
+    return {
+        "format_version": FORMAT_VERSION,
+        "service": service,
+        "tree": drift.tree,
+        "summary": {
+            "changed": sum(not drifted.removed for drifted in drift.objects),
+            "removed": sum(drifted.removed for drifted in drift.objects),
+            "untold": len(drift.untold),
+            "unmanaged": len(drift.unmanaged),
+        },
+        "drift": [_drifted_as_json(drifted) for drifted in drift.objects],
+        "untold": [ref_as_json(ref) for ref in drift.untold],
+        "unmanaged": [ref_as_json(ref) for ref in drift.unmanaged],
+    }
+
+
+def _drifted(drifted: DriftedObject, style: Style) -> Iterator[str]:
+    symbol, look = ("-", "red") if drifted.removed else ("~", "yellow")
+    name = visible(str(drifted.ref))
+    yield f"{style(symbol, look, 'bold')} {style(name, 'bold')}  (id {visible(drifted.id)})"
+    done = "removed" if drifted.removed else "changed"
+    yield f"    {done} {_author(drifted.cause)}"
+    for field in drifted.fields:
+        yield from (f"    {line}" for line in field_lines(field, style))
+
+
+def _author(cause: Cause) -> str:
+    tree = f" for tree {visible(cause.tree)}" if cause.tree else ""
+    return f"by {visible(cause.by)}{tree} at {visible(cause.at)} (sequence {cause.sequence})"
+
+
+def _drifted_as_json(drifted: DriftedObject) -> dict[str, Any]:
+    return {
+        "ref": ref_as_json(drifted.ref),
+        "drift": "removed" if drifted.removed else "changed",
+        "id": drifted.id,
+        "by": drifted.cause.by,
+        "at": drifted.cause.at,
+        "sequence": str(drifted.cause.sequence),
+        "tree": drifted.cause.tree or None,
+        "fields": [
+            {"name": field.name, "declared": field.before, "held": field.after}
+            for field in drifted.fields
+        ],
+    }

@@ -1,0 +1,64 @@
+"""The history of one object: every event with its writer and what it changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from reconciler.plan.history import Step
+from reconciler.report.field_text import field_lines
+from reconciler.report.plan_json import FORMAT_VERSION
+from reconciler.report.style import PLAIN, Style
+from reconciler.report.visible import visible
+
+_CONTEXT = (("tree", "tree"), ("revision", "revision"), ("plan", "plan"))
+
+
+def history_as_text(name: str, steps: Sequence[Step], style: Style = PLAIN) -> str:
+    """Return the events of an object, the oldest first."""
+    blocks = ["\n".join(_step(step, style)) for step in steps]
+    return "\n\n".join([style(visible(name), "bold"), *blocks])
+
+
+def history_as_json(object_id: str, steps: Sequence[Step]) -> dict[str, Any]:
+    """Return the events of an object in stable keys."""
+    return {
+        "format_version": FORMAT_VERSION,
+        "id": object_id,
+        "events": [
+            {
+                "type": step.event.type,
+                "sequence": str(step.event.sequence),
+                "at": step.event.at,
+                "by": step.event.writer,
+                **{shown: _said(step, key) or None for key, shown in _CONTEXT},
+                "fields": [
+                    {"name": field.name, "before": field.before, "after": field.after}
+                    for field in step.fields
+                ],
+                "secret_changed": step.secret,
+                "removed": step.removed,
+            }
+            for step in steps
+        ],
+    }
+
+
+def _step(step: Step, style: Style) -> Iterator[str]:
+    event = step.event
+    head = f"{event.at}  {style(visible(event.type), 'cyan')}  by {visible(event.writer)}"
+    yield f"{head}  {style(f'(sequence {event.sequence})', 'dim')}"
+    said = [f"{shown} {visible(text)}" for key, shown in _CONTEXT if (text := _said(step, key))]
+    if said:
+        yield f"    {style(', '.join(said), 'dim')}"
+    for field in step.fields:
+        yield from (f"    {line}" for line in field_lines(field, style))
+    if step.secret:
+        yield "    a new client secret; the one before has ended"
+    if step.removed:
+        yield f"    {style('removed', 'red')}"
+
+
+def _said(step: Step, key: str) -> str:
+    value = step.event.context.get(key)
+    return value if isinstance(value, str) else ""
