@@ -18,5 +18,5 @@ def stdout_style() -> Style:
 
 
 def print_json(fields: Any) -> None:
-    """Print one JSON document."""
-    click.echo(json.dumps(fields, indent=2, ensure_ascii=True))
+    """Print one JSON document, with nothing in it that a CI runner would obey."""
+    click.echo(json.dumps(fields, indent=2, ensure_ascii=True).replace("##[", "##\\u005b"))

@@ -1,0 +1,199 @@
+"""The main job against a server: on SQLite and PostgreSQL, and through a crash of the server."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.acceptance.conftest import ORGANIZATION, ROOT, Run, an_action, an_application, write
+
+MANIFESTS = str(ROOT / "manifests")
+
+
+@dataclass
+class Served:
+    """A server of the program over some store, on a port that survives it."""
+
+    folder: Path
+    service: str
+    port: int
+    more: tuple[str, ...] = ()
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "reconciler", "serve", "--service", self.service]
+        with (self.folder / "serve.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [*command, "--listen", f"127.0.0.1:{self.port}", *self.more],
+                cwd=self.folder,
+                env=_environment(),
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+            )
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                ready = httpx.get(f"{self.address}/readyz")
+            except httpx.TransportError:
+                assert self.process.poll() is None
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            else:
+                assert ready.status_code == 200
+                return
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
+        assert self.process is not None
+        self.process.send_signal(number)
+        self.process.wait(30)
+
+
+def _environment(**more: str) -> Mapping[str, str]:
+    clean = {name: value for name, value in os.environ.items() if "RECONCILER" not in name}
+    return {**clean, "PYTHONPATH": str(ROOT), **more}
+
+
+def a_free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+@contextmanager
+def serving(folder: Path, service: str, *more: str) -> Iterator[Served]:
+    served = Served(folder, service, a_free_port(), more)
+    served.start()
+    try:
+        yield served
+    finally:
+        served.stop()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def served(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Served]:
+    """Serve each kind of store that a server can have."""
+    if request.param == "sqlite":
+        with serving(tmp_path, "sqlite:served/identity.db") as server:
+            yield server
+        return
+    address = request.getfixturevalue("postgres").new_address()
+    with serving(tmp_path, address, "--seal-key-file", str(tmp_path / "seal-key")) as server:
+        yield server
+
+
+def a_token(run: Run, served: Served, *arguments: str) -> str:
+    made = run("token", "create", "--service", served.service, *arguments)
+    assert made.code == 0, made.all
+    return made.out.strip()
+
+
+def test_the_example_is_applied_with_a_token_of_one_organization(
+    run: Run, served: Served, tmp_path: Path
+) -> None:
+    """The organization is there already; its team needs no rights beyond it."""
+    organization = f"{MANIFESTS}/acme/organization.yaml"
+    admin = a_token(run, served, "--name", "root", "--role", "admin")
+    made = run("apply", organization, "--auto-approve", "--service", served.address,
+               RECONCILER_TOKEN=admin)  # fmt: skip
+    assert made.code == 0, made.all
+    editor = a_token(run, served, "--name", "team", "--role", "editor", "--organization", "acme")
+    remote = {"RECONCILER_TOKEN": editor, "RECONCILER_SERVICE": served.address}
+
+    planned = run("plan", MANIFESTS, "--detailed-exitcode", **remote)
+    refused = run("apply", MANIFESTS, "--auto-approve", **remote)
+    applied = run("apply", MANIFESTS, "--auto-approve", "--secrets-to", "file:kept", **remote)
+    again = run("plan", MANIFESTS, "--detailed-exitcode", **remote)
+
+    assert planned.code == 2
+    assert "SECRET-NO-SINK" in planned.err
+    assert refused.code == 3
+    assert applied.code == 0, applied.all
+    assert "16 created" in applied.out
+    assert again.code == 0
+    assert len(list((tmp_path / "kept").glob("*.json"))) == 2
+    assert len(run("outputs", MANIFESTS, "--format", "json", **remote).json["applications"]) == 8
+
+
+def test_no_token_and_a_wrong_token_exit_7_and_say_what_to_do(
+    run: Run, served: Served, small: Path
+) -> None:
+    """A job with an expired token is told so, and not that manifests are wrong."""
+    for token in ({}, {"RECONCILER_TOKEN": "rct_nonsense"}):
+        denied = run("plan", "--service", served.address, **token)
+
+        assert denied.code == 7
+        assert "RECONCILER_TOKEN" in denied.err
+
+
+def test_an_editor_cannot_make_an_organization(run: Run, served: Served, small: Path) -> None:
+    """What a token may not do is told as that, with nothing written."""
+    admin = a_token(run, served, "--name", "root", "--role", "editor")
+
+    denied = run("apply", "--auto-approve", "--service", served.address, "--secrets-to",
+                 "file:kept", RECONCILER_TOKEN=admin)  # fmt: skip
+
+    assert denied.code == 7
+    plan = run("plan", "--service", served.address, "--format", "json", RECONCILER_TOKEN=admin)
+    assert plan.json["summary"]["create"] == 6
+
+
+def test_the_server_is_killed_in_the_middle_of_an_apply_and_it_ends_well(
+    run: Run, served: Served, tree: Path, tmp_path: Path
+) -> None:
+    """The apply waits, asks again with the same keys, and nothing is lost or made twice."""
+    write(tree / "o.yaml", ORGANIZATION)
+    for number in range(120):
+        write(tree / f"app{number}.yaml", an_application(f"app{number}"))
+        write(tree / f"act{number}.yaml", an_action(f"act{number}"))
+    admin = a_token(run, served, "--name", "root", "--role", "admin")
+    environment = _environment(RECONCILER_TOKEN=admin, RECONCILER_SERVICE=served.address)
+    command = [sys.executable, "-m", "reconciler", "apply", "--auto-approve"]
+
+    with (tmp_path / "apply.log").open("wb") as log:
+        applying = subprocess.Popen(
+            [*command, "--secrets-to", "file:kept"],
+            cwd=tmp_path,
+            env=environment,
+            stdout=log,
+            stderr=log,
+        )
+        for _ in range(3):
+            _wait_for_growth(tmp_path / "kept", applying)
+            served.stop(signal.SIGKILL)
+            served.start()
+        code = applying.wait(120)
+
+    said = (tmp_path / "apply.log").read_text(encoding="utf-8")
+    assert code == 0, said[-3000:]
+    assert "0 remaining" in said
+    assert "Traceback" not in said
+    remote = {"RECONCILER_TOKEN": admin, "RECONCILER_SERVICE": served.address}
+    assert run("plan", "--detailed-exitcode", **remote).code == 0
+    assert len(list((tmp_path / "kept").glob("*.json"))) == 120
+    verified = run("store", "verify", "--service", served.service)
+    assert verified.code == 0, verified.all
+
+
+def _wait_for_growth(folder: Path, applying: subprocess.Popen[bytes]) -> None:
+    """Wait until some more secrets were delivered, or the apply is done."""
+    before = len(list(folder.glob("*.json"))) if folder.exists() else 0
+    deadline = time.monotonic() + 30
+    while applying.poll() is None and time.monotonic() < deadline:
+        if folder.exists() and len(list(folder.glob("*.json"))) > before:
+            return
+        time.sleep(0.005)
