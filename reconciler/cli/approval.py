@@ -136,7 +136,7 @@ def _check_same(file: PlanFile, plan: Plan, desired: DesiredState, observed: Obs
     if options:
         raise StalePlanError(
             "the plan was made with other options",
-            remedy=f"It was made with {', '.join(options)}: give the same to apply it. {AGAIN}",
+            remedy=f"It was made {', '.join(options)}: give the same to apply it. {AGAIN}",
         )
     if file.digest == plan_digest(plan) and file.declared == declared_digest(desired):
         return

@@ -46,12 +46,18 @@ def moved(
 
 
 def other_options(approved: Plan, now: Plan) -> tuple[str, ...]:
-    """Return the options that are not as they were when a plan was approved, as flags."""
+    """Return the options that are not as they were when a plan was approved, in words."""
     return tuple(
-        f"--{name.replace('_', '-')} {was}"
+        _option(f"--{name.replace('_', '-')}", was)
         for name in type(approved.scope).__slots__
         if (was := getattr(approved.scope, name)) != getattr(now.scope, name)
     )
+
+
+def _option(flag: str, value: object) -> str:
+    if isinstance(value, bool):
+        return f"with {flag}" if value else f"without {flag}"
+    return f"with {flag} {value}"
 
 
 def _by_ref(plan: Plan) -> Mapping[ResourceRef, Change]:

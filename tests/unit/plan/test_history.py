@@ -1,0 +1,64 @@
+"""What each event of an object changed, and what a tree left behind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reconciler.plan.diff import FieldChange
+from reconciler.plan.history import last_applied, steps_of
+from reconciler.state import ObjectEvent
+
+
+def event(type_: str, context: dict[str, Any] | None = None, **payload: Any) -> ObjectEvent:
+    return ObjectEvent(type_, 1, "noon", "ana", context or {}, payload)
+
+
+EVENTS = [
+    event("app.oidc.added", {"tree": "default"}, name="web", spec={"devMode": False}),
+    event("app.renamed", name="shop"),
+    event("app.oidc.config.changed", {"tree": "default"}, spec={"devMode": True}),
+    event("app.oidc.secret.changed", {"tree": "default"}),
+    event("context.recorded", {"tree": "other", "preventDelete": True}),
+    event("app.oidc.config.changed", spec={"devMode": False}),
+    event("app.removed"),
+]
+
+
+def test_each_event_is_told_by_what_it_changed() -> None:
+    """The reader sees differences, not states."""
+    fields = [step.fields for step in steps_of(EVENTS)]
+
+    assert fields == [
+        (
+            FieldChange("metadata.name", None, "web"),
+            FieldChange("devMode", before=None, after=False),
+        ),
+        (FieldChange("metadata.name", "web", "shop"),),
+        (FieldChange("devMode", before=False, after=True),),
+        (),
+        (FieldChange("metadata.preventDelete", before=None, after=True),),
+        (FieldChange("devMode", before=True, after=False),),
+        (),
+    ]
+
+
+def test_new_secrets_and_removals_are_told_without_fields() -> None:
+    """That it happened is all there is to tell of a secret."""
+    steps = list(steps_of(EVENTS))
+
+    assert [number for number, step in enumerate(steps) if step.secret] == [3]
+    assert [number for number, step in enumerate(steps) if step.removed] == [6]
+
+
+def test_what_a_tree_applied_last_is_what_its_last_write_left() -> None:
+    """Everything before it included, nothing after it."""
+    assert last_applied(EVENTS, "default") == {"metadata.name": "shop", "devMode": True}
+    assert last_applied(EVENTS, "nobody") is None
+
+
+def test_a_new_secret_is_not_an_application_of_the_manifest() -> None:
+    """Rotating a secret does not make what somebody else changed one's own."""
+    events = [EVENTS[0], EVENTS[2], event("app.oidc.config.changed", spec={"devMode": False})]
+    rotated = event("app.oidc.secret.changed", {"tree": "default"})
+
+    assert last_applied([*events, rotated], "default") == {"metadata.name": "web", "devMode": True}

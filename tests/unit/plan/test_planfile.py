@@ -1,0 +1,254 @@
+"""Plan files: read back as they were written, and refused when anything about them is wrong."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from reconciler.diagnostics import SourceLocation, error, warning
+from reconciler.plan.digest import plan_digest
+from reconciler.plan.model import Adopt, Create, Delete, Scope, Update
+from reconciler.plan.planfile import (
+    FORMAT,
+    FORMAT_VERSION,
+    PlanFile,
+    Snapshot,
+    looks_like_plan_file,
+    plan_file_content,
+    read_plan_file,
+)
+from reconciler.plan.sealed import SEAL, SavedFileError, sealed
+from reconciler.report.plan_json import plan_as_json
+from reconciler.report.plan_text import plan_as_text
+from tests.builders import (
+    ACME,
+    GREET,
+    PARTNER,
+    WEB,
+    a_plan,
+    a_ref,
+    an_action,
+    an_application,
+    declared,
+    held,
+)
+
+PLACE = SourceLocation("shop.yaml", 3, 5)
+PLAN = a_plan(
+    Create(declared(WEB, critical=True)),
+    Update(declared(GREET), held(GREET, an_action(timeout="1s"), changed_by="ana", critical=None)),
+    Adopt(
+        declared(a_ref(name="spa"), prevent_delete=True, pinned_id="77"),
+        held(a_ref(name="spa"), an_application(devMode=True), object_id="77", trees=()),
+    ),
+    Delete(held(PARTNER, prevent_delete=None, carried={"new": {"a": [1]}}, uncarried=("old",))),
+    scope=Scope(tree="shop", prune=True),
+    unmanaged=(a_ref(name="x/y \u202e"),),
+    blocks=(error("GUARD-X", "s", "r", PLACE, WEB),),
+    warnings=(warning("W", "s", "r"),),
+)
+FILE = PlanFile(
+    plan=PLAN,
+    tool_version="1.2.3",
+    service="sqlite:a.db",
+    paths=("manifests",),
+    declared="sha256:" + "a" * 64,
+    made_at=1_800_000_000,
+    expires_at=1_800_086_400,
+    warnings=(warning("W2", "\U0001f600", "r", PLACE),),
+)
+CONTENT = plan_file_content(FILE)
+
+
+def resealed(fields: dict[str, Any]) -> bytes:
+    """Return a changed file with a digest that is right: what a clever hand would do."""
+    rest = {k: v for k, v in fields.items() if k not in {"format", "format_version", SEAL}}
+    return sealed(FORMAT, FORMAT_VERSION, rest)
+
+
+def test_what_is_written_is_read_back() -> None:
+    """What was approved is what is compared."""
+    file = read_plan_file(CONTENT)
+
+    assert plan_digest(file.plan) == plan_digest(PLAN)
+    assert plan_file_content(file) == CONTENT
+    assert replace(file, plan=PLAN) == FILE
+    assert file.plan.summary == PLAN.summary
+    assert file.plan.blocks == PLAN.blocks
+
+
+def test_a_plan_from_a_file_is_shown_as_it_was() -> None:
+    """Show tells in every form what plan told."""
+    again = read_plan_file(CONTENT).plan
+
+    assert plan_as_text(again) == plan_as_text(PLAN)
+    assert plan_as_json(again, "s", ()) == plan_as_json(PLAN, "s", ())
+
+
+def test_the_same_plan_gives_the_same_bytes() -> None:
+    """A file that changes without a reason cannot be compared."""
+    assert plan_file_content(replace(FILE)) == CONTENT
+
+
+def test_every_flipped_bit_is_noticed() -> None:
+    """Whatever a disk, a network or a hand does to the file."""
+    dice = random.Random(1)
+    accepted = []
+    for _ in range(500):
+        position, bit = dice.randrange(len(CONTENT)), dice.randrange(8)
+        flipped = bytearray(CONTENT)
+        flipped[position] ^= 1 << bit
+        try:
+            read_plan_file(bytes(flipped))
+        except SavedFileError:
+            continue
+        accepted.append((position, bit))
+
+    assert accepted == []
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 100, len(CONTENT) // 2, len(CONTENT) - 1])
+def test_a_file_that_was_cut_short_is_refused(length: int) -> None:
+    """Half a plan is none."""
+    with pytest.raises(SavedFileError):
+        read_plan_file(CONTENT[:length])
+
+
+def twice(content: bytes) -> bytes:
+    return content.replace(b'"tool_version"', b'"made_at": 1,\n "tool_version"', 1)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        pytest.param(b"", "is not JSON", id="empty"),
+        pytest.param(b"[]", "is no JSON object", id="a list"),
+        pytest.param(b"{}", "is no reconciler-plan file", id="another object"),
+        pytest.param(CONTENT + b" ", "integrity", id="something behind it"),
+        pytest.param(b"\xef\xbb\xbf" + CONTENT, "JSON", id="a byte order mark"),
+        pytest.param(CONTENT.decode().encode("utf-16"), "is not UTF-8", id="UTF-16"),
+        pytest.param(twice(CONTENT), "names a field twice", id="a field twice"),
+        pytest.param(b'{"a":' * 100_000, "nested too deep", id="deep nesting"),
+        pytest.param(b'{"a":' + b"[" * 40 + b"]" * 40 + b"}", "nested too deep", id="deep lists"),
+        pytest.param(b'{"a": NaN}', "number", id="a number that is none"),
+        pytest.param(b'{"a": 1e999}', "number", id="a number beyond all"),
+        pytest.param(b'{"a": "\\u0000"}', "NUL", id="NUL"),
+        pytest.param(b'{"a": "\\ud800"}', "half a character", id="a lone surrogate"),
+        pytest.param(
+            CONTENT.replace(b'"format_version": "1.0"', b'"format_version": "2.0"'),
+            "'2.0'",
+            id="a later format",
+        ),
+        pytest.param(
+            CONTENT.replace(b'"format_version": "1.0"', b'"format_version": "0.9"'),
+            "'0.9'",
+            id="an earlier format",
+        ),
+        pytest.param(
+            CONTENT.replace(b'"format": "reconciler-plan"', b'"format": "reconciler-snapshot"'),
+            "is no reconciler-plan file",
+            id="a snapshot",
+        ),
+        pytest.param(CONTENT.replace(b"\n ", b"\n  "), "integrity", id="other blanks"),
+        pytest.param(json.dumps(json.loads(CONTENT)).encode(), "integrity", id="on one line"),
+    ],
+)
+def test_what_is_no_plan_file_is_refused_with_the_reason(content: bytes, why: str) -> None:
+    """Who reads the reason knows what to do."""
+    with pytest.raises(SavedFileError, match=why):
+        read_plan_file(content)
+
+
+def paths_of(value: Any, here: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """Yield the path of every value within a value."""
+    inside = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
+    for key, inner in inside:
+        yield (*here, key)
+        yield from paths_of(inner, (*here, key))
+
+
+WRONG = (None, True, 0, -1, 2**64, 1.5, "", "x", [], ["x"], {}, {"x": 1})
+
+
+def with_value(fields: dict[str, Any], path: tuple[str | int, ...], value: Any) -> dict[str, Any]:
+    changed = copy.deepcopy(fields)
+    inner: Any = changed
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    return changed
+
+
+def test_whatever_a_clever_hand_writes_is_refused_or_can_be_shown() -> None:
+    """The integrity digest is no signature, so nothing behind it is trusted either."""
+    fields = json.loads(CONTENT)
+    refused = accepted = 0
+    for path in paths_of(fields):
+        for value in WRONG:
+            try:
+                file = read_plan_file(resealed(with_value(fields, path, value)))
+            except SavedFileError:
+                refused += 1
+                continue
+            plan_as_text(file.plan)
+            json.dumps(plan_as_json(file.plan, file.service, file.warnings))
+            accepted += 1
+
+    assert refused > 1000
+    assert accepted < refused / 5, "labels may be anything, the rest may not"
+
+
+def test_a_field_that_nobody_knows_is_refused() -> None:
+    """What a later version means by it is not known here."""
+    fields = json.loads(CONTENT)
+    for path in [(), ("changes", 0), ("changes", 1, "held"), ("changes", 0, "resource")]:
+        changed = copy.deepcopy(fields)
+        inner = changed
+        for key in path:
+            inner = inner[key]
+        inner["surprise"] = 1
+        with pytest.raises(SavedFileError, match="surprise"):
+            read_plan_file(resealed(changed))
+
+
+def test_changes_that_are_not_those_of_the_digest_are_refused() -> None:
+    """Shown is only what the digest stands for."""
+    fields = json.loads(CONTENT)
+    fields["changes"].pop()
+
+    with pytest.raises(SavedFileError, match="digest"):
+        read_plan_file(resealed(fields))
+
+
+def test_a_plan_against_a_snapshot_says_so() -> None:
+    """It is shown with the snapshot's date, and never applied."""
+    file = replace(FILE, against=Snapshot(1_700_000_000, "sha256:" + "b" * 64))
+
+    assert read_plan_file(plan_file_content(file)).against == file.against
+
+
+def test_a_plan_file_is_known_by_its_beginning() -> None:
+    """Also in a file that ends like one of manifests."""
+    assert looks_like_plan_file(CONTENT)
+    assert not looks_like_plan_file(b"kind: Action\nmetadata:\n  name: reconciler-plan\n")
+
+
+def test_no_secret_can_be_in_a_plan_file() -> None:
+    """Objects are kept without what proves who they are."""
+    text = CONTENT.decode()
+
+    assert "secret_hash" not in text
+    assert "client_secret" not in text
+    assert str(ACME) not in text

@@ -1,0 +1,74 @@
+"""Snapshots: what a service held, without a secret, and what they do not cover is told."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from reconciler.plan.sealed import SavedFileError
+from reconciler.plan.snapshot import SnapshotFile, read_snapshot, snapshot_content
+from reconciler.state import ObservedState
+from tests.builders import ACME, GREET, HOUSE, WEB, held, observed
+
+STATE = replace(observed(*HOUSE, held(WEB), held(GREET)), unexpressed=("An API application.",))
+FILE = SnapshotFile(STATE, "1.2.3", "sqlite:a.db", 1_800_000_000, None)
+CONTENT = snapshot_content(FILE)
+
+
+def test_what_was_held_is_read_back() -> None:
+    """A plan against it is the plan against the service."""
+    assert read_snapshot(CONTENT) == FILE
+
+
+def test_the_order_of_objects_does_not_show() -> None:
+    """Two snapshots of the same state are the same file but for the date."""
+    turned = replace(STATE, objects=dict(reversed(STATE.objects.items())))
+
+    assert snapshot_content(replace(FILE, state=turned)) == CONTENT
+
+
+def test_every_flipped_bit_is_noticed() -> None:
+    """A plan against a changed snapshot would deceive its reader."""
+    dice = random.Random(2)
+    accepted = []
+    for _ in range(300):
+        flipped = bytearray(CONTENT)
+        position, bit = dice.randrange(len(CONTENT)), dice.randrange(8)
+        flipped[position] ^= 1 << bit
+        try:
+            read_snapshot(bytes(flipped))
+        except SavedFileError:
+            continue
+        accepted.append((position, bit))
+
+    assert accepted == []
+
+
+def test_only_the_organizations_asked_for_are_observed() -> None:
+    """The scope of a run is that of its manifests, here as well."""
+    other = held(ACME._replace(organization="other", name="other"))
+    file = replace(FILE, state=observed(*HOUSE, other))
+
+    assert set(file.observe(["ACME"]).objects) == {found.ref.key for found in HOUSE}
+
+
+def test_an_organization_that_was_not_looked_at_blocks_the_plan() -> None:
+    """That it is not in the file does not mean that it is not there."""
+    file = replace(FILE, organizations=("acme",))
+
+    assert file.observe(["acme"]).incomplete == ()
+    assert file.observe(["acme", "Globex"]).incomplete == (
+        "The snapshot does not cover organization globex.",
+    )
+    assert FILE.observe(["globex"]) == ObservedState(
+        "instance-1", {}, unexpressed=STATE.unexpressed
+    )
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", CONTENT[:-5], CONTENT + b"\n"])
+def test_what_is_no_snapshot_is_refused(content: bytes) -> None:
+    """Nothing is guessed."""
+    with pytest.raises(SavedFileError):
+        read_snapshot(content)
