@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import ssl
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import click
 from reconciler.cli.embedded import open_service
 from reconciler.cli.wiring import is_file, require_seal_key, store_path
 from reconciler.errors import UsageError
+from reconciler.report.visible import visible
 from reconciler.service.build import IdentityService
 from reconciler.service.eventstore.errors import StoreError
 from reconciler.service.operations.tokens import all_tokens
@@ -32,6 +34,7 @@ from reconciler.service.transport.logs import set_up_logs
 from reconciler.service.transport.metrics import Metrics, StoreFigures
 from reconciler.service.transport.observer import Observer
 
+LOG = logging.getLogger("reconciler.serve")
 MICROSECONDS = 1_000_000
 Place = tuple[str, int]
 
@@ -72,7 +75,7 @@ def serve_store(
     with open_service(service, create=True, seal_key_file=seal_key_file) as opened:
         set_up_logs(log_format)
         if not _has_token(opened):
-            _tell_how_to_begin(service)
+            _tell(log_format, _how_to_begin(service))
         lane_of = one_lane if is_file(service) else lane_of_organization
         serving = Serving(
             front=Front(opened.reception, lane_of),
@@ -82,7 +85,7 @@ def serve_store(
             tls=listening.tls,
             figures=partial(_figures, opened, _size_of(service)),
             is_open=partial(_has_token, opened),
-            on_ready=_tell_address,
+            on_ready=lambda address: _tell(log_format, f"listening on {address}"),
         )
         run_loop(serve(serving))
 
@@ -91,16 +94,19 @@ def _has_token(opened: IdentityService) -> bool:
     return bool(all_tokens(opened.store))
 
 
-def _tell_address(address: str) -> None:
-    click.echo(f"listening on {address}", err=True)
+def _tell(log_format: str, words: str) -> None:
+    """Say something to whoever started the server: for machines, as a record."""
+    if log_format == "json":
+        LOG.info(words)
+    else:
+        click.echo(words, err=True)
 
 
-def _tell_how_to_begin(service: str) -> None:
+def _how_to_begin(service: str) -> str:
     """Say how the first token is made: until then, there is nobody to answer."""
-    click.echo(
+    return (
         "This service has no token yet, so it answers nobody. Make the first one:\n"
-        f"  reconciler token create --name admin --role admin --service {service}",
-        err=True,
+        f"  reconciler token create --name admin --role admin --service {visible(service)}"
     )
 
 

@@ -59,6 +59,13 @@ def _no_word(_: str) -> None:
     """Tell nobody."""
 
 
+def on_signals(stop: Callable[[], None]) -> None:
+    """End a server by the signals that end a process."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Serving:
     """What a server serves, and on what.
@@ -68,6 +75,7 @@ class Serving:
         figures: Asks the store for its figures, on a thread; None where it cannot be read.
         is_open: Says, on a thread, whether there is a token, so that anybody could call.
         on_ready: Is told the address once calls are answered.
+        until: Is handed what ends the server.
     """
 
     front: Front
@@ -80,6 +88,7 @@ class Serving:
     figures: Callable[[], StoreFigures | None]
     is_open: Callable[[], bool]
     on_ready: Callable[[str], None] = _no_word
+    until: Callable[[Callable[[], None]], None] = on_signals
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -137,7 +146,7 @@ def lane_of_organization(call: Incoming) -> str:
 
 
 async def serve(serving: Serving) -> None:
-    """Answer calls until SIGTERM or SIGINT, then finish those in flight and return.
+    """Answer calls until told to end, then finish those in flight and return.
 
     Whoever calls this closes the store afterwards.
     """
@@ -250,10 +259,8 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Take the signals that end a server; the second one does not wait."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop)
+        """Hand out what ends this server; asked again, it does not wait."""
+        self._serving.until(self._stop)
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
