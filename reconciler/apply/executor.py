@@ -109,6 +109,7 @@ class Executor:
         ready = [change for change in batch if self._owner_is_held(change)]
         self._skip([change for change in batch if not self._owner_is_held(change)])
         intents = {ref_of(change): intent for change in ready if (intent := self._intent(change))}
+        self._watch.begins(ready)
         results = self._send(ready, intents)
         crashpoint("C4")
         owing = self._ask_new_secrets(ready, results)

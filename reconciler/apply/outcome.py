@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol
@@ -67,6 +68,10 @@ class Progress(NamedTuple):
 
 class Watch(Protocol):
     """Who watches a run: is told of its progress, and may ask it to stop."""
+
+    def begins(self, changes: Sequence[Change]) -> None:
+        """Take note of changes that are about to be sent."""
+        ...
 
     def progress(self, progress: Progress) -> None:
         """Take note of how far the run is."""

@@ -19,12 +19,11 @@ from reconciler.cli.connection import connection, seal_key_option, service_optio
 from reconciler.cli.exit_codes import ExitCode, exit_code_of
 from reconciler.cli.locking import locked
 from reconciler.cli.options import format_option, option, paths_argument
-from reconciler.cli.output import print_json, stdout_style
-from reconciler.cli.reading import DEFAULT_PATHS, read_desired, show_warnings
+from reconciler.cli.reading import DEFAULT_PATHS, read_desired
 from reconciler.cli.revision import revision_of
 from reconciler.cli.scope import takes_scope
 from reconciler.cli.secrets import check_sink, secrets_option, sink_for
-from reconciler.cli.watching import TerminalWatch
+from reconciler.cli.telling import FORMS, Words
 from reconciler.cli.wiring import (
     holds_anything,
     journal_path,
@@ -38,9 +37,6 @@ from reconciler.loop import carry_out, preview
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
-from reconciler.report.apply_report import report_as_json, report_as_text
-from reconciler.report.plan_text import plan_as_text
-from reconciler.report.style import style_of
 from reconciler.resources.crashpoint import crashpoint
 from reconciler.service_client.port import ServiceClient
 from reconciler.state import DesiredState, ObservedState
@@ -57,7 +53,7 @@ class Run:
     allowed: Allowances
     secrets_to: str | None
     auto_approve: bool
-    form: str
+    told: Words
     revision: str
     approval: Approval
 
@@ -73,7 +69,7 @@ class Run:
 @seal_key_option
 @takes_scope
 @secrets_option
-@format_option("text", "json")
+@format_option(*FORMS)
 @option("--auto-approve", is_flag=True, help="Do not ask before anything is written.")
 @option(
     "--lock-timeout",
@@ -111,18 +107,24 @@ def apply_command(
     PATHS are files and folders; the default is the folder manifests. A plan file before them, or
     --digest, is the approval: the plan is made anew and applied if it is the same.
     """
-    require_seal_key(service, connection().seal_key_file)
-    approval, paths = take_approval(paths, digest)
-    desired, warnings = read_desired(paths)
-    revision = revision or revision_of(paths or DEFAULT_PATHS, os.environ)
-    run = Run(
-        desired, warnings, service, scope, allowed, secrets_to,
-        form=form, revision=revision, approval=approval, **rest,
-    )  # fmt: skip
-    if not holds_anything(service):
+    told = FORMS[form]()
+    with told.telling():
+        require_seal_key(service, connection().seal_key_file)
+        approval, paths = take_approval(paths, digest)
+        desired, warnings = read_desired(paths)
+        revision = revision or revision_of(paths or DEFAULT_PATHS, os.environ)
+        run = Run(
+            desired, warnings, service, scope, allowed, secrets_to,
+            told=told, revision=revision, approval=approval, **rest,
+        )  # fmt: skip
+        return _run(run, lock_timeout)
+
+
+def _run(run: Run, lock_timeout: float) -> int:
+    if not holds_anything(run.service):
         return _apply_to_nothing(run, lock_timeout)
-    with open_client(service) as client:
-        with locked(client, desired.organizations, lock_timeout):
+    with open_client(run.service) as client:
+        with locked(client, run.desired.organizations, lock_timeout):
             crashpoint("C1")
             code = _apply(run, client)
             crashpoint("C12")
@@ -164,9 +166,7 @@ def _approve(run: Run, plan: Plan) -> Plan:
         UsageError: nobody can be asked, or secrets have nowhere to go.
     """
     plan = check_sink(plan, run.service, run.secrets_to)
-    show_warnings((*run.warnings, *plan.blocks))
-    style = stdout_style() if run.form == "text" else style_of(sys.stderr, os.environ)
-    click.echo(plan_as_text(plan, style), err=run.form != "text")
+    run.told.plan(plan, run.warnings)
     if plan.blocks:
         raise BlockedPlanError(
             f"the plan is blocked by {len(plan.blocks)} guard(s)",
@@ -196,23 +196,14 @@ def _ask() -> None:
 def _carry_out(run: Run, plan: Plan, observed: ObservedState, client: ServiceClient) -> int:
     context = {"tree": run.scope.tree, "revision": run.revision, "plan": plan_digest(plan)}
     path = journal_path(run.service, observed.instance, run.scope.tree)
-    with Journal(path) as journal, TerminalWatch() as watch:
+    with Journal(path) as journal, run.told.watch() as watch:
         if not plan.changes and not journal.open_intents:
-            return _nothing_to_do(run)
+            run.told.nothing_to_do()
+            return ExitCode.DONE
         executor = Executor(client, journal, run.sink, watch, context)
         report = carry_out(plan, observed, run.desired, client, executor)
-    if run.form == "json":
-        print_json(report_as_json(report))
-    else:
-        click.echo("\n" + report_as_text(report, stdout_style()))
-    sys.stdout.flush()
+    run.told.report(report)
     return exit_code(report)
-
-
-def _nothing_to_do(run: Run) -> int:
-    if run.form == "json":
-        print_json(report_as_json(ApplyReport((), remaining=0)))
-    return ExitCode.DONE
 
 
 def exit_code(report: ApplyReport) -> int:

@@ -8,12 +8,12 @@ import click
 
 from reconciler.cli.connection import service_options
 from reconciler.cli.exit_codes import ExitCode
-from reconciler.cli.options import format_option, option, paths_argument
+from reconciler.cli.options import option, paths_argument
 from reconciler.cli.reading import read_desired
 from reconciler.cli.saving import Saving, snapshot_warning, take_saving
 from reconciler.cli.scope import takes_scope
 from reconciler.cli.secrets import check_sink, secrets_option
-from reconciler.cli.showing import PLAN_FORMATS, show_plan
+from reconciler.cli.showing import PlanForm, show_plan, takes_plan_form
 from reconciler.cli.wiring import open_reader
 from reconciler.loop import preview
 from reconciler.plan.guards import Allowances
@@ -26,7 +26,7 @@ from reconciler.state import DesiredState
 @service_options
 @takes_scope
 @secrets_option
-@format_option(*PLAN_FORMATS)
+@takes_plan_form
 @option(
     "--detailed-exitcode",
     is_flag=True,
@@ -52,7 +52,7 @@ def plan_command(
     secrets_to: str | None,
     scope: Scope,
     allowed: Allowances,
-    form: str,
+    form: PlanForm,
     detailed_exitcode: bool,
     out: str,
     expires: str,

@@ -8,17 +8,16 @@ from dataclasses import replace
 import click
 
 from reconciler.cli.life import age_in_words, time_in_words
-from reconciler.cli.options import format_option
 from reconciler.cli.saved_files import open_plan_file
-from reconciler.cli.showing import PLAN_FORMATS, show_plan
+from reconciler.cli.showing import PlanForm, show_plan, takes_plan_form
 from reconciler.diagnostics import Diagnostic, warning
 from reconciler.plan.planfile import PlanFile
 
 
 @click.command("show")
 @click.argument("file", metavar="PLANFILE")
-@format_option(*PLAN_FORMATS)
-def show_command(file: str, form: str) -> None:
+@takes_plan_form
+def show_command(file: str, form: PlanForm) -> None:
     """Show a saved plan as it was made. Neither manifests nor service are read."""
     saved = open_plan_file(file)
     found = _age(saved, int(time.time()))

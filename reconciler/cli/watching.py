@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from types import FrameType, TracebackType
 from typing import Self
 
@@ -12,6 +13,7 @@ import click
 
 from reconciler.apply.outcome import Progress
 from reconciler.errors import InterruptedRunError
+from reconciler.plan.model import Change
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 TERMINAL_SECONDS = 0.1
@@ -44,6 +46,9 @@ class TerminalWatch:
             signal.signal(number, handler)
         if self._is_terminal and self._shown:
             click.echo("\r\x1b[K", err=True, nl=False)
+
+    def begins(self, changes: Sequence[Change]) -> None:
+        """Say nothing: what is done is told, not what is tried."""
 
     def progress(self, progress: Progress) -> None:
         """Show how far the run is, now and then."""

@@ -61,12 +61,13 @@ def report_as_json(report: ApplyReport) -> dict[str, Any]:
             "not_tried": report.count(Status.NOT_TRIED),
             "remaining": report.remaining,
         },
-        "outcomes": [_outcome_as_json(outcome) for outcome in report.outcomes],
+        "outcomes": [outcome_as_json(outcome) for outcome in report.outcomes],
         "diagnostics": [finding_as_json(note) for note in report.notes],
     }
 
 
-def _outcome_as_json(outcome: Outcome) -> dict[str, Any]:
+def outcome_as_json(outcome: Outcome) -> dict[str, Any]:
+    """Return what came of one change."""
     failure = outcome.error
     return {
         "ref": ref_as_json(ref_of(outcome.change)),

@@ -19,6 +19,7 @@ from reconciler.plan.model import Create, Delete, Plan, held_of, ref_of, word
 from reconciler.plan.risk import CLASSES
 from reconciler.report.differences import sides_of, unified, value_as_text
 from reconciler.report.fence import Item, Room, fenced
+from reconciler.report.limits import LEAST, LIMIT
 from reconciler.report.order import Shown, in_review_order, risky
 from reconciler.report.plan_text import summary_sentence
 from reconciler.report.visible import visible
@@ -26,10 +27,6 @@ from reconciler.resources.compliance import MESSAGES
 from reconciler.resources.ref import Kind, ResourceRef
 
 MARKER = "<!-- reconciler-plan -->"
-LIMIT = 60_000
-LEAST = 2_000
-"""The summary alone is never longer than this."""
-
 NAMED = 8
 LINE = 400
 LINES = 120

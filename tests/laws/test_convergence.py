@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from reconciler.loop import carry_out, preview
 from reconciler.manifests.loader import load
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.guards import Allowances
-from reconciler.plan.model import Plan, Scope
+from reconciler.plan.model import Change, Plan, Scope
 from reconciler.service.build import IdentityService, open_memory
 from reconciler.service_client.client import OperationsClient
 from reconciler.service_client.holder import this_process
@@ -37,6 +37,8 @@ SCOPE = Scope(prune=True)
 
 class Silent:
     """Watches without a word."""
+
+    def begins(self, changes: Sequence[Change]) -> None: ...
 
     def progress(self, progress: Progress) -> None: ...
 

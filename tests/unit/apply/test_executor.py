@@ -75,8 +75,12 @@ class FakeWatch:
     """Keeps what it is told, and asks to stop after so many changes."""
 
     def __init__(self, stop_after: int | None = None) -> None:
+        self.begun: list[str] = []
         self.told: list[tuple[int, int, str]] = []
         self._stop_after = stop_after
+
+    def begins(self, changes: Sequence[Change]) -> None:
+        self.begun += [ref_of(change).name for change in changes]
 
     def progress(self, progress: Progress) -> None:
         name = ref_of(progress.latest.change).name
@@ -148,6 +152,7 @@ def test_what_was_made_is_told_with_its_id_and_where_its_secret_is(bench: Bench)
     )
     assert bench.sink
     assert bench.sink.kept == {(WEB, app.client_id): service.secrets[app.id]}
+    assert bench.watch.begun == ["greet", "storefront"]
     assert bench.watch.told == [(1, 2, "greet"), (2, 2, "storefront")]
     assert service.contexts == [CONTEXT]
     assert bench.journal.open_intents == ()

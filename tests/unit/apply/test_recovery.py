@@ -23,7 +23,7 @@ from reconciler.errors import (
 )
 from reconciler.loop import carry_out, preview
 from reconciler.plan.guards import Allowances
-from reconciler.plan.model import Scope
+from reconciler.plan.model import Change, Scope
 from reconciler.resources.oidc import has_client_secret
 from reconciler.resources.ref import Kind
 from reconciler.state import DesiredState, ObservedObject, Resource
@@ -105,6 +105,9 @@ class TroubledJournal(Journal):
 
 class Quiet:
     """Watches without a word."""
+
+    def begins(self, changes: Sequence[Change]) -> None:
+        """Take no note."""
 
     def progress(self, progress: Progress) -> None:
         """Take no note."""

@@ -1,0 +1,95 @@
+"""An apply as it happens: typed records for machines, one JSON object on each line.
+
+The first record says the version of the stream. Readers take no notice of types and keys they do
+not know; a new version of the stream would say so first. No record holds a secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+from reconciler import __version__
+from reconciler.apply.outcome import ApplyReport, Outcome, Status
+from reconciler.diagnostics import Diagnostic, Severity
+from reconciler.errors import ReconcilerError
+from reconciler.plan.digest import plan_digest
+from reconciler.plan.model import Change, Plan, ref_of, word
+from reconciler.report.apply_report import outcome_as_json, report_as_json
+from reconciler.report.findings import finding_as_json
+from reconciler.report.plan_json import change_as_json, ref_as_json
+from reconciler.report.plan_text import summary_sentence
+from reconciler.report.visible import visible
+
+VERSION = "1.0"
+
+Record: TypeAlias = dict[str, Any]
+
+_ENDS = {
+    Status.MADE: ("apply_complete", "info", "done"),
+    Status.FAILED: ("apply_errored", "error", "failed"),
+    Status.NOT_TRIED: ("apply_skipped", "warn", "not tried"),
+}
+
+
+def version_record() -> Record:
+    """Return the record every stream begins with."""
+    said = {"version": VERSION, "tool_version": __version__}
+    return _record("version", "info", f"reconciler {__version__}", **said)
+
+
+def plan_records(plan: Plan, findings: Sequence[Diagnostic]) -> Iterator[Record]:
+    """Yield what is planned, and what there is to say about it."""
+    yield from map(diagnostic_record, (*findings, *plan.warnings, *plan.blocks))
+    for change in plan.changes:
+        message = f"{visible(str(ref_of(change)))}: plan to {word(change)}"
+        yield _record("planned_change", "info", message, **change_as_json(change))
+    yield _record(
+        "change_summary",
+        "info",
+        summary_sentence(plan.summary),
+        operation="plan",
+        digest=plan_digest(plan),
+        summary=plan.summary._asdict(),
+    )
+
+
+def start_record(change: Change) -> Record:
+    """Return that a change is about to be sent."""
+    ref = ref_of(change)
+    message = f"{visible(str(ref))}: {word(change)} begins"
+    return _record("apply_start", "info", message, ref=ref_as_json(ref), change=word(change))
+
+
+def end_record(outcome: Outcome) -> Record:
+    """Return what became of a change."""
+    kind, level, said = _ENDS[outcome.status]
+    message = f"{visible(str(ref_of(outcome.change)))}: {word(outcome.change)} {said}"
+    return _record(kind, level, message, **outcome_as_json(outcome))
+
+
+def report_records(report: ApplyReport) -> Iterator[Record]:
+    """Yield what the whole run came to."""
+    yield from map(diagnostic_record, report.notes)
+    summary = report_as_json(report)["summary"]
+    message = ", ".join(
+        f"{count} {name.replace('_', ' ')}" for name, count in summary.items() if count is not None
+    )
+    yield _record("change_summary", "info", message, operation="apply", summary=summary)
+
+
+def diagnostic_record(finding: Diagnostic) -> Record:
+    """Return a finding."""
+    level = "error" if finding.is_error else "warn"
+    message = f"{finding.code}: {visible(finding.summary)}"
+    return _record("diagnostic", level, message, diagnostic=finding_as_json(finding))
+
+
+def error_record(failure: ReconcilerError) -> Record:
+    """Return why a run ended early."""
+    finding = Diagnostic(Severity.ERROR, "RUN-FAILED", failure.problem, failure.remedy)
+    return diagnostic_record(finding)
+
+
+def _record(kind: str, level: str, message: str, **fields: Any) -> Record:
+    return {"@level": level, "@message": message, "type": kind, **fields}
