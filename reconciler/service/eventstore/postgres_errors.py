@@ -124,6 +124,9 @@ _SENTENCES: tuple[tuple[str, _Made], ...] = (
 )
 
 
+_BECAUSE = (psycopg.errors.InFailedSqlTransaction, psycopg.errors.PipelineAborted)
+
+
 @contextmanager
 def in_words(place: str) -> Iterator[None]:
     """Turn what PostgreSQL raises in the block into a ``StoreError`` about this place.
@@ -139,8 +142,19 @@ def in_words(place: str) -> Iterator[None]:
 
 def store_error(place: str, error: psycopg.Error) -> StoreError:
     """Return what an error of PostgreSQL means for the person whose database it is."""
-    kind, problem, remedy = _meaning(error)
+    kind, problem, remedy = _meaning(first_cause(error))
     return kind(problem.format(place=place), remedy)
+
+
+def first_cause(error: psycopg.Error) -> psycopg.Error:
+    """Return what went wrong first, where statements were sent together.
+
+    Those after it fail because of it, and it may be their error that is raised.
+    """
+    cause: BaseException | None = error
+    while isinstance(cause, _BECAUSE):
+        cause = cause.__context__
+    return cause if isinstance(cause, psycopg.Error) else error
 
 
 def lost_while_committing(place: str) -> StoreError:

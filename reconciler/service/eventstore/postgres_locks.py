@@ -28,13 +28,13 @@ class Locked(NamedTuple):
 
     Attributes:
         tip: As it was when it was locked.
-        taken: Who has those names of the organization that were foreseen.
-        is_whole: Whether ``taken`` are all names there are.
+        taken: Who has those names of the organization that were looked up then.
+        looked_up: Parents and names that were; None where all were.
     """
 
     tip: Tip
     taken: Mapping[NameKey, str]
-    is_whole: bool = False
+    looked_up: Foresight | None
 
 
 class Locks:
@@ -73,7 +73,7 @@ class Locks:
             return None
         taken = {(parent, kind, folded): object_id for parent, kind, folded, object_id in names}
         tip = Tip(Head._make(found[:4]), found[4])
-        self.held[organization] = Locked(tip, taken)
+        self.held[organization] = Locked(tip, taken, asked)
         return tip
 
     def lock_new(self, organization: str) -> Tip:
@@ -88,19 +88,20 @@ class Locks:
         """Wait for every head there is."""
         found = self._connection.execute(tables.LOCK_HEADS).fetchall()
         for row in found:
-            self.held.setdefault(row[0], Locked(Tip(Head._make(row[:4]), row[4]), {}))
+            self.held.setdefault(row[0], Locked(Tip(Head._make(row[:4]), row[4]), {}, NOTHING))
 
     def emptied(self) -> None:
         """Take note that no organization that is held has any name in use."""
         self.held = {
-            name: locked._replace(taken={}, is_whole=True) for name, locked in self.held.items()
+            name: locked._replace(taken={}, looked_up=None) for name, locked in self.held.items()
         }
 
     def holder(self, organization: str, name: NameKey) -> str | None:
         """Return the id of the object that had a name of a locked organization."""
         locked = self.held[organization]
         parent, kind, folded = name
-        if locked.is_whole or (parent in self._asked.parents and folded in self._asked.names):
+        looked_up = locked.looked_up
+        if looked_up is None or (parent in looked_up.parents and folded in looked_up.names):
             return locked.taken.get(name)
         found = self._connection.execute(tables.NAME, (parent, kind, folded)).fetchone()
         return str(found[0]) if found else None

@@ -16,7 +16,7 @@ from psycopg.pq import TransactionStatus
 
 from reconciler.resources.crashpoint import crashpoint
 from reconciler.service.eventstore.errors import StoreConflictError, StreamConflictError
-from reconciler.service.eventstore.postgres_errors import lost_while_committing
+from reconciler.service.eventstore.postgres_errors import first_cause, lost_while_committing
 from reconciler.service.eventstore.postgres_locks import Locked, Locks
 from reconciler.service.eventstore.postgres_pending import Pending
 from reconciler.service.eventstore.postgres_rows import Connection, PostgresSnapshot
@@ -69,16 +69,13 @@ class PostgresQueue(PostgresSnapshot):
         """
         if self._kept is not None and self._held is None:
             self._make_savepoint(self._kept)
-        try:
-            self._send(self._pending)
-        except psycopg.errors.UniqueViolation as error:
-            raise StreamConflictError from error
+        self._send(self._pending)
 
     def _make_savepoint(self, kept: Pending) -> None:
         self._pending.sent_before(kept)
         try:
             self._send(kept)
-        except psycopg.errors.UniqueViolation as error:
+        except StreamConflictError as error:
             raise self._lost_a_race() from error
         self._run("SAVEPOINT one")
         self._held = dict(self._locks.held)
@@ -86,7 +83,7 @@ class PostgresQueue(PostgresSnapshot):
     def _send(self, pending: Pending) -> None:
         statements = list(pending.statements())
         if statements:
-            with self._connection.pipeline():
+            with self._one_writer_wins(), self._connection.pipeline():
                 self._hand_over(statements)
         pending.sent()
 
@@ -94,6 +91,16 @@ class PostgresQueue(PostgresSnapshot):
         cursor = self._connection.cursor()
         for statement, rows in statements:
             cursor.executemany(statement, rows)
+
+    @contextmanager
+    def _one_writer_wins(self) -> Iterator[None]:
+        """Tell a constraint that does not hold as the conflict that it is."""
+        try:
+            yield
+        except psycopg.Error as error:
+            if isinstance(first_cause(error), psycopg.errors.UniqueViolation):
+                raise StreamConflictError from error
+            raise
 
     def finish(self) -> None:
         """Send what waits, and commit.
@@ -105,11 +112,9 @@ class PostgresQueue(PostgresSnapshot):
         """
         crashpoint("S7")
         try:
-            with self._connection.pipeline():
+            with self._one_writer_wins(), self._connection.pipeline():
                 self._hand_over(list(self._pending.statements()))
                 committed = self._run("COMMIT")
-        except psycopg.errors.UniqueViolation as error:
-            raise StreamConflictError from error
         except psycopg.OperationalError as error:
             if self._connection.closed:
                 raise lost_while_committing(self._place) from error
