@@ -39,9 +39,9 @@ async def grpc_faces(answer: Answer, observer: Observer, limits: Limits) -> Asyn
         await server.start()
 
         async def drain() -> None:
-            await server.stop(limits.drain_seconds)
+            await server.drain(limits.drain_seconds)
 
         try:
             yield Faces(str(socket), dict.fromkeys(SERVICES, web), drain)
         finally:
-            await server.stop(0)
+            await server.stop()

@@ -6,8 +6,10 @@ Importing this module loads the gRPC library, which only a server needs.
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from reconciler.service.transport.calls import (
 from reconciler.service.transport.messages import METHODS, SERVICES, Method, load_pool
 from reconciler.service.transport.observer import Answer
 
+GOODBYE = 0.5
 SECOND = 1000
 MAX_METADATA = 8 * 1024
 OPTIONS = {
@@ -53,7 +56,8 @@ class GrpcServer:
 
     def __init__(self, answer: Answer, socket: Path) -> None:
         self._server = grpc.aio.server(options=list(OPTIONS.items()))
-        self._server.add_generic_rpc_handlers(tuple(_operations(answer)))
+        self._in_flight = _InFlight()
+        self._server.add_generic_rpc_handlers(tuple(_operations(answer, self._in_flight)))
         self._health = health.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         self._server.add_generic_rpc_handlers(_reflection())
@@ -65,26 +69,61 @@ class GrpcServer:
             await self._health.set(service, _OK)
         await self._server.start()
 
-    async def stop(self, grace: float) -> None:
-        """Take no more calls, and end those under way after so many seconds."""
+    async def drain(self, within: float) -> None:
+        """Take no more calls, finish those of operations, and end; after so many seconds anyway.
+
+        Who merely watches the health of the server, or stays on the line without a word, is not
+        waited for longer than it takes to hear goodbye.
+        """
         await self._health.enter_graceful_shutdown()
-        await self._server.stop(grace)
+        stopping = asyncio.get_running_loop().create_task(self._server.stop(within))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within):
+                await self._in_flight.none.wait()
+        await asyncio.wait((stopping,), timeout=GOODBYE)
+        await self.stop()
+        await stopping
+
+    async def stop(self) -> None:
+        """End at once."""
+        await self._server.stop(None)
 
 
-def _operations(answer: Answer) -> Iterator[Any]:
+class _InFlight:
+    """The calls of operations that are not answered yet, to the last byte."""
+
+    def __init__(self) -> None:
+        self.none = asyncio.Event()
+        self.none.set()
+        self._calls: set[Any] = set()
+
+    def begin(self, context: Any) -> None:
+        """See a call come, and wait for it to go."""
+        self._calls.add(context)
+        self.none.clear()
+        context.add_done_callback(self._end)
+
+    def _end(self, context: Any) -> None:
+        self._calls.discard(context)
+        if not self._calls:
+            self.none.set()
+
+
+def _operations(answer: Answer, in_flight: _InFlight) -> Iterator[Any]:
     """Yield what carries out the methods of each service."""
     for service in SERVICES:
         prefix = f"/{service}/"
         handlers = {
-            path.removeprefix(prefix): _handler(answer, method)
+            path.removeprefix(prefix): _handler(answer, method, in_flight)
             for path, method in METHODS.items()
             if path.startswith(prefix)
         }
         yield grpc.method_handlers_generic_handler(service, handlers)
 
 
-def _handler(answer: Answer, method: Method) -> Any:
+def _handler(answer: Answer, method: Method, in_flight: _InFlight) -> Any:
     async def handle(asked: bytes, context: Any) -> bytes:
+        in_flight.begin(context)
         answered = await answer_bytes(answer, method, asked, _headers(context))
         if isinstance(answered, Refusal):
             context.set_code(_CODES[answered.code])

@@ -42,9 +42,12 @@ class FirstBytes(asyncio.Protocol):
         self._seen = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Wait for the first bytes, but not for long."""
+        """Wait for the first bytes, but not for long; not at all where there are too many."""
         self._transport = transport
         self._connections.add(self)
+        if len(self._connections) > self._limits.connections:
+            self._go_on_as_http()  # which says so
+            return
         self._timer = asyncio.get_running_loop().call_later(
             self._limits.head_seconds, transport.close
         )
@@ -54,13 +57,9 @@ class FirstBytes(asyncio.Protocol):
         self._seen += data
         if self._seen.startswith(PREFACE):
             self._leave()
-            self._splice()
+            Splice(self._transport, self._address, self._connections).begin(self._seen)
         elif not PREFACE.startswith(self._seen):
-            self._leave()
-            http = self._make_http()
-            self._transport.set_protocol(http)
-            http.connection_made(self._transport)
-            http.data_received(self._seen)
+            self._go_on_as_http().data_received(self._seen)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
@@ -70,11 +69,12 @@ class FirstBytes(asyncio.Protocol):
         """Close, because the server ends: nothing was asked yet."""
         self._transport.close()
 
-    def _splice(self) -> None:
-        if len(self._connections) >= self._limits.connections:
-            self._transport.close()
-        else:
-            Splice(self._transport, self._address, self._connections).begin(self._seen)
+    def _go_on_as_http(self) -> asyncio.Protocol:
+        self._leave()
+        http = self._make_http()
+        self._transport.set_protocol(http)
+        http.connection_made(self._transport)
+        return http
 
     def _leave(self) -> None:
         self._connections.discard(self)
@@ -101,7 +101,8 @@ class Splice:
         self._task = asyncio.get_running_loop().create_task(self._connect(seen))
 
     def shutdown(self) -> None:
-        """Do nothing: the gRPC server takes leave of its callers itself."""
+        """Let nobody wait for this: the gRPC server takes leave of its callers itself."""
+        self._connections.discard(self)
 
     async def _connect(self, seen: bytes) -> None:
         self._inside.join(self._outside)

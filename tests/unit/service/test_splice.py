@@ -1,0 +1,315 @@
+"""The first bytes of a connection decide; after them nothing is lost, doubled or left open."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvloop
+
+from reconciler.service.transport.limits import Limits
+from reconciler.service.transport.splice import PREFACE, FirstBytes
+
+LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+class Http(asyncio.Protocol):
+    """Answers what it is sent, with a word before it."""
+
+    def connection_made(self, transport: Any) -> None:
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self.transport.write(b"http:" + data)
+
+
+@dataclass
+class House:
+    """A port, and what is behind it."""
+
+    port: int
+    connections: set[Any] = field(default_factory=set)
+
+    callers: list[asyncio.StreamWriter] = field(default_factory=list)
+
+    async def call(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        self.callers.append(writer)
+        return reader, writer
+
+    async def is_empty(self) -> bool:
+        """Wait a little for every connection to be gone, and say whether they are."""
+        for _ in range(200):
+            if not self.connections:
+                return True
+            await asyncio.sleep(0.01)
+        return False
+
+
+@asynccontextmanager
+async def a_house(serve: Serve | None, limits: Limits | None = None) -> AsyncIterator[House]:
+    """Open a port, with something behind it that takes HTTP/2, or nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        address = str(Path(folder) / "inside")
+        inside = await asyncio.start_unix_server(serve, address) if serve else None
+        house = House(0)
+        outside = await asyncio.get_running_loop().create_server(
+            lambda: FirstBytes(Http, address, house.connections, limits or Limits()),
+            "127.0.0.1",
+            0,
+        )
+        house.port = outside.sockets[0].getsockname()[1]
+        try:
+            yield house
+        finally:
+            for caller in house.callers:
+                caller.transport.abort()
+            await asyncio.sleep(0.05)
+            outside.close()
+            if inside is not None:
+                inside.close()
+
+
+@pytest.fixture(params=LOOPS)
+def run(request: pytest.FixtureRequest) -> Callable[[Coroutine[Any, Any, None]], None]:
+    """Run on each kind of event loop."""
+
+    def run_it(main: Coroutine[Any, Any, None]) -> None:
+        with asyncio.Runner(loop_factory=LOOPS[request.param]) as runner:
+            runner.run(asyncio.wait_for(main, 20))
+
+    return run_it
+
+
+Run = Callable[[Coroutine[Any, Any, None]], None]
+
+
+async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Send back what comes, to the end, and then say goodbye."""
+    while data := await reader.read(65536):
+        writer.write(data)
+        await writer.drain()
+    writer.write(b"bye")
+    writer.close()
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 1000])
+def test_http_2_goes_inside_however_its_bytes_are_cut(run: Run, size: int) -> None:
+    """Every byte once, in order, the preface too."""
+    sent = PREFACE + bytes(range(256)) * 4
+
+    async def main() -> None:
+        async with a_house(echo) as house:
+            reader, writer = await house.call()
+            for start in range(0, len(sent), size):
+                writer.write(sent[start : start + size])
+                await asyncio.sleep(0)
+            writer.write_eof()
+
+            assert await reader.read() == sent + b"bye"
+            writer.close()
+            assert await house.is_empty()
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"GET / HTTP/1.1\r\n\r\n", b"P", b"PR", b"PRI * HTTP/1.1\r\n", b"PRI * HTTP/2.0\r\n\r\nSX"],
+)
+@pytest.mark.parametrize("size", [1, 100])
+def test_anything_else_is_http(run: Run, sent: bytes, size: int) -> None:
+    """As soon as one byte differs; until then nobody can know."""
+
+    async def main() -> None:
+        async with a_house(echo) as house:
+            reader, writer = await house.call()
+            for start in range(0, len(sent), size):
+                writer.write(sent[start : start + size])
+                await asyncio.sleep(0.01)
+            if PREFACE.startswith(sent):
+                writer.write(b"!")
+            answer = await reader.readexactly(len(b"http:") + 1)
+
+            assert answer.startswith(b"http:" + sent[:1])
+            assert house.connections == set()
+            writer.close()
+
+    run(main())
+
+
+def test_who_does_not_read_is_not_sent_more(run: Run) -> None:
+    """What is held for a slow reader stays within what sockets hold."""
+    written = 0
+
+    async def pour(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal written
+        try:
+            while True:
+                writer.write(b"x" * 65536)
+                await writer.drain()
+                written += 65536
+        except ConnectionError:
+            writer.close()
+
+    async def main() -> None:
+        async with a_house(pour) as house:
+            _, writer = await house.call()
+            writer.transport.pause_reading()
+            writer.write(PREFACE)
+            before = -1
+            while before != written:
+                before = written
+                await asyncio.sleep(0.3)
+
+            assert 0 < written < 64 * 2**20
+            writer.transport.abort()
+            assert await house.is_empty()
+
+    run(main())
+
+
+def test_who_is_not_read_cannot_send_more(run: Run) -> None:
+    """And the same the other way round."""
+    go_on = asyncio.Event()
+
+    async def wait(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.transport.pause_reading()
+        await go_on.wait()
+        writer.close()
+
+    async def main() -> None:
+        async with a_house(wait) as house:
+            _, writer = await house.call()
+            writer.write(PREFACE)
+            sent = 0
+            with suppress(TimeoutError):
+                while sent < 64 * 2**20:
+                    writer.write(b"x" * 65536)
+                    await asyncio.wait_for(writer.drain(), 0.5)
+                    sent += 65536
+
+            assert sent < 64 * 2**20
+            writer.transport.abort()
+            go_on.set()
+            assert await house.is_empty()
+
+    run(main())
+
+
+async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Say one word, and go."""
+    writer.write(b"no")
+    writer.close()
+
+
+def test_when_the_inside_hangs_up_so_does_the_outside(run: Run) -> None:
+    """After its last word."""
+
+    async def main() -> None:
+        async with a_house(hang_up) as house:
+            reader, writer = await house.call()
+            writer.write(PREFACE)
+
+            assert await reader.read() == b"no"
+            writer.close()
+            assert await house.is_empty()
+
+    run(main())
+
+
+@pytest.mark.parametrize("serve", [echo, hang_up, None])
+def test_when_the_outside_vanishes_nothing_is_left(run: Run, serve: Serve | None) -> None:
+    """However far it had come."""
+
+    async def main() -> None:
+        async with a_house(serve) as house:
+            for sent in (b"", PREFACE[:5], PREFACE, PREFACE + b"x" * 100_000):
+                for wait in (0, 0.02):
+                    _, writer = await house.call()
+                    writer.write(sent)
+                    await asyncio.sleep(wait)
+                    writer.transport.abort()
+
+            assert await house.is_empty()
+
+    run(main())
+
+
+def test_without_an_inside_the_outside_is_let_go(run: Run) -> None:
+    """At once, and not when it tires of waiting."""
+
+    async def main() -> None:
+        async with a_house(None) as house:
+            reader, writer = await house.call()
+            writer.write(PREFACE)
+            with suppress(ConnectionResetError):
+                assert await reader.read() == b""
+            writer.close()
+            assert await house.is_empty()
+
+    run(main())
+
+
+@pytest.mark.parametrize("sent", [b"", PREFACE[:-1]])
+def test_who_does_not_get_to_the_point_is_let_go(run: Run, sent: bytes) -> None:
+    """A connection that says nothing is one that somebody else cannot have."""
+
+    async def main() -> None:
+        async with a_house(echo, Limits(head_seconds=0.1)) as house:
+            reader, writer = await house.call()
+            writer.write(sent)
+
+            assert await reader.read() == b""
+            writer.close()
+            assert await house.is_empty()
+
+    run(main())
+
+
+def test_there_are_only_so_many_connections(run: Run) -> None:
+    """Whoever is one too many is told so over HTTP, before it says a word."""
+
+    async def main() -> None:
+        async with a_house(echo, Limits(connections=2)) as house:
+            callers = [await house.call() for _ in range(3)]
+            for _, writer in callers:
+                await asyncio.sleep(0.02)
+                writer.write(PREFACE)
+
+            assert await callers[2][0].readexactly(5) == b"http:"
+            for reader, _ in callers[:2]:
+                assert await reader.readexactly(len(PREFACE)) == PREFACE
+            for _, writer in callers:
+                writer.close()
+            assert await house.is_empty()
+
+    run(main())
+
+
+def test_nobody_waits_at_the_end_for_who_has_asked_nothing(run: Run) -> None:
+    """Undecided connections are closed; spliced ones are the gRPC server's to end."""
+
+    async def main() -> None:
+        async with a_house(echo) as house:
+            reader, writer = await house.call()
+            _, spliced = await house.call()
+            spliced.write(PREFACE)
+            await asyncio.sleep(0.05)
+            assert len(house.connections) == 2
+            for connection in list(house.connections):
+                connection.shutdown()
+
+            assert await reader.read() == b""
+            assert await house.is_empty()
+            writer.close()
+            spliced.close()
+
+    run(main())
