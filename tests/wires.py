@@ -68,7 +68,7 @@ class Json:
     """REST."""
 
     def __init__(self, server: Server, **more: Any) -> None:
-        self._client = httpx.Client(base_url=server.address, timeout=30, **more)
+        self.client = httpx.Client(base_url=server.address, timeout=30, **more)
 
     def call(
         self, operation: str, fields: Mapping[str, Any], headers: Headers, address: int = 0
@@ -78,11 +78,11 @@ class Json:
         path = re.sub(r"{(\w+)}", lambda found: quote(rest.pop(found[1]), safe=""), template)
         body = None if verb in {"GET", "DELETE"} and not rest else json.dumps(rest)
         typed = [*headers, ("content-type", "application/json")] if body else headers
-        answer = self._client.request(verb, path, headers=list(typed), content=body)
+        answer = self.client.request(verb, path, headers=list(typed), content=body)
         return _from_json(answer)
 
     def close(self) -> None:
-        self._client.close()
+        self.client.close()
 
 
 def _from_json(answer: httpx.Response) -> Outcome:
@@ -135,7 +135,7 @@ class GrpcWeb:
     """gRPC-web, by hand."""
 
     def __init__(self, server: Server, **more: Any) -> None:
-        self._client = httpx.Client(base_url=server.address, timeout=30, **more)
+        self.client = httpx.Client(base_url=server.address, timeout=30, **more)
 
     def call(
         self, operation: str, fields: Mapping[str, Any], headers: Headers, address: int = 0
@@ -149,10 +149,10 @@ class GrpcWeb:
     def post(self, path: str, body: bytes, headers: Headers = (), **more: Any) -> httpx.Response:
         """Post a body."""
         typed = [("content-type", "application/grpc-web+proto"), *headers]
-        return self._client.post(path, content=body, headers=typed, **more)
+        return self.client.post(path, content=body, headers=typed, **more)
 
     def close(self) -> None:
-        self._client.close()
+        self.client.close()
 
 
 WIRES: Mapping[str, Callable[[Server], Wire]] = {"json": Json, "grpc": Grpc, "grpc-web": GrpcWeb}

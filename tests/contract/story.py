@@ -294,7 +294,7 @@ STORY = {
     ),
     "the same again": Step("AddOIDCApp", app("once"), headers=[("idempotency-key", "k1")]),
     "another under the same key": Step(
-        "AddOIDCApp", app("twice"), 3, headers=[("idempotency-key", "k1")]
+        "AddOIDCApp", app("twice"), 9, headers=[("idempotency-key", "k1")]
     ),
     "an action": Step("CreateAction", script(), names="action", writes=1),
     "an action with everything said": Step(

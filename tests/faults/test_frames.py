@@ -1,0 +1,417 @@
+"""Hostile frames of gRPC-web and HTTP/2: refused, nothing written, and the server goes on."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import signal
+import socket
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from typing import Any
+
+import grpc
+import pytest
+
+from reconciler.service.transport.calls import MAX_MESSAGE
+from reconciler.service.transport.grpc_server import MAX_METADATA
+from reconciler.service.transport.messages import METHODS, SERVICES
+from tests import h2
+from tests.running import Server, running_server
+from tests.wires import Grpc, GrpcWeb, Headers, Refused, frame, read_web, refused_by
+
+CREATE_ACTION = "/zitadel.management.v1.ManagementService/CreateAction"
+LIST_ACTIONS = "/zitadel.management.v1.ManagementService/ListActions"
+CREATE = METHODS[CREATE_ACTION]
+GRPC_WEB = "application/grpc-web+proto"
+INSIDE = ("Traceback", "File ", "sqlite", ".py", "google.", "grpc.")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Run one server."""
+    with running_server(tmp_path_factory.mktemp("server")) as running:
+        yield running
+
+
+@pytest.fixture
+def web(server: Server) -> Iterator[GrpcWeb]:
+    """Call over gRPC-web."""
+    with closing(GrpcWeb(server)) as wire:
+        yield wire
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_written(server: Server) -> Iterator[None]:
+    """No test here asks for anything that could be done; afterwards the server still answers."""
+    before = len(server.events())
+    yield
+    assert len(server.events()) == before
+    with closing(Grpc(server)) as wire:
+        assert wire.call("ListActions", {}, bearer(server)).code == 0
+
+
+def bearer(server: Server) -> list[tuple[str, str]]:
+    return list(server.bearer().items())
+
+
+def an_action(size: int) -> bytes:
+    """Return a message of just this size, which is sound but for the length of its script."""
+    message: Any = CREATE.request(name="a", script="x" * size)
+    message.script = "x" * (size - (message.ByteSize() - size))
+    data: bytes = message.SerializeToString()
+    assert len(data) == size
+    return data
+
+
+SMALL = CREATE.request(name="", script="x").SerializeToString()
+PACKED = gzip.compress(SMALL)
+BOMB = gzip.compress(b"\0" * 2**26)
+
+
+@pytest.mark.parametrize(
+    ("body", "encoding", "code"),
+    [
+        pytest.param(b"", "", 3, id="no body"),
+        pytest.param(b"\0\0\0", "", 3, id="half a head"),
+        pytest.param(frame(SMALL, length=len(SMALL) + 1), "", 3, id="cut short"),
+        pytest.param(frame(SMALL, length=len(SMALL) - 1), "", 3, id="longer than it says"),
+        pytest.param(frame(SMALL, length=2**32 - 1), "", 8, id="a length of 4 GiB"),
+        pytest.param(frame(SMALL) + b"x", "", 3, id="a byte behind"),
+        pytest.param(frame(SMALL) + frame(SMALL), "", 3, id="two messages"),
+        pytest.param(frame(SMALL) + frame(b"", 0x80), "", 3, id="trailers of a caller"),
+        pytest.param(frame(SMALL, 0x40), "", 3, id="an unknown flag"),
+        pytest.param(frame(PACKED, 1), "", 3, id="compressed, which no header says"),
+        pytest.param(frame(PACKED, 1), "br", 12, id="compressed in an unknown way"),
+        pytest.param(frame(PACKED[:-4], 1), "gzip", 3, id="compressed and cut short"),
+        pytest.param(frame(PACKED, 1), "gzip", 3, id="compressed and sound, but for its name"),
+        pytest.param(frame(BOMB, 1), "gzip", 8, id="a bomb"),
+        pytest.param(frame(an_action(MAX_MESSAGE)), "", 3, id="1 MiB, but for its script"),
+        pytest.param(frame(an_action(MAX_MESSAGE + 1)), "", 8, id="1 MiB and a byte"),
+        pytest.param(frame(b"\xff" * 100), "", 3, id="no message"),
+    ],
+)
+def test_a_hostile_frame_is_refused(
+    server: Server, web: GrpcWeb, body: bytes, encoding: str, code: int
+) -> None:
+    """With a code that a client understands, and nothing of the inside."""
+    headers = [*bearer(server), *([("grpc-encoding", encoding)] if encoding else [])]
+    answer = web.post(CREATE_ACTION, body, headers)
+    outcome = read_web(answer.content, CREATE.answer)
+
+    assert answer.status_code == 200
+    assert answer.headers["grpc-accept-encoding"] == "gzip"
+    assert isinstance(outcome, Refused)
+    assert outcome.code == code
+    assert not any(word in outcome.message for word in INSIDE)
+
+
+def test_strangers_learn_nothing_of_frames(web: GrpcWeb) -> None:
+    """Whoever may not call is told just that."""
+    for body in (b"", frame(b"\xff"), frame(SMALL)):
+        assert read_web(web.post(CREATE_ACTION, body).content, CREATE.answer).code == 16
+
+
+def test_a_body_beyond_any_message_is_not_even_taken_in(server: Server, web: GrpcWeb) -> None:
+    """The envelope of a message is small."""
+    body = frame(b"\0" * (MAX_MESSAGE + 100_000))
+
+    assert web.post(CREATE_ACTION, body, bearer(server)).status_code == 413
+
+
+@pytest.mark.parametrize(
+    ("verb", "headers", "status"),
+    [
+        ("POST", {"content-type": "application/grpc-web-text"}, 415),
+        ("POST", {"content-type": "application/grpc"}, 415),
+        ("POST", {"content-type": "application/json"}, 415),
+        ("POST", {}, 415),
+        ("POST", {"content-type": GRPC_WEB, "content-encoding": "gzip"}, 415),
+        ("GET", {}, 405),
+        ("PUT", {"content-type": GRPC_WEB}, 405),
+    ],
+)
+def test_what_is_not_grpc_web_is_refused_by_http(
+    server: Server, web: GrpcWeb, verb: str, headers: dict[str, str], status: int
+) -> None:
+    """A page may still see why."""
+    answer = web.client.request(verb, CREATE_ACTION, headers=headers | server.bearer())
+
+    assert answer.status_code == status
+    assert answer.headers["access-control-allow-origin"] == "*"
+
+
+@pytest.mark.parametrize("content_type", ["application/grpc-web", GRPC_WEB, f"{GRPC_WEB};x=y"])
+def test_both_names_of_grpc_web_are_understood(
+    server: Server, web: GrpcWeb, content_type: str
+) -> None:
+    """And answered by the name that was used."""
+    answer = web.client.post(
+        LIST_ACTIONS, content=frame(b""), headers={**server.bearer(), "content-type": content_type}
+    )
+
+    assert answer.headers["content-type"] == content_type.partition(";")[0]
+    assert read_web(answer.content, METHODS[LIST_ACTIONS].answer).code == 0
+
+
+def test_a_preflight_is_answered_to_anybody(web: GrpcWeb) -> None:
+    """Browsers ask it without a token."""
+    asked = "authorization,content-type,x-service-orgid,x-zitadel-orgid,x-grpc-web,x-user-agent"
+    answer = web.client.options(
+        CREATE_ACTION,
+        headers={
+            "origin": "https://page.example.com",
+            "access-control-request-method": "POST",
+            "access-control-request-headers": asked,
+        },
+    )
+
+    assert answer.status_code == 204
+    assert answer.headers["access-control-allow-origin"] == "*"
+    assert "POST" in answer.headers["access-control-allow-methods"]
+    assert set(asked.split(",")) <= set(answer.headers["access-control-allow-headers"].split(", "))
+
+
+def test_an_unknown_method_is_unimplemented(server: Server, web: GrpcWeb) -> None:
+    """As it is over gRPC."""
+    answer = web.post(f"/{SERVICES[0]}/Nothing", frame(b""), bearer(server))
+
+    assert read_web(answer.content, CREATE.answer).code == 12
+
+
+@pytest.mark.parametrize(("timeout", "code"), [("0m", 4), ("1n", 4), ("soon", 3), ("30S", 0)])
+def test_a_deadline_is_kept(server: Server, web: GrpcWeb, timeout: str, code: int) -> None:
+    """One that has passed ends the call before anything is asked of the store."""
+    answer = web.post(LIST_ACTIONS, frame(b""), [*bearer(server), ("grpc-timeout", timeout)])
+
+    assert read_web(answer.content, METHODS[LIST_ACTIONS].answer).code == code
+
+
+def code_of(server: Server, path: str, message: bytes, headers: Headers, **more: Any) -> int:
+    """Return the code that gRPC answers."""
+    with closing(Grpc(server)) as wire:
+        try:
+            wire.bytes(path, message, headers, **more)
+        except grpc.RpcError as error:
+            return refused_by(error).code
+        return 0
+
+
+@pytest.mark.parametrize(("size", "code"), [(MAX_MESSAGE, 3), (MAX_MESSAGE + 1, 8)])
+def test_a_message_of_grpc_has_at_most_1_mib(server: Server, size: int, code: int) -> None:
+    """One of just that size gets as far as the operation, which has its own limits."""
+    assert code_of(server, CREATE_ACTION, an_action(size), bearer(server)) == code
+
+
+def test_a_bomb_of_grpc_is_refused(server: Server) -> None:
+    """The limit holds for what comes out of the wrapping."""
+    message = CREATE.request(name="a", script="x" * 2**26).SerializeToString()
+
+    assert (
+        code_of(server, CREATE_ACTION, message, bearer(server), compression=grpc.Compression.Gzip)
+        == 8
+    )
+
+
+@pytest.mark.parametrize(
+    ("size", "code"), [(MAX_METADATA - 1024, 0), (MAX_METADATA, 8), (2 * MAX_METADATA, 8)]
+)
+def test_metadata_has_at_most_8_kib(server: Server, size: int, code: int) -> None:
+    """What every call carries along takes some of it."""
+    headers = [*bearer(server), ("x-padding", "x" * size)]
+
+    assert code_of(server, LIST_ACTIONS, b"", headers) == code
+
+
+def test_a_deadline_that_has_passed_ends_a_call_of_grpc(server: Server) -> None:
+    """Nobody waits for the answer any more."""
+    assert code_of(server, LIST_ACTIONS, b"", bearer(server), timeout=0) == 4
+
+
+def test_the_limits_of_http_2_are_told(server: Server) -> None:
+    """A decent client keeps to them by itself."""
+    with h2.connected(server.port) as connection:
+        settings = connection.settings()
+
+    assert settings[h2.MAX_CONCURRENT_STREAMS] == 100
+    assert settings[h2.MAX_HEADER_LIST_SIZE] == MAX_METADATA
+
+
+def a_stream(number: int, server: Server) -> bytes:
+    block = h2.headers(LIST_ACTIONS, bearer(server))
+    return h2.frame(h2.HEADERS, h2.END_HEADERS, number, block)
+
+
+def test_a_call_by_hand_is_answered(server: Server) -> None:
+    """Or what follows would prove nothing."""
+    ended = h2.frame(h2.DATA, h2.END_STREAM, 1, frame(b""))
+    with h2.connected(server.port) as connection:
+        connection.send(a_stream(1, server) + ended)
+
+        assert next_kinds(connection, {h2.DATA, h2.RST_STREAM, h2.GOAWAY}) == {h2.DATA}
+
+
+def test_streams_that_are_opened_and_dropped_at_once_cost_little(server: Server) -> None:
+    """Rapid reset: the attacker's work must not be cheaper than the server's."""
+    before = server.memory()
+    sent = 0
+    with h2.connected(server.port) as connection:
+        for number in range(1, 40_001, 2):
+            reset = h2.frame(h2.RST_STREAM, 0, number, (8).to_bytes(4))
+            if not connection.send(a_stream(number, server) + reset):
+                break
+            sent += 1
+        began = time.monotonic()
+        assert code_of(server, LIST_ACTIONS, b"", bearer(server)) == 0
+        waited = time.monotonic() - began
+
+    assert sent > 0
+    assert waited < 5
+    assert server.memory() - before < 64 * 2**20
+
+
+def test_too_many_streams_at_once_are_refused(server: Server) -> None:
+    """Beyond those that were told, a stream is refused or the connection ended."""
+    with h2.connected(server.port) as connection:
+        connection.settings()
+        connection.send(b"".join(a_stream(number, server) for number in range(1, 401, 2)))
+        kinds = next_kinds(connection, {h2.RST_STREAM, h2.GOAWAY})
+
+    assert kinds
+
+
+def next_kinds(connection: h2.Connection, wanted: set[int]) -> set[int]:
+    """Return the first of some kinds of frames that comes, or nothing."""
+    for found in connection.frames():
+        if found.kind in wanted:
+            return {found.kind}
+    return set()
+
+
+def test_who_pings_all_the_time_is_sent_away(server: Server) -> None:
+    """Keeping a connection alive takes a ping now and then."""
+    with h2.connected(server.port) as connection:
+        connection.settings()
+        for number in range(100):
+            connection.send(h2.frame(h2.PING, 0, 0, number.to_bytes(8)))
+        kinds = next_kinds(connection, {h2.GOAWAY})
+
+    assert kinds == {h2.GOAWAY}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"\xff" * 1000, id="noise"),
+        pytest.param(b"GET / HTTP/1.1\r\n\r\n", id="HTTP/1.1 after all"),
+        pytest.param(h2.frame(h2.DATA, 0, 1, b"x"), id="data of no stream"),
+        pytest.param(b"\xff\xff\xff\x00\x00\x00\x00\x00\x01", id="a frame of 16 MiB"),
+        pytest.param(h2.frame(h2.HEADERS, h2.END_HEADERS, 1, b"\xff\xff\xff"), id="a bad block"),
+    ],
+)
+def test_noise_after_the_preface_is_answered_with_nothing(server: Server, data: bytes) -> None:
+    """At most it is said why, and only this connection ends."""
+    with h2.connected(server.port, patience=1) as connection:
+        connection.send(data)
+        kinds = {found.kind for found in connection.frames()}
+
+    assert h2.DATA not in kinds
+
+
+BEGINNINGS: Sequence[bytes] = (
+    b"",
+    b"PRI",
+    h2.PREFACE,
+    h2.PREFACE + h2.frame(h2.SETTINGS),
+    b"POST / HTTP/1.1\r\n",
+)
+
+
+def test_connections_that_are_dropped_leave_nothing_behind(server: Server) -> None:
+    """Whatever they had begun with."""
+    assert code_of(server, LIST_ACTIONS, b"", bearer(server)) == 0
+    time.sleep(0.5)
+    before = server.open_files()
+    opened = []
+    for number in range(200):
+        made = socket.create_connection(("127.0.0.1", server.port), timeout=10)
+        made.sendall(BEGINNINGS[number % len(BEGINNINGS)])
+        opened.append(made)
+    deadline = time.monotonic() + 10
+    while server.open_files() < before + 200 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    most = server.open_files()
+    for number, made in enumerate(opened):
+        if number % 2:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        made.close()
+    deadline = time.monotonic() + 10
+    while server.open_files() > before and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+    assert most >= before + 200
+    assert server.open_files() <= before
+
+
+def test_connections_that_say_nothing_do_not_keep_a_server_from_ending(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """What is in flight is finished, and nothing is."""
+    opened = []
+    with running_server(tmp_path_factory.mktemp("ending")) as running:
+        channel = grpc.insecure_channel(f"127.0.0.1:{running.port}")
+        channel.unary_unary(LIST_ACTIONS)(b"", metadata=tuple(running.bearer().items()))
+        for beginning in BEGINNINGS:
+            made = socket.create_connection(("127.0.0.1", running.port), timeout=10)
+            made.sendall(beginning)
+            opened.append(made)
+        time.sleep(0.2)
+        began = time.monotonic()
+    waited = time.monotonic() - began
+    channel.close()
+    for made in opened:
+        made.close()
+
+    assert waited < 8
+
+
+def test_a_server_that_ends_answers_what_it_has_carried_out(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """Told to stop in the midst of calls, it finishes those; the others never happen."""
+    answered: list[str] = []
+    codes: set[grpc.StatusCode] = set()
+
+    def create(channel: grpc.Channel, caller: int, server: Server) -> None:
+        method = channel.unary_unary(CREATE_ACTION)
+        for number in range(1000):
+            name = f"a{caller}-{number}"
+            message = CREATE.request(name=name, script="x").SerializeToString()
+            try:
+                method(message, metadata=bearer(server), timeout=30)
+            except grpc.RpcError as error:
+                codes.add(error.code())
+                return
+            answered.append(name)
+
+    with (
+        running_server(tmp_path_factory.mktemp("ending")) as running,
+        grpc.insecure_channel(f"127.0.0.1:{running.port}") as channel,
+        ThreadPoolExecutor(16) as callers,
+    ):
+        done = [callers.submit(create, channel, caller, running) for caller in range(16)]
+        time.sleep(1)
+        running.process.send_signal(signal.SIGTERM)
+        for future in done:
+            future.result()
+    written = [
+        json.loads(event.payload)["name"]
+        for event in running.events()
+        if event.type == "action.added"
+    ]
+
+    assert len(answered) > 100
+    assert sorted(answered) == sorted(written)
+    assert codes <= {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED}
