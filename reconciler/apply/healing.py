@@ -223,8 +223,8 @@ def _still_owed(held: ObservedObject) -> Diagnostic:
     return warning(
         "HEAL-SECRET-OWED",
         "a secret of an interrupted run was not delivered yet",
-        f"The client secret of {held.ref} has nowhere to go. Give --secrets-to file:DIR and run "
-        "the command again.",
+        f"The client secret of {held.ref} has nowhere to go. Give --secrets-to and run the "
+        "command again.",
         ref=held.ref,
     )
 
@@ -245,6 +245,6 @@ def absent_secrets(observed: ObservedState, tree: str, sink: SecretSink) -> Iter
                 "SECRET-NOT-IN-SINK",
                 "the sink does not hold the secret of an application",
                 f"{held.ref} signs in with a secret that is not in this sink. If nobody has "
-                "it, set authMethodType to NONE, apply, and set it back: that makes a new one.",
+                f"it, make a new one: reconciler secret rotate {held.ref.path}",
                 ref=held.ref,
             )

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Protocol
 
 from reconciler.apply.durable import make_private_folder, remove, write_private_files
-from reconciler.errors import UsageError
 from reconciler.resources.ref import ResourceRef, fold
 from reconciler.resources.secret import Secret
 
@@ -65,7 +64,7 @@ class FileSink:
 
     def deliver(self, deliveries: Sequence[Delivery]) -> Sequence[str]:
         """Write one file per secret."""
-        files = [(file_name(delivery.ref), _content(delivery)) for delivery in deliveries]
+        files = [(file_name(delivery.ref), content_of(delivery)) for delivery in deliveries]
         write_private_files(self._folder, files)
         return [str(self._folder / name) for name, _ in files]
 
@@ -100,7 +99,8 @@ _PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}", re.ASCII)
 _ODD = re.compile(r"[^a-z0-9_-]+", re.ASCII)
 
 
-def _content(delivery: Delivery) -> bytes:
+def content_of(delivery: Delivery) -> bytes:
+    """Return what a file says of one secret: ref, client id and client secret, and no more."""
     ref = delivery.ref
     fields = {
         "ref": {
@@ -113,18 +113,3 @@ def _content(delivery: Delivery) -> bytes:
         "client_secret": delivery.client_secret.reveal(),
     }
     return (json.dumps(fields, indent=2, ensure_ascii=False) + "\n").encode()
-
-
-def open_sink(address: str) -> SecretSink:
-    """Return the sink at an address such as ``file:DIR``.
-
-    Raises:
-        UsageError: there is no such kind of sink.
-    """
-    scheme, colon, rest = address.partition(":")
-    if scheme == "file" and colon and rest:
-        return FileSink(Path(rest))
-    raise UsageError(
-        f"{scheme}: is no place for secrets",
-        remedy="Write --secrets-to file:DIR.",
-    )

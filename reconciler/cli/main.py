@@ -29,6 +29,7 @@ COMMANDS = {
     "init": "reconciler.cli.init:init_command",
     "store": "reconciler.cli.store:store_group",
     "serve": "reconciler.cli.serve:serve_command",
+    "secret": "reconciler.cli.secret:secret_group",
     "token": "reconciler.cli.token:token_group",
     "completion": "reconciler.cli.completion:completion_command",
     "version": "reconciler.cli.version:version_command",

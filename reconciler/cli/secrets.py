@@ -2,28 +2,61 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from dataclasses import replace
 
+import click
+
 from reconciler.apply.executor import needs_sink
-from reconciler.apply.sink import SecretSink, open_sink
+from reconciler.apply.sink import Delivery, SecretSink
+from reconciler.apply.sinks import KINDS, open_sink
 from reconciler.cli.options import option
 from reconciler.cli.wiring import is_embedded
 from reconciler.diagnostics import warning
 from reconciler.plan.model import Plan
+from reconciler.resources.ref import ResourceRef
 
 DEFAULT_SINK = "file:.reconciler/secrets"
 
 secrets_option = option(
     "--secrets-to",
     metavar="SINK",
-    help=f"Where client secrets go: file:DIR. With a store of one's own: {DEFAULT_SINK}.",
+    help=f"Where client secrets go: {KINDS}. With a store of one's own: {DEFAULT_SINK}.",
 )
 
 
 def sink_for(service: str, secrets_to: str | None) -> SecretSink | None:
     """Return the sink that was asked for, or the embedded service's own, or none."""
     address = secrets_to or (DEFAULT_SINK if is_embedded(service) else "")
-    return open_sink(address) if address else None
+    if not address:
+        return None
+    sink = open_sink(address)
+    return MaskingSink(sink) if os.environ.get("GITHUB_ACTIONS") == "true" else sink
+
+
+class MaskingSink:
+    """Tells the runner of a GitHub job to mask each secret, before another sink gets it.
+
+    The runner takes this line out of the log; it goes to stderr, which is never a result.
+    """
+
+    def __init__(self, sink: SecretSink) -> None:
+        self._sink = sink
+
+    def prove(self) -> None:
+        """Prove the other sink."""
+        self._sink.prove()
+
+    def deliver(self, deliveries: Sequence[Delivery]) -> Sequence[str]:
+        """Mask, then deliver."""
+        for delivery in deliveries:
+            click.echo(f"::add-mask::{delivery.client_secret.reveal()}", err=True)
+        return self._sink.deliver(deliveries)
+
+    def holds(self, ref: ResourceRef, client_id: str) -> bool | None:
+        """Ask the other sink."""
+        return self._sink.holds(ref, client_id)
 
 
 def check_sink(plan: Plan, service: str, secrets_to: str | None) -> Plan:
@@ -33,6 +66,6 @@ def check_sink(plan: Plan, service: str, secrets_to: str | None) -> Plan:
     nowhere = warning(
         "SECRET-NO-SINK",
         "the plan makes client secrets, and there is nowhere to put them",
-        "A secret is answered once. Give --secrets-to file:DIR; apply refuses without it.",
+        f"A secret is answered once. Give --secrets-to {KINDS}; apply refuses without it.",
     )
     return replace(plan, warnings=(*plan.warnings, nowhere))

@@ -61,7 +61,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "deepdiff": ("plan/diff.py",),
     "httpx": ("service_client/http_wire.py",),
     "cryptography": ("service_client/key_file.py",),
-    "pyrage": ("service/seal.py",),
+    "pyrage": ("service/seal.py", "apply/age_sink.py"),
     "sqlite3": ("service/eventstore/",),
     "psycopg": ("service/eventstore/",),
     "psycopg_pool": ("service/eventstore/",),
@@ -75,7 +75,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "grpc_health": ("service/transport/grpc_server.py",),
     "grpc_reflection": ("service/transport/grpc_server.py",),
     "google": ("service/transport/",),
-    "subprocess": (),
+    "subprocess": ("apply/exec_sink.py",),
     "pickle": (),
 }
 

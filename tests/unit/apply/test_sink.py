@@ -10,7 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from reconciler.apply.sink import Delivery, FileSink, file_name, open_sink, plain_name
+from reconciler.apply.sink import Delivery, FileSink, file_name, plain_name
+from reconciler.apply.sinks import open_sink
 from reconciler.errors import LocalFileError, UsageError
 from reconciler.resources.ref import ResourceRef
 from reconciler.resources.secret import Secret

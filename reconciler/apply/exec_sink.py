@@ -1,0 +1,94 @@
+"""A command of the operator's that takes each secret on its standard input.
+
+It comes from a flag or the environment only, never from anything that is read from a tree. It
+is run without a shell; what the secret belongs to is in its environment, the secret is not.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+
+from reconciler.apply.sink import Delivery
+from reconciler.errors import LocalFileError, UsageError
+from reconciler.resources.ref import ResourceRef
+
+SECONDS = 60
+OURS = ("RECONCILER_TOKEN",)
+
+
+class ExecSink:
+    """Hands each secret to a command; its exit code 0 says that the secret is kept."""
+
+    def __init__(self, command: str) -> None:
+        """Take a command line.
+
+        Raises:
+            UsageError: it is no command line.
+        """
+        try:
+            self._words = shlex.split(command)
+        except ValueError as failure:
+            raise UsageError(
+                f"the command of exec: cannot be read: {failure}",
+                remedy="Close every quote: --secrets-to 'exec:vault-put --field client_secret'.",
+            ) from None
+        if not self._words:
+            raise UsageError("exec: needs a command", remedy="Write --secrets-to exec:COMMAND.")
+
+    def prove(self) -> None:
+        """Find the program. That it keeps what it gets, only it can know."""
+        if shutil.which(self._words[0]) is None:
+            raise LocalFileError(
+                f"there is no program {self._words[0]} to take secrets",
+                remedy="Install it, or name it by its path in --secrets-to exec:COMMAND.",
+            )
+
+    def deliver(self, deliveries: Sequence[Delivery]) -> Sequence[str]:
+        """Run the command once per secret. Its output is not shown: it could hold the secret."""
+        for delivery in deliveries:
+            self._hand_over(delivery)
+        return [f"exec:{self._words[0]}"] * len(deliveries)
+
+    def holds(self, ref: ResourceRef, client_id: str) -> bool | None:
+        """Say that this cannot be told."""
+        return None
+
+    def _hand_over(self, delivery: Delivery) -> None:
+        try:
+            done = subprocess.run(
+                self._words,
+                input=delivery.client_secret.reveal().encode(),
+                env={**_clean(os.environ), **_about(delivery)},
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=SECONDS,
+                check=False,
+            )
+        except (OSError, subprocess.SubprocessError) as failure:
+            raise self._failed(delivery, type(failure).__name__) from None
+        if done.returncode:
+            raise self._failed(delivery, f"exit code {done.returncode}")
+
+    def _failed(self, delivery: Delivery, how: str) -> LocalFileError:
+        return LocalFileError(
+            f"{self._words[0]} did not take the secret of {delivery.ref} ({how})",
+            remedy="Mend the command and run apply again: the secret is kept until then.",
+        )
+
+
+def _clean(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if name not in OURS}
+
+
+def _about(delivery: Delivery) -> dict[str, str]:
+    ref = delivery.ref
+    return {
+        "RECONCILER_SECRET_ORGANIZATION": ref.organization,
+        "RECONCILER_SECRET_PROJECT": ref.project,
+        "RECONCILER_SECRET_NAME": ref.name,
+        "RECONCILER_SECRET_CLIENT_ID": delivery.client_id,
+    }

@@ -1,0 +1,57 @@
+"""Giving one application a new client secret, delivered before it says done."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from reconciler.apply.healing import secret_order
+from reconciler.apply.journal import Intent, Journal
+from reconciler.apply.sink import Delivery, SecretSink
+from reconciler.errors import REFUSED, ServiceError, UsageError
+from reconciler.resources.crashpoint import crashpoint
+from reconciler.resources.oidc import has_client_secret
+from reconciler.service_client.port import ServiceClient
+from reconciler.state import ObservedObject
+
+
+def rotate(
+    held: ObservedObject,
+    service: ServiceClient,
+    journal: Journal,
+    sink: SecretSink,
+    context: Mapping[str, Any],
+) -> str:
+    """Make a new secret, deliver it, and return where it is. The old one ends at once.
+
+    A crash in between is healed by the next apply or rotation of the same tree.
+
+    Raises:
+        UsageError: the application has no client secret.
+        LocalFileError: the sink or the journal failed; the intent stays open.
+        ServiceError: the service refused.
+    """
+    if not has_client_secret(held.spec):
+        raise UsageError(
+            f"{held.ref} signs in without a client secret",
+            remedy="Only applications with authMethodType BASIC or POST have one.",
+        )
+    sink.prove()
+    intent = Intent("secret", uuid.uuid4().hex, held.ref, owes_secret=True, id=held.id)
+    journal.begin([intent])
+    crashpoint("C2")
+    (result,) = service.write([secret_order(held)], context)
+    crashpoint("C6")
+    if isinstance(result, ServiceError):
+        if isinstance(result, REFUSED):
+            journal.end([intent.key])
+        raise result
+    if result.client_secret is None:
+        raise ServiceError(
+            f"the service gave no secret for {held.ref}", remedy="Run the command again."
+        )
+    (place,) = sink.deliver([Delivery(held.ref, result.client_id, result.client_secret)])
+    crashpoint("C10")
+    journal.end([intent.key])
+    return place
