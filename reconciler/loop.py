@@ -6,15 +6,17 @@ the run then does.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from reconciler.apply.executor import Executor
-from reconciler.apply.outcome import ApplyReport
+from reconciler.apply.outcome import ApplyReport, Status
 from reconciler.diagnostics import Diagnostic, warning
 from reconciler.errors import ReconcilerError
+from reconciler.plan.diff import field_changes
 from reconciler.plan.drift import Drift, find_drift, owners_to_ask, suspects
 from reconciler.plan.guards import Allowances
-from reconciler.plan.model import Plan, Scope
+from reconciler.plan.model import Adopt, Plan, Scope, Update, ref_of
 from reconciler.plan.planner import build_plan
 from reconciler.service_client.port import ServiceClient, ServiceInquiry, ServiceReader
 from reconciler.state import DesiredState, ObservedState
@@ -69,7 +71,26 @@ def carry_out(
         again, _ = preview(desired, service, plan.scope, Allowances())
     except ReconcilerError as failure:
         return replace(report, notes=(*report.notes, _not_observed(failure)))
-    return replace(report, remaining=len(again.changes))
+    kept = tuple(_remaining(report, again))
+    return replace(report, remaining=len(again.changes), notes=(*report.notes, *kept))
+
+
+def _remaining(report: ApplyReport, again: Plan) -> Iterator[Diagnostic]:
+    """Yield what the service made of an update that it says it carried out."""
+    made = {
+        ref_of(outcome.change).key for outcome in report.outcomes if outcome.status is Status.MADE
+    }
+    for change in again.changes:
+        ref = ref_of(change)
+        if isinstance(change, Update | Adopt) and ref.key in made:
+            fields = ", ".join(field.name for field in field_changes(change))
+            yield warning(
+                "APPLY-REMAINING",
+                "the service holds something else than it was sent",
+                f"{ref}: {fields}. Some services cannot empty a list or keep a default of their "
+                "own: declare what the service holds, or change it there.",
+                ref=ref,
+            )
 
 
 def _not_observed(failure: ReconcilerError) -> Diagnostic:

@@ -1,0 +1,323 @@
+"""One client, two wires: in process and over HTTP to a server that listens. No difference."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.cli.embedded import InProcessWire, local_caller
+from reconciler.errors import (
+    AccessDeniedError,
+    AlreadyExistsError,
+    InvalidArgumentError,
+    LockHeldError,
+    ObjectNotFoundError,
+    PreconditionFailedError,
+    ServiceError,
+    ServiceUnavailableError,
+)
+from reconciler.resources.ref import Kind, ResourceRef
+from reconciler.service.build import open_memory
+from reconciler.service.operations.table import OPERATIONS
+from reconciler.service_client.addresses import ADDRESSES
+from reconciler.service_client.client import OperationsClient
+from reconciler.service_client.holder import Holder, this_process
+from reconciler.service_client.port import (
+    CreateOrder,
+    DeleteOrder,
+    Order,
+    SecretOrder,
+    ServiceClient,
+    UpdateOrder,
+    Written,
+)
+from reconciler.state import ObservedObject
+from tests.builders import (
+    a_jwt_config,
+    a_public_application,
+    a_ref,
+    an_action,
+    an_application,
+    declared,
+    desired,
+)
+from tests.http_clients import apply_with, http_client, plan_with
+from tests.running import Server, running_server
+
+CONTEXT = {"tree": "default", "revision": "abc", "plan": "sha256:1"}
+OTHER = Holder("ben", "build-7", "b", 42, "s", "n")
+Open = Callable[[Holder], AbstractContextManager[ServiceClient]]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Run a server for all tests of this module."""
+    with running_server(tmp_path_factory.mktemp("server")) as running:
+        yield running
+
+
+@dataclass
+class House:
+    """A service with an organization of this test alone, and a project in it."""
+
+    open: Open
+    client: ServiceClient
+    organization: str
+    organization_id: str = ""
+    project_id: str = ""
+
+    def ref(self, kind: Kind, name: str) -> ResourceRef:
+        return a_ref(kind, name, self.organization, "shop")
+
+    def create(self, kind: Kind, name: str, said: dict[str, Any] | None = None) -> CreateOrder:
+        ref = self.ref(kind, name)
+        return CreateOrder(
+            ref,
+            declared(ref, said).spec,
+            uuid.uuid4().hex,
+            self.organization_id if kind is not Kind.ORGANIZATION else "",
+            self.project_id if kind is Kind.OIDC_APPLICATION else "",
+        )
+
+    def write(self, *orders: Order) -> Sequence[Written | ServiceError]:
+        return self.client.write(orders, CONTEXT)
+
+    def made(self, order: CreateOrder) -> ObservedObject:
+        (result,) = self.write(order)
+        assert isinstance(result, Written), result
+        return self.held(order.ref)
+
+    def held(self, ref: ResourceRef) -> ObservedObject:
+        return self.client.observe([self.organization]).objects[ref.key]
+
+
+@pytest.fixture(params=["in process", "over HTTP"])
+def house(request: pytest.FixtureRequest, server: Server) -> Iterator[House]:
+    """Open a client over one of the wires."""
+    with closing(open_memory()) as service:
+
+        @contextmanager
+        def open_in_process(holder: Holder) -> Iterator[ServiceClient]:
+            yield OperationsClient(InProcessWire(service, local_caller()), holder)
+
+        def open_http(holder: Holder) -> AbstractContextManager[ServiceClient]:
+            return http_client(server.address, server.token("admin"), holder=holder)
+
+        opener: Open = open_in_process if request.param == "in process" else open_http
+        with opener(this_process()) as client:
+            house = House(opener, client, f"acme-{uuid.uuid4().hex}")
+            (made,) = house.write(house.create(Kind.ORGANIZATION, house.organization))
+            assert isinstance(made, Written)
+            house.organization_id = made.id
+            house.project_id = house.made(house.create(Kind.PROJECT, "shop")).id
+            yield house
+
+
+def test_what_was_written_is_observed_as_it_was_written(house: House) -> None:
+    """Otherwise a plan right after an apply would not be empty."""
+    orders = [
+        house.create(Kind.OIDC_APPLICATION, "web", an_application(clockSkew="1.5s")),
+        house.create(Kind.ACTION, "greet", an_action(timeout="3s")),
+        house.create(Kind.IDP_JWT_CONFIG, "partner", a_jwt_config()),
+    ]
+
+    results = house.write(*orders)
+
+    for order, result in zip(orders, results, strict=True):
+        held = house.held(order.ref)
+        assert isinstance(result, Written)
+        assert (held.ref, held.id, held.spec) == (order.ref, result.id, order.spec)
+        assert (held.sequence, held.client_id) == (result.sequence, result.client_id)
+        assert (held.trees, held.carried, held.uncarried) == (frozenset({"default"}), {}, ())
+    assert isinstance(results[0], Written)
+    assert results[0].client_secret is not None
+    assert len(results[0].client_secret.reveal()) == 64
+
+
+def test_only_what_was_asked_for_is_observed(house: House) -> None:
+    """A run reads the organizations its manifests name."""
+    state = house.client.observe([house.organization.upper(), "nobody"])
+
+    assert {held.ref.organization for held in state.objects.values()} == {house.organization}
+    assert state.incomplete == ()
+    assert house.client.observe([]).objects == {}
+
+
+def test_the_same_key_gives_the_first_answer_again(house: House) -> None:
+    """That is what makes a repeated create safe, one-time secret included."""
+    order = house.create(Kind.OIDC_APPLICATION, "web")
+
+    first, again = house.write(order), house.write(order)
+
+    assert first == again
+    (other,) = house.write(replace(order, spec=declared(order.ref, a_public_application()).spec))
+    assert isinstance(other, ServiceError)
+
+
+def test_an_object_that_moved_on_is_not_written_over(house: House) -> None:
+    """What somebody else changed meanwhile would be lost without a word."""
+    order = house.create(Kind.ACTION, "greet")
+    before = house.made(order)
+    mine = UpdateOrder(declared(order.ref, an_action(timeout="1s")), before)
+    (first,) = house.write(mine)
+
+    second, gone = house.write(mine, DeleteOrder(before))
+
+    assert isinstance(first, Written)
+    assert isinstance(second, PreconditionFailedError)
+    assert isinstance(gone, PreconditionFailedError)
+    assert house.held(order.ref).sequence == first.sequence
+
+
+def test_an_update_renames_and_configures(house: House) -> None:
+    """Two calls, and the second expects what the first one left behind."""
+    order = house.create(Kind.OIDC_APPLICATION, "web")
+    wanted = declared(house.ref(Kind.OIDC_APPLICATION, "shop"), an_application(devMode=True))
+
+    (result,) = house.write(UpdateOrder(wanted, house.made(order)))
+
+    held = house.held(wanted.ref)
+    assert isinstance(result, Written)
+    assert (held.spec, held.sequence) == (wanted.spec, result.sequence)
+
+
+def test_a_refused_order_keeps_no_other_from_being_carried_out(house: House) -> None:
+    """A name that is taken is no reason to leave the rest undone."""
+    house.made(house.create(Kind.ACTION, "Greet"))
+
+    taken, strange, fine = house.write(
+        house.create(Kind.ACTION, "greet"),
+        replace(house.create(Kind.ACTION, "b"), organization_id="1"),
+        house.create(Kind.ACTION, "c"),
+    )
+
+    assert isinstance(taken, AlreadyExistsError)
+    assert isinstance(strange, ObjectNotFoundError)
+    assert isinstance(fine, Written)
+
+
+def test_what_the_service_does_not_accept_names_its_field(house: House) -> None:
+    """Whoever reads it must find the line of the manifest."""
+    order = house.create(Kind.ACTION, "greet")
+
+    (refused,) = house.write(replace(order, spec={**order.spec, "timeout": "21s"}))
+
+    assert isinstance(refused, InvalidArgumentError)
+    assert "timeout" in refused.problem
+
+
+def test_a_deleted_object_is_gone(house: House) -> None:
+    """And deleting it once more says so."""
+    held = house.made(house.create(Kind.IDP_JWT_CONFIG, "partner"))
+
+    (first,) = house.write(DeleteOrder(held))
+    (second,) = house.write(DeleteOrder(held))
+
+    assert isinstance(first, Written)
+    assert isinstance(second, ObjectNotFoundError)
+    assert held.ref.key not in house.client.observe([house.organization]).objects
+
+
+def test_a_new_secret_is_another_one(house: House) -> None:
+    """It is answered with the client id it belongs to."""
+    order = house.create(Kind.OIDC_APPLICATION, "web")
+    (made,) = house.write(order)
+    assert isinstance(made, Written)
+    ask = SecretOrder(order.ref, made.id, house.organization_id, house.project_id, made.client_id)
+
+    (again,) = house.write(ask)
+
+    assert isinstance(again, Written)
+    assert again.client_secret not in {None, made.client_secret}
+    assert again.client_id == made.client_id
+
+
+def test_one_writer_at_a_time(house: House) -> None:
+    """Who comes second is told by whom the organization is held."""
+    with house.open(OTHER) as other:
+        other.acquire([house.organization])
+        with pytest.raises(LockHeldError, match="ben on build-7"):
+            house.client.acquire([house.organization])
+        other.renew()
+        other.release()
+        house.client.acquire([house.organization])
+        assert isinstance(house.write(house.create(Kind.ACTION, "greet"))[0], Written)
+        house.client.release()
+
+
+def test_who_lost_the_lock_writes_nothing(house: House) -> None:
+    """A run that was cut off for minutes must not write over the one that followed it."""
+    dead = replace(this_process(), process=2**22 + 1)
+    order = house.create(Kind.ACTION, "greet")
+    with house.open(dead) as other:
+        other.acquire([house.organization])
+        house.client.acquire([house.organization])
+
+        (refused,) = other.write([order], CONTEXT)
+
+    house.client.release()
+    assert isinstance(refused, ServiceUnavailableError)
+    assert order.ref.key not in house.client.observe([house.organization]).objects
+
+
+# What HTTP alone has.
+
+
+def test_addresses_are_those_of_the_service() -> None:
+    """Neither side may import the other, so this test holds their two tables together."""
+    ours = {name: row.http[0] for name, row in OPERATIONS.items() if name in ADDRESSES}
+
+    assert {name: ADDRESSES[name] for name in ours} == ours
+    assert set(ADDRESSES) - set(ours) == {"GetIAM"}, "which only a ZITADEL has"
+
+
+def test_a_run_against_a_server_converges(server: Server, tmp_path: Path) -> None:
+    """With the token of an editor of one organization, who may not list the others."""
+    state = desired(
+        declared(a_ref(Kind.OIDC_APPLICATION)),
+        declared(a_ref(Kind.ACTION, "greet")),
+        declared(a_ref(Kind.IDP_JWT_CONFIG, "partner")),
+    )
+    with http_client(server.address, server.token(), kind="auto") as client:
+        report = apply_with(client, state, tmp_path)
+        events = len(server.events())
+
+        assert report.remaining == 0
+        assert plan_with(client, state).changes == ()
+        assert apply_with(client, state, tmp_path).outcomes == ()
+        assert len(server.events()) == events
+    assert len(list((tmp_path / "secrets").glob("*.json"))) == 1
+
+
+@pytest.mark.parametrize("name", ["viewer", "stranger"])
+def test_who_may_not_write_is_told_so(server: Server, name: str) -> None:
+    """Exit code 7 hangs on this, and what to do about it."""
+    order = CreateOrder(
+        a_ref(Kind.ACTION, "hello"), declared(a_ref(Kind.ACTION, "hello")).spec, "k",
+        server.known.organization,
+    )  # fmt: skip
+    with http_client(server.address, server.token(name)) as client:
+        (refused,) = client.write([order], CONTEXT)
+
+    kind = AccessDeniedError if name == "viewer" else ObjectNotFoundError
+    assert isinstance(refused, kind)
+
+
+def test_a_wrong_token_is_told_apart_from_a_missing_service(server: Server) -> None:
+    """The one needs another token, the other another address."""
+    with (
+        http_client(server.address, "rct_nonsense") as client,
+        pytest.raises(AccessDeniedError, match="token"),
+    ):
+        client.observe(["acme"])
+    with (
+        http_client("http://127.0.0.1:1", "rct_nonsense") as client,
+        pytest.raises(ServiceUnavailableError, match="cannot be reached"),
+    ):
+        client.observe(["acme"])

@@ -1,0 +1,508 @@
+"""The client for a ZITADEL, held to the facts about one: its surprises, and what it has not."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.apply.outcome import Status
+from reconciler.errors import (
+    AccessDeniedError,
+    AlreadyExistsError,
+    LockHeldError,
+    ObjectNotFoundError,
+    PreconditionFailedError,
+    ServiceError,
+)
+from reconciler.plan.model import Adopt, Create, Delete, Scope
+from reconciler.resources.ref import Kind
+from reconciler.service_client.port import (
+    CreateOrder,
+    DeleteOrder,
+    SecretOrder,
+    UpdateOrder,
+    Written,
+)
+from reconciler.service_client.zitadel import Patience, ZitadelClient
+from tests.builders import (
+    BASIC,
+    a_jwt_config,
+    a_public_application,
+    a_ref,
+    an_action,
+    an_application,
+    declared,
+    desired,
+)
+from tests.fake_zitadel import IAM, MEMBER, STRANGER, FakeZitadel
+from tests.fault_proxy import at_random, fault_proxy
+from tests.http_clients import apply_with, http_client, plan_with, zitadel_client
+from tests.listening import listening
+
+WEB, GREET = a_ref(), a_ref(Kind.ACTION, "greet")
+PARTNER = a_ref(Kind.IDP_JWT_CONFIG, "partner")
+HOUSE = desired(
+    declared(WEB, an_application(clockSkew="1.5s", devMode=True)),
+    declared(GREET, an_action(timeout="3s")),
+    declared(PARTNER),
+)
+
+
+@pytest.fixture
+def fake() -> FakeZitadel:
+    """Return a service with the organization acme and its project shop."""
+    fake = FakeZitadel()
+    fake.put("projects", name="shop")
+    return fake
+
+
+@pytest.fixture
+def address(fake: FakeZitadel) -> Iterator[str]:
+    """Serve the fake."""
+    with listening(fake.app()) as address:
+        yield address
+
+
+@pytest.fixture
+def client(address: str, tmp_path: Path) -> Iterator[ZitadelClient]:
+    """Open a client that may do everything."""
+    with zitadel_client(address, IAM, tmp_path) as client:
+        yield client
+
+
+def project_of(fake: FakeZitadel) -> str:
+    return str(fake.named("projects", "shop")[0]["id"])
+
+
+def an_app(fake: FakeZitadel, name: str = "storefront", **config: Any) -> dict[str, Any]:
+    """Hold an application as somebody made it by hand."""
+    config = {"clientId": "77", **an_application(), **config}
+    return fake.put("apps", name=name, project=project_of(fake), oidcConfig=config)
+
+
+def test_a_service_without_our_addresses_is_known_for_one(address: str) -> None:
+    """Nobody has to say which kind it is."""
+    with http_client(address, IAM, kind="auto") as client:
+        assert isinstance(client, ZitadelClient)
+        assert client.observe(["acme"]).instance == "zitadel-277"
+
+
+def test_one_apply_is_enough(client: ZitadelClient, fake: FakeZitadel, tmp_path: Path) -> None:
+    """Whatever the JSON leaves out is at its default, so the second plan is empty."""
+    whole = desired(
+        declared(a_ref(Kind.ORGANIZATION, organization="acme")),
+        declared(a_ref(Kind.PROJECT, "shop")),
+        declared(a_ref(Kind.PROJECT, "support")),
+        declared(a_ref(name="spa", project="support"), a_public_application()),
+        *HOUSE.resources.values(),
+    )
+
+    report = apply_with(client, whole, tmp_path)
+
+    assert {outcome.status for outcome in report.outcomes} == {Status.MADE}
+    assert report.remaining == 0
+    assert plan_with(client, whole).changes == ()
+    (made,) = fake.named("apps", "storefront")
+    assert (
+        fake.secrets[made["id"]] in (tmp_path / "secrets" / "acme.shop.storefront.json").read_text()
+    )
+
+
+def test_only_lists_are_read_and_each_once_a_page(client: ZitadelClient, fake: FakeZitadel) -> None:
+    """A thousand objects are not a thousand requests."""
+    for index in range(1, 1203):
+        fake.put("actions", name=f"a{index}", script="s", timeout="20s")
+
+    state = client.observe(["acme"])
+
+    assert len(state.objects) == 1 + 1 + 1202
+    assert fake.calls == {
+        "GetIAM": 1, "ListOrgs": 1, "ListProjects": 1, "ListOrgIDPs": 1, "ListActions": 3,
+        "ListApps": 1,
+    }  # fmt: skip
+
+
+def test_what_belongs_to_the_whole_instance_is_not_observed(client: ZitadelClient) -> None:
+    """Its lists show identity providers of the instance as well."""
+    assert {held.ref.name for held in client.observe(["acme"]).objects.values()} == {"acme", "shop"}
+
+
+def test_an_update_that_changes_nothing_is_a_success(
+    client: ZitadelClient, fake: FakeZitadel, tmp_path: Path
+) -> None:
+    """There it is an error with an id of its own; other refused preconditions stay errors."""
+    apply_with(client, HOUSE, tmp_path)
+    held = client.observe(["acme"]).objects
+    orders = [
+        UpdateOrder(HOUSE.resources[ref.key], replace(held[ref.key], spec={}))
+        for ref in (WEB, GREET, PARTNER)
+    ]
+
+    results = client.write(orders, {})
+
+    assert all(isinstance(result, Written) for result in results), results
+    created = client.write(
+        [CreateOrder(WEB, declared(WEB).spec, "k", fake.organization, "12345")], {}
+    )
+    assert isinstance(created[0], PreconditionFailedError), "the project is missing"
+
+
+def test_an_emptied_list_that_was_kept_is_told(
+    client: ZitadelClient, fake: FakeZitadel, tmp_path: Path
+) -> None:
+    """An update cannot empty a list there; the run says which field is left."""
+    an_app(fake)
+    emptied = desired(declared(WEB, {"redirectUris": []}))
+
+    report = apply_with(client, emptied, tmp_path)
+
+    assert report.remaining == 1
+    assert [outcome.status for outcome in report.outcomes] == [Status.MADE]
+    (note,) = [note for note in report.notes if note.code == "APPLY-REMAINING"]
+    assert "storefront" in note.remedy
+    assert "redirectUris" in note.remedy
+
+
+def test_fields_that_are_not_known_here_survive_an_update(
+    client: ZitadelClient, fake: FakeZitadel, tmp_path: Path
+) -> None:
+    """An update is full: what is not sent back would be reset."""
+    carried = {
+        "backChannelLogoutUri": "https://shop.example.com/out",
+        "loginVersion": {"loginV2": {"baseUri": "https://login.example.com"}},
+    }
+    app = an_app(fake, **carried)
+    idp = fake.put(
+        "idps", name="partner", owner="IDP_OWNER_TYPE_ORG", stylingType="STYLING_TYPE_GOOGLE",
+        autoRegister=True, jwtConfig=a_jwt_config(issuer="https://old.example.com"),
+    )  # fmt: skip
+    renamed = replace(declared(a_ref(Kind.IDP_JWT_CONFIG, "ally")), pinned_id=idp["id"])
+
+    report = apply_with(
+        client, desired(declared(WEB, an_application(devMode=True)), renamed), tmp_path
+    )
+
+    assert report.remaining == 0
+    held = fake.held["apps"][app["id"]]["oidcConfig"]
+    assert held["devMode"] is True
+    assert {name: held[name] for name in carried} == carried
+    ally = fake.held["idps"][idp["id"]]
+    assert (ally["name"], ally["stylingType"], ally["autoRegister"]) == (
+        "ally", "STYLING_TYPE_GOOGLE", True,
+    )  # fmt: skip
+    assert ally["jwtConfig"] == a_jwt_config()
+
+
+@pytest.mark.parametrize(
+    ("strange", "named"),
+    [
+        ({"apiConfig": {"clientId": "7"}}, "apiConfig"),
+        ({"samlConfig": {"metadataUrl": "https://sp.example.com"}}, "samlConfig"),
+        ({"oidcConfig": {"clientId": "7", **an_application(
+            grantTypes=["OIDC_GRANT_TYPE_AUTHORIZATION_CODE", "OIDC_GRANT_TYPE_TOKEN_EXCHANGE"]
+        )}}, "grantTypes"),
+    ],
+    ids=["of an API", "of SAML", "with a grant that is not known"],
+)  # fmt: skip
+def test_an_application_that_no_manifest_can_say_is_never_touched(
+    client: ZitadelClient, fake: FakeZitadel, strange: dict[str, Any], named: str
+) -> None:
+    """Not by pruning, and not by a manifest of the same name."""
+    fake.put("apps", name="storefront", project=project_of(fake), **strange)
+
+    unmanaged = plan_with(client, desired(organizations=["acme"]), Scope(prune_unmanaged=True))
+    same_name = plan_with(client, desired(declared(WEB)))
+
+    assert unmanaged.changes == ()
+    assert WEB in unmanaged.unmanaged
+    assert [type(change) for change in same_name.changes] == [Adopt]
+    (block,) = same_name.blocks
+    assert block.code == "GUARD-UNKNOWN-FIELD"
+    assert named in block.remedy
+
+
+def test_what_is_declared_nowhere_goes_only_when_that_is_said(
+    client: ZitadelClient, fake: FakeZitadel, tmp_path: Path
+) -> None:
+    """Nobody remembers there which tree made it."""
+    apply_with(client, HOUSE, tmp_path)
+    nothing = desired(organizations=["acme"])
+
+    assert plan_with(client, nothing, Scope(prune=True)).changes == ()
+    plan = plan_with(client, nothing, Scope(prune_unmanaged=True))
+    assert {type(change) for change in plan.changes} == {Delete}
+    report = apply_with(client, nothing, tmp_path, Scope(prune_unmanaged=True))
+
+    assert report.remaining == 0
+    assert set(fake.held["apps"]) == set(fake.held["actions"]) == set()
+
+
+def test_what_changed_since_the_plan_is_not_written_over(
+    client: ZitadelClient, fake: FakeZitadel, tmp_path: Path
+) -> None:
+    """It is read just before, because no expected sequence can be sent."""
+    apply_with(client, HOUSE, tmp_path)
+    held = client.observe(["acme"]).objects
+    for kind in ("apps", "actions", "idps"):
+        for item in list(fake.held[kind].values()):
+            fake._changed(kind, item, {})
+    refs = (WEB, GREET, PARTNER)
+
+    updates = client.write(
+        [UpdateOrder(declared(a_ref(ref.kind, "other")), held[ref.key]) for ref in refs], {}
+    )
+    deletes = client.write([DeleteOrder(held[ref.key]) for ref in refs], {})
+
+    assert [type(result) for result in (*updates, *deletes)] == [PreconditionFailedError] * 6
+
+
+def test_a_run_waits_until_lists_show_what_it_wrote(
+    fake: FakeZitadel, address: str, tmp_path: Path
+) -> None:
+    """Otherwise it would report its own work as missing."""
+    fake.lag = 0.3
+    with zitadel_client(address, IAM, tmp_path) as client:
+        report = apply_with(client, HOUSE, tmp_path)
+        assert report.remaining == 0
+        changed = desired(declared(WEB, an_application(devMode=False)))
+        assert apply_with(client, changed, tmp_path).remaining == 0
+        pruned = apply_with(
+            client, desired(organizations=["acme"]), tmp_path, Scope(prune_unmanaged=True)
+        )
+        assert pruned.remaining == 0
+
+
+def test_lists_that_never_show_it_block_the_next_plan(
+    fake: FakeZitadel, address: str, tmp_path: Path
+) -> None:
+    """Nobody knows what such a list would leave out next."""
+    fake.lag = 1000
+    patience = Patience(settling=0.01, step=0.01, longest=0.05)
+    with zitadel_client(address, IAM, tmp_path, patience) as client:
+        order = CreateOrder(GREET, declared(GREET).spec, "k", fake.organization)
+        client.write([order], {})
+        (block,) = plan_with(client, desired(declared(GREET))).blocks
+
+    assert block.code == "GUARD-INCOMPLETE-READ"
+
+
+def test_a_conflict_with_another_writer_is_tried_again(
+    client: ZitadelClient, fake: FakeZitadel, tmp_path: Path
+) -> None:
+    """Two writers of one project conflict there, whatever they write."""
+    fake.conflicts = 3
+
+    assert apply_with(client, HOUSE, tmp_path).remaining == 0
+
+
+@pytest.mark.parametrize("is_unique", [True, False], ids=["unique names", "any names"])
+def test_answers_that_are_lost_make_no_duplicates_and_lose_no_secret(
+    tmp_path: Path, *, is_unique: bool
+) -> None:
+    """Five hundred creates, two of five of them with an answer that is lost or garbled."""
+    fake = FakeZitadel(lag=0.02, is_unique=is_unique)
+    project = fake.put("projects", name="shop")["id"]
+    refs = [a_ref(name=f"app{i}") for i in range(150)]
+    refs += [a_ref(Kind.ACTION, f"action{i}") for i in range(350)]
+    fake._catch_up(float("inf"))
+    choose = at_random(7, 0.4, once_only=True)
+    patience = Patience(settling=0.15, step=0.05, longest=3)
+    with (
+        listening(fake.app()) as address,
+        fault_proxy(address, choose) as proxy,
+        zitadel_client(proxy.address, IAM, tmp_path, patience) as client,
+    ):
+        orders = [
+            CreateOrder(ref, declared(ref).spec, "k", fake.organization, project) for ref in refs
+        ]
+        results = [
+            result
+            for start in range(0, len(orders), 125)
+            for result in client.write(orders[start : start + 125], {})
+        ]
+    made = [result for result in results if isinstance(result, Written)]
+    secrets = {one.id: one.client_secret.reveal() for one in made if one.client_secret}
+
+    assert len(made) == len(orders), [r for r in results if not isinstance(r, Written)][:3]
+    assert sum(proxy.done.values()) - proxy.done[""] > 150
+    assert len(fake.held["apps"]) == 150
+    assert len(fake.held["actions"]) == 350
+    assert fake.secrets == secrets
+
+
+def reset_before(part: bytes) -> Callable[[bytes], str]:
+    return lambda first: "reset before" if part in first else ""
+
+
+def test_two_objects_of_one_name_stop_a_create_and_name_their_ids(
+    fake: FakeZitadel, tmp_path: Path
+) -> None:
+    """Which of them is meant, nobody but a person can say."""
+    fake.is_unique = False
+    one, two = (fake.put("actions", name="Greet", script="s", timeout="20s") for _ in range(2))
+    with (
+        listening(fake.app()) as address,
+        fault_proxy(
+            address, lambda first: "reset before" if b"actions H" in first else ""
+        ) as proxy,
+        zitadel_client(proxy.address, IAM, tmp_path) as client,
+    ):
+        order = CreateOrder(GREET, declared(GREET).spec, "k", fake.organization)
+        (refused,) = client.write([order], {})
+
+    assert isinstance(refused, ServiceError)
+    assert one["id"] in refused.problem
+    assert two["id"] in refused.problem
+    assert len(fake.held["actions"]) == 2
+
+
+def test_somebody_elses_object_of_the_name_is_not_taken_over(
+    fake: FakeZitadel, tmp_path: Path
+) -> None:
+    """Its secret would be replaced under whoever uses it."""
+    an_app(fake, devMode=True)
+    with (
+        listening(fake.app()) as address,
+        fault_proxy(
+            address, lambda first: "reset before" if b"apps/oidc" in first else ""
+        ) as proxy,
+        zitadel_client(proxy.address, IAM, tmp_path) as client,
+    ):
+        order = CreateOrder(WEB, declared(WEB).spec, "k", fake.organization, project_of(fake))
+        (refused,) = client.write([order], {})
+
+    assert isinstance(refused, AlreadyExistsError)
+    assert fake.secrets == {}
+
+
+def test_updates_and_deletes_whose_answers_are_lost_are_done_once(
+    client: ZitadelClient, fake: FakeZitadel, address: str, tmp_path: Path
+) -> None:
+    """Doing them again is the same; what they meet then is no failure."""
+    apply_with(client, HOUSE, tmp_path)
+    changed = desired(
+        declared(WEB, a_public_application()),
+        declared(GREET, an_action(timeout="4s")),
+        declared(PARTNER, a_jwt_config(issuer="https://new.example.com")),
+    )
+    dice = random.Random(3)
+
+    def choose(first: bytes) -> str:
+        return "reset after" if first[:3] in {b"PUT", b"DEL"} and dice.random() < 0.5 else ""
+
+    with (
+        fault_proxy(address, choose) as proxy,
+        zitadel_client(proxy.address, IAM, tmp_path) as harmed,
+    ):
+        assert apply_with(harmed, changed, tmp_path).remaining == 0
+        gone = apply_with(
+            harmed, desired(organizations=["acme"]), tmp_path, Scope(prune_unmanaged=True)
+        )
+
+    assert gone.remaining == 0
+    assert {outcome.status for outcome in gone.outcomes} == {Status.MADE}
+
+
+def test_a_lost_secret_is_replaced_until_one_arrives(fake: FakeZitadel, tmp_path: Path) -> None:
+    """The one that is delivered is the one that counts."""
+    app = an_app(fake, authMethodType=BASIC)
+    left = iter(["reset after", "half an answer", "garbage"])
+    with (
+        listening(fake.app()) as address,
+        fault_proxy(address, lambda first: next(left, "") if b"secret" in first else "") as proxy,
+        zitadel_client(proxy.address, IAM, tmp_path) as client,
+    ):
+        order = SecretOrder(WEB, app["id"], fake.organization, project_of(fake), "77")
+        (result,) = client.write([order], {})
+
+    assert isinstance(result, Written)
+    assert result.client_secret is not None
+    assert fake.secrets[app["id"]] == result.client_secret.reveal()
+
+
+def test_who_may_not_list_organizations_works_in_its_own(
+    fake: FakeZitadel, address: str, tmp_path: Path
+) -> None:
+    """A robot of one organization needs no right over the whole instance."""
+    with zitadel_client(address, MEMBER, tmp_path) as client:
+        assert apply_with(client, HOUSE, tmp_path).remaining == 0
+        assert client.organizations() == ["acme"]
+        (block,) = plan_with(client, desired(organizations=["initech"])).blocks
+
+    assert block.code == "GUARD-INCOMPLETE-READ"
+    assert "initech" in block.remedy
+
+
+def test_who_may_see_nothing_is_told_that_it_is_about_rights(
+    fake: FakeZitadel, address: str, tmp_path: Path
+) -> None:
+    """That service says not found to strangers."""
+    with (
+        zitadel_client(address, STRANGER, tmp_path) as client,
+        pytest.raises(AccessDeniedError),
+    ):
+        client.observe(["acme"])
+
+
+def test_lists_that_contradict_their_totals_block_the_plan(
+    client: ZitadelClient, fake: FakeZitadel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An object that is missing from a list would be made a second time."""
+    page = FakeZitadel._page
+
+    def short(self: FakeZitadel, items: list[Any], query: dict[str, Any]) -> dict[str, Any]:
+        answer = page(self, items, query)
+        return {**answer, "result": answer["result"][1:]} if len(items) > 1 else answer
+
+    for name in ("a", "b", "c"):
+        fake.put("actions", name=name, script="s", timeout="20s")
+    monkeypatch.setattr(FakeZitadel, "_page", short)
+
+    (block,) = plan_with(client, desired(organizations=["acme"])).blocks
+
+    assert block.code == "GUARD-INCOMPLETE-READ"
+
+
+def test_two_runs_of_one_machine_exclude_each_other(address: str, tmp_path: Path) -> None:
+    """The service has no leases, so a file that the kernel locks must do."""
+    with (
+        zitadel_client(address, IAM, tmp_path) as first,
+        zitadel_client(address, IAM, tmp_path) as second,
+    ):
+        first.acquire(["acme"])
+        first.renew()
+        with pytest.raises(LockHeldError, match="process"):
+            second.acquire(["acme"])
+        first.release()
+        second.acquire(["acme"])
+        second.release()
+
+
+def test_it_has_no_history_to_tell(client: ZitadelClient) -> None:
+    """Who changed what can be asked of our own service only."""
+    for ask in (lambda: client.history("1"), lambda: client.removals("1")):
+        with pytest.raises(ServiceError, match="history"):
+            ask()
+
+
+def test_a_removed_object_is_told_as_missing(
+    client: ZitadelClient, fake: FakeZitadel, tmp_path: Path
+) -> None:
+    """Somebody was quicker; the next plan shows it."""
+    apply_with(client, HOUSE, tmp_path)
+    held = client.observe(["acme"]).objects[WEB.key]
+    client.write([DeleteOrder(held)], {})
+
+    (refused,) = client.write([UpdateOrder(declared(a_ref(name="x")), held)], {})
+
+    assert isinstance(refused, ObjectNotFoundError)
+
+
+def test_a_create_is_planned_for_what_is_not_there(client: ZitadelClient) -> None:
+    """The plain case."""
+    assert {type(change) for change in plan_with(client, HOUSE).changes} == {Create}
