@@ -6,7 +6,7 @@ import json
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, BinaryIO
 
 PATIENCE = 20.0
 
@@ -33,28 +33,24 @@ def exchange(port: int, *pieces: bytes) -> Raw | None:
                 connection.sendall(piece)
             except (BrokenPipeError, ConnectionResetError):
                 break  # the server has said its word already
-        return read_response(connection)
+        with connection.makefile("rb") as stream:
+            return read_response(stream)
 
 
-def read_response(connection: socket.socket) -> Raw | None:
-    """Read one response; None where there is none."""
-    data = b""
-    while b"\r\n\r\n" not in data:
-        more = connection.recv(65_536)
-        if not more:
-            assert data == b""
-            return None
-        data += more
-    head, _, body = data.partition(b"\r\n\r\n")
-    status_line, *lines = head.decode("latin-1").split("\r\n")
-    headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
+def read_response(stream: BinaryIO) -> Raw | None:
+    """Read the next response; None where there is none."""
+    status_line = stream.readline().decode("latin-1")
+    if not status_line:
+        return None
+    headers: dict[str, str] = {}
+    while (line := stream.readline().decode("latin-1")) != "\r\n":
+        assert line, "the response is cut off"
+        name, _, value = line.rstrip("\r\n").partition(": ")
+        headers[name.lower()] = value
     length = int(headers.get("content-length", "0"))
-    while len(body) < length:
-        more = connection.recv(65_536)
-        assert more, "the response is cut off"
-        body += more
-    says_so = headers.get("connection") == "close"
-    closed = says_so and connection.recv(1) == b""
+    body = stream.read(length)
+    assert len(body) == length, "the response is cut off"
+    closed = headers.get("connection") == "close" and stream.read(1) == b""
     return Raw(int(status_line.split(" ")[1]), headers, body, closed)
 
 
