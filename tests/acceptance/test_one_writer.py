@@ -1,0 +1,103 @@
+"""One writer at a time: applies that run at once lose nothing; who is fenced out writes nothing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from reconciler.cli.embedded import InProcessWire, local_caller
+from reconciler.errors import LockHeldError, ServiceError
+from reconciler.resources.normal import normal_form
+from reconciler.resources.ref import Kind, ResourceRef, organization_ref
+from reconciler.service.build import open_memory
+from reconciler.service_client.client import LEASE_SECONDS, OperationsClient
+from reconciler.service_client.holder import this_process
+from reconciler.service_client.port import CreateOrder, Written
+from tests.acceptance.conftest import ROOT, Run, an_action, an_application, write
+from tests.acceptance.test_interruptions import an_environment
+
+SECOND = 1_000_000
+
+
+@pytest.mark.parametrize("applies", [2, 8])
+def test_applies_that_run_at_once_do_the_work_of_one(run: Run, small: Path, applies: int) -> None:
+    """A pipeline that was started twice makes nothing twice."""
+    run("apply", "--auto-approve")
+    for number in range(40):
+        write(small / f"app{number}.yaml", an_application(f"app{number}"))
+        write(small / f"act{number}.yaml", an_action(f"act{number}"))
+    command = [
+        sys.executable,
+        "-m",
+        "reconciler",
+        "apply",
+        "--auto-approve",
+        "--lock-timeout",
+        "60",
+    ]
+
+    running = [
+        subprocess.Popen(
+            [*command, "--format", "json"],
+            cwd=small.parent,
+            env={**an_environment(), "PYTHONPATH": str(ROOT)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        for _ in range(applies)
+    ]
+    ended = [process.communicate(timeout=120) for process in running]
+
+    assert [process.returncode for process in running] == [0] * applies, ended
+    made = [json.loads(out)["summary"]["made"] for out, _ in ended]
+    assert sum(made) == 80
+    assert run("plan", "--detailed-exitcode").code == 0
+    assert run("store", "verify").code == 0
+    assert len(list((small.parent / ".reconciler" / "secrets").glob("*.json"))) == 41
+
+
+class Time:
+    """A clock that is moved by hand."""
+
+    def __init__(self) -> None:
+        self.now = 1_700_000_000 * SECOND
+
+    def __call__(self) -> int:
+        self.now += 1
+        return self.now
+
+
+def test_a_holder_that_was_paused_and_wakes_writes_nothing() -> None:
+    """A laptop that slept through its lease must not write over who came after."""
+    time = Time()
+    service = open_memory(now=time)
+    wire = InProcessWire(service, local_caller())
+    sleeper, other = (
+        OperationsClient(wire, replace(this_process(), user="somebody", host=host))
+        for host in ("a", "b")
+    )
+    sleeper.acquire(["acme"])
+    (made,) = sleeper.write([CreateOrder(organization_ref("acme"), {}, "k1")], {})
+    assert isinstance(made, Written)
+    with pytest.raises(LockHeldError, match="somebody on a"):
+        other.acquire(["acme"])
+
+    time.now += LEASE_SECONDS * SECOND
+    other.acquire(["acme"])
+    spec = normal_form(Kind.ACTION, {"script": "function f() {}"})
+    ref = ResourceRef(Kind.ACTION, "acme", "", "f")
+    (refused,) = sleeper.write([CreateOrder(ref, spec, "k2", organization_id=made.id)], {})
+
+    assert isinstance(refused, ServiceError)
+    assert [held.ref.kind for held in other.observe(["acme"]).objects.values()] == [
+        Kind.ORGANIZATION
+    ]
+    with pytest.raises(LockHeldError, match="somebody on b"):
+        sleeper.renew()
+    (written,) = other.write([CreateOrder(ref, spec, "k3", organization_id=made.id)], {})
+    assert isinstance(written, Written)
