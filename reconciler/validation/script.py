@@ -43,8 +43,8 @@ class ScriptCompiler:
             self._context, self._compiled = _new_context(), 0
         self._compiled += 1
         context = self._context
-        context.set(function, None)  # an earlier script may have declared it
-        if _failure(context, source) is None and context.get(function) is not None:
+        is_free = _unset(context, function)  # an earlier script may have declared it
+        if is_free and _failure(context, source) is None and context.get(function) is not None:
             return True
         # Earlier scripts can be in the way, and only the name of a function shows without running.
         context = _new_context()
@@ -63,6 +63,15 @@ def _new_context() -> Any:
     context.set_max_stack_size(_STACK)
     context.set_time_limit(_SECONDS)
     return context
+
+
+def _unset(context: Any, name: str) -> bool:
+    """Take a name back; say whether that went, which it does not for ``Infinity`` and the like."""
+    try:
+        context.set(name, None)
+    except TypeError:
+        return False
+    return True
 
 
 def _failure(context: Any, source: str) -> str | None:

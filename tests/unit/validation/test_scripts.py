@@ -14,6 +14,16 @@ from tests.unit.validation.conftest import Judge
 from tests.unit.validation.documents import ACTION, text_of, with_metadata, with_spec
 
 
+@pytest.mark.parametrize("name", ["Infinity", "NaN", "undefined", "globalThis", "Object", "eval"])
+def test_a_name_that_the_language_has_already_stops_nothing(name: str) -> None:
+    """An action may be called anything; whether its script compiles is another question."""
+    compiler = ScriptCompiler()
+
+    assert compiler.compile("let a = 1;", name) is False
+    assert isinstance(compiler.compile("let a = ;", name), CompileError)
+    assert compiler.compile("function greet() {}", "greet") is True
+
+
 @pytest.mark.parametrize(
     ("source", "defines"),
     [
