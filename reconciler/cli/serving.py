@@ -87,7 +87,10 @@ def serve_store(
             is_open=partial(_has_token, opened),
             on_ready=lambda address: _tell(log_format, f"listening on {address}"),
         )
-        run_loop(serve(serving))
+        try:
+            run_loop(serve(serving))
+        except ListenError as failure:
+            raise UsageError(failure.problem, remedy=failure.remedy) from failure
 
 
 def _has_token(opened: IdentityService) -> bool:

@@ -113,7 +113,17 @@ CLOCK_CALLS = {"now", "utcnow", "today"}
 
 # What an unchanged plan never loads, because loading costs more than the work (DOORS says who
 # else may). The models are pydantic's, so no module on that path imports them at its top.
-HEAVY = {"pydantic", "jsonschema", "deepdiff", "httpx", "grpc", "starlette", "uvicorn", "quickjs"}
+HEAVY = {
+    "pydantic",
+    "jsonschema",
+    "deepdiff",
+    "httpx",
+    "grpc",
+    "google",
+    "starlette",
+    "uvicorn",
+    "quickjs",
+}
 LIGHT = ("manifests/", "plan/", "validation/", "loop.py", "errors.py", "diagnostics.py", "state.py")
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from reconciler.service.transport.grpc_server import GrpcServer
 from reconciler.service.transport.grpc_web import GrpcWeb
 from reconciler.service.transport.limits import Limits
+from reconciler.service.transport.listener import ListenError
 from reconciler.service.transport.messages import SERVICES
 from reconciler.service.transport.observer import Answer, Observer
 
@@ -31,8 +32,12 @@ class Faces(NamedTuple):
 
 @asynccontextmanager
 async def grpc_faces(answer: Answer, observer: Observer, limits: Limits) -> AsyncIterator[Faces]:
-    """Answer gRPC on a socket that nobody else can reach, until the block ends."""
-    with tempfile.TemporaryDirectory(prefix="reconciler-") as folder:
+    """Answer gRPC on a socket that nobody else can reach, until the block ends.
+
+    Raises:
+        ListenError: there is nowhere to make that socket.
+    """
+    with _private_folder() as folder:
         socket = Path(folder) / "grpc"
         server = GrpcServer(observer.watch(answer, "grpc"), socket)
         web = GrpcWeb(observer.watch(answer, "grpc-web"))
@@ -45,3 +50,13 @@ async def grpc_faces(answer: Answer, observer: Observer, limits: Limits) -> Asyn
             yield Faces(str(socket), dict.fromkeys(SERVICES, web), drain)
         finally:
             await server.stop()
+
+
+def _private_folder() -> tempfile.TemporaryDirectory[str]:
+    try:
+        return tempfile.TemporaryDirectory(prefix="reconciler-")
+    except OSError as failure:
+        raise ListenError(
+            "there is no folder for temporary files, where gRPC could listen",
+            "Name a writable one in TMPDIR, or mount one at /tmp.",
+        ) from failure

@@ -1,0 +1,63 @@
+"""What a server needs for gRPC, and what it says where it cannot have it."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from reconciler.service.operations.reception import Incoming, Received
+from reconciler.service.transport.grpc_faces import grpc_faces
+from reconciler.service.transport.limits import Limits
+from reconciler.service.transport.listener import ListenError
+from reconciler.service.transport.messages import SERVICES
+from reconciler.service.transport.metrics import Metrics
+from reconciler.service.transport.observer import Observer
+
+
+def who_may(address: str) -> int:
+    """Return the permissions of the folder of a socket; there must be one."""
+    assert Path(address).is_socket()
+    return Path(address).parent.stat().st_mode & 0o777
+
+
+async def nothing(_: Incoming) -> Received:
+    """Answer nothing."""
+    return Received("", {})
+
+
+def test_the_socket_is_private_and_goes_with_the_server() -> None:
+    """Whoever reached it would reach gRPC past all limits of the port."""
+
+    async def main() -> None:
+        async with grpc_faces(nothing, Observer(Metrics()), Limits()) as faces:
+            assert who_may(faces.address) == 0o700
+            assert set(faces.web_routes) == set(SERVICES)
+            addresses.append(faces.address)
+
+    addresses: list[str] = []
+    asyncio.run(main())
+
+    assert [address for address in addresses if Path(address).parent.exists()] == []
+
+
+def test_a_server_without_room_for_the_socket_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Containers often have a file system that cannot be written to."""
+
+    def no_room(**_: object) -> None:
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.setattr(tempfile, "TemporaryDirectory", no_room)
+
+    async def main() -> None:
+        async with grpc_faces(nothing, Observer(Metrics()), Limits()):
+            pass
+
+    with pytest.raises(ListenError, match="no folder for temporary files") as caught:
+        asyncio.run(main())
+
+    assert "TMPDIR" in caught.value.remedy
