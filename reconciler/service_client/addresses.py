@@ -50,6 +50,7 @@ ADDRESSES: Mapping[str, str] = {
     "ListObjects": f"GET {_OWN}/organizations/{{organizationId}}/objects",
     "GetObjectHistory": f"GET {_OWN}/objects/{{id}}/history",
     "ListRemovals": f"GET {_OWN}/organizations/{{organizationId}}/removals",
+    "ListTrees": f"GET {_OWN}/trees",
     "RecordContext": f"POST {_OWN}/objects/{{id}}/context",
     "AcquireLease": f"POST {_OWN}/leases",
     "RenewLease": f"PUT {_OWN}/leases",

@@ -24,6 +24,7 @@ from reconciler.service_client.observation import (
     observed_objects,
     sequence_of,
     text_of,
+    trees_of,
     unsound,
 )
 from reconciler.service_client.port import (
@@ -65,7 +66,20 @@ class OperationsClient:
                 listed = self._listing(held, doubts)
                 found_there = observed_objects(held, listed, doubts)
                 objects.update((found.ref.key, found) for found in found_there)
-        return ObservedState(instance, objects, tuple(doubts))
+        elsewhere = self._elsewhere(organizations)
+        return ObservedState(instance, objects, tuple(doubts), elsewhere=elsewhere)
+
+    def _elsewhere(self, organizations: Collection[str]) -> Mapping[str, frozenset[str]]:
+        """Return the trees of other organizations; of a service that does not tell, none."""
+        (reply,) = self._wire.send([Call("ListTrees")])
+        if isinstance(reply, WireRefusal):
+            return {}
+        named = {fold(name) for name in organizations}
+        return {
+            text_of(found, "name"): trees_of(found)
+            for found in _objects(reply.fields, "organizations")
+            if fold(text_of(found, "name")) not in named
+        }
 
     def instance(self) -> str:
         """Return the id of the service.

@@ -78,7 +78,7 @@ def _observed(
         organization_id=organization,
         project_id=project,
         client_id=client,
-        trees=_trees(object_id, fields.get("trees")),
+        trees=trees_of(fields),
         changed_by=author,
         changed_at=text_of(details, "changeDate"),
         changed_in=_tree(fields.get("context")),
@@ -136,9 +136,15 @@ def unsound(object_id: str, why: str) -> ServiceError:
     )
 
 
-def _trees(object_id: str, value: Any) -> frozenset[str]:
+def trees_of(fields: Mapping[str, Any]) -> frozenset[str]:
+    """Return the trees that applied an answered object.
+
+    Raises:
+        ServiceError: they are missing, or no texts.
+    """
+    value = fields.get("trees")
     if not isinstance(value, list) or not all(type(tree) is str for tree in value):
-        raise unsound(object_id, "its trees are no list of texts")
+        raise unsound(str(fields.get("id", "?")), "its trees are no list of texts")
     return frozenset(value)
 
 

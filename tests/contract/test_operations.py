@@ -796,7 +796,7 @@ def test_no_calls_are_no_work(ask: Asking) -> None:
 VIEWER_MAY = {
     "Healthz", "ListOrgs", "GetMyOrg", "ListProjects", "GetProjectByID", "ListOrgIDPs",
     "GetOrgIDPByID", "ListApps", "GetAppByID", "ListActions", "GetAction", "GetServiceInfo",
-    "ListObjects", "GetObjectHistory", "ListRemovals",
+    "ListObjects", "GetObjectHistory", "ListRemovals", "ListTrees",
 }  # fmt: skip
 EDITOR_MAY = VIEWER_MAY | {
     "AddProject", "AddOrgJWTIDP", "UpdateOrgIDP", "UpdateOrgIDPJWTConfig", "RemoveOrgIDP",
@@ -1148,6 +1148,22 @@ def test_every_tree_that_ever_wrote_an_object_is_remembered(ask: Asking) -> None
     assert found["trees"] == ["a", "b"]
     assert (found["preventDelete"], found["critical"]) == (True, True)
     assert (found["context"], found["changedBy"]) == ({}, "hand")
+
+
+def test_the_trees_of_an_organization_are_those_of_what_is_in_it(ask: Asking) -> None:
+    """A tree may have made only an action in an organization that was there."""
+    other = ask("AddOrg", name="globex", context='{"tree":"b"}')["id"]
+    ask.an_action(context='{"tree":"a"}')
+    limited = Caller("limited", Role.VIEWER, frozenset({ask.organization}))
+
+    told = ask("ListTrees")["organizations"]
+
+    assert told == [
+        {"id": ask.organization, "name": "acme", "trees": ["a"]},
+        {"id": other, "name": "globex", "trees": ["b"]},
+    ]
+    assert ask("ListTrees", by=limited)["organizations"] == told[:1]
+    assert ask("ListTrees", organization=other)["organizations"] == told[1:]
 
 
 def test_taking_over_an_object_changes_nothing_but_whose_it_is(ask: Asking) -> None:

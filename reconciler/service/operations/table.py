@@ -166,6 +166,7 @@ _ROWS = (
          "everything", "get_object_history", writes=False),
     _own("ListRemovals", f"GET {_OWN}/organizations/{{organizationId}}/removals", "org.read",
          "removals", "list_removals", writes=False),
+    _own("ListTrees", f"GET {_OWN}/trees", "org.read", "trees", "list_trees", writes=False),
     _own("RecordContext", f"POST {_OWN}/objects/{{id}}/context", "org.context.write",
          "service_info", "record_context", writes=True),
     _own("AcquireLease", f"POST {_OWN}/leases", "org.lease", "leases", "acquire_lease",

@@ -263,6 +263,9 @@ _ANSWERS: Mapping[str, Callable[[], Schema]] = {
     "ListObjects": _page("objects", "Object"),
     "ListRemovals": _page("removals", "Removal"),
     "GetObjectHistory": _page("events", "Event"),
+    "ListTrees": lambda: closed(
+        {"organizations": many(closed({"id": _TEXT, "name": _TEXT, "trees": many(_TEXT)}))}
+    ),
     "RecordContext": _changed,
     "AcquireLease": lambda: ref("Lease"),
     "RenewLease": lambda: ref("Lease"),

@@ -238,6 +238,7 @@ _READ_BY_HAND: Mapping[str, Callable[[], Schema]] = {
     "Healthz": _nothing,
     "GetMyOrg": _nothing,
     "GetServiceInfo": _nothing,
+    "ListTrees": _nothing,
     "RecordContext": _nothing,
     "ListOrgs": _list_orgs,
     "ListProjects": _list_projects,

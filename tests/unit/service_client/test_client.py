@@ -268,15 +268,42 @@ def test_observing_reads_each_organization_page_by_page_and_no_other() -> None:
             {"result": organizations[call.fields["queries"][0]["nameQuery"]["name"]]}
         ),
         ListObjects=in_pages,
+        ListTrees=Answer({"organizations": []}),
     )
 
     state = OperationsClient(wire, HERE).observe(["acme", "initech"])
 
     assert state == ObservedState("i-1", {found.ref.key: found for found in SEEN})
     assert [call.operation for (call,) in wire.sent] == [
-        "GetServiceInfo", "ListOrgs", "ListObjects", "ListObjects", "ListOrgs",
+        "GetServiceInfo", "ListOrgs", "ListObjects", "ListObjects", "ListOrgs", "ListTrees",
     ]  # fmt: skip
     assert {call.organization for (call,) in wire.sent} == {"", "1"}
+
+
+def test_other_organizations_are_told_by_their_names_and_trees_alone() -> None:
+    """What a tree left behind is reported; those of the run itself are in the plan anyway."""
+    told = [{"id": "1", "name": "Acme", "trees": ["a"]}, {"id": "2", "name": "Old", "trees": ["a"]}]
+    wire = FakeWire(
+        GetServiceInfo=Answer({"instance": "i-1"}),
+        ListOrgs=Answer({"result": [{"id": "1", "name": "Acme"}]}),
+        ListObjects=in_pages,
+        ListTrees=Answer({"organizations": told}),
+    )
+
+    state = OperationsClient(wire, HERE).observe(["acme"])
+
+    assert state.elsewhere == {"Old": frozenset({"a"})}
+
+
+def test_a_service_that_does_not_tell_of_trees_is_planned_for_all_the_same() -> None:
+    """It is advice, and no plan hangs on it."""
+    wire = FakeWire(
+        GetServiceInfo=Answer({"instance": "i-1"}),
+        ListOrgs=Answer({"result": []}),
+        ListTrees=WireRefusal(12, "there is no such operation"),
+    )
+
+    assert OperationsClient(wire, HERE).observe(["acme"]) == ObservedState("i-1", {})
 
 
 @pytest.mark.parametrize("refused", ["GetServiceInfo", "ListOrgs", "ListObjects"])
