@@ -15,6 +15,8 @@ from reconciler.service.transport.listener import ListenError
 from reconciler.service.transport.messages import SERVICES
 from reconciler.service.transport.observer import Answer, Observer
 
+Folder = tempfile.TemporaryDirectory[str]
+
 
 class Faces(NamedTuple):
     """The two faces, as ``listener.serve`` takes them.
@@ -37,7 +39,7 @@ async def grpc_faces(answer: Answer, observer: Observer, limits: Limits) -> Asyn
     Raises:
         ListenError: there is nowhere to make that socket.
     """
-    with _private_folder() as folder:
+    with private_folder() as folder:
         socket = Path(folder) / "grpc"
         server = GrpcServer(observer.watch(answer, "grpc"), socket)
         web = GrpcWeb(observer.watch(answer, "grpc-web"))
@@ -52,9 +54,14 @@ async def grpc_faces(answer: Answer, observer: Observer, limits: Limits) -> Asyn
             await server.stop()
 
 
-def _private_folder() -> tempfile.TemporaryDirectory[str]:
+def private_folder(make: Callable[..., Folder] = tempfile.TemporaryDirectory) -> Folder:
+    """Return a new folder that is for this user alone, and gone when it is closed.
+
+    Raises:
+        ListenError: there is nowhere to make it.
+    """
     try:
-        return tempfile.TemporaryDirectory(prefix="reconciler-")
+        return make(prefix="reconciler-")
     except OSError as failure:
         raise ListenError(
             "there is no folder for temporary files, where gRPC could listen",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from reconciler.service.operations.reception import Incoming, Received
-from reconciler.service.transport.grpc_faces import grpc_faces
+from reconciler.service.transport.grpc_faces import grpc_faces, private_folder
 from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.listener import ListenError
 from reconciler.service.transport.messages import SERVICES
@@ -43,21 +43,13 @@ def test_the_socket_is_private_and_goes_with_the_server() -> None:
     assert [address for address in addresses if Path(address).parent.exists()] == []
 
 
-def test_a_server_without_room_for_the_socket_says_what_to_do(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_server_without_room_for_the_socket_says_what_to_do() -> None:
     """Containers often have a file system that cannot be written to."""
 
-    def no_room(**_: object) -> None:
+    def no_room(**_: str) -> NoReturn:
         raise FileNotFoundError(2, "No usable temporary directory found")
 
-    monkeypatch.setattr(tempfile, "TemporaryDirectory", no_room)
-
-    async def main() -> None:
-        async with grpc_faces(nothing, Observer(Metrics()), Limits()):
-            pass
-
     with pytest.raises(ListenError, match="no folder for temporary files") as caught:
-        asyncio.run(main())
+        private_folder(no_room)
 
     assert "TMPDIR" in caught.value.remedy
