@@ -1,0 +1,224 @@
+"""What the OpenAPI document says is what the server does: generated requests find no difference.
+
+Schemathesis makes them, right ones and wrong ones, and judges every answer by all of its checks.
+Its own failures come out as they are; the command that repeats one is in the message.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from reconciler.service.operations.table import OPERATIONS
+from reconciler.service.transport.openapi import openapi, openapi_text
+from tests.contract.story import JWT
+from tests.raw_http import exchange, request
+from tests.running import Server, running_server
+
+ROOT = Path(__file__).parents[2]
+CASES_EACH = 12  # of each kind for each operation; what is covered one by one comes on top
+SEED = 20_260_101  # the same requests each time: what they find is found by everybody
+AT_LEAST = 2000
+PATIENCE = 300
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Run one server."""
+    with running_server(tmp_path_factory.mktemp("server")) as running:
+        yield running
+
+
+def test_the_document_in_the_docs_is_in_step() -> None:
+    """``python -m reconciler.service.transport.openapi docs/openapi.json`` writes it."""
+    assert (ROOT / "docs" / "openapi.json").read_text(encoding="utf-8") == openapi_text()
+
+
+def test_every_operation_is_in_the_document() -> None:
+    """At each of its addresses, under its own name, with what it takes and answers."""
+    paths = openapi()["paths"]
+    documented = {
+        operation["operationId"].removesuffix("Alias")
+        for verbs in paths.values()
+        for operation in verbs.values()
+    }
+
+    assert documented == set(OPERATIONS)
+    assert sum(len(verbs) for verbs in paths.values()) == sum(
+        len(operation.http) for operation in OPERATIONS.values()
+    )
+
+
+def test_the_server_shows_the_document_as_it_is(server: Server) -> None:
+    """To whoever asks, once there is a token."""
+    answer = exchange(server.port, request("GET", "/openapi.json"))
+
+    assert answer is not None
+    assert answer.json == openapi()
+
+
+def test_nothing_in_the_document_is_left_open() -> None:
+    """Every object says which fields it has, but for those that are somebody else's to fill."""
+    free = {"spec", "payload", "context"}
+    schemas = openapi()["components"]["schemas"]
+
+    opened = [
+        f"{name}.{field}"
+        for name, schema in schemas.items()
+        for field, inner in schema["properties"].items()
+        if inner.get("type") == "object" and "additionalProperties" not in inner
+    ]
+
+    assert {name.rpartition(".")[2] for name in opened} <= free
+    assert all(schema["additionalProperties"] is False for schema in schemas.values())
+
+
+def test_generated_requests_find_nothing(server: Server, tmp_path: Path) -> None:
+    """Right requests are taken, wrong ones refused, and every answer is as it is described."""
+    ran = subprocess.run(
+        [
+            Path(sys.executable).with_name("schemathesis"), "run",
+            f"{server.address}/openapi.json",
+            "--header", f"Authorization: {server.bearer()['authorization']}",
+            "--checks", "all",
+            "--phases", "examples,coverage,fuzzing,stateful",
+            "--max-examples", str(CASES_EACH),
+            "--seed", str(SEED),
+            "--generation-database", "none",
+            "--no-color",
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )  # fmt: skip
+
+    assert ran.returncode == 0, ran.stdout[-20_000:] + ran.stderr[-5000:]
+    counted = re.search(r"(\d+) generated, (\d+) passed", ran.stdout)
+    assert counted, ran.stdout[-2000:]
+    assert counted[1] == counted[2]
+    assert int(counted[1]) > AT_LEAST
+
+
+def test_every_answer_is_as_its_schema_says(server: Server) -> None:
+    """Also those that generated requests seldom reach, because something must exist first."""
+    answers = dict(_answers_of(server))
+
+    assert set(answers) == set(OPERATIONS)
+    for operation, answer in answers.items():
+        _judge(operation, answer)
+
+
+def _judge(operation: str, answer: Any) -> None:
+    document = openapi()
+    described = next(
+        one
+        for verbs in document["paths"].values()
+        for one in verbs.values()
+        if one["operationId"] == operation
+    )
+    schema = described["responses"]["200"]["content"]["application/json"]["schema"]
+    whole = {**schema, "components": document["components"]}
+    problems = [error.message for error in jsonschema_rs.validator_for(whole).iter_errors(answer)]
+    assert problems == [], operation
+
+
+def _answers_of(server: Server) -> Iterator[tuple[str, Any]]:
+    """Call every operation with success."""
+    caller = _Caller(server)
+    yield from _owners(caller)
+    yield from _providers(caller)
+    yield from _applications(caller)
+    yield from _actions(caller)
+    yield from _own(caller)
+
+
+class _Caller:
+    """Calls operations, and expects nothing but success."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self.known = server.known
+        self.project = {"projectId": server.known.project}
+
+    def __call__(self, operation: str, *, by: str = "editor", **fields: Any) -> Any:
+        """Call, and return the answer."""
+        verb, _, path = OPERATIONS[operation].http[0].partition(" ")
+        for name in list(fields):
+            if f"{{{name}}}" in path:
+                path = path.replace(f"{{{name}}}", fields.pop(name))
+        headers = {**self._server.bearer(by), "content-type": "application/json"}
+        headers["x-reconciler-context"] = '{"tree":"web"}'
+        body = json.dumps(fields).encode() if fields else b""
+        answer = exchange(self._server.port, request(verb, path, headers, body))
+        assert answer is not None
+        assert answer.status == 200, (operation, answer.body)
+        return answer.json
+
+    def told(self, operation: str, **fields: Any) -> tuple[str, Any]:
+        """Call, and return the operation with its answer."""
+        return operation, self(operation, **fields)
+
+
+def _owners(call: _Caller) -> Iterator[tuple[str, Any]]:
+    for name in ("Healthz", "GetMyOrg", "GetServiceInfo"):
+        yield call.told(name)
+    yield call.told("AddOrg", by="admin", name="new")
+    yield call.told("ListOrgs", sortingColumn="ORG_FIELD_NAME_NAME")
+    yield call.told("AddProject", name="p")
+    yield call.told("ListProjects")
+    yield call.told("GetProjectByID", id=call.known.project)
+
+
+def _providers(call: _Caller) -> Iterator[tuple[str, Any]]:
+    idp = call("AddOrgJWTIDP", name="first", **JWT)["idpId"]
+    yield call.told("AddOrgJWTIDP", name="second", **JWT)
+    yield call.told("ListOrgIDPs")
+    yield call.told("GetOrgIDPByID", id=idp)
+    yield call.told("UpdateOrgIDP", idpId=idp, name="renamed")
+    yield call.told("UpdateOrgIDPJWTConfig", idpId=idp, **JWT)
+    yield call.told("RemoveOrgIDP", idpId=idp)
+
+
+def _applications(call: _Caller) -> Iterator[tuple[str, Any]]:
+    app = call("AddOIDCApp", **call.project, name="first")["appId"]
+    spa = {"authMethodType": "OIDC_AUTH_METHOD_TYPE_NONE", "redirectUris": ["http://x", "app://y"]}
+    _judge("AddOIDCApp", call("AddOIDCApp", **call.project, name="second", **spa))
+    yield call.told("AddOIDCApp", **call.project, name="third")
+    yield call.told("ListApps", **call.project)
+    yield call.told("GetAppByID", **call.project, appId=app)
+    yield call.told("UpdateApp", **call.project, appId=app, name="renamed")
+    yield call.told("UpdateOIDCAppConfig", **call.project, appId=app, devMode=True)
+    yield call.told("RegenerateOIDCClientSecret", **call.project, appId=app)
+    yield call.told("GetObjectHistory", id=app)
+    yield call.told("RemoveApp", **call.project, appId=app)
+
+
+def _actions(call: _Caller) -> Iterator[tuple[str, Any]]:
+    action = call("CreateAction", name="first", script="x")["id"]
+    yield call.told("CreateAction", name="second", script="x")
+    yield call.told("ListActions")
+    yield call.told("GetAction", id=action)
+    yield call.told("UpdateAction", id=action, name="renamed", script="y")
+    yield call.told("RecordContext", id=action)
+    yield call.told("DeleteAction", id=action)
+
+
+def _own(call: _Caller) -> Iterator[tuple[str, Any]]:
+    yield call.told("ListTrees")
+    yield call.told("ListObjects", organizationId=call.known.organization)
+    yield call.told("ListRemovals", organizationId=call.known.organization)
+    lease = {"organization": "acme", "seconds": 5}
+    held = call("AcquireLease", holder="me", **lease)
+    yield "AcquireLease", held
+    yield call.told("RenewLease", lease=held["lease"], **lease)
+    yield call.told("ReleaseLease", organization="acme", lease=held["lease"])
