@@ -1,0 +1,208 @@
+"""What somebody changed on the service is found, with who and when, and nothing is written."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.service.build import open_sqlite
+from reconciler.service.operations.caller import Caller, Role
+from reconciler.service.operations.request import Request
+from tests.acceptance.conftest import Run, an_action, an_application, write
+from tests.acceptance.test_saved_plans import events
+
+ANA = Caller("ana", Role.ADMIN)
+
+
+class Direct:
+    """The service as somebody else uses it: without manifests, under another name."""
+
+    def __init__(self, store: Path) -> None:
+        self.store = store
+
+    def __call__(self, operation: str, organization: str = "", **fields: Any) -> dict[str, Any]:
+        with closing(open_sqlite(self.store)) as service:
+            return service.call(Request(operation, fields, caller=ANA, organization=organization))
+
+    def objects(self) -> dict[str, dict[str, Any]]:
+        owner = self("ListOrgs")["result"][0]["id"]
+        return {
+            found["name"]: found for found in self("ListObjects", organizationId=owner)["objects"]
+        }
+
+    def change(self, action: str, **fields: Any) -> None:
+        held = self.objects()[action]
+        self("UpdateAction", id=held["id"], **{"name": action, **held["spec"], **fields})
+
+    def remove_app(self, name: str) -> None:
+        held = self.objects()[name]
+        self("RemoveApp", projectId=held["projectId"], appId=held["id"])
+
+
+@pytest.fixture
+def direct(run: Run, small: Path) -> Direct:
+    """Apply the small tree, and return a way to go behind its back."""
+    assert run("apply", "--auto-approve", "--revision", "abc123").code == 0
+    return Direct(small.parent / ".reconciler" / "identity.db")
+
+
+def test_without_drift_there_is_none(run: Run, direct: Direct) -> None:
+    """Also where something is declared and not applied yet."""
+    assert run("drift", "--detailed-exitcode").code == 0
+
+    write(direct.store.parents[1] / "manifests" / "greet.yaml", an_action(timeout="5s"))
+    drift = run("drift", "--detailed-exitcode")
+
+    assert drift.code == 0
+    assert drift.out.startswith("No drift.")
+    assert run("plan", "--detailed-exitcode").code == 2
+
+
+def test_a_direct_change_is_drift_with_its_author(run: Run, direct: Direct) -> None:
+    """Declared and held, by whom, when, at which sequence."""
+    direct.change("greet", timeout="1s")
+
+    text = run("drift", "--detailed-exitcode")
+    (drifted,) = run("drift", "--format", "json").json["drift"]
+
+    assert text.code == 2
+    assert "~ Action acme/greet" in text.out
+    assert "changed by ana at 20" in text.out
+    assert 'timeout: "20s" -> "1s"' in text.out
+    assert "Drift: 1 changed on the service, 0 removed." in text.out
+    assert (drifted["by"], drifted["tree"], drifted["drift"]) == ("ana", None, "changed")
+    assert drifted["fields"] == [{"name": "timeout", "declared": "20s", "held": "1s"}]
+
+
+def test_plan_says_who_changed_what_it_takes_back(run: Run, direct: Direct) -> None:
+    """A reviewer tells a new declaration from a fight with a colleague."""
+    direct.change("greet", timeout="1s")
+    manifest = direct.store.parents[1] / "manifests" / "spa.yaml"
+    write(manifest, manifest.read_text().replace("spa.example.com", "app.example.com"))
+
+    text = run("plan").out
+    causes = {c["ref"]["name"]: c["cause"] for c in run("plan", "--format", "json").json["changes"]}
+
+    assert "# changed on the service since, by ana at 20" in text
+    assert "# declared differently since it was last applied" in text
+    assert (causes["greet"]["kind"], causes["greet"]["by"]) == ("changed_on_service", "ana")
+    assert causes["spa"]["kind"] == "declared"
+
+
+def test_what_was_removed_or_renamed_on_the_service_is_drift(run: Run, direct: Direct) -> None:
+    """By its history, not by what is left."""
+    direct.change("greet", name="hello")
+    direct.remove_app("web")
+
+    fields = run("drift", "--format", "json").json
+    text = run("drift").out
+
+    found = {drifted["ref"]["name"]: drifted for drifted in fields["drift"]}
+    assert found["web"]["drift"] == "removed"
+    assert found["greet"]["fields"] == [
+        {"name": "metadata.name", "declared": "greet", "held": "hello"}
+    ]
+    assert {drifted["by"] for drifted in fields["drift"]} == {"ana"}
+    assert fields["unmanaged"] == []
+    assert "- OidcApplication acme/shop/web" in text
+    assert "removed by ana" in text
+
+
+def test_another_tree_that_took_an_object_over_is_named(run: Run, direct: Direct) -> None:
+    """Two teams find out that they manage the same object."""
+    folder = direct.store.parents[1]
+    write(folder / "theirs" / "greet.yaml", an_action(timeout="7s"))
+    run("apply", "theirs", "--tree", "theirs", "--auto-approve")
+
+    assert run("drift", "--format", "json").json["drift"][0]["tree"] == "theirs"
+    assert " for tree theirs at " in run("drift").out
+
+
+def test_drift_that_is_taken_back_is_gone(run: Run, direct: Direct) -> None:
+    """Apply is the way back; declaring the same is the other."""
+    direct.change("greet", timeout="1s")
+    assert run("apply", "--auto-approve").code == 0
+    assert run("drift", "--detailed-exitcode").code == 0
+
+    direct.change("greet", timeout="2s")
+    write(direct.store.parents[1] / "manifests" / "greet.yaml", an_action(timeout="2s"))
+    assert run("drift", "--detailed-exitcode").code == 0
+
+
+def test_drift_writes_nothing(run: Run, direct: Direct) -> None:
+    """Not an event, and not a file where there is no service."""
+    direct.change("greet", timeout="1s")
+    count = events(run)
+
+    run("drift")
+
+    assert events(run) == count
+    assert run("drift", "--service", "sqlite:none/identity.db").code == 0
+    assert not (direct.store.parents[1] / "none").exists()
+
+
+def test_drift_for_an_issue_is_harmless_markdown(run: Run, direct: Direct) -> None:
+    """What others wrote stands in a fence that it cannot leave."""
+    direct.change("greet", script="````\n@everyone <img src=x>\nfunction greet() {}\n")
+
+    text = run("drift", "--format", "markdown").out
+
+    assert text.startswith("### Drift: 1 changed on the service, 0 removed.\n\n`````text\n")
+    assert text.endswith("\n`````\n")
+    assert text.count("`````") == 2
+
+
+def test_history_lists_every_change_with_its_reason(run: Run, direct: Direct) -> None:
+    """Who, when, from which revision and plan, and which fields."""
+    direct.change("greet", timeout="1s")
+    run("apply", "--auto-approve", "--revision", "def456")
+
+    text = run("history", "Action acme/greet").out
+    again = run("history", "action", "ACME/Greet", "--format", "json").json
+
+    made, changed, back = again["events"]
+    assert (made["revision"], made["tree"], made["type"]) == ("abc123", "default", "action.added")
+    assert made["plan"].startswith("sha256:")
+    assert (changed["by"], changed["revision"]) == ("ana", None)
+    assert changed["fields"] == [{"name": "timeout", "before": "20s", "after": "1s"}]
+    assert (back["revision"], back["fields"][0]["after"]) == ("def456", "20s")
+    assert 'timeout: "20s" -> "1s"' in text
+    assert "revision def456" in text
+
+
+def test_history_of_a_removed_object_is_found_by_name_and_by_id(run: Run, direct: Direct) -> None:
+    """Just then one wants to know."""
+    held = direct.objects()["web"]
+    direct.remove_app("web")
+
+    by_name = run("history", "OidcApplication", "acme/shop/web", "--format", "json").json
+    by_id = run("history", held["id"], "--format", "json").json
+
+    assert by_name == by_id
+    assert [event["removed"] for event in by_id["events"]] == [False, True]
+    assert "secret_hash" not in json.dumps(by_id)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["Action acme/nobody"], ["123"], ["Nonsense acme/x"], [""], ["a b/c"], ["Action"], ["../x"]],
+)
+def test_history_of_nothing_is_told(run: Run, direct: Direct, arguments: list[str]) -> None:
+    """In words, not in a traceback."""
+    told = run("history", *arguments)
+
+    assert told.code == 1
+    assert told.err
+
+
+def test_an_adopted_object_says_that_it_never_was_this_tree_s(run: Run, direct: Direct) -> None:
+    """First contact is shown on its own."""
+    write(direct.store.parents[1] / "mine" / "web.yaml", an_application("web", devMode=True))
+
+    (change,) = run("plan", "mine", "--tree", "mine", "--format", "json").json["changes"]
+
+    assert (change["change"], change["cause"]["kind"]) == ("adopt", "never_applied")

@@ -1,0 +1,375 @@
+"""A plan that was approved is applied, or nothing is: through the real command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.plan.planfile import FORMAT, FORMAT_VERSION
+from reconciler.plan.sealed import SEAL, sealed
+from tests.acceptance.conftest import Ran, Run, an_action, an_application, write
+
+Make = Callable[[], None]
+
+
+def events(run: Run, **more: str) -> int:
+    """Return how many events the store has; what was refused has written none."""
+    return int(run("store", "verify", "--format", "json", **more).json["events"])
+
+
+def digest_of(ran: Ran) -> str:
+    return next(line for line in ran.out.splitlines() if line.startswith("Digest: "))[8:]
+
+
+@pytest.fixture
+def approved(run: Run, small: Path, tmp_path: Path) -> Path:
+    """Return a plan file: an action is updated, another is made, in a tree that is applied."""
+    assert run("apply", "--auto-approve").code == 0
+    write(small / "greet.yaml", an_action(timeout="5s"))
+    write(small / "other.yaml", an_action("other"))
+    assert run("plan", "--out", "plan.json").code == 0
+    return tmp_path / "plan.json"
+
+
+def test_an_approved_plan_is_applied_without_a_question(run: Run, approved: Path) -> None:
+    """The review was the question."""
+    applied = run("apply", "plan.json")
+
+    assert applied.code == 0
+    assert "Apply complete! 1 created, 1 updated, 0 deleted. 0 remaining." in applied.out
+    assert run("plan", "--detailed-exitcode").code == 0
+
+
+def test_a_plan_is_applied_once(run: Run, approved: Path) -> None:
+    """Applied again it is stale: what it says is done."""
+    run("apply", "plan.json")
+    count = events(run)
+
+    again = run("apply", "plan.json")
+
+    assert again.code == 4
+    assert "Action acme/greet: in step since, changed on the service by local:" in again.err
+    assert events(run) == count
+
+
+def test_plan_tells_how_to_apply_exactly_what_it_saved(run: Run, approved: Path) -> None:
+    """With every option that was given, and the folder of the manifests."""
+    told = run("plan", "manifests", "--prune", "--tree", "default", "--out", "a b.json").err
+
+    assert "reconciler apply 'a b.json' manifests" in told
+    assert "--prune" in told
+    assert "--tree default" in told
+    assert "--out" not in told
+
+
+def test_a_plan_file_is_private_and_holds_no_secret(run: Run, approved: Path) -> None:
+    """It travels through artifacts and chats."""
+    text = approved.read_text(encoding="utf-8")
+    sink = approved.parent / ".reconciler" / "secrets"
+    secrets = [json.loads(path.read_text())["client_secret"] for path in sink.glob("*.json")]
+
+    assert approved.stat().st_mode & 0o777 == 0o600
+    assert secrets
+    assert not any(secret in text for secret in secrets)
+
+
+def test_show_tells_what_plan_told(run: Run, approved: Path) -> None:
+    """In every form, and without manifests or a service."""
+    text, fields = run("plan").out, run("plan", "--format", "json").json
+    shutil.rmtree(approved.parent / "manifests")
+    shutil.rmtree(approved.parent / ".reconciler")
+
+    assert run("show", "plan.json").out == text
+    shown = run("show", "plan.json", "--format", "json").json
+    assert shown == fields
+
+
+def change_a_manifest(run: Run, folder: Path) -> None:
+    write(folder / "manifests" / "greet.yaml", an_action(timeout="6s"))
+
+
+def change_what_is_in_step(run: Run, folder: Path) -> None:
+    (folder / "manifests" / "partner.yaml").unlink()
+
+
+def change_the_service(run: Run, folder: Path) -> None:
+    write(folder / "theirs" / "greet.yaml", an_action(timeout="7s"))
+    assert run("apply", "theirs", "--tree", "theirs", "--auto-approve").code == 0
+
+
+def make_it_already(run: Run, folder: Path) -> None:
+    write(folder / "theirs" / "other.yaml", an_action("other", timeout="7s"))
+    assert run("apply", "theirs", "--tree", "theirs", "--auto-approve").code == 0
+
+
+def remove_it(run: Run, folder: Path) -> None:
+    write(folder / "theirs" / "web.yaml", an_application("web"))
+    command = ("apply", "theirs", "--tree", "theirs", "--auto-approve", "--prune-unmanaged")
+    assert run(*command, "--allow-deletes", "9").code == 0
+
+
+@pytest.mark.parametrize(
+    ("move", "told"),
+    [
+        (change_a_manifest, "Action acme/greet: declared differently"),
+        (change_what_is_in_step, "was in step, and is no longer declared"),
+        (change_the_service, "Action acme/greet: changed on the service since, by local:"),
+        (make_it_already, "Action acme/other: the service holds it since, made by local:"),
+        (remove_it, "Action acme/greet: gone from the service"),
+    ],
+)
+def test_a_plan_that_would_come_out_differently_is_refused_by_name(
+    run: Run, approved: Path, move: Callable[[Run, Path], None], told: str
+) -> None:
+    """Whatever moved, on either side, is named, and nothing is written."""
+    move(run, approved.parent)
+    count = events(run)
+
+    stale = run("apply", "plan.json")
+
+    assert stale.code == 4
+    assert told in stale.err
+    assert "Nothing was written." in stale.err
+    assert events(run) == count
+
+
+def test_comments_and_file_names_make_no_plan_stale(run: Run, approved: Path) -> None:
+    """What is declared was approved, not how it is written."""
+    manifest = approved.parent / "manifests" / "greet.yaml"
+    write(manifest, f"# looked at twice\n{manifest.read_text()}")
+    manifest.rename(manifest.with_name("hello.yml"))
+
+    assert run("apply", "plan.json").code == 0
+
+
+def test_a_plan_for_another_service_is_refused(run: Run, approved: Path, tmp_path: Path) -> None:
+    """Production is not staging, even where both hold the same."""
+    run("apply", "--auto-approve", "--service", "sqlite:other/identity.db")
+
+    foreign = run("apply", "plan.json", "--service", "sqlite:other/identity.db")
+    nowhere = run("apply", "plan.json", "--service", "sqlite:none/identity.db")
+
+    assert foreign.code == nowhere.code == 4
+    assert "the plan was made for service" in foreign.err
+    assert "none yet" in nowhere.err
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--prune"], "without --prune"),
+        (["--tree", "other"], "with --tree default"),
+        (["--prune-unmanaged"], "without --prune-unmanaged"),
+    ],
+)
+def test_a_plan_made_with_other_options_is_refused(
+    run: Run, approved: Path, options: list[str], told: str
+) -> None:
+    """The file does not choose what may be deleted; the operator says it, and it must agree."""
+    refused = run("apply", "plan.json", *options)
+
+    assert refused.code == 4
+    assert told in refused.err
+
+
+def altered(path: Path, **fields: Any) -> None:
+    """Write other fields into a plan file, with an integrity digest that is right."""
+    known = json.loads(path.read_text(encoding="utf-8"))
+    rest = {name: known[name] for name in known if name not in {"format", "format_version", SEAL}}
+    path.write_bytes(sealed(FORMAT, FORMAT_VERSION, {**rest, **fields}))
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"made_at": 1, "expires_at": 2}, "the plan has expired"),
+        ({"made_at": 2**40, "expires_at": 2**41}, "made in the future"),
+        ({"tool_version": "0.0.0"}, "made by version 0.0.0"),
+        ({"against": [1, "sha256:x"]}, "made against a snapshot"),
+        ({"manifests": "sha256:x"}, "declare something else"),
+    ],
+)
+def test_a_plan_whose_time_is_over_is_refused(
+    run: Run, approved: Path, fields: dict[str, Any], told: str
+) -> None:
+    """An approval does not last for ever, and is not one of everything."""
+    altered(approved, **fields)
+
+    refused = run("apply", "plan.json")
+
+    assert refused.code == 4
+    assert told in refused.err
+
+
+def test_an_expired_plan_can_still_be_shown(run: Run, approved: Path) -> None:
+    """It says that it has expired."""
+    altered(approved, made_at=1, expires_at=2)
+
+    shown = run("show", "plan.json")
+
+    assert shown.code == 0
+    assert "PLAN-EXPIRED" in shown.err
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+def flip(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b'"5s"', b'"9s"', 1))
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def link(path: Path) -> None:
+    path.rename(path.with_name("real.json"))
+    path.symlink_to("real.json")
+
+
+def pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def other_format(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b'"1.0"', b'"9.0"', 1))
+
+
+def field_twice(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b'"made_at"', b'"made_at": 1,\n "made_at"', 1))
+
+
+def deep(path: Path) -> None:
+    path.write_bytes(b'{"format": "reconciler-plan", "x": ' + b"[" * 100_000)
+
+
+def smuggled(path: Path) -> None:
+    altered(path, digest="sha256:" + "0" * 64)
+
+
+@pytest.mark.parametrize("command", ["apply", "show"])
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (cut, "is not JSON"),
+        (flip, "was changed after it was written"),
+        (empty, "is not JSON"),
+        (link, "is a symbolic link"),
+        (pipe, "is not a regular file"),
+        (other_format, "is of format '9.0'"),
+        (field_twice, "names a field twice"),
+        (deep, "is nested too deep"),
+        (smuggled, "digest"),
+    ],
+    ids=lambda each: getattr(each, "__name__", ""),
+)
+def test_a_damaged_plan_file_is_refused_with_the_reason(
+    run: Run, approved: Path, damage: Callable[[Path], None], told: str, command: str
+) -> None:
+    """Nothing is applied of a file that is not as it was written."""
+    count = events(run)
+    damage(approved)
+
+    refused = run(command, "plan.json")
+
+    assert refused.code == 1
+    assert told in refused.err
+    assert events(run) == count
+
+
+def test_a_plan_file_with_the_ending_of_manifests_is_known_by_its_content(
+    run: Run, approved: Path
+) -> None:
+    """And a manifest is never taken for one."""
+    approved.rename(approved.with_name("plan.yaml"))
+    assert run("apply", "plan.yaml").code == 0
+
+    single = run("apply", "manifests/greet.yaml")
+    assert single.code == 0
+    assert "No changes." in single.out
+
+
+def test_the_manifests_of_a_plan_stand_after_it(run: Run, approved: Path) -> None:
+    """Where they are not in the usual folder."""
+    (approved.parent / "manifests").rename(approved.parent / "infra")
+
+    assert run("apply", "plan.json").code == 1
+    assert run("apply", "plan.json", "infra").code == 0
+
+
+def test_a_digest_is_an_approval_of_just_that(run: Run, approved: Path) -> None:
+    """From the comment under the pull request straight into the job that applies."""
+    digest = digest_of(run("plan"))
+    count = events(run)
+
+    wrong = run("apply", "--digest", "sha256:" + "0" * 64)
+    assert wrong.code == 4
+    assert digest in wrong.err
+    assert run("apply", "--digest", "sha256:0").code == 1
+    assert events(run) == count
+    assert run("apply", "--digest", digest).code == 0
+    assert run("apply", "--digest", digest).code == 4
+
+
+def test_a_digest_and_a_plan_file_must_both_agree(run: Run, approved: Path) -> None:
+    """The file from the artifact, the digest from the comment."""
+    digest = digest_of(run("show", "plan.json"))
+
+    assert run("apply", "plan.json", "--digest", "sha256:" + "0" * 64).code == 4
+    assert run("apply", "plan.json", "--digest", digest).code == 0
+
+
+def test_a_first_plan_is_approved_before_there_is_a_store(run: Run, small: Path) -> None:
+    """The store is made by the apply that was approved."""
+    run("plan", "--out", "plan.json")
+    digest = digest_of(run("plan"))
+    assert run("apply", "--digest", "sha256:" + "1" * 64).code == 4
+    assert not (small.parent / ".reconciler").exists()
+
+    assert run("apply", "plan.json", "--digest", digest).code == 0
+    assert run("plan", "--detailed-exitcode").code == 0
+
+
+def test_guards_are_not_talked_over_by_a_plan_file(run: Run, small: Path) -> None:
+    """What is allowed stands on the command line, never in a file."""
+    for number in range(12):
+        write(small / f"a{number}.yaml", an_action(f"a{number}"))
+    run("apply", "--auto-approve")
+    for number in range(8):
+        write(small / f"a{number}.yaml", an_action(f"a{number}", timeout="1s"))
+    assert run("plan", "--allow-updates", "8", "--out", "plan.json").code == 0
+
+    assert run("apply", "plan.json").code == 3
+    assert run("apply", "plan.json", "--allow-updates", "8").code == 0
+
+
+def test_a_plan_of_nothing_is_applied_to_nothing(run: Run, small: Path) -> None:
+    """A pipeline need not know whether there is anything to do."""
+    run("apply", "--auto-approve")
+    run("plan", "--out", "plan.json")
+    count = events(run)
+
+    assert run("apply", "plan.json").code == 0
+    assert events(run) == count
+
+
+@pytest.mark.parametrize("life", ["", "0h", "24", "1y", "-1h", "100000d"])
+def test_a_length_of_time_that_is_none_is_wrong_usage(run: Run, small: Path, life: str) -> None:
+    """Nothing is saved with a guess."""
+    assert run("plan", "--out", "plan.json", "--expires", life).code == 1
+    assert not (small.parent / "plan.json").exists()
+
+
+def test_a_plan_that_cannot_be_saved_says_so(run: Run, small: Path) -> None:
+    """The folder is missing, or the name is one."""
+    assert run("plan", "--out", "none/plan.json").code == 1
+    assert run("plan", "--out", "manifests").code == 1
