@@ -7,11 +7,13 @@ What is read is then taken field by field, and a field that nobody takes is an e
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
 MAX_DEPTH = 32
 _LARGEST = 2**64 - 1
+_SUSPECT = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 
 T = TypeVar("T")
 
@@ -40,7 +42,8 @@ def read_object(content: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise JsonError("is no JSON object")
     _check_depth(value)
-    _check_texts(text)
+    if _SUSPECT.search(text):
+        _check_texts(value)
     return value
 
 
@@ -69,15 +72,22 @@ def _check_depth(value: Any) -> None:
     raise JsonError("is nested too deep")
 
 
-def _check_texts(text: str) -> None:
-    """Refuse escapes of what is no text: NUL and halves of characters."""
-    if "\\u0000" in text:
-        raise JsonError("holds a text with NUL")
-    if "\\ud" in text or "\\uD" in text:
+def _check_texts(value: Any) -> None:
+    """Refuse what is no text: NUL and halves of characters, which escapes can write."""
+    if isinstance(value, str):
+        if "\0" in value:
+            raise JsonError("holds a text with NUL")
         try:
-            json.dumps(json.loads(text), ensure_ascii=False).encode()
+            value.encode()
         except UnicodeEncodeError:
             raise JsonError("holds half a character") from None
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            _check_texts(name)
+            _check_texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            _check_texts(inner)
 
 
 class Fields:

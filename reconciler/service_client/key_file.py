@@ -17,9 +17,9 @@ from urllib.parse import urlencode
 
 from reconciler.errors import AccessDeniedError, LocalFileError, UsageError
 from reconciler.resources.secret import Secret
+from reconciler.resources.strict_json import JsonError, read_object
 from reconciler.service_client.credentials import Fetch, read_private
 from reconciler.service_client.endpoint import Endpoint
-from reconciler.service_client.strict_json import read_object
 
 LIFE = 3600
 EARLY = 180
@@ -47,7 +47,7 @@ def read_key(path: Path) -> ServiceUserKey:
     try:
         fields = read_object(text.encode())
         user, key_id, private = (fields[name] for name in ("userId", "keyId", "key"))
-    except (ValueError, KeyError):
+    except (JsonError, KeyError):
         raise _no_key(path) from None
     if not all(isinstance(each, str) and each for each in (user, key_id, private)):
         raise _no_key(path)
@@ -146,8 +146,8 @@ def _asked(
         raise _refused(f"the service gives no token for this key (status {response.status})")
     try:
         return read_object(response.content)
-    except ValueError as failure:
-        raise _refused(f"the answer with the token cannot be read: {failure}") from None
+    except JsonError as failure:
+        raise _refused(f"the answer with the token cannot be read: it {failure}") from None
 
 
 def _refused(problem: str) -> AccessDeniedError:

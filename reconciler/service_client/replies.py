@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reconciler.service_client.strict_json import read_object
+from reconciler.resources.strict_json import JsonError, read_object
 from reconciler.service_client.wire import NO_ANSWER, Answer, WireRefusal
 
 UNAUTHENTICATED = 16
@@ -48,8 +48,8 @@ def _answer(content_type: str, content: bytes) -> Answer | WireRefusal:
         return lost("the service answered with something that is not JSON")
     try:
         return Answer(read_object(content))
-    except ValueError as failure:
-        return lost(f"the service's answer cannot be read: {failure}")
+    except JsonError as failure:
+        return lost(f"the service's answer cannot be read: it {failure}")
 
 
 def _refusal(status: int, content_type: str, content: bytes) -> WireRefusal:
@@ -57,7 +57,7 @@ def _refusal(status: int, content_type: str, content: bytes) -> WireRefusal:
     if _is_json(content_type):
         try:
             fields = read_object(content)
-        except ValueError:
+        except JsonError:
             fields = {}
     told = fields.get("code")
     is_told = type(told) is int and 1 <= told <= 16

@@ -1,0 +1,150 @@
+"""HTTP responses as replies, and how long to wait before the next try."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from reconciler.errors import AccessDeniedError, PreconditionFailedError, ServiceUnavailableError
+from reconciler.service_client.refusals import service_error
+from reconciler.service_client.replies import error_id, reply_of
+from reconciler.service_client.retries import asked_pause, pause
+from reconciler.service_client.wire import Answer, WireRefusal
+
+JSON = "application/json"
+NOON = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
+
+
+def refusal(status: int, body: Any, content_type: str = JSON) -> WireRefusal:
+    reply = reply_of(status, content_type, json.dumps(body).encode())
+    assert isinstance(reply, WireRefusal)
+    return reply
+
+
+def test_an_answer_is_the_object_in_it() -> None:
+    """With or without the encoding in its type."""
+    assert reply_of(200, "application/json; charset=utf-8", b'{"id": "1"}') == Answer({"id": "1"})
+
+
+def test_a_refusal_is_told_by_its_body_before_its_status() -> None:
+    """A failed precondition is HTTP 400 at one service and 409 at another."""
+    for status in (400, 409, 412):
+        told = refusal(status, {"code": 9, "message": "no", "details": []})
+        assert (told.code, told.message, told.unsure) == (9, "no", False)
+        assert isinstance(service_error(told), PreconditionFailedError)
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [(400, 3), (401, 16), (403, 7), (404, 5), (405, 12), (409, 10), (412, 9), (429, 8),
+     (418, 2), (500, 2), (501, 12), (502, 14), (503, 14), (504, 14)],
+)  # fmt: skip
+def test_without_a_body_the_status_must_do(status: int, code: int) -> None:
+    """Gateways and proxies say no in their own way."""
+    told = reply_of(status, "text/html", b"<h1>no</h1>")
+
+    assert isinstance(told, WireRefusal)
+    assert (told.code, told.message) == (code, f"HTTP status {status}")
+
+
+@pytest.mark.parametrize("code", [0, 17, -1, True, "9", None, 9.0])
+def test_a_code_that_is_none_is_not_believed(code: Any) -> None:
+    """The status still tells the truth."""
+    assert refusal(403, {"code": code, "message": 7}) == WireRefusal(7, "HTTP status 403")
+
+
+def test_facts_of_all_details_are_told_by_name() -> None:
+    """Whether they stand in a detail itself or in its metadata."""
+    told = refusal(
+        409,
+        {
+            "code": 10,
+            "message": "held",
+            "details": [
+                {"@type": "a", "id": "lease.held", "holder": "ben"},
+                {"@type": "b", "metadata": {"fence": "7", "holder": "other"}},
+                "nonsense",
+            ],
+        },
+    )
+
+    assert (told.details["id"], told.details["holder"], told.details["fence"]) == (
+        "lease.held", "ben", "7",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("message", "details", "found"),
+    [
+        ("x", [{"id": "COMMAND-1m88i"}], "COMMAND-1m88i"),
+        ("No changes (COMMAND-1m88i)", [], "COMMAND-1m88i"),
+        ("nothing (of the kind)", [], ""),
+    ],
+)
+def test_reasons_are_told_by_their_ids(message: str, details: list[Any], found: str) -> None:
+    """Their sentences are translated, and one code has many reasons."""
+    told = refusal(400, {"code": 9, "message": message, "details": details})
+
+    assert error_id(told) == found
+
+
+def test_a_stranger_is_told_that_it_is_about_rights() -> None:
+    """A ZITADEL says not found to who is no member."""
+    body = {"code": 5, "message": "x", "details": [{"id": "AUTHZ-cdgFk"}]}
+
+    assert isinstance(service_error(refusal(404, body)), AccessDeniedError)
+
+
+@pytest.mark.parametrize("code", [1, 2, 4, 13, 14])
+def test_after_a_failure_in_the_middle_nobody_is_sure(code: int) -> None:
+    """The journal keeps such a create open."""
+    told = refusal(500, {"code": code, "message": "x"})
+
+    assert told.unsure
+    assert isinstance(service_error(told), ServiceUnavailableError)
+
+
+def test_a_long_message_is_cut() -> None:
+    """Whoever sends a megabyte of it does not fill the terminal."""
+    assert len(refusal(400, {"code": 3, "message": "x" * 10_000}).message) == 500
+
+
+@pytest.mark.parametrize(
+    ("told", "seconds"),
+    [
+        ("0", 0.0),
+        ("7", 7.0),
+        (" 7 ", 7.0),
+        ("60", 60.0),
+        ("61", 60.0),
+        ("9999999999", 60.0),
+        ("99999999999999999999", 0.0),
+        ("-1", 0.0),
+        ("1.5", 0.0),
+        ("\u0667", 0.0),
+        ("", 0.0),
+        ("soon", 0.0),
+        ("Thu, 01 Jan 2026 12:00:09 GMT", 9.0),
+        ("Thu, 01 Jan 2026 11:00:00 GMT", 0.0),
+        ("Thu, 01 Jan 2099 12:00:00 GMT", 60.0),
+        ("Thu, 01 Jan 2026 12:00:09 -0000", 9.0),
+        ("Thu, 99 Foo 2026 12:00:09 GMT", 0.0),
+    ],
+)
+def test_what_a_service_asks_for_is_read_and_bounded(told: str, seconds: float) -> None:
+    """Seconds or a date; nonsense is nothing, and nobody is waited for longer than a minute."""
+    assert asked_pause(told, NOON) == seconds
+
+
+def test_pauses_grow_are_random_and_never_shorter_than_asked() -> None:
+    """Many clients that fail together must not come back together."""
+    longest = [pause(tries, 1.0, 0.0) for tries in range(1, 9)]
+
+    assert longest == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
+    assert pause(1000, 1.0, 0.0) == 5.0
+    assert pause(5, 0.25, 0.0) == 0.4
+    assert pause(5, 0.0, 0.0) == 0.0
+    assert pause(1, 0.5, 7.0) == 7.0

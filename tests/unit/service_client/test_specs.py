@@ -1,0 +1,133 @@
+"""Specs as a service answers them, against what this version knows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reconciler.resources.kinds import model_of
+from reconciler.resources.ref import Kind
+from reconciler.service_client.observation import observed_objects
+from reconciler.service_client.specs import FIELDS, ReadSpec, read_spec
+from tests.builders import GREET, PARTNER, WEB, declared
+
+SPECS = {
+    Kind.ORGANIZATION: {},
+    Kind.PROJECT: {},
+    Kind.OIDC_APPLICATION: declared(WEB).spec,
+    Kind.ACTION: declared(GREET).spec,
+    Kind.IDP_JWT_CONFIG: declared(PARTNER).spec,
+}
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_the_fields_known_are_those_of_the_models(kind: Kind) -> None:
+    """One that is missing here would be taken for a stranger's, and carried instead of managed."""
+    names = [field.alias for field in model_of(kind).model_fields.values()]
+
+    assert list(FIELDS[kind]) == names
+    assert read_spec(kind, SPECS[kind]) == ReadSpec(SPECS[kind], {}, ())
+
+
+@pytest.mark.parametrize("kind", [Kind.OIDC_APPLICATION, Kind.ACTION, Kind.IDP_JWT_CONFIG])
+def test_unknown_fields_are_carried(kind: Kind) -> None:
+    """An update is full: what is not sent back is reset."""
+    unknown = {"newer": {"deep": [1]}, "other": False}
+
+    assert read_spec(kind, {**SPECS[kind], **unknown}) == ReadSpec(SPECS[kind], unknown, ())
+
+
+@pytest.mark.parametrize("kind", [Kind.ORGANIZATION, Kind.PROJECT])
+def test_unknown_fields_of_what_has_no_update_cannot_be_carried(kind: Kind) -> None:
+    """No call would send them."""
+    assert read_spec(kind, {"newer": 1}) == ReadSpec({}, {}, ("newer",))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("appType", "OIDC_APP_TYPE_TOASTER", "appType OIDC_APP_TYPE_TOASTER"),
+        ("grantTypes", ["OIDC_GRANT_TYPE_NEW", "X"], "grantTypes OIDC_GRANT_TYPE_NEW, X"),
+        ("version", "OIDC_VERSION_2_0", "version OIDC_VERSION_2_0"),
+    ],
+)
+def test_values_that_no_manifest_can_say_are_told(name: str, value: Any, told: str) -> None:
+    """An update would overwrite them with something that can be said."""
+    read = read_spec(Kind.OIDC_APPLICATION, {**SPECS[Kind.OIDC_APPLICATION], name: value})
+
+    assert read.uncarried == (told,)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value"),
+    [
+        (Kind.OIDC_APPLICATION, "devMode", "true"),
+        (Kind.OIDC_APPLICATION, "devMode", 1),
+        (Kind.OIDC_APPLICATION, "redirectUris", "https://a"),
+        (Kind.OIDC_APPLICATION, "redirectUris", [1]),
+        (Kind.OIDC_APPLICATION, "redirectUris", None),
+        (Kind.OIDC_APPLICATION, "clockSkew", "1m"),
+        (Kind.OIDC_APPLICATION, "appType", 0),
+        (Kind.ACTION, "script", None),
+        (Kind.ACTION, "timeout", "-1s"),
+        (Kind.IDP_JWT_CONFIG, "issuer", 7),
+    ],
+)
+def test_a_field_of_a_wrong_type_is_an_error(kind: Kind, name: str, value: Any) -> None:
+    """What cannot be read cannot be compared, let alone written over."""
+    with pytest.raises(ValueError, match=name if str(value) not in {"1m", "-1s"} else "seconds"):
+        read_spec(kind, {**SPECS[kind], name: value})
+
+
+@pytest.mark.parametrize("kind", [Kind.OIDC_APPLICATION, Kind.ACTION, Kind.IDP_JWT_CONFIG])
+def test_a_missing_field_is_an_error(kind: Kind) -> None:
+    """Half an object is not an object with defaults."""
+    for name in SPECS[kind]:
+        with pytest.raises(ValueError, match=name):
+            read_spec(kind, {key: value for key, value in SPECS[kind].items() if key != name})
+
+
+def listed(kind: str, object_id: str, name: str, **more: Any) -> dict[str, Any]:
+    return {
+        "kind": kind, "id": object_id, "organizationId": "1", "projectId": "", "name": name,
+        "spec": {}, "details": {"sequence": "4", "changeDate": "2026-01-01T00:00:00Z"},
+        "clientId": "", "trees": [], "changedBy": "", **more,
+    }  # fmt: skip
+
+
+ORG, SHOP = listed("Organization", "1", "acme"), listed("Project", "2", "shop")
+APP = listed("OidcApplication", "3", "web", projectId="2", spec=SPECS[Kind.OIDC_APPLICATION])
+
+
+@pytest.mark.parametrize(
+    ("others", "doubt"),
+    [
+        ([SHOP, SHOP], "twice"),
+        ([SHOP, {**SHOP, "id": "9"}], "twice"),
+        ([SHOP, {**SHOP, "id": "9", "name": "SHOP"}], "twice"),
+        ([APP], "owner"),
+        ([SHOP, {**APP, "organizationId": "8"}], "owner"),
+        ([listed("Toaster", "5", "x")], "kind"),
+    ],
+    ids=["an id", "a name", "a name in another case", "no project", "a stranger's", "a new kind"],
+)
+def test_a_listing_that_contradicts_itself_is_in_doubt(
+    others: list[dict[str, Any]], doubt: str
+) -> None:
+    """Nothing is written from half a picture."""
+    doubts: list[str] = []
+
+    found = list(observed_objects(("1", "acme"), [ORG, *others], doubts))
+
+    assert len(doubts) == 1
+    assert doubt in doubts[0]
+    assert found[0].ref.name == "acme"
+
+
+def test_an_organization_must_be_in_its_own_listing() -> None:
+    """Otherwise it is the listing of another."""
+    doubts: list[str] = []
+
+    assert list(observed_objects(("1", "acme"), [], doubts)) == []
+    assert doubts == ["acme is not in its own listing."]
