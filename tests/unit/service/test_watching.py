@@ -1,0 +1,151 @@
+"""What operators see: records and figures, and nothing of what was said."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import logging
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from reconciler.service.domain.refusal import Code, Refusal
+from reconciler.service.operations.reception import Incoming, Received
+from reconciler.service.transport.application import build_app
+from reconciler.service.transport.logs import set_up_logs
+from reconciler.service.transport.metrics import Metrics, StoreFigures
+from reconciler.service.transport.observer import Observer, Seen, organization_of
+from reconciler.service.transport.pages import State
+
+SEEN = Seen("r-1", "json", "CreateAction", "42", "ci", 0.0123456, 0, 200)
+
+
+@pytest.fixture
+def logs() -> Iterator[io.StringIO]:
+    """Leave logging as it was."""
+    root, ours = logging.getLogger(), logging.getLogger("reconciler")
+    before = (list(root.handlers), root.level, ours.level)
+    yield io.StringIO()
+    root.handlers[:], level, own = before
+    root.setLevel(level)
+    ours.setLevel(own)
+
+
+def test_a_call_is_a_line_of_text(logs: io.StringIO) -> None:
+    """Names and values, for people and for grep."""
+    set_up_logs("text", logs)
+    Observer(Metrics()).end(SEEN)
+
+    line = logs.getvalue()
+    assert line.endswith(
+        "info request_id=r-1 transport=json operation=CreateAction organization=42 caller=ci "
+        "milliseconds=12.346 code=0 status=200\n"
+    )
+
+
+def test_a_record_is_one_line_of_json(logs: io.StringIO) -> None:
+    """Whatever is in it: a traceback too, and what somebody else wrote."""
+    set_up_logs("json", logs)
+    try:
+        int("two\nlines")
+    except ValueError:
+        logging.getLogger("reconciler.service").exception("a call failed: %s", "x\ny")
+
+    record = json.loads(logs.getvalue())
+    assert record["message"] == "a call failed: x\ny"
+    assert "ValueError" in record["traceback"]
+    assert logs.getvalue().count("\n") == 1
+
+
+def test_nobody_else_begins_a_line_of_text(logs: io.StringIO) -> None:
+    """Line feeds in a message are shown, not made."""
+    set_up_logs("text", logs)
+    logging.getLogger("other").warning("a\nforged line")
+
+    assert logs.getvalue().endswith(" warning other: a\\nforged line\n")
+
+
+def test_other_libraries_speak_from_warnings_on(logs: io.StringIO) -> None:
+    """Their gossip is nobody's business here."""
+    set_up_logs("text", logs)
+    logging.getLogger("uvicorn.error").info("Started server process")
+
+    assert logs.getvalue() == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [("42", "42"), ("A" * 99, "A" * 64), ("a\x1b[2J", "'a\\x1b[2J'"), ("\u202e", "'\\u202e'")],
+)
+def test_an_organization_is_shown_safely(value: str, shown: str) -> None:
+    """Anybody can send any header."""
+    assert organization_of({"x-zitadel-orgid": [value]}) == shown
+
+
+def test_calls_are_counted_however_they_end() -> None:
+    """Also one that is cancelled: nothing stays in flight."""
+    metrics = Metrics()
+    observer = Observer(metrics)
+
+    async def refuse(_: Incoming) -> Received:
+        return Received("ci", Refusal(Code.ABORTED, "no", "x"))
+
+    async def hang(_: Incoming) -> Received:
+        await asyncio.sleep(60)
+        raise AssertionError
+
+    async def calls() -> None:
+        await observer.watch(refuse, "grpc")(Incoming("A", {}, {}))
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(observer.watch(hang, "grpc")(Incoming("B", {}, {})), 0.01)
+
+    asyncio.run(calls())
+
+    text = metrics.text(None, connections=3)
+    assert 'reconciler_requests_total{operation="A",transport="grpc",code="10"} 1' in text
+    assert 'reconciler_requests_total{operation="B",transport="grpc",code="1"} 1' in text
+    assert "reconciler_requests_in_flight 0" in text
+    assert "reconciler_connections 3" in text
+    assert "reconciler_store_up 0" in text
+
+
+def test_figures_are_as_prometheus_reads_them() -> None:
+    """Buckets add up, each family says what it is, and says it once."""
+    metrics = Metrics()
+    for seconds in (0.0005, 0.001, 0.3, 99):
+        metrics.count("A", "json", 0, seconds)
+
+    lines = metrics.text(StoreFigures(7, 2, 1.5, None), connections=0).splitlines()
+
+    labels = 'operation="A",transport="json"'
+    buckets = [line.rpartition(" ")[2] for line in lines if "_bucket{" in line]
+    assert buckets == ["2"] * 7 + ["2", "3", "3", "3", "3", "3", "4"]
+    assert f"reconciler_request_seconds_count{{{labels}}} 4" in lines
+    assert "reconciler_events_total 7" in lines
+    assert not [line for line in lines if line.startswith("reconciler_store_bytes")]
+    types = [line for line in lines if line.startswith("# TYPE ")]
+    assert len(types) == len(set(types))
+
+
+@pytest.mark.parametrize(("is_ready", "status"), [(True, 200), (False, 503)])
+def test_readiness_is_the_stores(status: int, *, is_ready: bool) -> None:
+    """A server that cannot read, or is about to end, gets no calls; it lives all the same."""
+
+    async def answer(_: Incoming) -> Received:
+        return Received("", {})
+
+    async def ready() -> bool:
+        return is_ready
+
+    async def ask() -> tuple[httpx.Response, httpx.Response]:
+        app = build_app(answer, Observer(Metrics()), State(ready, ready), {})
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
+            return await client.get("/readyz"), await client.get("/healthz")
+
+    readyz, healthz = asyncio.run(ask())
+
+    assert (readyz.status_code, healthz.status_code) == (status, 200)
+    assert ("retry-after" in readyz.headers) == (status == 503)
