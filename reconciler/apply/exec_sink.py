@@ -6,7 +6,6 @@ is run without a shell; what the secret belongs to is in its environment, the se
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
 import subprocess
@@ -23,12 +22,13 @@ OURS = ("RECONCILER_TOKEN",)
 class ExecSink:
     """Hands each secret to a command; its exit code 0 says that the secret is kept."""
 
-    def __init__(self, command: str) -> None:
-        """Take a command line.
+    def __init__(self, command: str, environment: Mapping[str, str]) -> None:
+        """Take a command line, and the environment it is to have.
 
         Raises:
             UsageError: it is no command line.
         """
+        self._environment = {name: environment[name] for name in environment if name not in OURS}
         try:
             self._words = shlex.split(command)
         except ValueError as failure:
@@ -62,7 +62,7 @@ class ExecSink:
             done = subprocess.run(
                 self._words,
                 input=delivery.client_secret.reveal().encode(),
-                env={**_clean(os.environ), **_about(delivery)},
+                env={**self._environment, **_about(delivery)},
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 timeout=SECONDS,
@@ -78,10 +78,6 @@ class ExecSink:
             f"{self._words[0]} did not take the secret of {delivery.ref} ({how})",
             remedy="Mend the command and run apply again: the secret is kept until then.",
         )
-
-
-def _clean(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in environment.items() if name not in OURS}
 
 
 def _about(delivery: Delivery) -> dict[str, str]:

@@ -12,8 +12,8 @@ from reconciler.errors import UsageError
 KINDS = "file:DIR, 'age:DIR?recipient=age1...' or exec:COMMAND"
 
 
-def open_sink(address: str) -> SecretSink:
-    """Return the sink at an address.
+def open_sink(address: str, environment: Mapping[str, str]) -> SecretSink:
+    """Return the sink at an address; a command gets the environment, less what is ours.
 
     Raises:
         UsageError: there is no such kind of sink, or the address says too little.
@@ -21,10 +21,14 @@ def open_sink(address: str) -> SecretSink:
     scheme, _, rest = address.partition(":")
     if scheme not in _OPENERS or not rest:
         raise UsageError(f"{scheme}: is no place for secrets", remedy=f"Write one of {KINDS}.")
-    return _OPENERS[scheme](rest)
+    return _OPENERS[scheme](rest, environment)
 
 
-def _age(rest: str) -> SecretSink:
+def _file(rest: str, environment: Mapping[str, str]) -> SecretSink:
+    return FileSink(Path(rest))
+
+
+def _age(rest: str, environment: Mapping[str, str]) -> SecretSink:
     from reconciler.apply.age_sink import AgeSink
 
     folder, _, query = rest.partition("?")
@@ -38,14 +42,14 @@ def _age(rest: str) -> SecretSink:
     return AgeSink(Path(folder), [value for _, value in settings])
 
 
-def _exec(rest: str) -> SecretSink:
+def _exec(rest: str, environment: Mapping[str, str]) -> SecretSink:
     from reconciler.apply.exec_sink import ExecSink
 
-    return ExecSink(rest)
+    return ExecSink(rest, environment)
 
 
-_OPENERS: Mapping[str, Callable[[str], SecretSink]] = {
-    "file": lambda rest: FileSink(Path(rest)),
+_OPENERS: Mapping[str, Callable[[str, Mapping[str, str]], SecretSink]] = {
+    "file": _file,
     "age": _age,
     "exec": _exec,
 }

@@ -31,7 +31,7 @@ def sink_for(service: str, secrets_to: str | None) -> SecretSink | None:
     address = secrets_to or (DEFAULT_SINK if is_embedded(service) else "")
     if not address:
         return None
-    sink = open_sink(address)
+    sink = open_sink(address, os.environ)
     return MaskingSink(sink) if os.environ.get("GITHUB_ACTIONS") == "true" else sink
 
 

@@ -94,8 +94,7 @@ NEW = note(
 OWED = note(
     "HEAL-SECRET-OWED",
     "a secret of an interrupted run was not delivered yet",
-    f"The client secret of {WEB} has nowhere to go. Give --secrets-to file:DIR and run the "
-    "command again.",
+    f"The client secret of {WEB} has nowhere to go. Give --secrets-to and run the command again.",
 )
 
 

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reconciler.apply.sink import Delivery, FileSink, file_name, plain_name
-from reconciler.apply.sinks import open_sink
+from reconciler.apply.sinks import KINDS, open_sink
 from reconciler.errors import LocalFileError, UsageError
 from reconciler.resources.ref import ResourceRef
 from reconciler.resources.secret import Secret
@@ -206,17 +206,17 @@ def test_one_name_never_looks_like_three() -> None:
 def test_an_address_that_is_no_sink_is_refused(address: str, scheme: str) -> None:
     """Before anything is sent."""
     with pytest.raises(UsageError) as refused:
-        open_sink(address)
+        open_sink(address, {})
 
     assert (refused.value.problem, refused.value.remedy) == (
         f"{scheme}: is no place for secrets",
-        "Write --secrets-to file:DIR.",
+        f"Write one of {KINDS}.",
     )
 
 
 def test_a_folder_is_a_sink(tmp_path: Path) -> None:
     """A colon in its name is part of the name."""
-    sink = open_sink(f"file:{tmp_path / 'a:b'}")
+    sink = open_sink(f"file:{tmp_path / 'a:b'}", {})
     sink.prove()
 
     assert sink.deliver([delivery()]) == [str(tmp_path / "a:b" / "acme.shop.storefront.json")]
