@@ -1,0 +1,126 @@
+"""Warnings of a plan: said once, with the names that matter, and outside the digest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reconciler.plan.digest import plan_digest
+from reconciler.plan.guards import Allowances
+from reconciler.plan.model import Plan, Scope
+from reconciler.plan.planner import build_plan
+from reconciler.resources.ref import Kind, fold
+from tests.builders import (
+    HOUSE,
+    OWNERS,
+    PARTNER,
+    WEB,
+    FakeSource,
+    a_jwt_config,
+    a_ref,
+    an_application,
+    declared,
+    desired,
+    held,
+    observed,
+    plan_of,
+)
+
+MOVED = a_jwt_config(issuer="https://other.example.com")
+
+
+def codes(plan: Plan) -> list[str]:
+    return [warning.code for warning in plan.warnings]
+
+
+def test_the_deprecated_operation_is_told_once_with_every_manifest_that_uses_it() -> None:
+    """Before the service is upgraded somebody must know where to look."""
+    refs = [a_ref(Kind.IDP_JWT_CONFIG, f"p{at:02}") for at in range(22)]
+    plan = plan_of(
+        [declared(ref, MOVED, source=FakeSource(f"{ref.name}.yaml")) for ref in refs],
+        [held(ref, trees=() if ref.name == "p01" else ("default",)) for ref in refs],
+        allowed=Allowances(updates=99),
+    )
+
+    (warning,) = plan.warnings
+    assert warning.code == "PLAN-DEPRECATED-OPERATION"
+    assert warning.remedy.startswith(
+        "UpdateOrgIDPJWTConfig may be removed in a future version of the service. It is used for "
+        "IdpJwtConfig acme/p00 (p00.yaml:1:3), IdpJwtConfig acme/p01 (p01.yaml:1:3), "
+    )
+    assert "acme/p19 (p19.yaml:1:3) and 2 more. " in warning.remedy
+    assert str(warning.location) == "p00.yaml:1:2"
+
+
+def test_only_what_uses_the_deprecated_operation_is_told_of() -> None:
+    """A create, a rename, a mark or another kind does not use it."""
+    renamed = declared(a_ref(Kind.IDP_JWT_CONFIG, "new"), pinned_id="7")
+    plan = plan_of(
+        [declared(PARTNER, critical=True), renamed, declared(a_ref(Kind.IDP_JWT_CONFIG, "made")),
+         declared(WEB, an_application(devMode=True))],
+        [held(PARTNER), held(a_ref(Kind.IDP_JWT_CONFIG, "old"), object_id="7"), held(WEB)],
+    )  # fmt: skip
+
+    assert len(plan.changes) == 4
+    assert codes(plan) == []
+
+
+ELSEWHERE = {
+    "Old": frozenset({"default"}),
+    "other": frozenset({"other"}),
+    "ACME": frozenset({"default"}),
+}
+
+
+@pytest.mark.parametrize(
+    ("tree", "whole", "expected"),
+    [
+        ("default", True, ["PLAN-ORGANIZATION-LEFT"]),
+        ("default", False, []),
+        ("third", True, []),
+    ],
+)
+def test_an_organization_that_the_tree_left_behind_is_reported(
+    tree: str, *, whole: bool, expected: list[str]
+) -> None:
+    """Nothing in it is compared any more, so nobody would notice otherwise."""
+    state = replace(observed(*HOUSE), elsewhere=ELSEWHERE)
+
+    plan = build_plan(desired(*OWNERS, whole=whole), state, Scope(tree=tree))
+
+    assert codes(plan) == expected
+    if expected:
+        assert plan.warnings[0].remedy == (
+            "Tree default applied objects to Old, and no manifest names it any more. What is there "
+            "is neither compared nor deleted. Declare the Organization again to see it in the "
+            "plan, and to let --prune delete what is in it."
+        )
+
+
+def test_glass_that_is_broken_for_nothing_is_told() -> None:
+    """A name with a slip in it would otherwise look as if it had allowed something."""
+    given = ("OidcApplication acme/shop/STOREFRONT", "Action/acme/typo")
+    glass = {fold(ref.replace(" ", "/", 1)): ref for ref in given}
+    plan = plan_of(
+        [declared(WEB, an_application(devMode=True))], [held(WEB)], allowed=Allowances(glass=glass)
+    )
+
+    (warning,) = plan.warnings
+    assert warning.code == "PLAN-BREAK-GLASS-UNUSED"
+    assert warning.remedy.startswith("Nothing is planned for Action/acme/typo. ")
+
+
+def test_neither_warnings_nor_what_allows_a_plan_change_what_it_would_do() -> None:
+    """What was reviewed without the flag is what is applied with it."""
+    resources, objects = [declared(PARTNER, MOVED, critical=True)], [held(PARTNER, critical=True)]
+    blocked = plan_of(resources, objects)
+    allowed = plan_of(
+        resources, objects, allowed=Allowances(glass={fold(PARTNER.address): PARTNER.address})
+    )
+
+    assert (codes(blocked), len(blocked.blocks)) == (["PLAN-DEPRECATED-OPERATION"], 1)
+    assert allowed.blocks == ()
+    assert (
+        plan_digest(blocked) == plan_digest(allowed) == plan_digest(replace(blocked, warnings=()))
+    )

@@ -1,0 +1,291 @@
+"""The risk classes, one by one: what has each, and what is just beside it and has not."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from reconciler.plan.address import authority_of, is_plain_http
+from reconciler.plan.model import Adopt, Create, Delete, Update
+from reconciler.plan.risk import CLASSES, RULES, Risk, most_dangerous, risks_of
+from reconciler.resources.kinds import model_of
+from reconciler.resources.ref import Kind, ResourceRef
+from tests.builders import (
+    ACME,
+    BASIC,
+    GREET,
+    NONE,
+    PARTNER,
+    SHOP,
+    WEB,
+    a_jwt_config,
+    an_action,
+    an_application,
+    declared,
+    held,
+)
+
+POST = "OIDC_AUTH_METHOD_TYPE_POST"
+KEY = "OIDC_AUTH_METHOD_TYPE_PRIVATE_KEY_JWT"
+CODE = "OIDC_GRANT_TYPE_AUTHORIZATION_CODE"
+IMPLICIT = "OIDC_GRANT_TYPE_IMPLICIT"
+REFRESH = "OIDC_GRANT_TYPE_REFRESH_TOKEN"
+DEVICE = "OIDC_GRANT_TYPE_DEVICE_CODE"
+HOME = "https://shop.example.com/callback"
+
+_SAID = {
+    Kind.OIDC_APPLICATION: (WEB, an_application),
+    Kind.ACTION: (GREET, an_action),
+    Kind.IDP_JWT_CONFIG: (PARTNER, a_jwt_config),
+}
+
+
+def names(kind: Kind, before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    """Return the risks of an update between two specs that differ in these fields alone."""
+    ref, said = _SAID[kind]
+    change = Update(declared(ref, said(**after)), held(ref, said(**before)))
+    assert risks_of(Adopt(change.resource, change.held)) == risks_of(change)
+    return [risk.name for risk in risks_of(change)]
+
+
+def method(name: str) -> dict[str, Any]:
+    return {"authMethodType": name}
+
+
+def grants(*values: str) -> dict[str, Any]:
+    return {"grantTypes": list(values)}
+
+
+def uris(*values: str) -> dict[str, Any]:
+    return {"redirectUris": list(values)}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (method(KEY), method(BASIC), ["credential-weaker"]),
+        (method(KEY), method(NONE), ["credential-weaker"]),
+        (method(BASIC), method(POST), ["credential-weaker"]),
+        (method(BASIC), method(NONE), ["credential-weaker"]),
+        (method(POST), method(NONE), ["credential-weaker"]),
+        (method(NONE), method(BASIC), ["credential-changed"]),
+        (method(BASIC), method(KEY), ["credential-changed"]),
+        (method(BASIC), method(BASIC), []),
+        (grants(CODE), grants(CODE, IMPLICIT), ["implicit-grant-added"]),
+        (grants(CODE, IMPLICIT), grants(CODE), ["grant-removed"]),
+        (grants(CODE, IMPLICIT), grants(IMPLICIT, CODE), []),
+        (grants(CODE), grants(CODE, REFRESH), []),
+        (grants(CODE, REFRESH), grants(CODE), ["grant-removed"]),
+        (grants(CODE), grants(CODE, DEVICE), ["device-grant-added"]),
+        (uris(HOME), uris(HOME, "https://shop.example.com/other"), []),
+        (uris(HOME), uris(HOME, "https://SHOP.example.com/other"), []),
+        (uris(HOME), uris(HOME, "https://evil.example/callback"), ["redirect-host-added"]),
+        (uris(HOME), uris(HOME, "https://shop.example.com.evil.example/"), ["redirect-host-added"]),
+        (uris(HOME), uris(HOME, "https://shop.example.com@evil.example/"), ["redirect-host-added"]),
+        (
+            uris(HOME),
+            uris(HOME, "https://evil.example\\@shop.example.com/"),
+            ["redirect-host-added"],
+        ),
+        (uris(HOME), uris(HOME, "https://shop.example.com:8443/cb"), ["redirect-host-added"]),
+        (uris(HOME), uris(HOME, "com.example.shop:/callback"), ["redirect-host-added"]),
+        (uris("com.example.shop:/a"), uris("com.example.shop:/a", "com.example.shop:/b"), []),
+        (uris(HOME, "https://b.example/"), uris(HOME), ["redirect-removed"]),
+        (uris(HOME, "https://b.example/"), uris("https://b.example/", HOME), []),
+        (
+            uris(HOME),
+            uris("http://shop.example.com/callback"),
+            ["redirect-host-added", "plain-http", "redirect-removed"],
+        ),
+        (uris(HOME), uris(HOME, "http://localhost:3000/cb"), ["redirect-host-added"]),
+        (
+            uris(HOME, "http://a.example/"),
+            uris(HOME, "http://a.example/", "http://a.example/b"),
+            ["plain-http"],
+        ),
+        (uris("http://a.example/"), uris("http://a.example/"), []),
+        ({"devMode": False}, {"devMode": True}, ["dev-mode-on"]),
+        ({"devMode": True}, {"devMode": False}, []),
+        ({}, {"idTokenUserinfoAssertion": True}, ["userinfo-assertion-on"]),
+        ({"idTokenUserinfoAssertion": True}, {}, []),
+        ({}, {"accessTokenType": "OIDC_TOKEN_TYPE_JWT"}, ["token-type-changed"]),
+        ({"accessTokenType": "OIDC_TOKEN_TYPE_JWT"}, {}, ["token-type-changed"]),
+        ({}, {"additionalOrigins": ["https://a.example"]}, ["origin-added"]),
+        ({}, {"additionalOrigins": ["http://a.example"]}, ["plain-http", "origin-added"]),
+        ({"additionalOrigins": ["https://a.example"]}, {}, []),
+        ({}, {"postLogoutRedirectUris": ["https://a.example/"]}, ["logout-host-added"]),
+        ({}, {"clockSkew": "1s", "accessTokenRoleAssertion": True}, []),
+    ],
+)
+def test_risks_of_applications(
+    before: dict[str, Any], after: dict[str, Any], expected: list[str]
+) -> None:
+    """Each class, at its edge."""
+    assert names(Kind.OIDC_APPLICATION, before, after) == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ({}, {"keysEndpoint": "https://evil.example/keys"}, ["keys-moved"]),
+        ({}, {"keysEndpoint": "http://login.example.com/keys"}, ["keys-moved", "plain-http"]),
+        ({"issuer": "http://a.example"}, {"issuer": "https://a.example"}, ["issuer-moved"]),
+        ({}, {"jwtEndpoint": "https://evil.example/jwt"}, ["jwt-endpoint-moved"]),
+        ({}, {"headerName": "x-other"}, ["header-moved"]),
+        ({}, {}, []),
+    ],
+)
+def test_risks_of_identity_providers(
+    before: dict[str, Any], after: dict[str, Any], expected: list[str]
+) -> None:
+    """Whatever moves decides who is believed."""
+    assert names(Kind.IDP_JWT_CONFIG, before, after) == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ({}, {"script": "other()"}, ["script-changed"]),
+        ({}, {"allowedToFail": True}, ["failure-allowed"]),
+        ({"allowedToFail": True}, {}, ["failure-stops"]),
+        ({}, {"timeout": "1s"}, []),
+    ],
+)
+def test_risks_of_actions(
+    before: dict[str, Any], after: dict[str, Any], expected: list[str]
+) -> None:
+    """A script is code that runs while somebody signs in."""
+    assert names(Kind.ACTION, before, after) == expected
+
+
+@pytest.mark.parametrize(
+    ("ref", "said", "expected"),
+    [
+        (WEB, an_application(**uris(HOME)), []),
+        (WEB, an_application(**method(NONE)), []),
+        (WEB, an_application(devMode=True), ["dev-mode-on"]),
+        (WEB, an_application(**grants(IMPLICIT)), ["implicit-grant-added"]),
+        (WEB, an_application(idTokenUserinfoAssertion=True), ["userinfo-assertion-on"]),
+        (WEB, an_application(**uris("http://a.example/")), ["plain-http"]),
+        (PARTNER, a_jwt_config(), []),
+        (PARTNER, a_jwt_config(issuer="http://a.example"), ["plain-http"]),
+        (GREET, an_action(allowedToFail=True), []),
+        (ACME, {}, []),
+        (SHOP, {}, []),
+    ],
+)
+def test_a_new_object_has_the_risks_of_what_it_is_not_of_what_it_was(
+    ref: ResourceRef, said: dict[str, Any], expected: list[str]
+) -> None:
+    """There is no host that was not there before where there was nothing before."""
+    assert [risk.name for risk in risks_of(Create(declared(ref, said)))] == expected
+
+
+@pytest.mark.parametrize(
+    ("ref", "expected"),
+    [(WEB, ["client-id-lost"]), (PARTNER, ["provider-removed"]), (GREET, ["action-removed"])],
+)
+def test_every_delete_has_a_risk(ref: ResourceRef, expected: list[str]) -> None:
+    """What is gone is missed by somebody."""
+    assert [risk.name for risk in risks_of(Delete(held(ref)))] == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "fields"),
+    [
+        ({"prevent_delete": True}, {}, ["metadata.preventDelete"]),
+        ({"critical": True}, {}, ["metadata.critical"]),
+        (
+            {"prevent_delete": True, "critical": True},
+            {"critical": True},
+            ["metadata.preventDelete"],
+        ),
+        ({}, {"prevent_delete": True, "critical": True}, []),
+        ({"prevent_delete": None, "critical": None}, {}, []),
+    ],
+)
+def test_lifting_a_protection_is_a_risk(
+    before: dict[str, Any], after: dict[str, Any], fields: list[str]
+) -> None:
+    """The second of two small changes is the dangerous one; the first is where to look."""
+    risks = risks_of(Update(declared(WEB, **after), held(WEB, **before)))
+
+    assert [(risk.name, risk.field) for risk in risks] == [
+        ("protection-lifted", field) for field in fields
+    ]
+
+
+def test_the_most_dangerous_risk_comes_first() -> None:
+    """In the order of the table, whichever field was changed first."""
+    before = held(WEB, an_application(**grants(CODE, REFRESH)))
+    after = declared(WEB, an_application(**grants(CODE), **method(NONE), devMode=True))
+
+    risks = risks_of(Update(after, before))
+
+    assert [risk.name for risk in risks] == ["credential-weaker", "dev-mode-on", "grant-removed"]
+    assert risks[0] == Risk(
+        "credential-weaker",
+        "authMethodType",
+        "the application proves less about itself than before",
+    )
+    assert most_dangerous(risks) == CLASSES.index("credential-weaker")
+    assert most_dangerous(()) == len(CLASSES)
+
+
+def test_a_spec_that_a_newer_service_holds_is_no_trouble() -> None:
+    """Fields and values that this version does not know are no reason to fall over."""
+    odd = held(WEB)
+    strange = {**odd.spec, "authMethodType": "OIDC_AUTH_METHOD_TYPE_NEW", "redirectUris": None}
+    lacking = {key: value for key, value in strange.items() if key != "grantTypes"}
+    change = Update(declared(WEB), held(WEB, lacking))
+
+    assert "redirect-host-added" in [risk.name for risk in risks_of(change)]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.name} {rule.field}")
+def test_every_rule_is_about_a_field_that_its_kind_has(rule: Any) -> None:
+    """A renamed field must not leave a rule behind that never speaks again."""
+    assert rule.field in {field.alias for field in model_of(rule.kind).model_fields.values()}
+    assert re.fullmatch(r"[a-z]+(-[a-z]+)*", rule.name)
+    assert not rule.sentence.endswith(".")
+
+
+def test_names_are_part_of_the_interface() -> None:
+    """Policies and labels are written against them: one is added, none is taken away."""
+    assert set(CLASSES) >= {
+        "client-id-lost", "provider-removed", "action-removed", "protection-lifted",
+        "credential-weaker", "implicit-grant-added", "redirect-host-added", "keys-moved",
+        "issuer-moved", "jwt-endpoint-moved", "header-moved", "dev-mode-on", "plain-http",
+        "script-changed", "failure-allowed", "failure-stops", "userinfo-assertion-on",
+        "device-grant-added", "origin-added", "logout-host-added", "credential-changed",
+        "token-type-changed", "grant-removed", "redirect-removed",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("uri", "authority", "is_plain"),
+    [
+        ("https://a.example/x", "https://a.example", False),
+        ("HTTPS://A.Example/x", "https://a.example", False),
+        ("http://a.example", "http://a.example", True),
+        ("HTTP://a.example", "http://a.example", True),
+        ("http://a.example:80/x?y#z", "http://a.example:80", True),
+        ("http://127.0.0.1:3000/", "http://127.0.0.1:3000", False),
+        ("http://[::1]/", "http://[::1]", False),
+        ("http://localhost/", "http://localhost", False),
+        ("http://localhost.evil.example/", "http://localhost.evil.example", True),
+        ("http://localhost@evil.example/", "http://localhost@evil.example", True),
+        ("http://evil.example\\@localhost/", "http://evil.example", True),
+        ("http:///x", "http:", True),
+        ("http:x", "http:", True),
+        ("com.example.app:/cb", "com.example.app:", False),
+        ("com.example.app://host/cb", "com.example.app://host", False),
+        ("no uri at all", "no uri at all", False),
+        ("", "", False),
+    ],
+)
+def test_where_a_uri_leads(uri: str, authority: str, *, is_plain: bool) -> None:
+    """Read as whoever is deceived most easily would read it."""
+    assert (authority_of(uri), is_plain_http(uri)) == (authority, is_plain)

@@ -1,0 +1,245 @@
+"""The comment under a pull request, as a Markdown parser reads it: nothing in it is not ours."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from reconciler.diagnostics import error
+from reconciler.plan.digest import plan_digest
+from reconciler.plan.model import Create, Delete, Plan, Update
+from reconciler.plan.risk import CLASSES
+from reconciler.report.limits import LEAST, LIMIT
+from reconciler.report.markdown import MARKER, plan_as_markdown
+from reconciler.resources.ref import Kind
+from tests.builders import (
+    GREET,
+    NONE,
+    SHOP,
+    WEB,
+    a_plan,
+    a_ref,
+    an_action,
+    an_application,
+    declared,
+    held,
+)
+from tests.hostile import MARK, PAYLOADS, hostile_findings, hostile_plan, marked
+
+COUNTS = r"\d+ to create, \d+ to update, (?:\d+ to adopt, )?\d+ to delete"
+NAMES = "|".join(CLASSES)
+BLOCKED = "apply refuses this plan.** Each guard says how to allow just that."
+HIDDEN = "a comment has a limit. `reconciler plan` shows them all."
+OURS = (
+    rf"(?:Plan: {COUNTS}|No changes\. The service holds what the manifests declare)",
+    r"Blocked",
+    r"Risks",
+    rf"\*\*Blocked by \d+ guards?: {re.escape(BLOCKED)}",
+    rf"Risks: (?:\d+ `(?:{NAMES})`(?:, )?)+(?: and \d+ more classes)?",
+    r"\d+ warnings?",
+    r"\d+ in step, \d+ held but declared nowhere",
+    rf"\*\*\d+ of \d+ changes are not shown below\*\*: {re.escape(HIDDEN)}",
+    r"Digest: `sha256:[0-9a-f]{64}`",
+    r"\d+ more (?:is|are) not shown here\.",
+)
+TITLES = (
+    "to delete|to update|to create|warnings?|held but declared nowhere: left alone|"
+    "to adopt: updates of what this tree never applied"
+)
+FOLDS = (
+    re.escape(MARKER),
+    rf"<details>\n<summary>\d+ (?:{TITLES})</summary>",
+    r"</details>",
+)
+PLAIN = {
+    "bullet_list_open", "bullet_list_close", "list_item_open", "list_item_close",
+    "paragraph_open", "paragraph_close", "heading_open", "heading_close",
+}  # fmt: skip
+
+
+def parsed(text: str) -> list[Token]:
+    return MarkdownIt("commonmark").parse(text)
+
+
+def check_only_ours(text: str) -> None:
+    """Assert that whatever is not in a fence is a sentence of ours."""
+    for token in parsed(text):
+        if token.type == "fence":
+            assert token.info in {"text", "diff"}
+        elif token.type == "inline":
+            assert any(re.fullmatch(ours, token.content) for ours in OURS), token.content
+        elif token.type == "html_block":
+            assert any(re.fullmatch(fold, token.content.rstrip()) for fold in FOLDS), token.content
+        else:
+            assert token.type in PLAIN, token
+            assert token.tag in {"", "ul", "li", "p", "h2", "h3"}
+    opened = sum(token.content.startswith("<details>") for token in parsed(text))
+    assert opened == sum(token.content.rstrip() == "</details>" for token in parsed(text))
+
+
+def fences(text: str) -> list[str]:
+    return [token.content for token in parsed(text) if token.type == "fence"]
+
+
+def outside_of_fences(text: str) -> str:
+    lines = text.split("\n")
+    for token in parsed(text):
+        if token.type == "fence" and token.map:
+            lines[slice(*token.map)] = [""] * (token.map[1] - token.map[0])
+    return "\n".join(lines)
+
+
+RISKY = a_plan(
+    Create(declared(a_ref(name="new"), an_application(clockSkew="1s"))),
+    Update(
+        declared(WEB, an_application(authMethodType=NONE)),
+        held(WEB, an_application(postLogoutRedirectUris=["https://shop.example.com/"])),
+    ),
+    Delete(held(GREET)),
+    unmanaged=(SHOP,),
+    blocks=(error("GUARD-CRITICAL", "a critical object would be weakened", "Do this.", ref=WEB),),
+)
+
+
+def test_summary_and_digest_come_first_then_what_is_blocked_and_what_is_risky() -> None:
+    """A reviewer who reads ten lines has read the ten that matter."""
+    assert plan_as_markdown(RISKY).split("\n")[:20] == [
+        "<!-- reconciler-plan -->",
+        "## Plan: 1 to create, 1 to update, 1 to delete",
+        "",
+        f"- **Blocked by 1 guard: {BLOCKED}",
+        "- Risks: 1 `action-removed`, 1 `credential-weaker`",
+        "- 2 in step, 1 held but declared nowhere",
+        f"- Digest: `{plan_digest(RISKY)}`",
+        "",
+        "### Blocked",
+        "",
+        "```text",
+        "error GUARD-CRITICAL: a critical object would be weakened",
+        "    Do this.",
+        "```",
+        "",
+        "### Risks",
+        "",
+        "```text",
+        "action-removed: Action acme/greet",
+        "credential-weaker: OidcApplication acme/shop/storefront",
+    ]
+
+
+def test_a_change_is_shown_as_a_difference_with_its_marks_in_the_first_column() -> None:
+    """That is where GitHub looks for what to colour."""
+    update = next(fence for fence in fences(plan_as_markdown(RISKY)) if fence.startswith("!"))
+
+    assert update.split("\n") == [
+        "! OidcApplication acme/shop/storefront  (id oid-shop-storefront)",
+        "# GUARD-CRITICAL: a critical object would be weakened",
+        "# credential-weaker: the application proves less about itself than before",
+        "    authMethodType:",
+        '-     "OIDC_AUTH_METHOD_TYPE_BASIC"',
+        '+     "OIDC_AUTH_METHOD_TYPE_NONE"',
+        "    postLogoutRedirectUris:  # not in the manifest: the update resets it",
+        '-     "https://shop.example.com/"',
+        "",
+    ]
+
+
+def test_nothing_to_do_is_said_in_one_heading() -> None:
+    """A comment without news is short."""
+    text = plan_as_markdown(a_plan())
+
+    assert text.count("\n") == 5
+    assert "## No changes. The service holds what the manifests declare\n" in text
+    check_only_ours(text)
+
+
+@pytest.mark.parametrize("payload", PAYLOADS, ids=ascii)
+def test_what_others_wrote_stands_in_fences_alone(payload: str) -> None:
+    """A pull request must not speak in the voice of the one who comments on it."""
+    text = plan_as_markdown(hostile_plan([payload]), hostile_findings(marked(payload)))
+
+    check_only_ours(text)
+    assert MARK in text
+    assert MARK not in outside_of_fences(text)
+
+
+def test_every_fence_is_longer_than_what_is_in_it() -> None:
+    """The one rule on which all the rest hangs, on a name that is nothing but back-ticks."""
+    text = plan_as_markdown(a_plan(Create(declared(a_ref(name="`" * 150)))))
+
+    assert f"\n{'`' * 151}diff\n" in text
+    check_only_ours(text)
+
+
+CHARACTERS = st.one_of(
+    st.characters(),
+    st.sampled_from("`~\n\r<>@#-*_[]()!&|:\\ \t\u202e\u2028"),
+    st.sampled_from(PAYLOADS),
+)
+TEXTS = st.lists(CHARACTERS, max_size=12).map("".join)
+
+
+@settings(max_examples=400, deadline=None)
+@given(texts=st.lists(TEXTS, min_size=1, max_size=3), limit=st.sampled_from([LEAST, 5000, LIMIT]))
+def test_no_text_at_all_gets_out_of_its_fence(texts: list[str], limit: int) -> None:
+    """What nobody thought of is drawn by chance; and the limit holds whatever is drawn."""
+    text = plan_as_markdown(hostile_plan(texts), [], limit)
+
+    check_only_ours(text)
+    assert len(text) <= limit
+    assert text.isprintable() or not (set(text) - {"\n"} & {chr(at) for at in range(32)})
+
+
+def many(count: int) -> Plan:
+    actions = [a_ref(Kind.ACTION, f"n{at}") for at in range(count // 2)]
+    return a_plan(
+        *(Update(declared(ref, an_action(script="x")), held(ref)) for ref in actions),
+        *(Create(declared(a_ref(name=f"n{at}"))) for at in range(count - count // 2)),
+    )
+
+
+@pytest.mark.parametrize("limit", [LEAST, 10_000, LIMIT])
+def test_what_has_no_room_is_counted_and_the_summary_stays(limit: int) -> None:
+    """A plan of 100,000 changes is still a comment, and it does not look complete."""
+    plan = many(100_000)
+
+    text = plan_as_markdown(plan, (), limit)
+
+    check_only_ours(text)
+    assert len(text) <= limit
+    assert text.startswith(f"{MARKER}\n## Plan: 50000 to create, 50000 to update, 0 to delete\n")
+    assert plan_digest(plan) in text
+    (hidden,) = re.findall(r"\*\*(\d+) of 100000 changes are not shown below\*\*", text)
+    shown = [
+        line for fence in fences(text) for line in fence.split("\n") if line[:2] in {"! ", "+ "}
+    ]
+    assert int(hidden) + sum(" Action " in line or " Oidc" in line for line in shown) == 100_000
+
+
+def test_one_change_that_is_too_long_does_not_hide_the_others() -> None:
+    """A script of a thousand lines is cut, and says by how much."""
+    long = Update(declared(GREET, an_action(script="x\n" * 990)), held(GREET))
+    text = plan_as_markdown(a_plan(long, Create(declared(WEB))))
+
+    assert re.search(r"# \d+ more lines of this change\n", text)
+    assert "+ OidcApplication acme/shop/storefront\n" in text
+    assert "not shown" not in text
+
+
+def test_a_long_line_is_cut_with_its_length() -> None:
+    """Nobody reads four thousand characters on one line, and nobody may hide behind them."""
+    uri = "https://a.example.com/" + "x" * 4000
+    text = plan_as_markdown(a_plan(Create(declared(WEB, an_application(redirectUris=[uri])))))
+
+    assert re.search(r"x \[\d+ more characters\]\n", text)
+    assert max(map(len, text.split("\n"))) < 500
+
+
+def test_the_same_plan_gives_the_same_comment() -> None:
+    """An unchanged comment need not be edited."""
+    assert plan_as_markdown(RISKY) == plan_as_markdown(RISKY)
