@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from reconciler.apply.executor import Executor
 from reconciler.apply.outcome import ApplyReport, Status
 from reconciler.diagnostics import Diagnostic, warning
 from reconciler.errors import ReconcilerError
 from reconciler.plan.diff import field_changes
-from reconciler.plan.drift import Drift, find_drift, owners_to_ask, suspects
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Adopt, Plan, Scope, Update, ref_of
 from reconciler.plan.planner import build_plan
 from reconciler.service_client.port import ServiceClient, ServiceInquiry, ServiceReader
 from reconciler.state import DesiredState, ObservedState
+
+if TYPE_CHECKING:
+    from reconciler.plan.drift import Drift
 
 
 def preview(
@@ -46,6 +49,8 @@ def look_for_drift(
         InvalidManifestsError: the manifests contradict what is held.
         ServiceError: the service cannot be read, or keeps no history.
     """
+    from reconciler.plan.drift import find_drift, owners_to_ask, suspects
+
     plan, observed = preview(desired, service, Scope(tree=scope.tree), Allowances())
     histories = {held.id: service.history(held.id) for held in suspects(plan, observed)}
     owners = owners_to_ask(plan, observed)

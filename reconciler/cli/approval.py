@@ -6,19 +6,21 @@ import re
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from reconciler import __version__
 from reconciler.cli.life import age_in_words, time_in_words
 from reconciler.cli.reading import show_warnings
-from reconciler.cli.saved_files import is_plan_file, open_plan_file
 from reconciler.diagnostics import error
 from reconciler.errors import StalePlanError, UsageError
 from reconciler.plan.digest import declared_digest, plan_digest
 from reconciler.plan.model import Plan
-from reconciler.plan.planfile import PlanFile
-from reconciler.plan.staleness import Moved, moved, other_options
 from reconciler.service_client.port import ServiceReader
 from reconciler.state import DesiredState, ObservedState
+
+if TYPE_CHECKING:
+    from reconciler.plan.planfile import PlanFile
+    from reconciler.plan.staleness import Moved
 
 SKEW = 300  # seconds that two clocks may differ
 SHOWN = 50
@@ -99,7 +101,11 @@ def take_approval(paths: Sequence[str], digest: str) -> tuple[Approval, tuple[st
             f"{digest} is no digest of a plan",
             remedy="Every plan prints its own: sha256: and 64 hexadecimal digits.",
         )
-    if not paths or not is_plan_file(paths[0]):
+    if not paths:
+        return Approval(digest=digest), ()
+    from reconciler.cli.saved_files import is_plan_file, open_plan_file
+
+    if not is_plan_file(paths[0]):
         return Approval(digest=digest), tuple(paths)
     file = open_plan_file(paths[0])
     _check_use(file, int(time.time()))
@@ -132,6 +138,8 @@ def _check_use(file: PlanFile, now: int) -> None:
 
 
 def _check_same(file: PlanFile, plan: Plan, desired: DesiredState, observed: ObservedState) -> None:
+    from reconciler.plan.staleness import moved, other_options
+
     options = other_options(file.plan, plan)
     if options:
         raise StalePlanError(

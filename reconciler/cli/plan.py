@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import click
 
 from reconciler.cli.connection import service_options
 from reconciler.cli.exit_codes import ExitCode
+from reconciler.cli.life import life_in_seconds
 from reconciler.cli.options import option, paths_argument
 from reconciler.cli.reading import read_desired
-from reconciler.cli.saving import Saving, snapshot_warning, take_saving
 from reconciler.cli.scope import takes_scope
 from reconciler.cli.secrets import check_sink, secrets_option
 from reconciler.cli.showing import PlanForm, show_plan, takes_plan_form
@@ -18,7 +16,6 @@ from reconciler.cli.wiring import open_reader
 from reconciler.loop import preview
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
-from reconciler.state import DesiredState
 
 
 @click.command("plan")
@@ -62,28 +59,25 @@ def plan_command(
 
     PATHS are files and folders; the default is the folder manifests.
     """
-    saving = take_saving(out, expires, against)
+    lasting = life_in_seconds(expires)
     desired, warnings = read_desired(paths)
-    plan = _planned(desired, service, (scope, allowed), saving)
-    if saving.snapshot is not None:
-        service = saving.snapshot.service
+    if against:
+        from reconciler.cli.saving import plan_against
+
+        plan, snapshot = plan_against(against, desired, (scope, allowed))
+        service = snapshot.service
+    else:
+        snapshot = None
+        with open_reader(service) as reader:
+            plan, _ = preview(desired, reader, scope, allowed)
     plan = check_sink(plan, service, secrets_to)
     show_plan(plan, service, warnings, form)
     if out:
-        saving.save(plan, (desired, paths, warnings), service)
+        from reconciler.cli.saving import Saving
+
+        saving = Saving(service, paths, lasting, snapshot, warnings)
+        saving.save(out, plan, desired)
     return exit_code(plan) if detailed_exitcode else ExitCode.DONE
-
-
-def _planned(
-    desired: DesiredState, service: str, options: tuple[Scope, Allowances], saving: Saving
-) -> Plan:
-    """Return the plan against the service, or against what was once seen of it."""
-    if saving.snapshot is not None:
-        plan, _ = preview(desired, saving.snapshot, *options)
-        return replace(plan, warnings=(snapshot_warning(saving.snapshot), *plan.warnings))
-    with open_reader(service) as reader:
-        plan, _ = preview(desired, reader, *options)
-    return plan
 
 
 def exit_code(plan: Plan) -> ExitCode:

@@ -5,82 +5,90 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import click
 
 from reconciler import __version__
-from reconciler.cli.life import age_in_words, life_in_seconds, time_in_words
+from reconciler.cli.life import age_in_words, time_in_words
 from reconciler.cli.reading import DEFAULT_PATHS
 from reconciler.cli.saved_files import open_snapshot, save
 from reconciler.diagnostics import Diagnostic, warning
+from reconciler.loop import preview
 from reconciler.plan.digest import declared_digest
-from reconciler.plan.model import Plan
+from reconciler.plan.guards import Allowances
+from reconciler.plan.model import Plan, Scope
 from reconciler.plan.planfile import PlanFile, Snapshot, plan_file_content
 from reconciler.plan.sealed import seal_of
 from reconciler.plan.snapshot import SnapshotFile, snapshot_content
 from reconciler.report.visible import visible
 from reconciler.state import DesiredState
 
-OF_PLAN_ALONE = {"paths", "out", "expires", "against", "form", "detailed_exitcode"}
+OF_PLAN_ALONE = {
+    "paths", "out", "expires", "against", "form", "max_chars", "detailed_exitcode",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """Where a plan is saved, and what goes with it.
+    """What goes into a plan file beside the plan.
 
     Attributes:
-        expires: How long it is good for, as it was typed.
-        snapshot: What it was made against, where that was not the service.
+        paths: Where the manifests were, as they were typed.
+        lasting: Seconds for which it is good.
+        snapshot: What the plan was made against, where that was not the service.
+        findings: What was found in the manifests.
     """
 
-    out: str
-    expires: str
+    service: str
+    paths: tuple[str, ...]
+    lasting: int
     snapshot: SnapshotFile | None
+    findings: tuple[Diagnostic, ...]
 
-    def save(
-        self,
-        plan: Plan,
-        made_of: tuple[DesiredState, tuple[str, ...], tuple[Diagnostic, ...]],
-        service: str,
-    ) -> None:
-        """Write the plan file, and tell on stderr how to go on."""
-        desired, paths, findings = made_of
+    def save(self, out: str, plan: Plan, desired: DesiredState) -> None:
+        """Write the plan file, and tell on stderr how to go on.
+
+        Raises:
+            LocalFileError: it cannot be written.
+        """
         now = int(time.time())
         file = PlanFile(
             plan=plan,
             tool_version=__version__,
-            service=service,
-            paths=paths or DEFAULT_PATHS,
+            service=self.service,
+            paths=self.paths or DEFAULT_PATHS,
             declared=declared_digest(desired),
             made_at=now,
-            expires_at=now + life_in_seconds(self.expires),
+            expires_at=now + self.lasting,
             against=_of(self.snapshot),
-            warnings=findings,
+            warnings=self.findings,
         )
-        save(self.out, plan_file_content(file))
-        click.echo(f"\nSaved the plan to: {visible(self.out)}", err=True)
+        save(out, plan_file_content(file))
+        click.echo(f"\nSaved the plan to: {visible(out)}", err=True)
         if file.against is None:
-            words = ["reconciler", "apply", self.out, *paths, *_options()]
+            words = ["reconciler", "apply", out, *self.paths, *_options()]
             until = time_in_words(file.expires_at)
             click.echo(
                 f"To apply exactly this, until {until}:\n  {visible(shlex.join(words))}", err=True
             )
 
 
-def take_saving(out: str, expires: str, against: str) -> Saving:
-    """Return how a plan is saved, if it is, and what it is made against.
+def plan_against(
+    path: str, desired: DesiredState, options: tuple[Scope, Allowances]
+) -> tuple[Plan, SnapshotFile]:
+    """Return the plan against what was once seen of a service, and that.
 
     Raises:
-        UsageError: the length of time is none.
         LocalFileError: the snapshot cannot be used.
+        InvalidManifestsError: the manifests contradict what was held.
     """
-    life_in_seconds(expires)
-    return Saving(out, expires, open_snapshot(against) if against else None)
+    snapshot = open_snapshot(path)
+    plan, _ = preview(desired, snapshot, *options)
+    return replace(plan, warnings=(_snapshot_warning(snapshot), *plan.warnings)), snapshot
 
 
-def snapshot_warning(snapshot: SnapshotFile) -> Diagnostic:
-    """Return the finding that says how old a snapshot is."""
+def _snapshot_warning(snapshot: SnapshotFile) -> Diagnostic:
     age = age_in_words(max(0, int(time.time()) - snapshot.taken_at))
     return warning(
         "PLAN-SNAPSHOT",
