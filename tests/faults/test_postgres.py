@@ -191,7 +191,7 @@ def test_one_of_many_gets_a_lease(postgres: PostgresServer, opened: Opening) -> 
     """The first of an organization that does not even exist yet, too."""
     address = postgres.new_address()
     services = [opened(address) for _ in range(2)]
-    barrier = threading.Barrier(12)
+    barrier = threading.Barrier(12, timeout=20)
 
     def acquire(number: int) -> str:
         barrier.wait()
@@ -385,7 +385,7 @@ def test_a_duplicate_that_waits_gets_the_first_answer(
     services = [opened(address) for _ in range(2)]
     acme = an_organization(services[0])
     project = services[0].call(call("AddProject", acme, name="shop"))["id"]
-    barrier = threading.Barrier(16)
+    barrier = threading.Barrier(16, timeout=20)
 
     def add(number: int) -> str:
         barrier.wait()

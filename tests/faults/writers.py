@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,7 @@ def main(address: str, key_file: str, organizations: str, projects: str) -> None
             owners = json.loads(organizations)
             stories = [story_of(service, owners, uuid.uuid4().hex) for _ in range(WRITERS - 1)]
             stories.append(shared_story(service, json.loads(projects)))
-            told = [entry for story in pool.map(list, stories) for entry in story]
+            told = list(chain.from_iterable(pool.map(list, stories)))
     sys.stdout.write(json.dumps(told))
 
 

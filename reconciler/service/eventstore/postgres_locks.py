@@ -50,6 +50,7 @@ class Locks:
         self._connection = connection
         self._asked = NOTHING
         self._positions: deque[int] = deque()
+        self._has_all = False
         self.held: dict[str, Locked] = {}
 
     def foresee(self, asked: Foresight) -> None:
@@ -85,10 +86,18 @@ class Locks:
         return tip
 
     def lock_all(self) -> None:
-        """Wait for every head there is."""
+        """Wait for every head there is, once. What is made after that is not part of it."""
+        if self._has_all:
+            return
+        self._has_all = True
         found = self._connection.execute(tables.LOCK_HEADS).fetchall()
         for row in found:
             self.held.setdefault(row[0], Locked(Tip(Head._make(row[:4]), row[4]), {}, NOTHING))
+
+    def let_go(self, held: dict[str, Locked]) -> None:
+        """Take note that only these are held any more."""
+        self.held = held
+        self._has_all = False
 
     def emptied(self) -> None:
         """Take note that no organization that is held has any name in use."""

@@ -56,7 +56,7 @@ class PostgresQueue(PostgresSnapshot):
     def _undo(self, kept: Pending) -> None:
         self._pending = kept
         if self._held is not None and self._connection.info.transaction_status in USABLE:
-            self._locks.held = self._held  # later locks are let go
+            self._locks.let_go(self._held)  # those since the savepoint
             self._run("ROLLBACK TO SAVEPOINT one")
             self._run("RELEASE SAVEPOINT one")
 
