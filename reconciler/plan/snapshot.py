@@ -6,15 +6,15 @@ is observed and no secret. Such a plan says how old the snapshot is.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from reconciler.plan.saved import object_as_json, read_object_held
 from reconciler.plan.sealed import SavedFileError, sealed, unsealed
-from reconciler.resources.ref import fold
+from reconciler.resources.ref import ResourceRef, fold
 from reconciler.resources.strict_json import Fields, JsonError
-from reconciler.state import ObservedState
+from reconciler.state import ObservedObject, ObservedState
 
 FORMAT = "reconciler-snapshot"
 FORMAT_VERSION = "1.0"
@@ -40,15 +40,28 @@ class SnapshotFile:
         """Return what was held in these organizations; one that was not looked at is told."""
         names = {fold(name) for name in organizations}
         missing = names.difference(self.organizations) if self.organizations is not None else ()
-        return ObservedState(
-            self.state.instance,
-            {key: held for key, held in self.state.objects.items() if key.organization in names},
-            (
-                *self.state.incomplete,
+        state = self.state
+        return replace(
+            state,
+            objects={key: held for key, held in state.objects.items() if key.organization in names},
+            incomplete=(
+                *state.incomplete,
                 *(f"The snapshot does not cover organization {name}." for name in sorted(missing)),
             ),
-            self.state.unexpressed,
+            doubles=tuple(each for each in state.doubles if each.ref.key.organization in names),
+            elsewhere=self._elsewhere(names),
         )
+
+    def _elsewhere(self, names: Collection[str]) -> Mapping[str, frozenset[str]]:
+        """Return the trees that applied something to organizations of other names."""
+        found = {
+            name: trees for name, trees in self.state.elsewhere.items() if fold(name) not in names
+        }
+        for key, held in self.state.objects.items():
+            if key.organization not in names and held.trees:
+                name = held.ref.organization
+                found[name] = found.get(name, frozenset()) | held.trees
+        return found
 
 
 def snapshot_content(file: SnapshotFile) -> bytes:
@@ -66,6 +79,11 @@ def snapshot_content(file: SnapshotFile) -> bytes:
             "organizations": sorted(file.organizations or ()),
             "incomplete": list(state.incomplete),
             "unexpressed": list(state.unexpressed),
+            "elsewhere": [
+                [name, *sorted(trees)] for name, trees in sorted(state.elsewhere.items())
+            ],
+            "caller_objects": sorted(state.caller_objects),
+            "doubles": [object_as_json(held) for held in sorted(state.doubles, key=_place)],
             "objects": [object_as_json(state.objects[key]) for key in sorted(state.objects)],
         },
     )
@@ -90,6 +108,8 @@ def read_snapshot(content: bytes) -> SnapshotFile:
 def _read(value: dict[str, Any]) -> SnapshotFile:
     fields = Fields(value)
     is_all, organizations = fields.flag("all"), fields.texts("organizations")
+    elsewhere = fields.each("elsewhere", _read_elsewhere)
+    callers, doubles = fields.texts("caller_objects"), fields.each("doubles", read_object_held)
     held = fields.each("objects", read_object_held)
     file = SnapshotFile(
         ObservedState(
@@ -97,6 +117,9 @@ def _read(value: dict[str, Any]) -> SnapshotFile:
             {each.ref.key: each for each in held},
             fields.texts("incomplete"),
             fields.texts("unexpressed"),
+            doubles,
+            dict(elsewhere),
+            frozenset(callers),
         ),
         fields.text("tool_version"),
         fields.text("service"),
@@ -105,3 +128,13 @@ def _read(value: dict[str, Any]) -> SnapshotFile:
     )
     fields.end()
     return file
+
+
+def _read_elsewhere(value: Any) -> tuple[str, frozenset[str]]:
+    if isinstance(value, list) and value and all(type(each) is str for each in value):
+        return value[0], frozenset(value[1:])
+    raise JsonError("has trees of an organization that are none")
+
+
+def _place(held: ObservedObject) -> tuple[ResourceRef, str]:
+    return held.ref.key, held.id

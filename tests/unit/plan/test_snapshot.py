@@ -12,7 +12,13 @@ from reconciler.plan.snapshot import SnapshotFile, read_snapshot, snapshot_conte
 from reconciler.state import ObservedState
 from tests.builders import ACME, GREET, HOUSE, WEB, held, observed
 
-STATE = replace(observed(*HOUSE, held(WEB), held(GREET)), unexpressed=("An API application.",))
+STATE = replace(
+    observed(*HOUSE, held(WEB), held(GREET)),
+    unexpressed=("An API application.",),
+    doubles=(held(WEB, object_id="2"), held(WEB, object_id="3")),
+    elsewhere={"globex": frozenset({"b", "a"})},
+    caller_objects=frozenset({"9"}),
+)
 FILE = SnapshotFile(STATE, "1.2.3", "sqlite:a.db", 1_800_000_000, None)
 CONTENT = snapshot_content(FILE)
 
@@ -63,7 +69,11 @@ def test_an_organization_that_was_not_looked_at_blocks_the_plan() -> None:
         "The snapshot does not cover organization globex.",
     )
     assert FILE.observe(["globex"]) == ObservedState(
-        "instance-1", {}, unexpressed=STATE.unexpressed
+        "instance-1",
+        {},
+        unexpressed=STATE.unexpressed,
+        elsewhere={"acme": frozenset({"default"})},
+        caller_objects=STATE.caller_objects,
     )
 
 
