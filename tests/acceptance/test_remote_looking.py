@@ -9,28 +9,26 @@ import pytest
 
 from reconciler.resources.ref import Kind
 from tests.acceptance.conftest import Run, an_action, write
-from tests.acceptance.test_remote import Served, a_token, serving
+from tests.running import running_server
 
 
 @pytest.fixture
-def looking(run: Run, small: Path) -> Iterator[dict[str, str]]:
+def looking(
+    run: Run, small: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, str]]:
     """Return the environment of a viewer, after a token applied and another went behind it."""
-    with serving(small.parent, "sqlite:served/identity.db") as served:
-        yield _prepared(run, served, small)
-
-
-def _prepared(run: Run, served: Served, small: Path) -> dict[str, str]:
-    tokens = {
-        name: a_token(run, served, "--name", name, "--role", role)
-        for name, role in {"ci": "admin", "ana": "admin", "eye": "viewer"}.items()
-    }
     write(small.parent / "theirs" / "greet.yaml", an_action(timeout="1s"))
     write(small.parent / "theirs" / "other.yaml", an_action("other"))
-    sink = ("--auto-approve", "--secrets-to", "file:kept", "--service", served.address)
-    assert run("apply", *sink, RECONCILER_TOKEN=tokens["ci"]).code == 0
-    theirs = run("apply", "theirs", "--tree", "t", *sink, RECONCILER_TOKEN=tokens["ana"])
-    assert theirs.code == 0, theirs.all
-    return {"RECONCILER_TOKEN": tokens["eye"], "RECONCILER_SERVICE": served.address}
+    with running_server(tmp_path_factory.mktemp("server")) as server:
+        apply = ("apply", "--auto-approve", "--secrets-to", "file:kept")
+        apply = (*apply, "--service", server.address)
+        ours = run(*apply, RECONCILER_TOKEN=server.token("editor"))
+        theirs = run(*apply, "theirs", "--tree", "t", RECONCILER_TOKEN=server.token("admin"))
+        assert ours.code == theirs.code == 0, ours.all + theirs.all
+        yield {
+            "RECONCILER_TOKEN": server.token("viewer"),
+            "RECONCILER_SERVICE": server.address,
+        }
 
 
 def test_a_viewer_sees_drift_history_and_exports(
@@ -42,8 +40,8 @@ def test_a_viewer_sees_drift_history_and_exports(
     history = run("history", "Action", "acme/greet", "--format", "json", **looking).json
 
     assert drift.code == 2
-    assert (drifted["by"], drifted["tree"]) == ("ana", "t")
-    assert [event["by"] for event in history["events"]] == ["ci", "ana"]
+    assert (drifted["by"], drifted["tree"]) == ("admin", "t")
+    assert [event["by"] for event in history["events"]] == ["editor", "admin"]
     assert run("export", "--out", "out", **looking).code == 0
     assert run("plan", "out", "--detailed-exitcode", **looking).code == 0
     assert len(list((tmp_path / "out").rglob("*.yaml"))) == len(Kind) + 2
@@ -59,6 +57,6 @@ def test_a_viewer_makes_the_plan_that_somebody_else_applies(
     denied = run("apply", "plan.json", "--secrets-to", "file:kept", **looking)
 
     assert planned.code == 0
-    assert "changed on the service since, by ana for tree t" in planned.out
+    assert "changed on the service since, by admin for tree t" in planned.out
     assert denied.code == 7
     assert digest in planned.out
