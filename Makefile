@@ -5,7 +5,7 @@ READY := .venv/.ready
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 WORKERS ?= auto
 
-.PHONY: demo test check lint types wheel schemas protos lock clean
+.PHONY: demo test check lint types wheel schemas protos bench lock clean
 
 demo: $(READY)
 	@echo '== validate'; $(BIN)/reconciler validate manifests
@@ -42,6 +42,10 @@ protos: $(READY)
 	$(BIN)/python -m grpc_tools.protoc --proto_path=$(PROTOS) --include_imports \
 		--descriptor_set_out=$(PROTOS)/descriptors.binpb \
 		$(sort $(wildcard $(PROTOS)/*/*.proto $(PROTOS)/*/*/*.proto))
+
+# Takes a while; QUICK=1 leaves out the largest sizes.
+bench: $(READY)
+	$(BIN)/python bench/run.py
 
 # Lock with hashes and without addresses; needs uv.
 lock:

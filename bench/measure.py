@@ -1,0 +1,83 @@
+"""Running whole processes and telling what they took."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Took:
+    """Wall-clock seconds and peak memory in MB of one run."""
+
+    seconds: float
+    megabytes: float
+
+
+@dataclass
+class Series:
+    """Runs of one job."""
+
+    name: str
+    runs: list[Took] = field(default_factory=list)
+
+    @property
+    def median(self) -> float:
+        """Return the median of the seconds."""
+        return statistics.median(run.seconds for run in self.runs)
+
+    @property
+    def spread(self) -> str:
+        """Return the fastest and the slowest run."""
+        seconds = sorted(run.seconds for run in self.runs)
+        return f"{seconds[0]:.2f}..{seconds[-1]:.2f}"
+
+    @property
+    def megabytes(self) -> float:
+        """Return the largest peak of memory."""
+        return max(run.megabytes for run in self.runs)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A whole process to run: how, where, and what must be done before each run."""
+
+    name: str
+    command: Sequence[str]
+    folder: Path
+    before: Callable[[], None] = lambda: None
+
+
+def run_once(job: Job, environment: Mapping[str, str]) -> Took:
+    """Run a job; its output goes nowhere. A failure ends the benchmark."""
+    job.before()
+    began = time.perf_counter()
+    process = subprocess.Popen(
+        job.command,
+        cwd=job.folder,
+        env={**os.environ, **environment},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    _, status, usage = os.wait4(process.pid, 0)
+    seconds = time.perf_counter() - began
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"{job.name} ended with {process.returncode}: {' '.join(job.command)}")
+    return Took(seconds, usage.ru_maxrss / 1024)
+
+
+def interleaved(jobs: Sequence[Job], rounds: int) -> dict[str, Series]:
+    """Run jobs in turns, so that what else the machine does falls on all of them alike."""
+    series = {job.name: Series(job.name) for job in jobs}
+    for job in jobs:
+        run_once(job, {})  # pages and bytecode are warm for everybody
+    for _ in range(rounds):
+        for job in jobs:
+            series[job.name].runs.append(run_once(job, {}))
+    return series

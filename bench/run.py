@@ -1,0 +1,169 @@
+"""Measures the aims of the design and writes ``bench/RESULTS.md``: ``make bench``.
+
+Every figure is a ratio of whole processes that ran in turns in one run, the median of five or
+more. ``QUICK=1`` leaves out the largest sizes.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import generate
+from measure import Job, Series, interleaved
+from peers import octodns, terraform
+
+HERE = Path(__file__).parent
+PROGRAM = str(Path(sys.executable).parent / "reconciler")
+YARDSTICK = [sys.executable, str(HERE / "yardsticks.py")]
+ROUNDS = 5
+SIZES = (1_000, 10_000) if os.environ.get("QUICK") else (1_000, 10_000, 50_000)
+MAIN = 10_000
+
+
+class Bench:
+    """One run of everything, in a scratch folder."""
+
+    def __init__(self, scratch: Path) -> None:
+        self._scratch = scratch
+        self.lines: list[str] = []
+
+    def folder(self, count: int, per_file: int = 1) -> Path:
+        """Return a folder with so many manifests and a service that holds them."""
+        folder = self._scratch / f"{count}-by-{per_file}"
+        if not folder.exists():
+            generate.write(count, folder / "manifests", per_file)
+            self._once([PROGRAM, "apply", "--auto-approve"], folder)
+        return folder
+
+    def _once(self, command: Sequence[str], folder: Path) -> None:
+        interleaved([Job(command[1], command, folder)], 0)
+
+    def reading(self) -> None:
+        """Measure validate and plan against loading the same files."""
+        self._head("Reading, judging and planning", "| manifests | validate | plan, unchanged |")
+        for count, per_file in [(size, 1) for size in SIZES] + [(MAIN, 100)]:
+            folder = self.folder(count, per_file)
+            series = interleaved(self._reading_jobs(folder), ROUNDS)
+            safe = series["safe-load"]
+            cells = [_against(series[name], safe) for name in ("validate", "plan")]
+            self.lines.append(f"| {count:,} in files of {per_file} | {' | '.join(cells)} |")
+        self.lines += ["", "Each cell: ratio to `yaml.CSafeLoader` alone (seconds; peak memory)."]
+
+    def _reading_jobs(self, folder: Path) -> list[Job]:
+        return [
+            Job("safe-load", [*YARDSTICK, "safe-load", "manifests"], folder),
+            Job("validate", [PROGRAM, "validate"], folder),
+            Job("plan", [PROGRAM, "plan"], folder),
+        ]
+
+    def growth(self) -> None:
+        """Measure how time and memory grow with the number of manifests."""
+        self._head("Growth", "| job | time exponent | memory exponent |")
+        measured = {
+            size: interleaved(self._reading_jobs(self.folder(size))[1:], ROUNDS) for size in SIZES
+        }
+        for name in ("validate", "plan"):
+            times = [(size, measured[size][name].median) for size in SIZES]
+            memory = [(size, measured[size][name].megabytes) for size in SIZES]
+            self.lines.append(f"| {name} | {_slope(times):.2f} | {_slope(memory):.2f} |")
+
+    def applying(self) -> None:
+        """Measure creates, less the plan of the same, against single synced commits."""
+        folder = self._scratch / "apply"
+        generate.write(MAIN, folder / "manifests")
+        state = folder / ".reconciler"
+
+        def begin_anew() -> None:
+            shutil.rmtree(state, ignore_errors=True)
+
+        jobs = [
+            Job("plan", [PROGRAM, "plan"], folder, begin_anew),
+            Job("apply", [PROGRAM, "apply", "--auto-approve"], folder, begin_anew),
+            Job("commits", [*YARDSTICK, "single-commits", "commits.db", str(MAIN)], folder),
+        ]
+        series = interleaved(jobs, ROUNDS)
+        ratio = (series["apply"].median - series["plan"].median) / series["commits"].median
+        self._head("Applying", "| job | seconds | spread |")
+        self.lines += [_row(series[job.name]) for job in jobs]
+        self.lines += ["", f"(apply - plan) / {MAIN:,} single synced commits: **{ratio:.2f}**"]
+
+    def peers(self) -> None:
+        """Measure plan against programs that do a comparable job."""
+        folder = self.folder(MAIN)
+        jobs = [Job("plan", [PROGRAM, "plan"], folder), octodns(MAIN, self._scratch)]
+        known = terraform(MAIN // 10, self._scratch)
+        series = interleaved(jobs, ROUNDS)
+        self._head("Peers", "| program | ratio of our plan to it | its seconds |")
+        peer = series["octodns-sync"]
+        ratio = series["plan"].median / peer.median
+        self.lines.append(f"| octodns-sync, {MAIN:,} records | {ratio:.2f} | {peer.median:.2f} |")
+        if known is None:
+            self.lines.append("| terraform plan | not measured: no binary on this machine | |")
+        else:
+            ours = Job("plan", [PROGRAM, "plan"], self.folder(MAIN // 10))
+            pair = interleaved([ours, known], ROUNDS)
+            ratio = pair["plan"].median / pair[known.name].median
+            self.lines.append(f"| {known.name}, {MAIN // 10:,} objects | {ratio:.2f} | |")
+
+    def start(self) -> None:
+        """Measure the start of the program."""
+        jobs = [
+            Job("version", [PROGRAM, "--version"], self._scratch),
+            Job("import click", [*YARDSTICK, "import-click"], self._scratch),
+        ]
+        series = interleaved(jobs, 21)
+        ratio = series["version"].median / series["import click"].median
+        self._head("Start", "| job | seconds | spread |")
+        self.lines += [_row(series[job.name]) for job in jobs]
+        self.lines += ["", f"`--version` / an interpreter that imports click: **{ratio:.2f}**"]
+
+    def _head(self, title: str, columns: str) -> None:
+        self.lines += ["", f"## {title}", "", columns, "|---" * (columns.count("|") - 1) + "|"]
+
+
+def _row(series: Series) -> str:
+    return f"| {series.name} | {series.median:.2f} | {series.spread} |"
+
+
+def _against(series: Series, yardstick: Series) -> str:
+    ratio = series.median / yardstick.median
+    return f"**{ratio:.2f}** ({series.median:.2f} s; {series.megabytes:.0f} MB)"
+
+
+def _slope(points: Sequence[tuple[int, float]]) -> float:
+    """Return the slope of a line through points on logarithmic scales."""
+    xs = [math.log(x) for x, _ in points]
+    ys = [math.log(y) for _, y in points]
+    mean_x, mean_y = sum(xs) / len(xs), sum(ys) / len(ys)
+    above = sum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True))
+    return above / sum((x - mean_x) ** 2 for x in xs)
+
+
+def main() -> None:
+    """Run everything and write the results."""
+    with tempfile.TemporaryDirectory(prefix="reconciler-bench-") as scratch:
+        bench = Bench(Path(scratch))
+        for part in (bench.start, bench.reading, bench.growth, bench.applying, bench.peers):
+            sys.stderr.write(f"{part.__doc__}\n")
+            part()
+    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, "
+    head = [
+        "# Results",
+        "",
+        "Written by `make bench`; every ratio is of whole processes that ran in turns in one run,",
+        f"the median of {ROUNDS} or more. Below 1 is faster than the yardstick.",
+        "",
+        f"Machine: {machine}Python {platform.python_version()}.",
+    ]
+    (HERE / "RESULTS.md").write_text("\n".join([*head, *bench.lines]) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
