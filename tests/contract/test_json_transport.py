@@ -387,6 +387,10 @@ MALFORMED = {
     "a text for a flag": b'{"query":{"asc":"true"}}',
     "an object for a list": b'{"queries":{}}',
     "a list for an object": b'{"query":[]}',
+    "null for an unknown field": b'{"":null}',
+    "null for an unknown field, inside": b'{"query":{"page":null}}',
+    "null for a query": b'{"queries":[{"actionNameQuery":null}]}',
+    "null beside a query": b'{"queries":[{"actionNameQuery":{},"x":null}]}',
     "null in a list": b'{"queries":[null]}',
     "an unknown field": b'{"quary":{}}',
     "an unknown field, inside": b'{"query":{"page":1}}',
@@ -464,6 +468,17 @@ def test_refused_requests_write_nothing(server: Server) -> None:
         assert message.startswith(f"{next(iter(wrong))}: "), message
 
     assert len(server.events()) == before
+
+
+def test_null_is_the_same_as_left_out(server: Server) -> None:
+    """For a field that there is; a field that must be there is missing then."""
+    made = send(server, "POST", ACTIONS, an_action(timeout=None, allowedToFail=None))
+    assert made.status == 200
+    read = ask(server, "GET", f"{ACTIONS}/{made.json['id']}").json["action"]
+    assert (read["timeout"], read["allowedToFail"]) == ("20s", False)
+
+    assert "is required" in refused(send(server, "POST", ACTIONS, an_action(script=None)), 400, 3)
+    assert "is not a field" in refused(send(server, "POST", ACTIONS, an_action(x=None)), 400, 3)
 
 
 def test_a_held_lease_says_who_holds_it(server: Server) -> None:

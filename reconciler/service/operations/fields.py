@@ -18,7 +18,10 @@ MAX_TEXT = 200
 
 
 class Fields:
-    """The fields of a request or of a part of one. Each is read once; the rest is unknown."""
+    """The fields of a request or of a part of one. Each is read once; the rest is unknown.
+
+    None is the same as left out, but only for a field that is known.
+    """
 
     def __init__(self, fields: Mapping[str, Any], path: str = "") -> None:
         self._left = dict(fields)
@@ -26,7 +29,7 @@ class Fields:
 
     def text(self, name: str, *, required: bool = False, limit: int = MAX_TEXT) -> str:
         """Return a text; one that is left out is empty."""
-        value = self._left.pop(name, "")
+        value = self._taken(name, "")
         if not isinstance(value, str):
             raise self.wrong(name, "must be a string")
         if len(value) > limit:
@@ -39,7 +42,7 @@ class Fields:
 
     def number(self, name: str, default: int = 0) -> int:
         """Return a number, which JSON may also carry as a string of its digits."""
-        value = self._left.pop(name, default)
+        value = self._taken(name, default)
         if isinstance(value, str) and _NUMBER.fullmatch(value):
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST:
@@ -48,32 +51,32 @@ class Fields:
 
     def flag(self, name: str) -> bool:
         """Return a flag; one that is left out is false."""
-        value = self._left.pop(name, False)
+        value = self._taken(name, default=False)
         if not isinstance(value, bool):
             raise self.wrong(name, "must be true or false")
         return value
 
     def choice(self, name: str, choices: Sequence[str]) -> str:
         """Return one of some words; the first where it is left out."""
-        value = self._left.pop(name, choices[0])
+        value = self._taken(name, choices[0])
         if value not in choices:
             raise self.wrong(name, f"must be one of {', '.join(choices)}")
         return str(value)
 
     def part(self, name: str) -> Fields:
         """Return a part that has fields of its own; empty where it is left out."""
-        return self._part(name, self._left.pop(name, {}))
+        return self._part(name, self._taken(name, {}))
 
     def parts(self, name: str) -> Sequence[Fields]:
         """Return a list of parts that have fields of their own."""
-        value = self._left.pop(name, [])
+        value = self._taken(name, [])
         if not isinstance(value, (list, tuple)):
             raise self.wrong(name, "must be a list")
         return [self._part(f"{name}[{index}]", item) for index, item in enumerate(value)]
 
     def names(self) -> Sequence[str]:
         """Return the names of the fields that were not read yet."""
-        return list(self._left)
+        return [name for name, value in self._left.items() if value is not None]
 
     def end(self) -> None:
         """Refuse what was not read: a misspelt field that is ignored misleads its author."""
@@ -83,6 +86,10 @@ class Fields:
     def wrong(self, name: str, rule: str) -> Exception:
         """Return the refusal of a field."""
         return invalid(f"{self._path}{name}", rule)
+
+    def _taken(self, name: str, default: Any) -> Any:
+        value = self._left.pop(name, None)
+        return default if value is None else value
 
     def _part(self, name: str, value: object) -> Fields:
         if not isinstance(value, Mapping):

@@ -184,6 +184,7 @@ def _read_queries(parts: Sequence[Fields], queries: _Queries) -> None:
         query = part.part(names[0])
         queries[names[0]](query)
         query.end()
+        part.end()
 
 
 def _list_details(total: int, rows: Sequence[ObjectRow]) -> dict[str, Any]:

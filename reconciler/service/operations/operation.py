@@ -62,5 +62,17 @@ def reader_of(operation: Operation) -> Reader:
     return lambda _, text: checked(model, text)
 
 
+@cache
+def nullable_of(operation: Operation) -> frozenset[str]:
+    """Return the names of the fields for which null is the same as left out.
+
+    Where the handler reads the fields itself, it sees to that itself.
+    """
+    if not operation.request:
+        return frozenset()
+    model = getattr(_module(operation), operation.request)
+    return frozenset(field.alias for field in model.model_fields.values())
+
+
 def _module(operation: Operation) -> Any:
     return import_module(f"reconciler.service.operations.{operation.module}")

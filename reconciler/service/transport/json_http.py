@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 from reconciler.service.domain.refusal import Code, Refusal, invalid
 from reconciler.service.operations.fields import shown
 from reconciler.service.operations.headers import ORGANIZATION
+from reconciler.service.operations.operation import Operation, nullable_of
 from reconciler.service.operations.reception import Incoming, Received
 from reconciler.service.operations.table import OPERATIONS
 from reconciler.service.transport.addresses import Addresses, Found
@@ -149,7 +150,18 @@ def _fields_of(
         raise invalid("request", "must not have query parameters with this verb")
     if body and not _is_json(headers.get("content-type", ())):
         raise _unsupported("content-type: must be application/json", "content_type.unsupported")
-    return {**read_object(body), **found.fields}
+    return {**_without_null(found.operation, read_object(body)), **found.fields}
+
+
+def _without_null(operation: Operation, fields: dict[str, Any]) -> dict[str, Any]:
+    """Return fields without those that are null: left out, as in the JSON form of protobuf.
+
+    An unknown field stays, to be refused.
+    """
+    if None not in fields.values():
+        return fields
+    known = nullable_of(operation)
+    return {name: value for name, value in fields.items() if value is not None or name not in known}
 
 
 def _is_json(values: Any) -> bool:

@@ -1,9 +1,9 @@
 """JSON from outside, read in one way only.
 
 Whatever two readers could understand differently is refused: another encoding, a name given
-twice, a number that not every reader can hold, text that not every store can keep. ``null`` means
-that a field is left out, and ``2.0`` is 2, as in the JSON form of protobuf. Names are in camelCase
-only, and enums are names: one spelling for each thing.
+twice, a number that not every reader can hold, text that not every store can keep. ``2.0`` is 2, as
+in the JSON form of protobuf. Names are in camelCase only, and enums are names: one spelling for
+each thing.
 """
 
 from __future__ import annotations
@@ -56,8 +56,6 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(members) != len(pairs):
         twice, _ = Counter(name for name, _ in pairs).most_common(1)[0]
         raise invalid(shown(twice), "must be given once")
-    if None in members.values():
-        return {name: value for name, value in members.items() if value is not None}
     return members
 
 

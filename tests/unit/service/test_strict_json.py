@@ -97,8 +97,3 @@ def test_whole_numbers_are_whole_however_they_are_written(text: str, value: floa
     read = read_object(f'{{"x":{text}}}'.encode())["x"]
 
     assert (read, type(read)) == (value, type(value))
-
-
-def test_null_is_nothing() -> None:
-    """In an object; in a list it stands for an item that is missing."""
-    assert read_object(b'{"a":null,"b":{"c":null},"d":[null]}') == {"b": {}, "d": [None]}
