@@ -90,7 +90,7 @@ def main(address: str, key_file: str, organizations: str, projects: str) -> None
             owners = json.loads(organizations)
             stories = [story_of(service, owners, uuid.uuid4().hex) for _ in range(WRITERS - 1)]
             stories.append(shared_story(service, json.loads(projects)))
-            told = list(chain.from_iterable(pool.map(list, stories)))
+            told: list[Story] = list(chain.from_iterable(pool.map(list, stories)))
     sys.stdout.write(json.dumps(told))
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import uuid
 from collections import defaultdict
 from collections.abc import Sequence
-from contextlib import suppress
 
 import psycopg
 
@@ -18,6 +17,18 @@ from reconciler.service.eventstore.errors import StoreMissingError, StoreUnusabl
 from reconciler.service.eventstore.postgres_rows import Connection
 
 TRIES = 20
+REFUSED_COLLATION = (
+    psycopg.errors.SyntaxError,
+    psycopg.errors.InvalidParameterValue,
+    psycopg.errors.FeatureNotSupported,
+)
+LOST_A_RACE = (
+    psycopg.errors.UniqueViolation,
+    psycopg.errors.DuplicateTable,
+    psycopg.errors.DuplicateObject,
+    psycopg.errors.SerializationFailure,
+    psycopg.errors.DeadlockDetected,
+)
 
 
 def recognise(connection: Connection, place: str) -> None:
@@ -45,34 +56,53 @@ def create(connection: Connection, place: str) -> None:
     """Make the tables where there are none, whole or not at all. Several may try at once.
 
     Raises:
-        StoreUnusableError: tables of other programs are in the way.
+        StoreUnusableError: tables of other programs are in the way, or the database cannot
+            keep texts in the order of their code points.
     """
+    statements: Sequence[str] = tables.TABLES
     for _ in range(TRIES):
         if _is_ours(connection, place):
             return
         # Whoever loses finds that tables or types of these names have come to be, or, with
         # databases that do not lock what is made, that the transaction cannot be carried out.
-        with (
-            suppress(
-                psycopg.errors.UniqueViolation,
-                psycopg.errors.DuplicateTable,
-                psycopg.errors.DuplicateObject,
-                psycopg.OperationalError,
-            ),
-            connection.transaction(),
-        ):
-            _fill(connection)
+        try:
+            with connection.transaction():
+                _fill(connection, statements)
+        except REFUSED_COLLATION:
+            statements = _without_collation(connection, place)
+        except LOST_A_RACE:
+            continue
+    if not _is_ours(connection, place):
+        raise StoreUnusableError(
+            f"the tables of a store could not be made at {place}",
+            "Give this user the right to make tables; docs/postgresql.md says how.",
+        )
 
 
-def _fill(connection: Connection) -> None:
-    for statement in tables.TABLES:
+def _fill(connection: Connection, statements: Sequence[str]) -> None:
+    for statement in statements:
         connection.execute(statement)
     for name, value in (
-        ("program", tables.PROGRAM),
         ("schema", str(tables.SCHEMA_VERSION)),
         ("instance", uuid.uuid4().hex),
+        ("program", tables.PROGRAM),  # last: with it the store is finished
     ):
         connection.execute(tables.ADD_META, (name, value))
+
+
+def _without_collation(connection: Connection, place: str) -> Sequence[str]:
+    """Return tables for a database that orders texts by code point, and in no other way.
+
+    Raises:
+        StoreUnusableError: it orders them in another way.
+    """
+    found = connection.execute(tables.IS_BY_CODE_POINT).fetchone()
+    if found != (True,):
+        raise StoreUnusableError(
+            f"{place} cannot keep texts in the order of their code points",
+            'Take a database that knows COLLATE "C" for columns.',
+        )
+    return tables.PLAIN_TABLES
 
 
 def missing_indexes(connection: Connection) -> Sequence[str]:
@@ -82,25 +112,34 @@ def missing_indexes(connection: Connection) -> Sequence[str]:
 
 
 def _is_ours(connection: Connection, place: str) -> bool:
-    """Say whether our tables are there.
+    """Say whether our tables are there, all of them.
 
     Raises:
-        StoreUnusableError: some are, or others of their names.
+        StoreUnusableError: others of their names are, or those of a newer version.
     """
     found: dict[str, set[str]] = defaultdict(set)
     for table, column in connection.execute(tables.FIND_COLUMNS, (sorted(tables.COLUMNS),)):
         found[table].add(column)
     if not found:
         return False
-    if "reconciler_meta" in found and found["reconciler_meta"] >= tables.COLUMNS["reconciler_meta"]:
+    program = ""
+    if frozenset(found["reconciler_meta"]) == tables.COLUMNS["reconciler_meta"]:
         _check_version(_meta(connection, "schema"), place)
-    is_whole = all(found[name] == columns for name, columns in tables.COLUMNS.items())
-    if not is_whole or _meta(connection, "program") != tables.PROGRAM:
-        raise StoreUnusableError(
-            f"{place} has tables of the store's names that are not the store's",
-            "Name another database, or another schema of it. This one was left as it is.",
-        )
-    return True
+        program = _meta(connection, "program")
+    if any(columns != tables.COLUMNS[name] for name, columns in found.items() if columns):
+        raise _not_ours(place)
+    is_whole = all(found[name] for name in tables.COLUMNS)
+    if program and (program != tables.PROGRAM or not is_whole):
+        raise _not_ours(place)
+    # Tables of ours without that word are being made, by a database that shows them one by one.
+    return bool(program)
+
+
+def _not_ours(place: str) -> StoreUnusableError:
+    return StoreUnusableError(
+        f"{place} has tables of the store's names that are not the store's",
+        "Name another database, or another schema of it. This one was left as it is.",
+    )
 
 
 def _meta(connection: Connection, name: str) -> str:

@@ -22,12 +22,12 @@ PROGRAM = "reconciler identity service"
 
 TABLES = (
     """
-CREATE TABLE reconciler_meta (
+CREATE TABLE IF NOT EXISTS reconciler_meta (
     name TEXT COLLATE "C" PRIMARY KEY,
     value TEXT COLLATE "C" NOT NULL
 )""",
     """
-CREATE TABLE reconciler_heads (
+CREATE TABLE IF NOT EXISTS reconciler_heads (
     organization TEXT COLLATE "C" PRIMARY KEY,
     sequence BIGINT NOT NULL,
     events BIGINT NOT NULL,
@@ -35,7 +35,7 @@ CREATE TABLE reconciler_heads (
     position BIGINT NOT NULL
 )""",
     """
-CREATE TABLE reconciler_events (
+CREATE TABLE IF NOT EXISTS reconciler_events (
     position BIGINT PRIMARY KEY,
     organization TEXT COLLATE "C" NOT NULL,
     sequence BIGINT NOT NULL,
@@ -52,7 +52,7 @@ CREATE TABLE reconciler_events (
     CONSTRAINT reconciler_events_sequence UNIQUE (organization, sequence)
 )""",
     """
-CREATE TABLE reconciler_objects (
+CREATE TABLE IF NOT EXISTS reconciler_objects (
     id TEXT COLLATE "C" PRIMARY KEY,
     kind TEXT COLLATE "C" NOT NULL,
     organization TEXT COLLATE "C" NOT NULL,
@@ -70,18 +70,20 @@ CREATE TABLE reconciler_objects (
     marks TEXT COLLATE "C" NOT NULL,
     CONSTRAINT reconciler_objects_name UNIQUE (parent, folded, kind)
 )""",
-    "CREATE UNIQUE INDEX reconciler_objects_page ON reconciler_objects (organization, id)",
     """
-CREATE UNIQUE INDEX reconciler_objects_client ON reconciler_objects (client_id)
+CREATE UNIQUE INDEX IF NOT EXISTS reconciler_objects_page
+    ON reconciler_objects (organization, id)""",
+    """
+CREATE UNIQUE INDEX IF NOT EXISTS reconciler_objects_client ON reconciler_objects (client_id)
     WHERE client_id <> ''""",
     """
-CREATE TABLE reconciler_seals (
+CREATE TABLE IF NOT EXISTS reconciler_seals (
     id TEXT COLLATE "C" PRIMARY KEY,
     sealed BYTEA NOT NULL,
     expires_at BIGINT NOT NULL
 )""",
     """
-CREATE TABLE reconciler_records (
+CREATE TABLE IF NOT EXISTS reconciler_records (
     caller TEXT COLLATE "C" NOT NULL,
     key TEXT COLLATE "C" NOT NULL,
     digest BYTEA NOT NULL,
@@ -91,9 +93,9 @@ CREATE TABLE reconciler_records (
     expires_at BIGINT NOT NULL,
     PRIMARY KEY (caller, key)
 )""",
-    "CREATE INDEX reconciler_records_time ON reconciler_records (expires_at)",
+    "CREATE INDEX IF NOT EXISTS reconciler_records_time ON reconciler_records (expires_at)",
     """
-CREATE TABLE reconciler_leases (
+CREATE TABLE IF NOT EXISTS reconciler_leases (
     organization TEXT COLLATE "C" PRIMARY KEY,
     token TEXT COLLATE "C" NOT NULL,
     holder TEXT COLLATE "C" NOT NULL,
@@ -102,7 +104,7 @@ CREATE TABLE reconciler_leases (
     expires_at BIGINT NOT NULL
 )""",
     """
-CREATE TABLE reconciler_tokens (
+CREATE TABLE IF NOT EXISTS reconciler_tokens (
     name TEXT COLLATE "C" PRIMARY KEY,
     role TEXT COLLATE "C" NOT NULL,
     organizations TEXT COLLATE "C" NOT NULL,
@@ -112,7 +114,14 @@ CREATE TABLE reconciler_tokens (
     revoked_at BIGINT NOT NULL,
     CONSTRAINT reconciler_tokens_hash UNIQUE (sha256)
 )""",
-    "CREATE SEQUENCE reconciler_positions",
+    "CREATE SEQUENCE IF NOT EXISTS reconciler_positions",
+)
+
+# For databases that know no collations of columns. They may take these if the answer is true.
+PLAIN_TABLES = tuple(statement.replace(' COLLATE "C"', "") for statement in TABLES)
+IS_BY_CODE_POINT = (
+    "SELECT max(sign) = '\U0001f600' AND min(sign) = 'B' AND count(*) = 5"
+    " FROM (VALUES ('a'), ('B'), ('\u00e9'), ('\uff41'), ('\U0001f600')) AS signs (sign)"
 )
 
 # What is looked for to recognise a store: every table, and the columns it has.
