@@ -1,0 +1,124 @@
+"""The main job on a store in PostgreSQL: in process, and through two servers that share it."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.acceptance.conftest import ORGANIZATION, Run, an_action, write
+from tests.acceptance.test_serve import port_of, serving
+from tests.postgres_server import PostgresServer
+
+UNCHANGED = 0
+CHANGES = 2
+KEY = ("--seal-key-file", "seal-key")
+
+
+@pytest.fixture
+def database(postgres: PostgresServer) -> str:
+    """Return the address of an empty database."""
+    return postgres.new_address()
+
+
+def tables_at(address: str) -> int:
+    with psycopg.connect(address) as connection:
+        counting = "SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()"
+        found = connection.execute(counting).fetchone()
+    return int(found[0]) if found else 0
+
+
+def test_every_command_does_its_job_on_a_database(
+    run: Run, small: Path, tmp_path: Path, database: str
+) -> None:
+    """Plan, apply, plan again, and what looks after the store."""
+    here = {"RECONCILER_SERVICE": database}
+
+    planned = run("plan", "--detailed-exitcode", **here)
+    assert planned.code == CHANGES, planned.err
+    assert tables_at(database) == 0
+    applied = run("apply", "--auto-approve", *KEY, **here)
+    assert applied.code == 0, applied.err
+    assert run("plan", "--detailed-exitcode", **here).code == UNCHANGED
+    again = run("apply", "--auto-approve", *KEY, **here)
+    assert (again.code, "No changes." in again.out) == (0, True)
+
+    outputs = run("outputs", "--format", "json", **here).json["applications"]
+    assert all(application["client_id"] for application in outputs)
+    assert run("store", "verify", **here).out.startswith("Sound:")
+    assert "Rebuilt 6 objects" in run("store", "rebuild", **here).out
+    assert run("token", "create", "--name", "ci", "--role", "viewer", **here).out.startswith("rct_")
+    assert "ci  viewer" in run("token", "list", **here).out
+    assert (tmp_path / ".reconciler" / ".gitignore").read_text() == "*\n"
+    assert list((tmp_path / ".reconciler").glob("apply-*.jsonl"))
+    secret = tmp_path / ".reconciler" / "secrets" / "acme.shop.web.json"
+    assert json.loads(secret.read_text())
+    assert secret.read_text() not in applied.all
+
+
+def test_nothing_is_made_without_the_key_that_servers_share(
+    run: Run, small: Path, tmp_path: Path, database: str
+) -> None:
+    """It is asked for before anybody approves anything."""
+    refused = run("apply", "--auto-approve", "--service", database)
+
+    assert refused.code == 1
+    assert "--seal-key-file" in refused.err
+    assert tables_at(database) == 0
+    assert not (tmp_path / ".reconciler").exists()
+    served = run("serve", "--listen", "127.0.0.1:0", "--service", database)
+    assert (served.code, "--seal-key-file" in served.err) == (1, True)
+
+
+def test_what_the_database_does_better_is_refused_in_words(
+    run: Run, tmp_path: Path, database: str
+) -> None:
+    """Copies are its own tools' business."""
+    assert run("token", "create", "--name", "a", "--role", "admin", "--service", database).code == 0
+
+    for command in (("backup", "copy"), ("restore", "copy")):
+        refused = run("store", *command, "--service", database)
+        assert refused.code == 1
+        assert "the database's own tools" in refused.err
+    assert not (tmp_path / "copy").exists()
+
+
+def test_a_password_in_the_address_is_not_taken_and_not_shown(run: Run, small: Path) -> None:
+    """The address stands in logs and lists of processes."""
+    refused = run("plan", "--service", "postgresql://me:hunter2@127.0.0.1/identity")
+
+    assert refused.code == 1
+    assert "PGPASSFILE" in refused.err
+    assert "hunter2" not in refused.all
+
+
+def test_two_servers_share_a_database(run: Run, tree: Path, tmp_path: Path, database: str) -> None:
+    """What is applied through one is held by the other, and a token ends in both at once."""
+    write(tree / "organization.yaml", ORGANIZATION)
+    assert run("apply", "--auto-approve", "--service", database, *KEY).code == 0
+    made = ("token", "create", "--name", "ci", "--role", "editor", "--organization", "acme")
+    token = run(*made, "--service", database).out.strip()
+    write(tree / "greet.yaml", an_action())
+    with ExitStack() as stack:
+        servers = []
+        for name in ("one", "two"):
+            folder = tmp_path / name
+            folder.mkdir()
+            arguments = ("--service", database, "--seal-key-file", str(tmp_path / "seal-key"))
+            started = stack.enter_context(serving(folder, *arguments))
+            servers.append(f"http://127.0.0.1:{port_of(*started)}")
+        first, second = servers
+        here = {"RECONCILER_TOKEN": token}
+
+        applied = run("apply", "--auto-approve", "--service", first, **here)
+        assert applied.code == 0, applied.err
+        planned = run("plan", "--detailed-exitcode", "--service", second, **here)
+        assert planned.code == UNCHANGED, planned.all
+        assert run("token", "revoke", "ci", "--service", database).code == 0
+        codes = [run("plan", "--service", server, **here).code for server in servers]
+
+    assert codes == [7, 7]
+    assert run("store", "verify", "--service", database).code == 0
