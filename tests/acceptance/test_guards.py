@@ -1,0 +1,175 @@
+"""Guards through the real command: what stops, how it exits, and which flag lets it pass."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.conftest import Run, an_action, an_application, an_idp, write
+
+NONE = "OIDC_AUTH_METHOD_TYPE_NONE"
+WEB = "OidcApplication/acme/shop/web"
+
+
+def with_metadata(manifest: str, **metadata: object) -> str:
+    """Return a manifest with more metadata."""
+    fields = json.loads(manifest)
+    fields["metadata"].update(metadata)
+    return json.dumps(fields)
+
+
+@pytest.fixture
+def critical(run: Run, small: Path) -> Path:
+    """Return a folder that is applied, with an application that is critical."""
+    write(small / "web.yaml", with_metadata(an_application("web"), critical=True))
+    assert run("apply", "--auto-approve").code == 0
+    assert run("plan", "--detailed-exitcode").code == 0
+    return small
+
+
+def blocks(run: Run, *flags: str) -> list[str]:
+    """Return the codes of what blocks a plan."""
+    found = run("plan", "--format", "json", *flags).json["diagnostics"]
+    return [finding["code"] for finding in found if finding["severity"] == "error"]
+
+
+def test_a_critical_application_is_not_weakened_unless_it_is_named(
+    run: Run, critical: Path
+) -> None:
+    """The plan is shown in full, apply writes nothing, and the flag is in the text."""
+    weaker = an_application("web", authMethodType=NONE)
+    write(critical / "web.yaml", with_metadata(weaker, critical=True))
+
+    shown = run("plan", "--detailed-exitcode")
+    refused = run("apply", "--auto-approve")
+
+    assert (shown.code, refused.code) == (3, 3)
+    assert "credential-weaker" in shown.out
+    assert f"allow just that: --break-glass {WEB}." in refused.err
+    assert run("apply", "--auto-approve", "--break-glass", WEB).code == 0
+    assert run("plan", "--detailed-exitcode").code == 0
+
+
+def test_the_service_remembers_what_was_critical_when_its_manifest_is_gone(
+    run: Run, critical: Path
+) -> None:
+    """A folder that was left out must not be able to lock people out."""
+    (critical / "web.yaml").unlink()
+    flags = ("--prune", "--allow-deletes", "9")
+
+    assert blocks(run, *flags) == ["GUARD-CRITICAL"]
+    assert run("apply", "--auto-approve", *flags).code == 3
+    assert blocks(run, *flags, "--break-glass", WEB) == []
+    assert run("apply", "--auto-approve", *flags, "--break-glass", WEB).code == 0
+
+
+def test_what_is_critical_stays_so_until_the_glass_is_broken(run: Run, critical: Path) -> None:
+    """Otherwise two small changes would do what one may not."""
+    write(critical / "web.yaml", an_application("web"))
+
+    assert blocks(run) == ["GUARD-CRITICAL"]
+    assert run("apply", "--auto-approve", "--break-glass", WEB).code == 0
+    write(critical / "web.yaml", an_application("web", authMethodType=NONE))
+    assert blocks(run) == []
+
+
+def test_glass_can_be_broken_for_several_objects_by_flag_or_environment(
+    run: Run, critical: Path
+) -> None:
+    """Each by its name; as a plan writes it, too."""
+    write(critical / "greet.yaml", with_metadata(an_action(), critical=True))
+    assert run("apply", "--auto-approve").code == 0
+    write(critical / "greet.yaml", with_metadata(an_action(script="let x;"), critical=True))
+    weaker = an_application("web", authMethodType=NONE)
+    write(critical / "web.yaml", with_metadata(weaker, critical=True))
+
+    assert blocks(run) == ["GUARD-CRITICAL"] * 2
+    assert blocks(run, "--break-glass", WEB) == ["GUARD-CRITICAL"]
+    both = ("--break-glass", "OidcApplication acme/shop/web", "--break-glass", "action/ACME/greet")
+    assert blocks(run, *both) == []
+    by_environment = run(
+        "plan", "--detailed-exitcode", RECONCILER_BREAK_GLASS=f"{WEB} Action/acme/greet"
+    )
+    assert by_environment.code == 2
+
+
+@pytest.mark.parametrize("ref", ["web", "Application/acme/web", "Action", "Action/", "/acme/web"])
+def test_a_name_that_cannot_be_one_is_wrong_usage(run: Run, small: Path, ref: str) -> None:
+    """A slip in it must not look like a permission."""
+    ran = run("plan", "--break-glass", ref)
+
+    assert ran.code == 1
+    assert "names no object" in ran.err
+
+
+def test_no_adopt_stops_before_what_others_made_is_taken_over(run: Run, small: Path) -> None:
+    """The plan counts it, blocked or not."""
+    run("apply", "--auto-approve", "--tree", "other")
+    write(small / "greet.yaml", an_action(timeout="1s"))
+
+    blocked = run("plan", "--no-adopt", "--detailed-exitcode", "--format", "json")
+
+    assert blocked.code == 3
+    assert blocked.json["summary"]["adopt"] == 1
+    assert blocks(run, "--no-adopt") == ["GUARD-ADOPT"]
+    refused = run("apply", "--auto-approve", "--no-adopt")
+    assert refused.code == 3
+    assert "leave --no-adopt out" in refused.err
+    assert run("plan", "--detailed-exitcode", RECONCILER_NO_ADOPT="1").code == 3
+    assert run("apply", "--auto-approve").code == 0
+    assert run("plan", "--no-adopt", "--detailed-exitcode").code == 0
+
+
+def test_a_rename_without_the_id_is_stopped_and_one_with_it_is_not(run: Run, small: Path) -> None:
+    """Nobody loses a client id because a file was renamed."""
+    run("apply", "--auto-approve")
+    (small / "web.yaml").unlink()
+    renamed = an_application("shopfront", redirectUris=["https://web.example.com/cb"])
+    write(small / "shopfront.yaml", renamed)
+
+    stopped = run("plan", "--prune", "--detailed-exitcode", "--format", "json")
+    (finding,) = [found for found in stopped.json["diagnostics"] if found["severity"] == "error"]
+
+    assert stopped.code == 3
+    assert finding["code"] == "GUARD-MADE-ANEW"
+    held = stopped.json["changes"][-1]["id"]
+    assert f"metadata.id: '{held}'" in finding["remedy"]
+    write(small / "shopfront.yaml", with_metadata(renamed, id=held))
+    assert run("apply", "--auto-approve", "--prune").code == 0
+    assert run("outputs", "--format", "json").out.count(held) >= 1
+
+
+def test_an_organization_that_is_no_longer_named_is_reported(run: Run, small: Path) -> None:
+    """What is in it is no longer looked after, and somebody should know."""
+    run("apply", "--auto-approve")
+    for path in small.iterdir():
+        text = path.read_text(encoding="utf-8").replace("acme", "globex")
+        path.write_text(text, encoding="utf-8")
+
+    plan = run("plan", "--format", "json").json
+    part = run("plan", str(small / "organization.yaml"), "--format", "json").json
+    other = run("plan", "--tree", "other", "--format", "json").json
+
+    (left,) = [found for found in plan["diagnostics"] if found["code"] == "PLAN-ORGANIZATION-LEFT"]
+    assert left["severity"] == "warning"
+    assert left["remedy"].startswith("Tree default applied objects to acme, ")
+    for quiet in (part, other):
+        codes = [found["code"] for found in quiet["diagnostics"]]
+        assert "PLAN-ORGANIZATION-LEFT" not in codes
+
+
+def test_the_deprecated_operation_is_told_once_a_run(run: Run, small: Path) -> None:
+    """By plan and by apply, with the file, and without a change of the digest."""
+    run("apply", "--auto-approve")
+    write(small / "partner.yaml", an_idp(headerName="x-token"))
+
+    planned = run("plan")
+    applied = run("apply", "--auto-approve")
+
+    for ran in (planned, applied):
+        assert ran.err.count("PLAN-DEPRECATED-OPERATION") == 1
+        assert "IdpJwtConfig acme/partner (manifests/partner.yaml:1:" in ran.err
+    assert applied.code == 0
+    assert "PLAN-DEPRECATED-OPERATION" not in run("plan").err
