@@ -37,10 +37,15 @@ def http_wire(address: str, token: str, limits: Limits = QUICK) -> Iterator[Http
 
 @contextmanager
 def http_client(
-    address: str, token: str, *, holder: Holder | None = None, kind: str = "reconciler"
+    address: str,
+    token: str,
+    *,
+    holder: Holder | None = None,
+    kind: str = "reconciler",
+    limits: Limits = QUICK,
 ) -> Iterator[ServiceClient]:
     """Open a client of a service at an address."""
-    with http_wire(address, token) as wire:
+    with http_wire(address, token, limits) as wire:
         yield client_of(Line(wire, holder or this_process(), kind, address, Path()))
 
 

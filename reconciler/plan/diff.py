@@ -73,6 +73,13 @@ def _in_order(resource: Resource) -> Mapping[str, Any]:
     return {name: resource.spec[name] for name in (*_REQUIRED.get(kind, ()), *DEFAULTS[kind])}
 
 
+def carried_fields(change: Change) -> tuple[str, ...]:
+    """Return the fields that an update sends back as they are: nobody here knows what they mean."""
+    if isinstance(change, Create | Delete):
+        return ()
+    return tuple(sorted(change.held.carried))
+
+
 def _metadata_changes(name: str, change: Change) -> list[FieldChange]:
     if isinstance(change, Create | Delete):
         return []

@@ -8,7 +8,7 @@ from typing import Any
 from reconciler import __version__
 from reconciler.diagnostics import Diagnostic
 from reconciler.plan.causes import Cause, cause_of
-from reconciler.plan.diff import field_changes
+from reconciler.plan.diff import carried_fields, field_changes
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.foresight import foreseen_problems
 from reconciler.plan.model import Change, Plan, held_of, ref_of, word
@@ -63,6 +63,7 @@ def change_as_json(change: Change) -> dict[str, Any]:
             {"class": risk.name, "field": risk.field or None, "message": risk.sentence}
             for risk in risks_of(change)
         ],
+        "carried": list(carried_fields(change)),
         "problems": [{"key": key, "message": MESSAGES[key]} for key in foreseen_problems(change)],
     }
 

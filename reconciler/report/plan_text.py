@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from reconciler.plan.causes import cause_in_words, cause_of
-from reconciler.plan.diff import FieldChange, field_changes, item_changes
+from reconciler.plan.diff import FieldChange, carried_fields, field_changes, item_changes
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.foresight import foreseen_problems
 from reconciler.plan.model import Change, Create, Delete, Plan, Summary, Update, ref_of, word
@@ -56,6 +56,7 @@ def change_as_text(change: Change, style: Style = PLAIN, tree: str = "default") 
     lines += [style(f"    # {visible(why)}", "dim") for why in _cause(change, tree)]
     for field in field_changes(change):
         lines += [f"    {line}" for line in _field(field, change, style)]
+    lines += [f"    {line}" for line in _carried(change, style)]
     lines += [f"    {line}" for line in _lost(change, style)]
     lines += [f"    {line}" for line in _risks(change, style)]
     lines += [f"    {line}" for line in _problems(change, style)]
@@ -118,6 +119,11 @@ def _lines(before: str, after: str, style: Style) -> Iterator[str]:
             look = looks.get(line[0])
             shown = f"  {line[0]} {visible(line[1:])}"
             yield style(shown, look) if look else shown
+
+
+def _carried(change: Change, style: Style) -> Iterator[str]:
+    if names := ", ".join(visible(name) for name in carried_fields(change)):
+        yield style(f"kept as they are, and not known to this version: {names}", "dim")
 
 
 def _lost(change: Change, style: Style) -> Iterator[str]:

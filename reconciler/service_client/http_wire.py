@@ -169,23 +169,23 @@ class HttpWire:
         deadline: float,
     ) -> Answer | WireRefusal:
         """Try a call until it is answered, must not be repeated, or time is up."""
-        unsure, tries = False, 0
+        reply, tries = unsent("the service took too long with what was sent before"), 0
         while time.monotonic() < deadline:
             tries += 1
             tried = await self._try(lane, *request)
             if isinstance(tried.reply, Answer):
                 return tried.reply
-            unsure = unsure or tried.reply.unsure
+            reply = replace(tried.reply, unsure=reply.unsure or tried.reply.unsure)
             wait = pause(tries, self._chance(), tried.asked)
             if (
                 not tried.again
-                or (unsure and not may_repeat(call))
+                or (reply.unsure and not may_repeat(call))
                 or (tries >= FIRST_TRIES and not self._was_reached)
                 or time.monotonic() + wait >= deadline
             ):
-                return replace(tried.reply, unsure=unsure)
+                break
             await asyncio.sleep(wait)
-        return unsent("the service took too long with what was sent before")
+        return reply
 
     async def _try(
         self, lane: httpx.AsyncHTTPTransport, target: Target, headers: Mapping[str, str]

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from starlette.types import Receive, Scope, Send
 
+from reconciler.apply.outcome import Status
 from reconciler.errors import (
     AccessDeniedError,
     PreconditionFailedError,
@@ -215,6 +216,29 @@ def test_a_whole_run_through_a_bad_line_converges(tmp_path: Path) -> None:
         assert report.remaining == 0
         assert plan_with(client, state).changes == ()
     assert len(list((tmp_path / "secrets").glob("*.json"))) == 40
+
+
+def test_a_service_that_is_gone_ends_a_run_and_the_journal_stays_open(tmp_path: Path) -> None:
+    """Nobody knows what became of the batch under way; the rest is not begun."""
+    state = desired(*(declared(a_ref(name=f"app{index}")) for index in range(100)))
+    with running_server(tmp_path) as server:
+        with (
+            fault_proxy(
+                server.address, lambda first: "reset after" if b"/oidc" in first else ""
+            ) as proxy,
+            http_client(
+                proxy.address, server.token(), limits=Limits(one_try=1, total=1.5)
+            ) as client,
+        ):
+            report = apply_with(client, state, tmp_path)
+        with http_client(server.address, server.token()) as client:
+            made = apply_with(client, state, tmp_path)
+            assert made.remaining == 0
+
+    assert report.count(Status.FAILED) == 64
+    assert report.count(Status.NOT_TRIED) == 36
+    assert {note.code for note in made.notes} == {"HEAL-SECRET-DELIVERED"}
+    assert len(list((tmp_path / "secrets").glob("*.json"))) == 100
 
 
 # Services that are strange.
@@ -636,3 +660,16 @@ def test_errors_show_neither_token_nor_request(server: Server) -> None:
     assert CANARY not in shown
     assert isinstance(refused, AccessDeniedError)
     assert not isinstance(refused, PreconditionFailedError | ServiceUnavailableError)
+
+
+def test_what_may_have_been_done_is_not_forgotten_when_time_is_up() -> None:
+    """The last pause may end after the deadline; the lost answer before it still counts."""
+    calls = [Call("GetObjectHistory", {"id": str(number)}) for number in range(8)]
+    for total in (0.05, 0.1, 0.15, 0.2, 0.25, 0.3):
+        strange = Strange((200, JSON, b"garbage"))
+
+        replies = asked_of(strange, *calls, limits=Limits(one_try=5, total=total))
+
+        tried = {path for _, path in strange.asked}
+        unsure = [reply for reply in replies if isinstance(reply, WireRefusal) and reply.unsure]
+        assert len(unsure) == len(tried)

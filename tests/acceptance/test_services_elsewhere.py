@@ -1,0 +1,305 @@
+"""Every command against a service elsewhere: credentials, kinds, journals, and bad moments."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from reconciler.service_client.holder import Holder
+from tests.acceptance.conftest import ROOT, Run, an_action, an_application, write
+from tests.fake_zitadel import IAM, FakeZitadel
+from tests.http_clients import http_client
+from tests.listening import listening
+from tests.running import Server, running_server
+
+WRONG = "rct_that-nobody-made"
+
+
+@pytest.fixture
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Run a server with the organization acme and its project shop."""
+    with running_server(tmp_path_factory.mktemp("server")) as running:
+        yield running
+
+
+@pytest.fixture
+def manifests(tree: Path) -> Path:
+    """Return manifests of applications and actions of the organization acme."""
+    write(tree / "web.yaml", an_application("web"))
+    write(tree / "greet.yaml", an_action())
+    return tree
+
+
+def at(server: Server, name: str = "editor") -> dict[str, str]:
+    """Return the environment that names a service and a token."""
+    return {"RECONCILER_SERVICE": server.address, "RECONCILER_TOKEN": server.token(name)}
+
+
+def test_a_run_against_a_server_converges(run: Run, manifests: Path, server: Server) -> None:
+    """Plan, apply, plan empty, with the token of an editor of one organization."""
+    here = at(server)
+    planned = run("plan", "--detailed-exitcode", **here)
+    assert planned.code == 2, planned.all
+    assert "SECRET-NO-SINK" in planned.err
+
+    applied = run("apply", "--auto-approve", "--secrets-to", "file:secrets", **here)
+
+    assert applied.code == 0, applied.all
+    assert "2 created" in applied.out
+    assert "0 remaining" in applied.out
+    assert run("plan", "--detailed-exitcode", **here).code == 0
+    (secret,) = (manifests.parent / "secrets").glob("*.json")
+    assert len(json.loads(secret.read_text(encoding="utf-8"))["client_secret"]) == 64
+    told = run("outputs", "--format", "json", **here).json["applications"]
+    assert [bool(one["client_id"]) for one in told] == [True]
+    (journal,) = (manifests.parent / ".reconciler").glob("apply-*-default.jsonl")
+    assert journal.read_bytes() == b""
+    assert not (manifests.parent / ".reconciler" / "identity.db").exists()
+
+
+def test_a_secret_with_nowhere_to_go_blocks_an_apply(
+    run: Run, manifests: Path, server: Server
+) -> None:
+    """There is no default place for the secrets of a service elsewhere."""
+    applied = run("apply", "--auto-approve", **at(server))
+
+    assert applied.code == 3
+    assert "--secrets-to" in applied.err
+
+
+def test_credentials_that_do_not_do_are_told_apart(
+    run: Run, manifests: Path, server: Server, tmp_path: Path
+) -> None:
+    """Missing, wrong, not enough: exit code 7 each time, and what to do about it."""
+    address = {"RECONCILER_SERVICE": server.address}
+    missing = run("plan", **address)
+    wrong = run("plan", **address, RECONCILER_TOKEN=WRONG)
+    viewer = run("apply", "--auto-approve", "--secrets-to", "file:s", **at(server, "viewer"))
+
+    assert (missing.code, wrong.code, viewer.code) == (7, 7, 7)
+    assert "RECONCILER_TOKEN" in missing.err
+    assert WRONG not in wrong.all
+    assert "org.lease" in viewer.err
+    assert run("plan", **at(server, "viewer")).code == 0
+
+
+def test_a_token_can_come_from_a_private_file(
+    run: Run, manifests: Path, server: Server, tmp_path: Path
+) -> None:
+    """A file wins over the environment, and one that others can read is refused."""
+    file = tmp_path / "token"
+    file.write_text(server.token() + "\n", encoding="ascii")
+    file.chmod(0o600)
+    here = {"RECONCILER_SERVICE": server.address, "RECONCILER_TOKEN": WRONG}
+
+    assert run("plan", "--token-file", "token", **here).code == 0
+    file.chmod(0o644)
+    refused = run("plan", "--token-file", "token", **here)
+    assert refused.code == 1
+    assert "chmod 600" in refused.err
+    both = run("plan", "--token-file", "token", "--key-file", "key", **here)
+    assert both.code == 1
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["http://id.example.com", "https://user:geheim@id.example.com", "https://id.example.com/?a=b"],
+)
+def test_an_address_that_endangers_the_token_is_refused(
+    run: Run, manifests: Path, address: str
+) -> None:
+    """Before anything is sent."""
+    refused = run("plan", RECONCILER_SERVICE=address, RECONCILER_TOKEN=WRONG)
+
+    assert refused.code == 1
+    assert "geheim" not in refused.all
+
+
+def test_there_is_no_flag_that_takes_a_token(run: Run) -> None:
+    """Arguments are seen by every user of the machine."""
+    assert run("plan", "--token", "rct_x").code == 1
+    assert "--token " not in run("plan", "--help").out
+
+
+def test_a_service_that_is_not_there_is_told_at_once(run: Run, manifests: Path) -> None:
+    """A wrong port is the most common mistake."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = taken.getsockname()[1]
+    began = time.monotonic()
+
+    told = run("plan", RECONCILER_SERVICE=f"http://127.0.0.1:{port}", RECONCILER_TOKEN=WRONG)
+
+    assert told.code == 1
+    assert "cannot be reached" in told.err
+    assert time.monotonic() - began < 10
+
+
+def test_two_applies_exclude_each_other(run: Run, manifests: Path, server: Server) -> None:
+    """The lease is the service's, so it holds between machines."""
+    other = Holder("ben", "build-7", "b", 42, "s", "n")
+    with http_client(server.address, server.token(), holder=other) as client:
+        client.acquire(["acme"])
+        second = run("apply", "--auto-approve", "--secrets-to", "file:s", **at(server))
+        client.release()
+
+    assert second.code == 6
+    assert "locked by ben on build-7" in second.err
+
+
+def environment(server: Server) -> dict[str, str]:
+    clean = {name: value for name, value in os.environ.items() if "RECONCILER" not in name}
+    return {**clean, "PYTHONPATH": str(ROOT), **at(server)}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_between_batches_and_the_next_apply_goes_on(
+    run: Run, tree: Path, server: Server, number: signal.Signals
+) -> None:
+    """Over HTTP batches are small, so it does not take long."""
+    write(tree / "a.yaml", "\n---\n".join(an_action(f"a{index}") for index in range(1500)))
+    applying = subprocess.Popen(
+        [sys.executable, "-m", "reconciler", "apply", "--auto-approve"],
+        cwd=tree.parent,
+        env=environment(server),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    wait_for_events(server, 100)
+    applying.send_signal(number)
+    _, err = applying.communicate(timeout=30)
+
+    assert applying.returncode == 128 + number
+    assert b"Stopping" in err
+    assert b"Traceback" not in err
+    assert len(server.events()) < 1500
+    again = run("apply", "--auto-approve", **at(server))
+    assert again.code == 0, again.all
+    assert names(server) == 1500
+
+
+def wait_for_events(server: Server, count: int) -> None:
+    deadline = time.monotonic() + 60
+    while len(server.events()) < count:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def names(server: Server) -> int:
+    """Return how many actions there are; no two have the same name."""
+    made = [event for event in server.events() if "action" in event.type]
+    found = [json.loads(event.payload)["name"] for event in made]
+    assert len(set(found)) == len(found)
+    return len(found)
+
+
+# A service of another kind.
+
+
+@contextmanager
+def a_zitadel() -> Iterator[tuple[FakeZitadel, dict[str, str]]]:
+    """Serve a fake, and yield the environment that names it."""
+    fake = FakeZitadel()
+    fake.put("projects", name="shop")
+    with listening(fake.app()) as address:
+        yield fake, {"RECONCILER_SERVICE": address, "RECONCILER_TOKEN": IAM}
+
+
+def test_a_run_against_a_zitadel_converges(run: Run, manifests: Path) -> None:
+    """Nobody says what it is, and its lists show what was written."""
+    with a_zitadel() as (fake, here):
+        applied = run("apply", "--auto-approve", "--secrets-to", "file:s", **here)
+        assert applied.code == 0, applied.all
+        assert run("plan", "--detailed-exitcode", **here).code == 0
+
+    (made,) = fake.named("apps", "web")
+    (secret,) = (manifests.parent / "s").glob("*.json")
+    assert (
+        json.loads(secret.read_text(encoding="utf-8"))["client_secret"]
+        == (fake.secrets[made["id"]])
+    )
+    assert (manifests.parent / ".reconciler" / "lock-zitadel-277").exists()
+    assert list((manifests.parent / ".reconciler").glob("apply-zitadel-277-*.jsonl"))
+
+
+def test_a_crash_after_a_create_leaves_no_secret_behind(run: Run, manifests: Path) -> None:
+    """The first answer cannot be had again there, so the next run makes a new secret."""
+    with a_zitadel() as (fake, here):
+        crashed = run(
+            "apply", "--auto-approve", "--secrets-to", "file:s", RECONCILER_CRASHPOINT="C4", **here
+        )
+        assert crashed.code == -signal.SIGKILL
+        (made,) = fake.named("apps", "web")
+        lost = fake.secrets[made["id"]]
+
+        healed = run("apply", "--auto-approve", "--secrets-to", "file:s", **here)
+
+    assert healed.code == 0, healed.all
+    assert "HEAL-SECRET-NEW" in healed.all
+    (secret,) = (manifests.parent / "s").glob("*.json")
+    delivered = json.loads(secret.read_text(encoding="utf-8"))["client_secret"]
+    assert delivered == fake.secrets[made["id"]]
+    assert delivered != lost
+    assert len(fake.held["apps"]) == 1
+
+
+def test_a_list_that_cannot_be_emptied_is_named_after_apply(run: Run, tree: Path) -> None:
+    """The service says yes and keeps it; the run says which field, and that it is not done."""
+    write(tree / "web.yaml", an_application("web", redirectUris=[]))
+    with a_zitadel() as (fake, here):
+        project = fake.named("projects", "shop")[0]["id"]
+        config = {"clientId": "7", "redirectUris": ["https://web.example.com/cb"]}
+        fake.put("apps", name="web", project=project, oidcConfig=config)
+        applied = run("apply", "--auto-approve", "--secrets-to", "file:s", **here)
+
+    assert applied.code == 5, applied.all
+    assert "redirectUris" in applied.out.partition("APPLY-REMAINING")[2]
+
+
+def test_who_signs_in_with_a_key_file_needs_no_token(
+    run: Run, manifests: Path, tmp_path: Path
+) -> None:
+    """Discovery, one signed form, and then the token that came back."""
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import rsa
+    from starlette.requests import Request
+    from starlette.responses import JSONResponse, Response
+    from starlette.routing import Route
+
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048).private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.TraditionalOpenSSL,
+        serialization.NoEncryption(),
+    )
+    file = tmp_path / "key.json"
+    fields = {"userId": "7", "keyId": "9", "key": key.decode()}
+    file.write_text(json.dumps(fields), encoding="utf-8")
+    file.chmod(0o600)
+    fake = FakeZitadel()
+    fake.put("projects", name="shop")
+    app = fake.app()
+
+    async def discovery(request: Request) -> Response:
+        here = str(request.base_url).rstrip("/")
+        return JSONResponse({"issuer": here, "token_endpoint": f"{here}/oauth/v2/token"})
+
+    async def token(request: Request) -> Response:
+        assert b"assertion=" in await request.body()
+        return JSONResponse({"access_token": IAM, "token_type": "Bearer", "expires_in": 43199})
+
+    app.routes.append(Route("/.well-known/openid-configuration", discovery))
+    app.routes.append(Route("/oauth/v2/token", token, methods=["POST"]))
+    with listening(app) as address:
+        planned = run("plan", "--key-file", "key.json", RECONCILER_SERVICE=address)
+
+    assert planned.code == 0, planned.all
+    assert "2 to create" in planned.out
