@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -262,6 +263,13 @@ def test_names_are_part_of_the_interface() -> None:
         "device-grant-added", "origin-added", "logout-host-added", "credential-changed",
         "token-type-changed", "grant-removed", "redirect-removed",
     }  # fmt: skip
+
+
+def test_the_page_about_risks_has_every_class_in_its_order() -> None:
+    """Whoever sees a name in a report can look it up."""
+    page = (Path(__file__).parents[3] / "docs" / "guards.md").read_text(encoding="utf-8")
+
+    assert tuple(re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE)) == CLASSES
 
 
 @pytest.mark.parametrize(
