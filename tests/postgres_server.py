@@ -19,6 +19,7 @@ import psycopg
 
 USER = "tests"
 START_SECONDS = 60
+STOP_SECONDS = 30
 HOW_TO_INSTALL = "PostgreSQL is missing: run .ci/install-postgres, or install `postgresql`"
 
 
@@ -94,8 +95,8 @@ class PostgresServer:
                 return
 
     def stop(self) -> None:
-        """Stop at once, in good order."""
-        self._end(signal.SIGINT)
+        """Stop at once: nothing of it is needed any more."""
+        self._end(signal.SIGQUIT)
 
     def kill(self) -> None:
         """End the server as a crash of the machine would: no byte is written any more."""
@@ -111,9 +112,13 @@ class PostgresServer:
 
     def _end(self, number: signal.Signals) -> None:
         if self.process is not None:
-            _signal(self.process.pid, number)
-            self.process.wait(timeout=30)
-            self.process = None
+            process, self.process = self.process, None
+            _signal(process.pid, number)
+            try:
+                process.wait(timeout=STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                _signal(process.pid, signal.SIGKILL)
+                process.wait()
 
     def address(self, schema: str = "") -> str:
         """Return the address of the database, or of one schema of it."""
