@@ -243,6 +243,7 @@ class FakeService:
     """
 
     batch_size = 500
+    keeps_answers = True
 
     def __init__(self, *objects: ObservedObject) -> None:
         self.objects = {found.id: found for found in objects}

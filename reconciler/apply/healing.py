@@ -131,6 +131,8 @@ class Healer:
 
     def _first_answers(self, owed: Sequence[Owed]) -> Mapping[str, Written]:
         """Ask for the first answers again, by the keys with which the creates were sent."""
+        if not self._service.keeps_answers:
+            return {}
         creates = [
             (intent, one.held)
             for one in owed

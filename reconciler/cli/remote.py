@@ -62,7 +62,7 @@ def _line_to(service: str) -> Iterator[Line]:
         proxy=proxy_in_environment() if told.use_proxy else None,
     )
     with closing(wire):
-        yield Line(wire, this_process(), told.service_kind, endpoint.address, STATE)
+        yield Line(wire, this_process(), told.service_kind, endpoint.address, STATE, told.max_rps)
 
 
 def credentials_of(told: Connection, endpoint: Endpoint) -> Credentials:

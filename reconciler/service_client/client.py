@@ -47,6 +47,8 @@ LEASE_SECONDS = 120
 class OperationsClient:
     """A ``ServiceClient`` over a wire to a service that has the ``/reconciler/v1/`` operations."""
 
+    keeps_answers = True
+
     def __init__(self, wire: Wire, holder: Holder, *, batch_size: int = 500) -> None:
         """Speak over a wire, as this holder; so many orders at a time are best for the wire."""
         self._wire = wire

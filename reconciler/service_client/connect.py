@@ -14,6 +14,7 @@ from reconciler.service_client.refusals import service_error
 from reconciler.service_client.wire import Call, Wire, WireRefusal
 
 BATCH = 64
+BATCH_SECONDS = 20
 """Orders at a time over HTTP: between batches the lease is renewed and signals are heeded."""
 
 _NOT_THERE = frozenset({5, 12})
@@ -28,6 +29,7 @@ class Line:
             that only ours has.
         address: Of the service, for telling services apart that have no id.
         locks: A folder for the locks of services that have none.
+        per_second: Requests a second that are sent at most, or 0 for no such limit.
     """
 
     wire: Wire
@@ -35,6 +37,19 @@ class Line:
     kind: str
     address: str
     locks: Path
+    per_second: float = 0.0
+
+    @property
+    def batch(self) -> int:
+        """Return how many orders at a time take no longer than a lock lasts."""
+        if self.per_second <= 0:
+            return BATCH
+        return max(1, min(BATCH, int(self.per_second * BATCH_SECONDS)))
+
+    @property
+    def lock(self) -> LocalLock:
+        """Return the lock of this machine."""
+        return LocalLock(self.locks, self.holder)
 
 
 def client_of(line: Line) -> ServiceClient:
@@ -44,10 +59,10 @@ def client_of(line: Line) -> ServiceClient:
         ServiceError: it cannot be asked which kind it is.
     """
     if _is_ours(line):
-        return OperationsClient(line.wire, line.holder, batch_size=BATCH)
+        return OperationsClient(line.wire, line.holder, batch_size=line.batch)
     from reconciler.service_client.zitadel import ZitadelClient
 
-    return ZitadelClient(line.wire, line.address, LocalLock(line.locks, line.holder))
+    return ZitadelClient(line.wire, line.address, line.lock, batch_size=line.batch)
 
 
 def inquiry_of(line: Line) -> ServiceInquiry:
@@ -61,7 +76,7 @@ def inquiry_of(line: Line) -> ServiceInquiry:
         return Inquiry(OperationsClient(reading, line.holder), reading)
     from reconciler.service_client.zitadel import ZitadelClient
 
-    return ZitadelClient(reading, line.address, LocalLock(line.locks, line.holder))
+    return ZitadelClient(reading, line.address, line.lock)
 
 
 def _is_ours(line: Line) -> bool:

@@ -50,7 +50,8 @@ class Limits:
         connect: To reach the service.
         silence: Between two pieces of an answer.
         one_try: For a try from its beginning to the end of its answer.
-        total: For the calls that are sent together; after that no try is begun.
+        total: For the calls that are sent together, besides what the rate makes them wait;
+            after that no try is begun.
         size: Bytes of an answer.
         per_second: Requests a second, or 0 for as many as go.
     """
@@ -136,11 +137,13 @@ class HttpWire:
     def fetch(
         self, verb: str, url: str, headers: Mapping[str, str], body: bytes | None
     ) -> Fetched | None:
-        """Ask an address of the service's own origin, once; None where no answer came."""
-        try:
-            return self._runner.run(self._exchange(self._lanes[0], verb, url, (headers, body)))
-        except (httpx.TransportError, OSError, ValueError):
-            return None
+        """Ask an address of the service's own origin; None where no answer came."""
+        for tries in range(1, FIRST_TRIES + 1):
+            try:
+                return self._runner.run(self._exchange(self._lanes[0], verb, url, (headers, body)))
+            except (httpx.TransportError, OSError, ValueError):
+                time.sleep(pause(tries, self._chance(), 0.0))
+        return None
 
     def _sent(self, calls: Sequence[Call], targets: Sequence[Target]) -> list[Answer | WireRefusal]:
         bearer = self._credentials.bearer(self.fetch)
@@ -149,7 +152,9 @@ class HttpWire:
     async def _all(
         self, asked: Sequence[tuple[Call, Target]], bearer: str
     ) -> list[Answer | WireRefusal]:
-        deadline = time.monotonic() + self._limits.total
+        rate = self._limits.per_second
+        waits = len(asked) / rate if rate > 0 else 0.0
+        deadline = time.monotonic() + self._limits.total + waits
         replies: list[Answer | WireRefusal] = [unsent("not sent")] * len(asked)
         waiting = iter(enumerate(asked))
 

@@ -15,7 +15,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from reconciler.errors import AccessDeniedError, LocalFileError, UsageError
+from reconciler.errors import (
+    AccessDeniedError,
+    LocalFileError,
+    ServiceUnavailableError,
+    UsageError,
+)
 from reconciler.resources.secret import Secret
 from reconciler.resources.strict_json import JsonError, read_object
 from reconciler.service_client.credentials import Fetch, read_private
@@ -140,8 +145,11 @@ def _asked(
     fetch: Fetch, verb: str, url: str, headers: Mapping[str, str], body: bytes | None
 ) -> Mapping[str, Any]:
     response = fetch(verb, url, headers, body)
-    if response is None:
-        raise _refused("no token can be had: the service did not answer")
+    if response is None or response.status >= 500:
+        raise ServiceUnavailableError(
+            "no token can be had: the service did not answer",
+            remedy="Run the command again; nothing was written.",
+        )
     if response.status != 200:
         raise _refused(f"the service gives no token for this key (status {response.status})")
     try:

@@ -125,9 +125,11 @@ class ServiceClient(ServiceReader, Protocol):
     Attributes:
         batch_size: How many orders it is best given at a time. Between two batches the caller
             renews its lock and heeds signals, so a batch takes much less time than a lock lasts.
+        keeps_answers: Whether the same key gives the first answer again.
     """
 
     batch_size: int
+    keeps_answers: bool
 
     def acquire(self, organizations: Collection[str]) -> None:
         """Become the one writer of these organizations, by their names.

@@ -74,12 +74,19 @@ class _Running:
 class ZitadelClient:
     """A ``ServiceClient`` and a ``ServiceInquiry`` of a ZITADEL."""
 
-    batch_size = BATCH
+    keeps_answers = False
 
     def __init__(
-        self, wire: Wire, address: str, lock: LocalLock, patience: Patience | None = None
+        self,
+        wire: Wire,
+        address: str,
+        lock: LocalLock,
+        patience: Patience | None = None,
+        *,
+        batch_size: int = BATCH,
     ) -> None:
         """Speak over a wire to the service at an address."""
+        self.batch_size = batch_size
         self._wire = wire
         self._address = address
         self._lock = lock

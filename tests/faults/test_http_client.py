@@ -24,6 +24,8 @@ from reconciler.errors import (
     ServiceUnavailableError,
 )
 from reconciler.resources.ref import Kind
+from reconciler.service_client.connect import Line
+from reconciler.service_client.holder import this_process
 from reconciler.service_client.http_wire import Limits
 from reconciler.service_client.port import (
     CreateOrder,
@@ -570,6 +572,16 @@ def test_a_rate_is_kept() -> None:
     asked_of(strange, *[LOOK] * 21, limits=limits)
 
     assert strange.asked[-1][0] - strange.asked[0][0] >= 0.45
+
+
+def test_a_slow_rate_makes_small_batches_and_takes_nothing_from_the_deadline() -> None:
+    """A batch must not outlast the lease, and waiting one's turn is no failure."""
+    replies = asked_of(Strange(FINE), *[LOOK] * 8, limits=Limits(per_second=20, total=0.1))
+
+    assert all(isinstance(reply, Answer) for reply in replies)
+    with http_wire("http://127.0.0.1:1", CANARY) as wire:
+        lines = [Line(wire, this_process(), "", "", Path(), rate) for rate in (0, 0.01, 2, 50)]
+    assert [line.batch for line in lines] == [64, 1, 40, 64]
 
 
 def test_nothing_in_the_environment_chooses_the_way(monkeypatch: pytest.MonkeyPatch) -> None:

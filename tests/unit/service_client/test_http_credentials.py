@@ -16,7 +16,12 @@ import pytest
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 
-from reconciler.errors import AccessDeniedError, LocalFileError, UsageError
+from reconciler.errors import (
+    AccessDeniedError,
+    LocalFileError,
+    ServiceUnavailableError,
+    UsageError,
+)
 from reconciler.resources.secret import Secret
 from reconciler.service_client.credentials import (
     FixedToken,
@@ -265,10 +270,11 @@ def test_a_service_that_gives_no_token_denies_access(found: Any, given: Any, sta
     assert "BEGIN" not in refused.value.problem
 
 
-def test_a_service_that_does_not_answer_denies_access_too() -> None:
-    """There is nothing to go on with."""
-    with pytest.raises(AccessDeniedError, match="did not answer"):
-        KeyFileToken(user(), HERE).bearer(nobody)
+def test_a_service_that_does_not_answer_is_not_one_that_says_no() -> None:
+    """Another key would not help."""
+    for fetch in (nobody, Issuer(status=503)):
+        with pytest.raises(ServiceUnavailableError, match="did not answer"):
+            KeyFileToken(user(), HERE).bearer(fetch)
 
 
 @pytest.mark.parametrize("key", ["nonsense", "elliptic"])
