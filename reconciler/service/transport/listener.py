@@ -9,6 +9,7 @@ import asyncio
 import signal
 import socket
 import ssl
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import (
     AbstractAsyncContextManager,
@@ -40,6 +41,7 @@ from reconciler.service.transport.protocol import StrictProtocol
 
 BACKLOG = 2048
 MAX_SCRAPES = 16
+TURN_SECONDS = 0.001  # the event loop and the thread that commits wait for each other all the time
 
 
 class ListenError(Exception):
@@ -131,6 +133,7 @@ def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
 
 def run_loop(main: Coroutine[Any, Any, None]) -> None:
     """Run a server on a fast event loop until it ends."""
+    sys.setswitchinterval(TURN_SECONDS)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(main)
 
@@ -234,6 +237,7 @@ def _config(app: ASGIApp, serving: Serving, make_protocol: Any) -> uvicorn.Confi
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,
         timeout_keep_alive=serving.limits.idle_seconds,
         timeout_graceful_shutdown=serving.limits.drain_seconds,
     )
@@ -303,6 +307,7 @@ async def _figures_served(serving: Serving, server: uvicorn.Server) -> AsyncIter
             log_config=None,
             access_log=False,
             server_header=False,
+            proxy_headers=False,
             limit_concurrency=MAX_SCRAPES,
             timeout_graceful_shutdown=1,
         )

@@ -2,23 +2,67 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import sys
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
 from reconciler.service.transport.observer import Seen
 
+GATHERED_SECONDS = 0.05
+
 
 def set_up_logs(form: str, stream: TextIO | None = None) -> None:
     """Write records in a form, ``text`` or ``json``; of other libraries from warnings on."""
-    handler = logging.StreamHandler(stream or sys.stderr)
+    handler = GatheringHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines() if form == "json" else TextLines())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
     logging.getLogger("reconciler").setLevel(logging.INFO)
+
+
+class GatheringHandler(logging.StreamHandler[TextIO]):
+    """Writes the records of a busy event loop together, a moment later.
+
+    Each write lets other threads in before the event loop, which then has to wait for its turn.
+    Warnings, and what comes from elsewhere, are written at once.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self._lines: list[str] = []
+        self._is_due = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Take a record."""
+        self._lines.append(self.format(record) + self.terminator)
+        if record.levelno >= logging.WARNING:
+            self.flush()
+        elif not self._is_due:
+            self._flush_soon()
+
+    def flush(self) -> None:
+        """Write what was taken."""
+        with self.lock or nullcontext():
+            lines, self._lines, self._is_due = self._lines, [], False
+            try:
+                self.stream.write("".join(lines))
+                super().flush()
+            except (OSError, ValueError):
+                return  # nobody reads any more; calls are answered all the same
+
+    def _flush_soon(self) -> None:
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            self.flush()
+        else:
+            self._is_due = True
+            loop.call_later(GATHERED_SECONDS, self.flush)
 
 
 class JsonLines(logging.Formatter):
