@@ -42,11 +42,15 @@ def _version(folder: Path) -> float:
 
 
 def as_somebody(command: Sequence[object]) -> list[str]:
-    """Return a command as it is run by somebody who is not root, whom PostgreSQL refuses."""
+    """Return a command as it is run by somebody who is not root, whom PostgreSQL refuses.
+
+    It ends when the tests do, however they end.
+    """
     words = [str(word) for word in command]
     if os.getuid() != 0:
         return words
-    return ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups", "--", *words]
+    somebody = ["--reuid=postgres", "--regid=postgres", "--clear-groups", "--pdeathsig=QUIT"]
+    return ["setpriv", *somebody, "--", *words]
 
 
 @dataclass
