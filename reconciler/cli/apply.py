@@ -33,7 +33,7 @@ from reconciler.cli.wiring import (
 )
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import BlockedPlanError, StalePlanError, UsageError
-from reconciler.loop import carry_out, preview
+from reconciler.loop import carry_out
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
@@ -133,8 +133,7 @@ def _run(run: Run, lock_timeout: float) -> int:
 
 
 def _apply(run: Run, client: ServiceClient) -> int:
-    plan, observed = preview(run.desired, run.approval.reader(client), run.scope, run.allowed)
-    run.approval.check(plan, run.desired, observed)
+    plan, observed = run.approval.preview(run.desired, client, run.scope, run.allowed)
     approved = _approve(run, plan)
     return _carry_out(run, approved, observed, client)
 
@@ -142,8 +141,7 @@ def _apply(run: Run, client: ServiceClient) -> int:
 def _apply_to_nothing(run: Run, lock_timeout: float) -> int:
     """Plan against a store that is not there yet, and make it once the plan is approved."""
     with open_reader(run.service) as nothing:
-        plan, seen = preview(run.desired, run.approval.reader(nothing), run.scope, run.allowed)
-    run.approval.check(plan, run.desired, seen)
+        plan, _ = run.approval.preview(run.desired, nothing, run.scope, run.allowed)
     approved = _approve(run, plan)
     if not approved.changes:
         return ExitCode.DONE

@@ -12,9 +12,11 @@ from reconciler import __version__
 from reconciler.cli.life import age_in_words, time_in_words
 from reconciler.cli.reading import show_warnings
 from reconciler.diagnostics import error
-from reconciler.errors import StalePlanError, UsageError
+from reconciler.errors import InvalidManifestsError, StalePlanError, UsageError
+from reconciler.loop import preview
 from reconciler.plan.digest import declared_digest, plan_digest
-from reconciler.plan.model import Plan
+from reconciler.plan.guards import Allowances
+from reconciler.plan.model import Plan, Scope
 from reconciler.service_client.port import ServiceReader
 from reconciler.state import DesiredState, ObservedState
 
@@ -43,23 +45,46 @@ class Approval:
         """Say whether there is one; without one somebody is asked."""
         return self.file is not None or self.digest != ""
 
-    def reader(self, service: ServiceReader) -> ServiceReader:
-        """Return the service, held to being the one that the approved plan was made for."""
-        return service if self.file is None else _OneService(service, self.file)
-
-    def check(self, plan: Plan, desired: DesiredState, observed: ObservedState) -> None:
-        """Accept a plan that is what was approved.
+    def preview(
+        self, desired: DesiredState, service: ServiceReader, scope: Scope, allowed: Allowances
+    ) -> tuple[Plan, ObservedState]:
+        """Return what a run would do now, and what it was decided on: just what was approved.
 
         Raises:
             StalePlanError: it is not; what moved is told on stderr, object by object.
+            InvalidManifestsError: the manifests contradict what is held.
+            ServiceError: the service cannot be read.
         """
-        if self.file is not None:
-            _check_same(self.file, plan, desired, observed)
+        if self.file is None:
+            plan, observed = preview(desired, service, scope, allowed)
+        else:
+            plan, observed = _preview_again(self.file, desired, service, (scope, allowed))
         if self.digest and self.digest != plan_digest(plan):
             raise StalePlanError(
                 "the plan is no longer the one that was approved",
                 remedy=f"Approved was {self.digest}; now it is {plan_digest(plan)}. {AGAIN}",
             )
+        return plan, observed
+
+
+def _preview_again(
+    file: PlanFile,
+    desired: DesiredState,
+    service: ServiceReader,
+    options: tuple[Scope, Allowances],
+) -> tuple[Plan, ObservedState]:
+    try:
+        plan, observed = preview(desired, _OneService(service, file), *options)
+    except InvalidManifestsError as failure:
+        if file.declared != declared_digest(desired):
+            raise
+        show_warnings(failure.diagnostics)
+        raise StalePlanError(
+            "the service has changed so that the manifests no longer fit what it holds",
+            remedy=AGAIN,
+        ) from failure
+    _check_same(file, plan, desired, observed)
+    return plan, observed
 
 
 class _OneService:

@@ -13,7 +13,7 @@ import pytest
 
 from reconciler.plan.planfile import FORMAT, FORMAT_VERSION
 from reconciler.plan.sealed import SEAL, sealed
-from tests.acceptance.conftest import Ran, Run, an_action, an_application, write
+from tests.acceptance.conftest import ORGANIZATION, Ran, Run, an_action, an_application, write
 
 Make = Callable[[], None]
 
@@ -137,6 +137,25 @@ def test_a_plan_that_would_come_out_differently_is_refused_by_name(
     assert told in stale.err
     assert "Nothing was written." in stale.err
     assert events(run) == count
+
+
+def test_a_service_that_no_longer_fits_the_manifests_makes_a_plan_stale(
+    run: Run, small: Path
+) -> None:
+    """A pinned object that is gone is no error of the manifests that were approved."""
+    run("apply", "--auto-approve")
+    held = run("outputs", "--format", "json").json["applications"]
+    pinned = json.loads(an_application("shopfront"))
+    pinned["metadata"]["id"] = next(app["id"] for app in held if app["ref"]["name"] == "web")
+    write(small / "web.yaml", json.dumps(pinned))
+    run("plan", "--out", "plan.json")
+    write(small.parent / "empty" / "o.yaml", ORGANIZATION)
+    run("apply", "empty", "--auto-approve", "--prune-unmanaged", "--allow-deletes", "9")
+
+    stale = run("apply", "plan.json")
+
+    assert stale.code == 4
+    assert "PLAN-ID-NOT-HELD" in stale.err
 
 
 def test_comments_and_file_names_make_no_plan_stale(run: Run, approved: Path) -> None:
