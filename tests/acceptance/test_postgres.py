@@ -48,6 +48,13 @@ def test_every_command_does_its_job_on_a_database(
 
     outputs = run("outputs", "--format", "json", **here).json["applications"]
     assert all(application["client_id"] for application in outputs)
+    for looking in (
+        ("drift", "--detailed-exitcode"),
+        ("export",),
+        ("history", "Action acme/greet"),
+    ):
+        looked = run(*looking, **here)
+        assert looked.code == 0, looked.all
     assert run("store", "verify", **here).out.startswith("Sound:")
     assert "Rebuilt 6 objects" in run("store", "rebuild", **here).out
     assert run("token", "create", "--name", "ci", "--role", "viewer", **here).out.startswith("rct_")
