@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from reconciler.errors import ServiceError
-from reconciler.resources.ref import Kind, ResourceRef
+from reconciler.resources.ref import Kind, ResourceRef, fold
 from reconciler.service_client.addresses import is_id
 from reconciler.service_client.specs import read_spec
 from reconciler.state import ObservedObject
@@ -32,8 +32,8 @@ def observed_objects(
     """
     owner, name = organization
     names = {owner: name}
-    seen: dict[str, Kind] = {}
-    refs: set[ResourceRef] = set()
+    seen: set[str] = set()
+    named: set[tuple[Kind, str, str]] = set()
     projects = [fields for fields in listed if fields.get("kind") == Kind.PROJECT]
     names.update((id_of(fields), text_of(fields, "name")) for fields in projects)
     for fields in listed:
@@ -44,12 +44,14 @@ def observed_objects(
         found = _observed(kind, fields, names)
         if found is None or found.organization_id != owner:
             doubts.append(f"{name} lists an object whose owner it does not list.")
-        elif found.id in seen or found.ref.key in refs:
+            continue
+        own_name = (kind, found.project_id, fold(found.ref.name))
+        if found.id in seen or own_name in named:
             doubts.append(f"{name} lists {found.ref} (id {found.id}) twice.")
-        else:
-            seen[found.id] = kind
-            refs.add(found.ref.key)
-            yield found
+            continue
+        seen.add(found.id)
+        named.add(own_name)
+        yield found
     if owner not in seen:
         doubts.append(f"{name} is not in its own listing.")
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, get_args
 
 from reconciler.resources import oidc
-from reconciler.resources.duration import parse_duration
+from reconciler.resources.duration import normal_duration
 from reconciler.resources.ref import Kind
 
 FIELDS: Mapping[Kind, Mapping[str, type]] = {
@@ -48,6 +48,13 @@ WORDS: Mapping[str, frozenset[str]] = {
     "accessTokenType": frozenset(get_args(oidc.AccessTokenType)),
 }
 _DURATIONS = {Kind.OIDC_APPLICATION: "clockSkew", Kind.ACTION: "timeout"}
+# What a usual answer looks like, to be compared at once: names and types, in their order.
+_NAMES = {kind: [*fields] for kind, fields in FIELDS.items()}
+_TYPES = {kind: [*fields.values()] for kind, fields in FIELDS.items()}
+_LISTS = {
+    kind: [name for name, type_ in fields.items() if type_ is list]
+    for kind, fields in FIELDS.items()
+}
 _HAVE_NO_UPDATE = frozenset({Kind.ORGANIZATION, Kind.PROJECT})
 
 
@@ -72,15 +79,15 @@ def read_spec(kind: Kind, answered: Mapping[str, Any]) -> ReadSpec:
         ValueError: a known field is missing or of a wrong type.
     """
     fields = FIELDS[kind]
-    for name, wanted in fields.items():
-        value = answered.get(name)
-        if type(value) is not wanted:
-            raise ValueError(f"its {name} is missing or of a wrong type")
-        if isinstance(value, list) and not all(type(item) is str for item in value):
-            raise ValueError(f"its {name} holds something else than texts")
+    if [*map(type, answered.values())] != _TYPES[kind] or [*answered] != _NAMES[kind]:
+        _check_types(fields, answered)
+    for name in _LISTS[kind]:
+        for item in answered[name]:
+            if type(item) is not str:
+                raise ValueError(f"its {name} holds something else than texts")
     duration = _DURATIONS.get(kind)
     if duration is not None:
-        parse_duration(answered[duration])
+        normal_duration(answered[duration])
     strange = _strange_words(answered) if kind is Kind.OIDC_APPLICATION else ()
     if len(answered) == len(fields):
         return ReadSpec(answered, {}, strange)
@@ -91,11 +98,20 @@ def read_spec(kind: Kind, answered: Mapping[str, Any]) -> ReadSpec:
     return ReadSpec(spec, unknown, strange)
 
 
+def _check_types(fields: Mapping[str, type], answered: Mapping[str, Any]) -> None:
+    for name, wanted in fields.items():
+        if type(answered.get(name)) is not wanted:
+            raise ValueError(f"its {name} is missing or of a wrong type")
+
+
 def _strange_words(answered: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the values that no manifest can say."""
-    strange = []
+    strange: tuple[str, ...] = ()
     for name, words in WORDS.items():
         value = answered[name]
-        if not (words.issuperset(value) if isinstance(value, list) else value in words):
-            strange.append(f"{name} {value if isinstance(value, str) else ', '.join(value)}")
-    return tuple(strange)
+        if type(value) is str:
+            if value not in words:
+                strange = (*strange, f"{name} {value}")
+        elif not words.issuperset(value):
+            strange = (*strange, f"{name} {', '.join(value)}")
+    return strange
