@@ -17,7 +17,7 @@ from contextlib import (
     contextmanager,
     nullcontext,
 )
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -165,10 +165,9 @@ async def serve(serving: Serving) -> None:
     async with _grpc_faces(serving) as faces:
         observer = serving.observer
         app = build_app(serving.front.answer, observer, State(is_ready, is_open), faces.web_routes)
-        make_protocol = partial(
-            _protocol, limits=serving.limits, observer=observer, grpc_address=faces.address
-        )
-        server = _Server(_config(app, serving, make_protocol), serving, draining, faces.drain)
+        config = _config(app, _protocol_of(serving, faces.address), serving.limits)
+        config.ssl = serving.tls
+        server = _Server(config, serving, draining, faces.drain)
         async with _figures_served(serving, server):
             try:
                 await server.serve([serving.listening])
@@ -228,7 +227,13 @@ def _protocol(
     return FirstBytes(make_http, grpc_address, server_state.connections, limits)
 
 
-def _config(app: ASGIApp, serving: Serving, make_protocol: Any) -> uvicorn.Config:
+def _protocol_of(serving: Serving, grpc_address: str | None) -> Callable[..., asyncio.Protocol]:
+    return partial(
+        _protocol, limits=serving.limits, observer=serving.observer, grpc_address=grpc_address
+    )
+
+
+def _config(app: ASGIApp, make_protocol: Any, limits: Limits) -> uvicorn.Config:
     config = uvicorn.Config(
         app,
         http=make_protocol,
@@ -238,11 +243,10 @@ def _config(app: ASGIApp, serving: Serving, make_protocol: Any) -> uvicorn.Confi
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        timeout_keep_alive=serving.limits.idle_seconds,
-        timeout_graceful_shutdown=serving.limits.drain_seconds,
+        timeout_keep_alive=limits.idle_seconds,
+        timeout_graceful_shutdown=limits.drain_seconds,
     )
     config.load()
-    config.ssl = serving.tls
     return config
 
 
@@ -300,18 +304,8 @@ async def _figures_served(serving: Serving, server: uvicorn.Server) -> AsyncIter
     app = metrics_app(
         serving.observer.metrics, serving.figures, lambda: len(server.server_state.connections)
     )
-    side = _SideServer(
-        uvicorn.Config(
-            app,
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            limit_concurrency=MAX_SCRAPES,
-            timeout_graceful_shutdown=1,
-        )
-    )
+    limits = replace(serving.limits, connections=MAX_SCRAPES, drain_seconds=1)
+    side = _SideServer(_config(app, _protocol_of(replace(serving, limits=limits), None), limits))
     task = asyncio.get_running_loop().create_task(side.serve([serving.metrics]))
     try:
         yield
