@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from typing import Any
 
 from reconciler.resources.strict_json import JsonError, read_object
@@ -22,10 +21,13 @@ class SavedFileError(ValueError):
     """A content is no file that can be used; the message goes after "it ..."."""
 
 
-def sealed(kind: str, version: str, fields: Mapping[str, Any]) -> bytes:
+def sealed(kind: str, version: str, fields: dict[str, Any]) -> bytes:
     """Return the content of a file: the same for the same fields, to the byte."""
     head = {"format": kind, "format_version": version, SEAL: _NONE_YET}
-    text = json.dumps({**head, **fields}, indent=1, ensure_ascii=True) + "\n"
+    lines = ",\n ".join(
+        f"{_text(name)}: {_lines(value)}" for name, value in (head | fields).items()
+    )
+    text = f"{{\n {lines}\n}}\n"
     digest = "sha256:" + hashlib.sha256(text.encode()).hexdigest()
     return text.replace(_NONE_YET, digest, 1).encode()
 
@@ -49,6 +51,16 @@ def unsealed(content: bytes, kind: str, version: str) -> dict[str, Any]:
     if content != sealed(kind, version, fields):
         raise SavedFileError("was changed after it was written: its integrity digest is wrong")
     return fields
+
+
+def _lines(value: Any) -> str:
+    """Return a value as text, the items of a list on a line each."""
+    if not isinstance(value, list) or not value:
+        return _text(value)
+    return "[\n  " + ",\n  ".join(map(_text, value)) + "\n ]"
+
+
+_text = json.JSONEncoder(ensure_ascii=True).encode
 
 
 def seal_of(content: bytes) -> str:
