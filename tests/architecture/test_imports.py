@@ -47,7 +47,6 @@ SERVICE_MAY_IMPORT = {
     "transport": {"operations", "domain/refusal"},
     "seal": {"eventstore"},
     "restore": {"eventstore", "projections"},
-    "restore": {"eventstore", "projections"},
     "build": {"config", "seal", "domain", "eventstore", "projections", "operations", "transport"},
 }
 
