@@ -944,7 +944,7 @@ def test_a_token_for_several_must_say_which(
 
     refusal = ask.refused("CreateAction", name="a", script="x", by=caller)
 
-    assert (refusal.code, refusal.message.split(":")[0]) == (3, "x-service-orgid")
+    assert (refusal.code, refusal.message.split(":")[0]) == (9, "x-service-orgid")
 
 
 def test_an_object_is_found_by_its_id_without_a_header(ask: Asking) -> None:

@@ -102,6 +102,16 @@ def not_allowed(permission: str) -> Refusal:
     )
 
 
+def organization_unnamed() -> Refusal:
+    """Refuse because a caller of several organizations does not say for which one it calls."""
+    return Refusal(
+        Code.PRECONDITION_FAILED,
+        "x-service-orgid: must name an organization: this token is for several",
+        "organization.unnamed",
+        field="x-service-orgid",
+    )
+
+
 def key_reused() -> Refusal:
     """Refuse because an idempotency key came back with another request."""
     return Refusal(

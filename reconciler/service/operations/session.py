@@ -13,7 +13,14 @@ from reconciler.resources.ref import Kind
 from reconciler.resources.secret import Secret
 from reconciler.service.domain.evolution import Event
 from reconciler.service.domain.identifiers import Identifiers
-from reconciler.service.domain.refusal import invalid, lease_lost, moved_on, name_taken, not_found
+from reconciler.service.domain.refusal import (
+    invalid,
+    lease_lost,
+    moved_on,
+    name_taken,
+    not_found,
+    organization_unnamed,
+)
 from reconciler.service.eventstore.errors import NameTakenError
 from reconciler.service.eventstore.port import Snapshot, Transaction
 from reconciler.service.eventstore.rows import Author, LeaseRow, ObjectRow, StoredEvent, StreamAt
@@ -97,7 +104,7 @@ class Reading:
         """Return the caller's only organization."""
         own = self.caller.organizations
         if own is None or len(own) != 1:
-            raise invalid("x-service-orgid", "must name an organization: this token is for several")
+            raise organization_unnamed()
         return next(iter(own))
 
     def owner(self, kind: Kind, object_id: str) -> ObjectRow:
