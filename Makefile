@@ -24,7 +24,7 @@ check: lint types wheel
 lint: $(READY)
 	$(BIN)/ruff format --check --quiet reconciler tests
 	$(BIN)/ruff check --quiet reconciler tests
-	$(BIN)/zizmor --quiet --offline --persona=auditor .github
+	$(BIN)/zizmor --quiet --offline --persona=auditor .github reconciler/cli/templates/github
 
 types: $(READY)
 	$(BIN)/mypy
