@@ -27,17 +27,17 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         tmp_path,
         {
             "secret.js": OUTSIDE,
-            "root/scripts/greet.js": SCRIPT,
-            "root/actions/scripts/near.js": SCRIPT,
-            "root/large.js": "x" * MAX_SCRIPT_FILE + "x",
-            "root/fits.js": "x" * MAX_SCRIPT_FILE,
-            "root/latin.js": "a\n\xfc".encode("latin-1"),
-            "root/mark.js": "\ufefffunction greet() {}",
-            "root/empty.js": "",
-            "root/odd\nname.js": SCRIPT,
+            "tree/scripts/greet.js": SCRIPT,
+            "tree/actions/scripts/near.js": SCRIPT,
+            "tree/large.js": "x" * MAX_SCRIPT_FILE + "x",
+            "tree/fits.js": "x" * MAX_SCRIPT_FILE,
+            "tree/latin.js": "a\n\xfc".encode("latin-1"),
+            "tree/mark.js": "\ufefffunction greet() {}",
+            "tree/empty.js": "",
+            "tree/odd\nname.js": SCRIPT,
         },
     )
-    root = tmp_path / "root"
+    root = tmp_path / "tree"
     (root / "link.js").symlink_to(tmp_path / "secret.js")
     (root / "inner.js").symlink_to("scripts/greet.js")
     (root / ".folder").symlink_to(tmp_path)
@@ -50,7 +50,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def script_of(root: Path, path: str) -> tuple[str | None, list[str]]:
     """Return the script a path leads to, and the codes of the findings."""
     write_tree(root, {"actions/greet.yaml": an_action(path)})
-    loaded = load(["root"])
+    loaded = load(["tree"])
     [manifest] = loaded.manifests
     return manifest.document["spec"].get("script"), codes(loaded.diagnostics)
 
@@ -89,7 +89,7 @@ def test_nothing_is_taken_off_a_script(root: Path, path: str, script: str) -> No
         pytest.param("/etc/hostname", "SCRIPT-ABSOLUTE", id="absolute"),
         pytest.param("//etc/hostname", "SCRIPT-ABSOLUTE", id="absolute, two slashes"),
         pytest.param("../../secret.js", "SCRIPT-OUTSIDE", id="above the root"),
-        pytest.param("../../root/scripts/greet.js", "SCRIPT-OUTSIDE", id="out and in again"),
+        pytest.param("../../tree/scripts/greet.js", "SCRIPT-OUTSIDE", id="out and in again"),
         pytest.param("x/../../../secret.js", "SCRIPT-OUTSIDE", id="above the root by a detour"),
         pytest.param("../../" + "../" * 50 + "etc/hostname", "SCRIPT-OUTSIDE", id="far above"),
         pytest.param("../link.js", "SCRIPT-SYMLINK", id="a link out of the tree"),
@@ -130,10 +130,10 @@ def test_a_socket_is_no_script(root: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_what_cannot_be_resolved_stays_as_it_was_written(root: Path) -> None:
     write_tree(root, {"actions/greet.yaml": an_action("../missing.js")})
 
-    loaded = load(["root"])
+    loaded = load(["tree"])
 
     assert loaded.manifests[0].document["spec"] == {"scriptFile": "../missing.js"}
-    assert loaded.diagnostics[0].location == ("root/actions/greet.yaml", 7, 15)
+    assert loaded.diagnostics[0].location == ("tree/actions/greet.yaml", 7, 15)
     assert not loaded.whole
 
 
@@ -154,7 +154,7 @@ def test_what_the_schema_refuses_is_left_to_it(root: Path, spec: str) -> None:
     text = f"apiVersion: reconciler/v1\nkind: Action\nspec: {spec}\n"
     write_tree(root, {"actions/greet.yaml": text})
 
-    loaded = load(["root"])
+    loaded = load(["tree"])
 
     assert loaded.diagnostics == ()
     assert "scriptFile" in spec or loaded.manifests[0].document["spec"] is None
@@ -170,7 +170,7 @@ def test_a_script_that_two_actions_share_is_read_once(root: Path) -> None:
         },
     )
 
-    one, other = load(["root"]).manifests
+    one, other = load(["tree"]).manifests
 
     assert one.document["spec"]["script"] is other.document["spec"]["script"]
 
@@ -179,26 +179,26 @@ def test_other_kinds_have_no_scripts(root: Path) -> None:
     text = an_action("../missing.js").replace("kind: Action", "kind: Project")
     write_tree(root, {"actions/greet.yaml": text})
 
-    assert load(["root"]).diagnostics == ()
+    assert load(["tree"]).diagnostics == ()
 
 
 def test_the_root_of_a_single_file_is_its_folder(root: Path) -> None:
     write_tree(root, {"actions/greet.yaml": an_action("scripts/near.js")})
-    assert load(["root/actions/greet.yaml"]).diagnostics == ()
+    assert load(["tree/actions/greet.yaml"]).diagnostics == ()
 
     write_tree(root, {"actions/greet.yaml": an_action("../scripts/greet.js")})
-    assert codes(load(["root/actions/greet.yaml"]).diagnostics) == ["SCRIPT-OUTSIDE"]
+    assert codes(load(["tree/actions/greet.yaml"]).diagnostics) == ["SCRIPT-OUTSIDE"]
 
 
 def test_a_script_knows_both_of_its_places(root: Path) -> None:
     """The path in the manifest for the whole, the file itself for a line in it."""
     write_tree(root, {"actions/greet.yaml": an_action("../scripts/greet.js")})
-    [manifest] = load(["root"]).manifests
+    [manifest] = load(["tree"]).manifests
 
-    assert manifest.place("spec", "script") == ("root/actions/greet.yaml", 7, 15)
-    assert manifest.place_of_key("spec", "script") == ("root/actions/greet.yaml", 7, 3)
+    assert manifest.place("spec", "script") == ("tree/actions/greet.yaml", 7, 15)
+    assert manifest.place_of_key("spec", "script") == ("tree/actions/greet.yaml", 7, 3)
     within = manifest.place_within(2, 3, "spec", "script")
-    assert within == SourceLocation("root/scripts/greet.js", 2, 3)
+    assert within == SourceLocation("tree/scripts/greet.js", 2, 3)
 
 
 def test_a_script_that_is_swapped_while_we_read_never_leads_outside(root: Path) -> None:
@@ -212,7 +212,7 @@ def test_a_script_that_is_swapped_while_we_read_never_leads_outside(root: Path) 
     try:
         end = time.monotonic() + 1.5
         while time.monotonic() < end:
-            [manifest] = load(["root"]).manifests
+            [manifest] = load(["tree"]).manifests
             seen.add(manifest.document["spec"].get("script"))
     finally:
         stop.set()
