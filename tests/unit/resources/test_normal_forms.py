@@ -35,7 +35,11 @@ APPLICATIONS = st.fixed_dictionaries(
     },
 )
 ACTIONS = st.fixed_dictionaries(
-    {"script": st.text(min_size=1, max_size=9)},
+    {
+        "script": st.text(
+            st.characters(exclude_characters="\0", codec="utf-8"), min_size=1, max_size=9
+        )
+    },
     optional={"timeout": DURATIONS, "allowedToFail": st.booleans()},
 )
 SPECS = APPLICATIONS.map(lambda spec: (Kind.OIDC_APPLICATION, spec)) | ACTIONS.map(
