@@ -124,7 +124,7 @@ STORY = {
     "organizations past all numbers": Step("ListOrgs", {"query": {"offset": str(2**64 - 1)}}, 3),
     "organizations that one may see": Step("ListOrgs"),
     "my organization": Step("GetMyOrg"),
-    "no organization of mine": Step("GetMyOrg", by="admin", code=3),
+    "no organization of mine": Step("GetMyOrg", by="admin", code=9),
     "another organization as mine": Step("GetMyOrg", headers=OTHER, code=5),
     "a project": Step("AddProject", {"name": "api"}, names="api", writes=1),
     "a project of a taken name": Step("AddProject", {"name": "API"}, 6),
