@@ -63,7 +63,8 @@ class Connections:
         self._conninfo = _complete(address)
         self._pool = ConnectionPool(
             self._conninfo,
-            kwargs={"autocommit": True},
+            # A pipeline that the database ended takes prepared statements with it unseen.
+            kwargs={"autocommit": True, "prepare_threshold": None},
             min_size=0,
             max_size=SIZE,
             configure=_configure,
