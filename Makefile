@@ -5,7 +5,7 @@ READY := .venv/.ready
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 WORKERS ?= auto
 
-.PHONY: demo test check lint types wheel schemas protos bench lock clean
+.PHONY: demo test check lint types wheel schemas protos bench soak lock clean
 
 demo: $(READY)
 	@echo '== validate'; $(BIN)/reconciler validate manifests
@@ -46,6 +46,13 @@ protos: $(READY)
 # Takes a while; QUICK=1 leaves out the largest sizes.
 bench: $(READY)
 	$(BIN)/python bench/run.py
+
+# Faults in turns until the hours are over; the same command goes on where an earlier one ended.
+HOURS ?= 1
+SEED ?= 1
+soak: $(READY)
+	@.ci/install-postgres
+	$(BIN)/python -m tests.faults.soak --hours $(HOURS) --seed $(SEED)
 
 # Lock with hashes and without addresses; needs uv.
 lock:

@@ -3,61 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.program import ROOT, Ran, Run, program
 
-
-@dataclass(frozen=True)
-class Ran:
-    """What a command gave."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-    @property
-    def all(self) -> str:
-        return self.out + self.err
-
-
-Run = Callable[..., Ran]
+__all__ = ["ROOT", "Ran", "Run"]
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     """Run the program in an empty folder; extra environment by keyword."""
-    clean = {name: value for name, value in os.environ.items() if "RECONCILER" not in name}
-    clean.pop("FORCE_COLOR", None)
-
-    def run_there(*arguments: str, stdin: str = "", **environment: str) -> Ran:
-        done = subprocess.run(
-            [sys.executable, "-m", "reconciler", *arguments],
-            cwd=tmp_path,
-            env={**clean, "PYTHONPATH": str(ROOT), **environment},
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        ran = Ran(done.returncode, done.stdout, done.stderr)
-        assert "Traceback" not in ran.all, ran.all
-        return ran
-
-    return run_there
+    return program(tmp_path)
 
 
 @pytest.fixture

@@ -1,0 +1,62 @@
+"""The real program, as a real process, in a folder of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command gave."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def all(self) -> str:
+        return self.out + self.err
+
+
+Run = Callable[..., Ran]
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Return an environment that tells the program nothing, and more by keyword."""
+    clean = {name: value for name, value in os.environ.items() if "RECONCILER" not in name}
+    clean.pop("FORCE_COLOR", None)
+    return {**clean, "PYTHONPATH": str(ROOT), **more}
+
+
+def program(folder: Path) -> Run:
+    """Return what runs the program in a folder; extra environment by keyword."""
+
+    def run(*arguments: str, stdin: str = "", **more: str) -> Ran:
+        done = subprocess.run(
+            [sys.executable, "-m", "reconciler", *arguments],
+            cwd=folder,
+            env=environment(**more),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        ran = Ran(done.returncode, done.stdout, done.stderr)
+        assert "Traceback" not in ran.all, ran.all
+        return ran
+
+    return run
