@@ -38,7 +38,7 @@ def validate_command(paths: tuple[str, ...], form: str) -> int:
     judgement = judge(loaded)
     undeclared = undeclared_owners(judgement.desired) if judgement.is_valid else ()
     findings = by_place([*judgement.diagnostics, *undeclared])
-    files = [manifest.place().file for manifest in loaded.manifests]
+    files = [manifest.file.name for manifest in loaded.manifests]
     _FORMS[form](findings, files)
     sys.stdout.flush()
     return ExitCode.DONE if _is_valid(findings) else ExitCode.ERROR
