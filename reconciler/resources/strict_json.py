@@ -1,93 +1,161 @@
 """JSON that somebody else may have written, read in one way only.
 
-UTF-8, no name twice, no number that is none, nothing nested deep, no text that no store keeps.
-What is read is then taken field by field, and a field that nobody takes is an error, too.
+Whatever two readers could understand differently is refused: another encoding, a name given
+twice, a number that not every reader can hold, nesting without bound, text that not every store
+can keep. What is read is then taken field by field, and a field that nobody takes is an error, too.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import Enum
 from typing import Any, NoReturn, TypeVar
 
 MAX_DEPTH = 32
+MAX_DIGITS = 20  # those of 2**64; and int() is quadratic in the length
 _LARGEST = 2**64 - 1
-_SUSPECT = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
+_LONGEST_NUMBER = 64
+_EXACT = 2**53
+_SUSPECT = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
 
 T = TypeVar("T")
+Path = tuple[str | int, ...]
 
 
 class JsonError(ValueError):
     """What was read is not what it must be; the message goes after "it ..."."""
 
 
-def read_object(content: bytes) -> dict[str, Any]:
+class Fault(Enum):
+    """Why a content is not read at all; in words that go after "it ..."."""
+
+    ENCODING = "is not UTF-8"
+    SYNTAX = "is not JSON"
+    SHAPE = "is no JSON object"
+    DEPTH = "is nested too deep"
+    TWICE = "names a field twice"
+    NO_NUMBER = "holds NaN or Infinity for a number"
+    FRACTION = "holds a number that is not whole"
+    SIZE = "holds a number that is too large or too long"
+    NUL = "holds a text with NUL"
+    HALF = "holds half a character"
+
+
+class ContentError(JsonError):
+    """A content is not read.
+
+    Attributes:
+        fault: Why.
+        path: Where; empty for the whole of it. Of a field that is named twice, the name alone.
+    """
+
+    def __init__(self, fault: Fault, path: Path = ()) -> None:
+        super().__init__(fault.value)
+        self.fault = fault
+        self.path = path
+
+
+def read_object(content: bytes, *, fractions: bool = False) -> dict[str, Any]:
     """Return the JSON object in a content.
 
+    ``fractions`` takes numbers that are not whole, too; one that is whole is a whole number
+    however it is written (``1.0``, ``1e3``), as in the JSON form of protobuf.
+
     Raises:
-        JsonError: it is anything else.
+        ContentError: it is anything else.
     """
     try:
-        text = content.decode("utf-8")
-        value = json.loads(
-            text, object_pairs_hook=_once, parse_constant=_no_number, parse_float=_no_number
-        )
+        value = (_WITH_FRACTIONS if fractions else _WHOLE_ONLY).decode(content.decode("utf-8"))
     except UnicodeDecodeError:
-        raise JsonError("is not UTF-8") from None
+        raise ContentError(Fault.ENCODING) from None
     except RecursionError:
-        raise JsonError("is nested too deep") from None
+        raise ContentError(Fault.DEPTH) from None
     except json.JSONDecodeError:
-        raise JsonError("is not JSON") from None
+        raise ContentError(Fault.SYNTAX) from None
     if not isinstance(value, dict):
-        raise JsonError("is no JSON object")
-    _check_depth(value)
-    if _SUSPECT.search(text):
-        _check_texts(value)
+        raise ContentError(Fault.SHAPE)
+    if content.count(b"{") + content.count(b"[") > MAX_DEPTH:
+        _check_depth(value)
+    if _SUSPECT.search(content):
+        _check_text(value, ())
     return value
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) != len(pairs):
-        raise JsonError("names a field twice")
+        twice, _ = Counter(name for name, _ in pairs).most_common(1)[0]
+        raise ContentError(Fault.TWICE, (twice,))
     return fields
 
 
 def _no_number(text: str) -> NoReturn:
-    raise JsonError("holds a number that is not whole")
+    raise ContentError(Fault.NO_NUMBER)
+
+
+def _no_fraction(text: str) -> NoReturn:
+    raise ContentError(Fault.FRACTION)
+
+
+def _integer(text: str) -> int:
+    if len(text.lstrip("-")) > MAX_DIGITS:
+        raise ContentError(Fault.SIZE)
+    return int(text)
+
+
+def _fraction(text: str) -> float | int:
+    value = float(text) if len(text) <= _LONGEST_NUMBER else math.inf
+    if math.isinf(value):
+        raise ContentError(Fault.SIZE)
+    return int(value) if value.is_integer() and abs(value) <= _EXACT else value
+
+
+_WHOLE_ONLY = json.JSONDecoder(
+    object_pairs_hook=_once,
+    parse_int=_integer,
+    parse_float=_no_fraction,
+    parse_constant=_no_number,
+)
+_WITH_FRACTIONS = json.JSONDecoder(
+    object_pairs_hook=_once,
+    parse_int=_integer,
+    parse_float=_fraction,
+    parse_constant=_no_number,
+)
 
 
 def _check_depth(value: Any) -> None:
     level = [value]
     for _ in range(MAX_DEPTH):
-        level = [
-            inner
-            for outer in level
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, (dict, list))
-        ]
+        level = [inner for outer in level for inner in _parts(outer)]
         if not level:
             return
-    raise JsonError("is nested too deep")
+    raise ContentError(Fault.DEPTH)
 
 
-def _check_texts(value: Any) -> None:
+def _parts(outer: Any) -> Iterator[Any]:
+    inside = outer.values() if isinstance(outer, dict) else outer
+    return (inner for inner in inside if isinstance(inner, (dict, list)))
+
+
+def _check_text(value: Any, path: Path) -> None:
     """Refuse what is no text: NUL and halves of characters, which escapes can write."""
     if isinstance(value, str):
         if "\0" in value:
-            raise JsonError("holds a text with NUL")
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            raise JsonError("holds half a character") from None
+            raise ContentError(Fault.NUL, path)
+        if any("\ud800" <= letter <= "\udfff" for letter in value):
+            raise ContentError(Fault.HALF, path)
     elif isinstance(value, dict):
         for name, inner in value.items():
-            _check_texts(name)
-            _check_texts(inner)
+            _check_text(name, (*path, name))
+            _check_text(inner, (*path, name))
     elif isinstance(value, list):
-        for inner in value:
-            _check_texts(inner)
+        for index, inner in enumerate(value):
+            _check_text(inner, (*path, index))
 
 
 class Fields:

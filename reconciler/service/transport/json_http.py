@@ -21,9 +21,9 @@ from reconciler.service.operations.reception import Incoming, Received
 from reconciler.service.operations.table import OPERATIONS
 from reconciler.service.transport.addresses import Addresses, Found
 from reconciler.service.transport.http_answers import HttpRefusal, json_answer
+from reconciler.service.transport.json_bodies import read_body
 from reconciler.service.transport.limits import MAX_JSON
 from reconciler.service.transport.observer import Answer, Observer, Seen, code_of, organization_of
-from reconciler.service.transport.strict_json import read_object
 
 MAX_PARAMETERS = 20
 _KNOWN = frozenset(
@@ -150,7 +150,7 @@ def _fields_of(
         raise invalid("request", "must not have query parameters with this verb")
     if body and not _is_json(headers.get("content-type", ())):
         raise _unsupported("content-type: must be application/json", "content_type.unsupported")
-    return {**_without_null(found.operation, read_object(body)), **found.fields}
+    return {**_without_null(found.operation, read_body(body)), **found.fields}
 
 
 def _without_null(operation: Operation, fields: dict[str, Any]) -> dict[str, Any]:

@@ -17,12 +17,18 @@ from reconciler.resources.strict_json import Fields, JsonError, read_object
         b'{"a": 1, "a": 1}', b'{"b": {"a": 1, "a": 2}}', b'{"a": NaN}', b'{"a": -Infinity}',
         b'{"a": 1.0}', b'{"a": 1e3}', b'{"a": "\\u0000"}', b'{"a": "\\udc00"}', b'{"a": "\xff"}',
         b"\xef\xbb\xbf{}", b'{"a": 1} // b', b"[" * 100_000, b'{"a":' * 33 + b"{}" + b"}" * 33,
+        b'{"a": 123456789012345678901}', b'{"a": -' + b"1" * 5000 + b"}",
     ],
 )  # fmt: skip
 def test_what_two_readers_could_understand_differently_is_refused(content: bytes) -> None:
     """Also what would only make one of them fail."""
     with pytest.raises(JsonError):
         read_object(content)
+
+
+def test_the_largest_number_is_read() -> None:
+    """Sequences are numbers of 64 bits."""
+    assert read_object(b'{"a": [18446744073709551615, -1]}') == {"a": [2**64 - 1, -1]}
 
 
 def test_what_is_plain_is_read() -> None:

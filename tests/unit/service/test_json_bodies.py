@@ -1,4 +1,4 @@
-"""The decoder takes one reading of a body, or none."""
+"""A body has one reading, or none and a refusal that names the place."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reconciler.resources.strict_json import MAX_DEPTH
 from reconciler.service.domain.refusal import Refusal
-from reconciler.service.transport.strict_json import MAX_DEPTH, read_object
+from reconciler.service.transport.json_bodies import read_body
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=20)
 VALUES = st.recursive(
@@ -24,7 +25,7 @@ VALUES = st.recursive(
 @settings(max_examples=300, deadline=None)
 def test_what_is_written_is_read(value: dict[str, Any], ascii_only: Any) -> None:
     """Whatever JSON holds comes back as it was."""
-    assert read_object(json.dumps(value, ensure_ascii=ascii_only).encode()) == value
+    assert read_body(json.dumps(value, ensure_ascii=ascii_only).encode()) == value
 
 
 @given(st.binary(max_size=200))
@@ -32,7 +33,7 @@ def test_what_is_written_is_read(value: dict[str, Any], ascii_only: Any) -> None
 def test_whatever_comes_in_is_read_or_refused(body: bytes) -> None:
     """No other error ever leaves."""
     try:
-        read: Any = read_object(body)
+        read: Any = read_body(body)
     except Refusal as refusal:
         read = refusal.code
 
@@ -46,7 +47,7 @@ def test_whatever_comes_in_is_read_or_refused(body: bytes) -> None:
         (b'{"\\u202e":1,"\\u202e":2}', "'\\u202e': must be given once"),
         (b'{"a":{"b":["x","\\u0000"]}}', "a.b[1]: must not contain NUL"),
         (b'{"a":"\\uD83D"}', "a: must be Unicode text, without lone surrogates"),
-        (b'{"a":NaN}', "request: must not contain NaN"),
+        (b'{"a":NaN}', "request: must not contain NaN or Infinity"),
         (b"\xff", "request: must be UTF-8"),
         (b"[]", "request: must be an object"),
         (b"{", "request: must be one JSON object and nothing else"),
@@ -55,7 +56,7 @@ def test_whatever_comes_in_is_read_or_refused(body: bytes) -> None:
 def test_a_refusal_names_the_place(body: bytes, message: str) -> None:
     """So that its author finds it; odd names are shown as escapes."""
     with pytest.raises(Refusal) as caught:
-        read_object(body)
+        read_body(body)
 
     assert caught.value.message == message
 
@@ -70,15 +71,15 @@ def test_depth_is_counted(depth: int, shape: str, *, is_taken: bool) -> None:
     body = f'{{"x":{opening * inner}{end}{closing * inner}}}'.encode()
 
     if is_taken:
-        assert read_object(body)
+        assert read_body(body)
     else:
         with pytest.raises(Refusal, match="deeper"):
-            read_object(body)
+            read_body(body)
 
 
 def test_many_openings_are_not_depth() -> None:
     """Breadth is limited by size alone."""
-    assert len(read_object(json.dumps({"x": [[]] * 1000}).encode())["x"]) == 1000
+    assert len(read_body(json.dumps({"x": [[]] * 1000}).encode())["x"]) == 1000
 
 
 @pytest.mark.parametrize(
@@ -94,6 +95,6 @@ def test_many_openings_are_not_depth() -> None:
 )
 def test_whole_numbers_are_whole_however_they_are_written(text: str, value: float) -> None:
     """As in the JSON form of protobuf, as far as a float is exact."""
-    read = read_object(f'{{"x":{text}}}'.encode())["x"]
+    read = read_body(f'{{"x":{text}}}'.encode())["x"]
 
     assert (read, type(read)) == (value, type(value))
