@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 FAULTS = (
     "reset before",
+    "half a request",
     "reset after",
     "half an answer",
     "unavailable before",
@@ -21,11 +22,13 @@ FAULTS = (
     "twice",
     "late",
 )
-CUT_OFF = ("reset before", "reset after", "half an answer")
+FAILURES = ("failed before", "failed after")
+CUT_OFF = ("reset before", "half a request", "reset after", "half an answer")
 HARMLESS = ("", "twice", "late")
 LATE = 0.05
 ANSWER = b"HTTP/1.1 %s\r\ncontent-length: %d\r\n%sconnection: close\r\n\r\n%s"
 GATEWAY = ANSWER % (b"502 Bad Gateway", 0, b"", b"")
+FAILURE = ANSWER % (b"500 Internal Server Error", 0, b"", b"")
 GARBAGE = ANSWER % (b"200 OK", 9, b"content-type: application/json\r\n", b'{"id": 1,')
 
 
@@ -41,12 +44,14 @@ class FaultProxy:
 
     Attributes:
         choose: Told the first line of a request; returns the harm it comes to, or nothing.
+        spoil: Told the first line of a request and the answer to it; returns another answer.
         done: How often each harm was done.
     """
 
     def __init__(self, target: str, choose: Callable[[bytes], str]) -> None:
         self._host, self._port = urlsplit(target).hostname or "", urlsplit(target).port or 0
         self.choose = choose
+        self.spoil: Callable[[bytes, bytes], bytes] = _as_it_is
         self.done: Counter[str] = Counter()
         self.address = ""
         self._tasks: set[asyncio.Task[None]] = set()
@@ -81,8 +86,10 @@ class FaultProxy:
         if fault == "late":
             await asyncio.sleep(LATE)
         answer = b""
-        if not fault.endswith(" before"):
-            answer = await self._forward(request)
+        if fault == "half a request":
+            await self._forward_half(request)
+        elif not fault.endswith(" before"):
+            answer = self.spoil(request.first, await self._forward(request))
         if fault == "twice":
             await self._forward(request)
         writer.write(_harmed(fault, answer))
@@ -101,6 +108,12 @@ class FaultProxy:
         finally:
             writer.close()
 
+    async def _forward_half(self, request: Message) -> None:
+        _, writer = await asyncio.open_connection(self._host, self._port)
+        writer.write(request.whole[: len(request.whole) // 2])
+        await writer.drain()
+        writer.close()
+
 
 async def _message(reader: asyncio.StreamReader) -> Message | None:
     """Return the next message, or nothing at the end. Bodies have a length, here."""
@@ -114,10 +127,17 @@ async def _message(reader: asyncio.StreamReader) -> Message | None:
     return Message(first, head + body)
 
 
+def _as_it_is(first: bytes, answer: bytes) -> bytes:
+    del first
+    return answer
+
+
 def _harmed(fault: str, answer: bytes) -> bytes:
     """Return what is left of an answer."""
-    if fault.startswith("reset"):
+    if fault.startswith("reset") or fault == "half a request":
         return b""
+    if fault.startswith("failed"):
+        return FAILURE
     if fault.startswith("unavailable"):
         return GATEWAY
     if fault == "garbage":

@@ -42,6 +42,7 @@ from reconciler.state import ObservedObject, ObservedState
 
 PAGE = 1000
 LEASE_SECONDS = 120
+_ABORTED = 10
 
 
 class OperationsClient:
@@ -153,6 +154,8 @@ class OperationsClient:
             fields = {"organization": name, "lease": lease, "seconds": LEASE_SECONDS}
             (reply,) = self._wire.send([Call("RenewLease", fields)])
             if isinstance(reply, WireRefusal):
+                if reply.code != _ABORTED:
+                    raise service_error(reply)  # it may still be ours: nobody is told otherwise
                 self._leases[name] = self._lease(name, instead_of="")
 
     def release(self) -> None:

@@ -480,6 +480,19 @@ def test_a_lease_that_ran_out_is_taken_again_unless_somebody_has_it(
             client.renew()
 
 
+def test_a_renewal_without_an_answer_is_not_taken_for_another_writer() -> None:
+    """The lease may still be ours; nobody is told to wait for this very run to end."""
+    wire = FakeLeases()
+    client = OperationsClient(wire, HERE)
+    client.acquire(["acme"])
+    wire.replies["RenewLease"] = WireRefusal(13, "the service failed", unsure=True)
+
+    with pytest.raises(ServiceUnavailableError, match="the service failed"):
+        client.renew()
+
+    assert wire.held == {"acme": (1, HERE.text)}
+
+
 def test_a_lease_that_cannot_be_given_back_is_left_to_run_out() -> None:
     """The work is done; a report of it must not be lost to that."""
     wire = FakeLeases()
