@@ -73,7 +73,9 @@ def recognise(path: Path) -> None:
         ) from error
     if not header.startswith(MAGIC):
         raise _not_ours(path, "is not a database")
-    if len(header) < HEADER or size < _pages(header) * _page_size(header):
+    if len(header) < HEADER or (
+        size < _pages(header) * _page_size(header) and not _log_has_the_rest(path)
+    ):
         raise StoreUnusableError(
             f"{path} is cut short",
             "Restore a backup with `store restore`. The file was left as it is.",
@@ -81,6 +83,18 @@ def recognise(path: Path) -> None:
     if _number(header, 68) != APPLICATION_ID:
         raise _not_ours(path, "is a database of another program")
     _check_version(path, _number(header, 60))
+
+
+def _log_has_the_rest(path: Path) -> bool:
+    """Say whether a file that is too short is whole with the log beside it.
+
+    It is while the log is copied into the file, which begins with the page that says how long
+    the file is, and after a crash meanwhile.
+    """
+    if not has_log(path):
+        return False
+    with in_words(path), closing(connect_to_read(path)) as connection:
+        return bool(connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",))
 
 
 def is_ours(path: Path) -> bool:

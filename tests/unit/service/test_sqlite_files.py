@@ -27,6 +27,8 @@ from reconciler.service.projections.verify import verify
 from reconciler.service.restore import restore
 from tests.unit.service.asking import Asking, Clock
 
+PAGE = 4096
+
 
 def fill(path: Path, actions: int = 20) -> None:
     """Make a store with something in it."""
@@ -444,3 +446,41 @@ def test_a_damaged_store_can_be_replaced_and_a_strangers_file_cannot(path: Path)
     with pytest.raises(StoreUnusableError):
         restore(saved, stranger)
     assert stranger.read_text() == "precious"
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_crash_while_the_log_is_copied_into_the_file_leaves_a_sound_store(
+    path: Path, tmp_path: Path, *, read_only: bool
+) -> None:
+    """The first page says how long the file will be; the rest of it is still in the log alone."""
+    crashed = tmp_path / "crashed.db"
+    with closing(open_sqlite(path)) as service:
+        organization = Asking(service, Clock())("AddOrg", name="late")["id"]
+        for number in range(20):
+            Asking(service, Clock(), organization).an_action(f"b{number}", script="x" * 1500)
+        rest = path.read_bytes()[PAGE:]
+        log = path.with_name("identity.db-wal").read_bytes()
+    crashed.write_bytes(path.read_bytes()[:PAGE] + rest)
+    assert crashed.stat().st_size < path.stat().st_size
+    crashed.with_name("crashed.db-wal").write_bytes(log)
+
+    with closing(open_sqlite(crashed, read_only=read_only)) as service:
+        assert verify(service.store) == []
+        with service.store.snapshot() as view:
+            assert len(view.heads()) == 2
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_file_that_is_cut_short_is_not_made_whole_by_any_log(
+    path: Path, *, read_only: bool
+) -> None:
+    """A log that lacks the missing pages is no excuse."""
+    with closing(open_sqlite(path)) as service:
+        Asking(service, Clock())("AddOrg", name="late")
+        log = path.with_name("identity.db-wal").read_bytes()
+        held = path.read_bytes()
+    path.write_bytes(held[: len(held) // 2])
+    path.with_name("identity.db-wal").write_bytes(log)
+
+    with pytest.raises(StoreUnusableError, match=r"is cut short|is damaged"):
+        open_sqlite(path, read_only=read_only)
