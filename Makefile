@@ -45,7 +45,8 @@ protos: $(READY)
 
 # Takes a while; QUICK=1 leaves out the largest sizes.
 bench: $(READY)
-	$(BIN)/python bench/run.py
+	@.ci/install-postgres
+	$(BIN)/python -m bench.run
 
 # Faults in turns until the hours are over; the same command goes on where an earlier one ended.
 HOURS ?= 1

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from measure import Job
+from bench.measure import Job
 
 HERE = Path(__file__).parent
 ZONES = 10

@@ -1,7 +1,7 @@
 """Measures the aims of the design and writes ``bench/RESULTS.md``: ``make bench``.
 
-Every figure is a ratio of whole processes that ran in turns in one run, the median of five or
-more. ``QUICK=1`` leaves out the largest sizes.
+Every ratio is of jobs that ran in turns in one run, the median of five or more. ``QUICK=1``
+leaves out the largest sizes and takes the median of three.
 """
 
 from __future__ import annotations
@@ -12,19 +12,27 @@ import platform
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import generate
-from measure import Job, Series, interleaved
-from peers import octodns, terraform
+from bench import generate
+from bench.large_store import large_store_section
+from bench.measure import Job, Series, interleaved
+from bench.peers import octodns, terraform
+from bench.remote import remote_section
+from bench.service import Effort, service_sections
 
 HERE = Path(__file__).parent
 PROGRAM = str(Path(sys.executable).parent / "reconciler")
 YARDSTICK = [sys.executable, str(HERE / "yardsticks.py")]
-ROUNDS = 5
-SIZES = (1_000, 10_000) if os.environ.get("QUICK") else (1_000, 10_000, 50_000)
+IS_QUICK = bool(os.environ.get("QUICK"))
+ROUNDS = 3 if IS_QUICK else 5
+SIZES = (1_000, 10_000) if IS_QUICK else (1_000, 10_000, 50_000)
 MAIN = 10_000
+EFFORT = Effort(3, 0.3, (1, 64)) if IS_QUICK else Effort(ROUNDS, 0.5, (1, 8, 64))
+LARGE = 100_000 if IS_QUICK else 1_000_000
+REMOTE = (1_000, 10_000)
 
 
 class Bench:
@@ -32,6 +40,7 @@ class Bench:
 
     def __init__(self, scratch: Path) -> None:
         self._scratch = scratch
+        self._read: dict[int, dict[str, Series]] = {}
         self.lines: list[str] = []
 
     def folder(self, count: int, per_file: int = 1) -> Path:
@@ -51,6 +60,8 @@ class Bench:
         for count, per_file in [(size, 1) for size in SIZES] + [(MAIN, 100)]:
             folder = self.folder(count, per_file)
             series = interleaved(self._reading_jobs(folder), ROUNDS)
+            if per_file == 1:
+                self._read[count] = series
             safe = series["safe-load"]
             cells = [_against(series[name], safe) for name in ("validate", "plan")]
             self.lines.append(f"| {count:,} in files of {per_file} | {' | '.join(cells)} |")
@@ -64,14 +75,11 @@ class Bench:
         ]
 
     def growth(self) -> None:
-        """Measure how time and memory grow with the number of manifests."""
+        """Tell how time and memory grow with the number of manifests."""
         self._head("Growth", "| job | time exponent | memory exponent |")
-        measured = {
-            size: interleaved(self._reading_jobs(self.folder(size))[1:], ROUNDS) for size in SIZES
-        }
         for name in ("validate", "plan"):
-            times = [(size, measured[size][name].median) for size in SIZES]
-            memory = [(size, measured[size][name].megabytes) for size in SIZES]
+            times = [(size, self._read[size][name].median) for size in SIZES]
+            memory = [(size, self._read[size][name].megabytes) for size in SIZES]
             self.lines.append(f"| {name} | {_slope(times):.2f} | {_slope(memory):.2f} |")
 
     def applying(self) -> None:
@@ -124,6 +132,18 @@ class Bench:
         self.lines += [_row(series[job.name]) for job in jobs]
         self.lines += ["", f"`--version` / an interpreter that imports click: **{ratio:.2f}**"]
 
+    def service(self) -> None:
+        """Measure the service against an empty route of the same server."""
+        self.lines += service_sections(self._scratch, EFFORT)
+
+    def large_store(self) -> None:
+        """Measure a store of very many objects."""
+        self.lines += large_store_section(self._scratch, LARGE)
+
+    def remote(self) -> None:
+        """Measure a run against a server that has nothing to do."""
+        self.lines += remote_section(self._scratch, REMOTE, ROUNDS)
+
     def _head(self, title: str, columns: str) -> None:
         self.lines += ["", f"## {title}", "", columns, "|---" * (columns.count("|") - 1) + "|"]
 
@@ -150,14 +170,18 @@ def main() -> None:
     """Run everything and write the results."""
     with tempfile.TemporaryDirectory(prefix="reconciler-bench-") as scratch:
         bench = Bench(Path(scratch))
-        for part in (bench.start, bench.reading, bench.growth, bench.applying, bench.peers):
-            sys.stderr.write(f"{part.__doc__}\n")
+        for part in (
+            bench.start, bench.reading, bench.growth, bench.applying, bench.peers,
+            bench.remote, bench.service, bench.large_store,
+        ):  # fmt: skip
+            began = time.perf_counter()
             part()
+            sys.stderr.write(f"{time.perf_counter() - began:5.0f} s  {part.__doc__}\n")
     machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, "
     head = [
         "# Results",
         "",
-        "Written by `make bench`; every ratio is of whole processes that ran in turns in one run,",
+        "Written by `make bench`; every ratio is of jobs that ran in turns in one run,",
         f"the median of {ROUNDS} or more. Below 1 is faster than the yardstick.",
         "",
         f"Machine: {machine}Python {platform.python_version()}.",

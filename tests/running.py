@@ -106,22 +106,27 @@ def running_server(folder: Path, *arguments: str) -> Iterator[Server]:
 
 def prepare(store: Path) -> Known:
     """Make a store with two organizations, a project, and tokens."""
-    known = Known()
     with closing(open_sqlite(store, create=True)) as service:
-        known.organization = _call(service, "AddOrg", {"name": "acme"})["id"]
-        known.other_organization = _call(service, "AddOrg", {"name": "other"})["id"]
-        made = _call(service, "AddProject", {"name": "shop"}, known.organization)
-        known.project = made["id"]
-        for name, role, organizations in (
-            ("admin", "admin", ""),
-            ("editor", "editor", f'["{known.organization}"]'),
-            ("viewer", "viewer", f'["{known.organization}"]'),
-            ("stranger", "editor", f'["{known.other_organization}"]'),
-        ):
-            row = TokenRow(name, role, organizations, b"", service.now(), 0, 0)
-            token = make_token(service.store, row, secrets.token_bytes)
-            assert token is not None
-            known.tokens[name] = token.reveal()
+        return furnish(service)
+
+
+def furnish(service: IdentityService) -> Known:
+    """Make two organizations, a project, and tokens in an empty store."""
+    known = Known()
+    known.organization = _call(service, "AddOrg", {"name": "acme"})["id"]
+    known.other_organization = _call(service, "AddOrg", {"name": "other"})["id"]
+    made = _call(service, "AddProject", {"name": "shop"}, known.organization)
+    known.project = made["id"]
+    for name, role, organizations in (
+        ("admin", "admin", ""),
+        ("editor", "editor", f'["{known.organization}"]'),
+        ("viewer", "viewer", f'["{known.organization}"]'),
+        ("stranger", "editor", f'["{known.other_organization}"]'),
+    ):
+        row = TokenRow(name, role, organizations, b"", service.now(), 0, 0)
+        token = make_token(service.store, row, secrets.token_bytes)
+        assert token is not None
+        known.tokens[name] = token.reveal()
     return known
 
 

@@ -1,0 +1,83 @@
+"""Measures a run against a server that has nothing to do: what it asks, and how long it takes."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+import httpx
+
+from bench import generate
+from bench.measure import Job, interleaved
+from reconciler.service.build import open_sqlite
+from reconciler.service.eventstore.rows import TokenRow
+from reconciler.service.operations.tokens import make_token
+from tests.acceptance.test_remote import a_free_port, serving
+
+PROGRAM = str(Path(sys.executable).parent / "reconciler")
+STORE = Path(".reconciler") / "identity.db"
+_COUNT = re.compile(r'reconciler_requests_total{operation="(\w+)",.*} (\d+)')
+
+
+def remote_section(scratch: Path, sizes: Sequence[int], rounds: int) -> list[str]:
+    """Return a section of results about plans of so many unchanged manifests."""
+    lines = [
+        "",
+        "## A run against a server that has nothing to do",
+        "",
+        "| manifests | plan over HTTP / embedded plan | requests | writes |",
+        "|---|---|---|---|",
+    ]
+    return [*lines, *(_row(scratch / f"remote-{size}", size, rounds) for size in sizes)]
+
+
+def _row(folder: Path, size: int, rounds: int) -> str:
+    generate.write(size, folder / "manifests")
+    interleaved([Job("apply", [PROGRAM, "apply", "--auto-approve"], folder)], 0)
+    served_from = folder / "served"
+    served_from.mkdir()
+    shutil.copy(folder / STORE, served_from / STORE.name)
+    _write_token(served_from / STORE.name, folder / "token")
+    metrics = f"127.0.0.1:{a_free_port()}"
+    with serving(served_from, f"sqlite:{STORE.name}", "--metrics-listen", metrics) as server:
+        remote = [PROGRAM, "plan", "--service", server.address, "--token-file", "token"]
+        jobs = [
+            Job("embedded", [PROGRAM, "plan", "--detailed-exitcode"], folder),
+            Job("remote", [*remote, "--detailed-exitcode"], folder),
+        ]
+        series = interleaved(jobs, rounds)
+        before = _requests(metrics)
+        interleaved(jobs[1:], 0)
+        asked = _requests(metrics) - before
+    writes = _events(served_from / STORE.name) - _events(folder / STORE)
+    ratio = series["remote"].median / series["embedded"].median
+    figures = ", ".join(f"{count} {name}" for name, count in sorted(asked.items()))
+    seconds = f"{series['remote'].median:.2f} s / {series['embedded'].median:.2f} s"
+    return f"| {size:,} | **{ratio:.2f}** ({seconds}) | {figures} | {writes} |"
+
+
+def _write_token(store: Path, path: Path) -> None:
+    with closing(open_sqlite(store)) as service:
+        row = TokenRow("bench", "viewer", "", b"", service.now(), 0, 0)
+        token = make_token(service.store, row, os.urandom)
+    if token is None:
+        raise AssertionError("nobody has that name")
+    path.touch(0o600)
+    path.write_text(token.reveal(), encoding="ascii")
+
+
+def _requests(metrics: str) -> Counter[str]:
+    """Return how often each operation was called so far."""
+    text = httpx.get(f"http://{metrics}/metrics").text
+    return Counter({name: int(count) for name, count in _COUNT.findall(text)})
+
+
+def _events(store: Path) -> int:
+    with closing(open_sqlite(store, read_only=True)) as service, service.store.snapshot() as view:
+        return sum(head.events for head in view.heads())
