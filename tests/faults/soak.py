@@ -44,10 +44,10 @@ class Done:
 class Soak:
     """Cases still to run, and those that were run."""
 
-    def __init__(self, seed: int, hours: float, rows: Sequence[Row]) -> None:
+    def __init__(self, seed: int, hours: float, rows: Sequence[Row], state: Path) -> None:
         self._seed = seed
         self._rows = rows
-        self._journal = STATE / f"{seed}.jsonl"
+        self._journal = state / f"{seed}.jsonl"
         self.done = self._earlier()
         self._before = max((done.at for done in self.done), default=0.0)
         self._began = time.monotonic()
@@ -62,14 +62,19 @@ class Soak:
     def run(self, workers: int) -> None:
         """Run cases until the time is over."""
         with ThreadPoolExecutor(workers) as pool:
-            for worker in [pool.submit(self._work) for _ in range(workers)]:
-                worker.result()
+            try:
+                for worker in [pool.submit(self._work) for _ in range(workers)]:
+                    worker.result()
+            except KeyboardInterrupt:
+                self._until = 0.0  # the cases that are running come to their end
+                raise
 
     def _earlier(self) -> list[Done]:
         if not self._journal.exists():
             return []
-        lines = self._journal.read_text(encoding="utf-8").splitlines(keepends=True)
-        return [Done(**json.loads(line)) for line in lines if line.endswith("\n")]
+        whole, _, _ = self._journal.read_text(encoding="utf-8").rpartition("\n")
+        self._journal.write_text(f"{whole}\n" if whole else "", encoding="utf-8")
+        return [Done(**json.loads(line)) for line in whole.splitlines()]
 
     @property
     def elapsed(self) -> float:
@@ -180,6 +185,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--case", nargs=2, metavar=("ROW", "NUMBER"))
     parser.add_argument("--folder", type=Path)
+    parser.add_argument("--state", type=Path, default=STATE)
     chosen = parser.parse_args()
     known = catalogue()
     if chosen.case:
@@ -187,14 +193,14 @@ def main() -> int:
         return _one_case(known[chosen.case[0]], int(chosen.case[1]), chosen.seed, folder)
     names = chosen.rows.split(",") if chosen.rows else list(known)
     rows = [known[name] for name in names]
-    STATE.mkdir(exist_ok=True)
-    soak = Soak(chosen.seed, chosen.hours, rows)
+    chosen.state.mkdir(exist_ok=True)
+    soak = Soak(chosen.seed, chosen.hours, rows, chosen.state)
     try:
         soak.run(chosen.workers)
     except KeyboardInterrupt:
         sys.stderr.write("interrupted: the same command goes on from here\n")
     told = report(rows, soak.done, soak.elapsed, chosen.seed)
-    (STATE / f"{chosen.seed}.md").write_text(told + "\n", encoding="utf-8")
+    (chosen.state / f"{chosen.seed}.md").write_text(told + "\n", encoding="utf-8")
     sys.stdout.write(told + "\n")
     return 1 if _violations(soak.done) else 0
 
