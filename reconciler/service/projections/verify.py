@@ -21,6 +21,8 @@ def verify(store: EventStore) -> Sequence[str]:
             findings += _object_findings(view)
     except StoreError as error:
         findings.append(error.problem)
+    except (TypeError, ValueError) as error:  # a damaged row may hold anything
+        findings.append(f"a row cannot be read: {error}")
     return findings
 
 

@@ -121,6 +121,25 @@ def test_objects_that_were_tampered_with_are_mended_by_a_rebuild(path: Path) -> 
         assert verify(store) == []
 
 
+MISTYPED = ["previous = 7", "sequence = 'x'", "sequence = NULL", "payload = 7", "stream = NULL"]
+
+
+@pytest.mark.parametrize("assignment", MISTYPED)
+def test_a_row_whose_values_are_of_other_types_is_a_finding(path: Path, assignment: str) -> None:
+    """A damaged byte can make a number, or nothing at all, of what was a text."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("UPDATE sqlite_master SET sql = replace(sql, 'NOT NULL', '')")
+        connection.execute("UPDATE sqlite_master SET sql = replace(sql, ') STRICT', ')')")
+        connection.commit()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"UPDATE events SET {assignment} WHERE position = 3")
+        connection.commit()
+
+    with closing(SqliteReadOnlyStore(path)) as store:
+        assert verify(store) != []
+
+
 READ = "SELECT COLUMN, position FROM events"
 WRITE = "UPDATE events SET COLUMN = ? WHERE position = ?"
 COLUMNS = ["payload", "context", "writer", "type", "hash", "previous"]
