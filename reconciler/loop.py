@@ -51,7 +51,8 @@ def look_for_drift(
     """
     from reconciler.plan.drift import find_drift, owners_to_ask, suspects
 
-    plan, observed = preview(desired, service, Scope(tree=scope.tree), Allowances())
+    reading = Scope(tree=scope.tree, shard=scope.shard)
+    plan, observed = preview(desired, service, reading, Allowances())
     histories = {held.id: service.history(held.id) for held in suspects(plan, observed)}
     owners = owners_to_ask(plan, observed)
     removals = [removal for owner in owners for removal in service.removals(owner)]

@@ -39,7 +39,8 @@ class DesiredState:
     Attributes:
         resources: By the key of their ref.
         organizations: Names of the organizations declared or referred to: the scope of a run.
-        whole: Whether the whole tree was read, so that absence means something.
+        whole: Whether the whole tree was read, or a whole shard of it, so that absence means
+            something.
     """
 
     resources: Mapping[ResourceRef, Resource]

@@ -111,7 +111,7 @@ def apply_command(
     with told.telling():
         require_seal_key(service, connection().seal_key_file)
         approval, paths = take_approval(paths, digest)
-        desired, warnings = read_desired(paths)
+        desired, warnings = read_desired(paths, scope.shard)
         revision = revision or revision_of(paths or DEFAULT_PATHS, os.environ)
         run = Run(
             desired, warnings, service, scope, allowed, secrets_to,

@@ -8,7 +8,7 @@ import click
 
 from reconciler.cli.connection import service_options
 from reconciler.cli.exit_codes import ExitCode
-from reconciler.cli.options import format_option, option, paths_argument, tree_option
+from reconciler.cli.options import format_option, option, paths_argument, shard_option, tree_option
 from reconciler.cli.output import print_json, stdout_style
 from reconciler.cli.reading import read_desired, show_warnings
 from reconciler.cli.wiring import open_inquiry
@@ -17,6 +17,7 @@ from reconciler.loop import look_for_drift
 from reconciler.plan.drift import Drift
 from reconciler.plan.model import Scope
 from reconciler.report.drift_report import drift_as_json, drift_as_markdown, drift_as_text
+from reconciler.resources.shard import Shard
 from reconciler.state import ObservedState
 
 
@@ -24,19 +25,25 @@ from reconciler.state import ObservedState
 @paths_argument
 @service_options
 @tree_option
+@shard_option
 @format_option("text", "json", "markdown")
 @option("--detailed-exitcode", is_flag=True, help="Exit 2 where something has drifted.")
 def drift_command(
-    paths: tuple[str, ...], service: str, tree: str, form: str, detailed_exitcode: bool
+    paths: tuple[str, ...],
+    service: str,
+    tree: str,
+    shard: Shard | None,
+    form: str,
+    detailed_exitcode: bool,
 ) -> int:
     """Show what was changed on the service and not in the manifests, by whom and when.
 
     PATHS are files and folders; the default is the folder manifests. Nothing is written: the
     service is given to this command without a way to.
     """
-    desired, warnings = read_desired(paths)
+    desired, warnings = read_desired(paths, shard)
     with open_inquiry(service) as inquiry:
-        drift, observed = look_for_drift(desired, inquiry, Scope(tree=tree))
+        drift, observed = look_for_drift(desired, inquiry, Scope(tree=tree, shard=shard))
     show_warnings(warnings)
     if form == "json":
         print_json(drift_as_json(drift, service))

@@ -7,6 +7,9 @@ from typing import Any, TypeVar
 
 import click
 
+from reconciler.errors import UsageError
+from reconciler.resources.shard import Shard, read_shard
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 DEFAULT_SERVICE = "sqlite:.reconciler/identity.db"
@@ -27,6 +30,32 @@ service_option = option(
     show_default=True,
     metavar="ADDRESS",
     help="The identity service: sqlite:PATH, postgresql://USER@HOST/DATABASE or https://HOST.",
+)
+
+
+class _ShardType(click.ParamType["Shard"]):
+    name = "shard"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Shard:
+        if isinstance(value, Shard):
+            return value
+        try:
+            return read_shard(value)
+        except ValueError as fault:
+            raise UsageError(
+                f"--shard {value!r} {fault}",
+                remedy="Write I/N, the first of four being 1/4. Where jobs count from 0, add 1: "
+                '--shard "$((JOB_COMPLETION_INDEX + 1))/4".',
+            ) from None
+
+
+shard_option = option(
+    "--shard",
+    type=_ShardType(),
+    metavar="I/N",
+    help="Look after the I-th of N parts of the tree, by organization, and leave the others alone.",
 )
 
 tree_option = option(
@@ -53,6 +82,7 @@ def scope_options(command: Command) -> Command:
     """Add the options that decide what a plan may do."""
     for add in (
         tree_option,
+        shard_option,
         option(
             "--prune",
             is_flag=True,

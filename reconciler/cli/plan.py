@@ -60,7 +60,7 @@ def plan_command(
     PATHS are files and folders; the default is the folder manifests.
     """
     lasting = life_in_seconds(expires)
-    desired, warnings = read_desired(paths)
+    desired, warnings = read_desired(paths, scope.shard)
     if against:
         from reconciler.cli.saving import plan_against
 

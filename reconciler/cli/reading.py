@@ -13,19 +13,22 @@ from reconciler.errors import InvalidManifestsError
 from reconciler.manifests.loader import load
 from reconciler.report.findings import findings_as_text
 from reconciler.report.style import style_of
+from reconciler.resources.shard import Shard
 from reconciler.state import DesiredState
 from reconciler.validation.desired import judge
 
 DEFAULT_PATHS = ("manifests",)
 
 
-def read_desired(paths: Sequence[str]) -> tuple[DesiredState, tuple[Diagnostic, ...]]:
-    """Return what the manifests declare, and the warnings about them.
+def read_desired(
+    paths: Sequence[str], shard: Shard | None = None
+) -> tuple[DesiredState, tuple[Diagnostic, ...]]:
+    """Return what the manifests declare, or a shard of them, and the warnings about them.
 
     Raises:
         InvalidManifestsError: with every finding, warnings included.
     """
-    judgement = judge(load(paths or DEFAULT_PATHS))
+    judgement = judge(load(paths or DEFAULT_PATHS, shard))
     if any(finding.is_error for finding in judgement.diagnostics):
         raise InvalidManifestsError(judgement.diagnostics)
     return judgement.desired, judgement.diagnostics

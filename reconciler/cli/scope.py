@@ -12,6 +12,7 @@ from reconciler.errors import UsageError
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Scope
 from reconciler.resources.ref import Kind, fold
+from reconciler.resources.shard import Shard
 
 _KIND = re.compile(r"^(\w+) ")
 
@@ -23,6 +24,7 @@ def takes_scope(command: Callable[..., Any]) -> Callable[..., Any]:
     def with_scope(
         *,
         tree: str,
+        shard: Shard | None,
         prune: bool,
         prune_unmanaged: bool,
         allow_updates: int | None,
@@ -31,7 +33,7 @@ def takes_scope(command: Callable[..., Any]) -> Callable[..., Any]:
         break_glass: tuple[str, ...],
         **rest: Any,
     ) -> Any:
-        scope = Scope(tree=tree, prune=prune, prune_unmanaged=prune_unmanaged)
+        scope = Scope(tree=tree, prune=prune, prune_unmanaged=prune_unmanaged, shard=shard)
         glass = {fold(_address(ref)): ref for ref in break_glass}
         allowed = Allowances(allow_updates, allow_deletes, adopt=not no_adopt, glass=glass)
         return command(scope=scope, allowed=allowed, **rest)

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from reconciler.cli.exit_codes import ExitCode
-from reconciler.cli.options import format_option, paths_argument
+from reconciler.cli.options import format_option, paths_argument, shard_option
 from reconciler.cli.output import print_json, stdout_style
 from reconciler.cli.reading import DEFAULT_PATHS
 from reconciler.diagnostics import Diagnostic, by_place
@@ -19,6 +19,7 @@ from reconciler.manifests.loader import load
 from reconciler.report.findings import counts, finding_as_json, findings_as_text
 from reconciler.report.plan_json import FORMAT_VERSION
 from reconciler.report.style import PLAIN, Style
+from reconciler.resources.shard import Shard
 from reconciler.validation.desired import judge
 from reconciler.validation.references import undeclared_owners
 
@@ -27,14 +28,15 @@ STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 
 @click.command("validate")
 @paths_argument
+@shard_option
 @format_option("text", "json", "github", "sarif", "junit")
-def validate_command(paths: tuple[str, ...], form: str) -> int:
+def validate_command(paths: tuple[str, ...], shard: Shard | None, form: str) -> int:
     """Check manifests without any service, and tell every finding.
 
     PATHS are files and folders; the default is the folder manifests. The format github writes
     annotations and, in a workflow, the summary of the step.
     """
-    loaded = load(paths or DEFAULT_PATHS)
+    loaded = load(paths or DEFAULT_PATHS, shard)
     judgement = judge(loaded)
     undeclared = undeclared_owners(judgement.desired) if judgement.is_valid else ()
     findings = by_place([*judgement.diagnostics, *undeclared])

@@ -17,21 +17,32 @@ from reconciler.manifests.text import TextError, decode
 from reconciler.manifests.trace import Trace
 from reconciler.manifests.tree import is_whole
 from reconciler.manifests.yaml_source import read_documents
+from reconciler.resources.shard import Shard
 
 
-def load(paths: Sequence[str | Path]) -> Loaded:
-    """Read every manifest at or beneath the paths, and resolve what it refers to."""
+def load(paths: Sequence[str | Path], shard: Shard | None = None) -> Loaded:
+    """Read every manifest at or beneath the paths, and resolve what it refers to.
+
+    Of a shard, only the manifests that belong to it are kept and resolved, and those that do not
+    say where they belong: nobody else could tell what is wrong with them.
+    """
     discovery, resolver, reader = Discovery(), Resolver(), _Reader()
     with collector_paused():
         manifests = tuple(
             resolver.resolve(manifest)
             for found in discovery.files(paths)
             for manifest in reader.manifests(found)
+            if shard is None or _belongs(manifest, shard)
         )
     findings = (*discovery.findings, *reader.findings, *resolver.findings)
     failed = any(finding.is_error for finding in findings)
     whole = not failed and is_whole([os.fspath(path) for path in paths])
     return Loaded(manifests, findings, whole)
+
+
+def _belongs(manifest: Manifest, shard: Shard) -> bool:
+    organization = manifest.organization
+    return organization is None or shard.holds(organization)
 
 
 class _Reader:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from reconciler.diagnostics import Diagnostic, SourceLocation
 from reconciler.manifests.source_file import SourceFile
 from reconciler.manifests.trace import Mark
+from reconciler.resources.ref import Kind
 
 Path = tuple[str | int, ...]
 
@@ -43,6 +44,17 @@ class Manifest:
         self.file = file
         self.index = index
         self.origins = origins
+
+    @property
+    def organization(self) -> str | None:
+        """The organization that the document says it belongs to; None where it says none."""
+        document = self.document
+        metadata = document.get("metadata") if isinstance(document, dict) else None
+        if not isinstance(metadata, dict):
+            return None
+        is_organization = document.get("kind") == Kind.ORGANIZATION
+        name = metadata.get("name" if is_organization else "organization")
+        return name if isinstance(name, str) and name else None
 
     def place(self, *path: str | int) -> SourceLocation:
         """Return the place of a value, or of the nearest one above it."""
@@ -95,7 +107,8 @@ class Loaded:
     Attributes:
         manifests: In the order of files and documents.
         diagnostics: What could not be read.
-        whole: Whether this is a whole tree, so that absence means something.
+        whole: Whether this is a whole tree, or a whole shard of it, so that absence means
+            something.
     """
 
     manifests: tuple[Manifest, ...]

@@ -65,7 +65,7 @@ def _no_longer_named(
     left = sorted(
         name
         for name, trees in observed.elsewhere.items()
-        if scope.tree in trees and fold(name) not in named
+        if scope.tree in trees and fold(name) not in named and _is_ours(name, scope)
     )
     if left and desired.whole:
         yield warning(
@@ -76,6 +76,10 @@ def _no_longer_named(
             "nor deleted. Declare the Organization again to see it in the plan, and to let "
             "--prune delete what is in it.",
         )
+
+
+def _is_ours(organization: str, scope: Scope) -> bool:
+    return scope.shard is None or scope.shard.holds(organization)
 
 
 def _broken_for_nothing(

@@ -1,8 +1,8 @@
 """The digest of a plan: the same for the same effect, whatever the files look like.
 
-It covers the scope, the tree, the id of the service, the options that change what would be
-done, and per change its ref, id, sequence and hashes of before and after. It does not cover
-positions, addresses, clocks or warnings.
+It covers the scope, the tree, the shard where there is one, the id of the service, the options
+that change what would be done, and per change its ref, id, sequence and hashes of before and
+after. It does not cover positions, addresses, clocks or warnings.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from reconciler.state import DesiredState, Resource
 
 def plan_digest(plan: Plan) -> str:
     """Return the digest, as ``sha256:`` and 64 hexadecimal digits."""
+    shard = plan.scope.shard
     return "sha256:" + hash_of(
         {
+            **({"shard": str(shard)} if shard else {}),
             "tree": plan.scope.tree,
             "prune": plan.scope.prune,
             "pruneUnmanaged": plan.scope.prune_unmanaged,

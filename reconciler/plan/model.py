@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 from reconciler.diagnostics import Diagnostic
 from reconciler.resources.ref import ResourceRef
+from reconciler.resources.shard import Shard
 from reconciler.state import ObservedObject, Resource
 
 
@@ -72,11 +73,13 @@ class Scope:
         tree: Name of the body of manifests.
         prune: Delete what this tree applied before and no longer declares.
         prune_unmanaged: Delete whatever is declared nowhere.
+        shard: Which organizations of the tree it is about; None for all.
     """
 
     tree: str = "default"
     prune: bool = False
     prune_unmanaged: bool = False
+    shard: Shard | None = None
 
 
 class Summary(NamedTuple):

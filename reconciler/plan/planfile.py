@@ -8,7 +8,7 @@ covers every byte; it is no signature, and does not need to be one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from reconciler.diagnostics import Diagnostic
@@ -36,6 +36,7 @@ from reconciler.plan.saved import (
     resource_as_json,
 )
 from reconciler.plan.sealed import SavedFileError, sealed, unsealed
+from reconciler.resources.shard import Shard, read_shard
 from reconciler.resources.strict_json import Fields, JsonError
 
 FORMAT = "reconciler-plan"
@@ -117,7 +118,7 @@ def _as_json(file: PlanFile) -> dict[str, Any]:
         "paths": list(file.paths),
         "manifests": file.declared,
         "digest": file.digest,
-        "options": {name: getattr(plan.scope, name) for name in Scope.__slots__},
+        "options": _scope_as_json(plan.scope),
         "organizations": list(plan.organizations),
         "changes": [_change_as_json(change) for change in plan.changes],
         "in_step": [ref_as_list(ref) for ref in plan.in_step],
@@ -172,14 +173,33 @@ def _read(value: dict[str, Any]) -> PlanFile:
     return file
 
 
-def _read_scope(fields: Fields) -> Scope:
-    said: dict[str, Any] = {
-        name: fields.text(name) if type(default) is str else fields.flag(name)
-        for name in Scope.__slots__
-        for default in [getattr(Scope(), name)]
+def _scope_as_json(scope: Scope) -> dict[str, Any]:
+    return {
+        "tree": scope.tree,
+        "prune": scope.prune,
+        "prune_unmanaged": scope.prune_unmanaged,
+        "shard": str(scope.shard or ""),
     }
+
+
+def _read_scope(fields: Fields) -> Scope:
+    scope = Scope(
+        tree=fields.text("tree"),
+        prune=fields.flag("prune"),
+        prune_unmanaged=fields.flag("prune_unmanaged"),
+        shard=fields.one("shard", _read_shard),
+    )
     fields.end()
-    return replace(Scope(), **said)
+    return scope
+
+
+def _read_shard(value: Any) -> Shard | None:
+    if value == "":
+        return None
+    try:
+        return read_shard(value)
+    except (TypeError, ValueError):
+        raise JsonError("has a shard that is none") from None
 
 
 def _read_against(value: Any) -> Snapshot | None:

@@ -55,9 +55,9 @@ def other_options(approved: Plan, now: Plan) -> tuple[str, ...]:
 
 
 def _option(flag: str, value: object) -> str:
-    if isinstance(value, bool):
-        return f"with {flag}" if value else f"without {flag}"
-    return f"with {flag} {value}"
+    if not value:
+        return f"without {flag}"
+    return f"with {flag}" if value is True else f"with {flag} {value}"
 
 
 def _by_ref(plan: Plan) -> Mapping[ResourceRef, Change]:

@@ -22,7 +22,7 @@ from reconciler.plan.model import Plan, ref_of
 from reconciler.plan.risk import CLASSES
 from reconciler.report.html_change import changed, named, shown_text, tags, words
 from reconciler.report.order import Shown, in_review_order, risky
-from reconciler.report.plan_text import IN_STEP, summary_sentence
+from reconciler.report.plan_text import IN_STEP, OTHER_SHARDS, summary_sentence
 from reconciler.resources.ref import Kind, ResourceRef
 
 LIMIT = 12_000_000
@@ -101,6 +101,7 @@ def _facts(plan: Plan, service: str) -> str:
     facts = {
         "Digest": f"<code>{plan_digest(plan)}</code>",
         "Tree": shown_text(plan.scope.tree),
+        **({"Shard": f"{shard}: {OTHER_SHARDS}"} if (shard := plan.scope.shard) else {}),
         **({"Service": shown_text(service)} if service else {}),
         "Untouched": f"{summary.in_step} in step, {summary.unmanaged} held but declared nowhere",
         "Made by": f"reconciler {__version__}",

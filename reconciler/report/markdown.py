@@ -21,7 +21,7 @@ from reconciler.report.differences import sides_of, unified, value_as_text
 from reconciler.report.fence import Item, Room, fenced
 from reconciler.report.limits import LEAST, LIMIT
 from reconciler.report.order import Shown, in_review_order, risky
-from reconciler.report.plan_text import summary_sentence
+from reconciler.report.plan_text import OTHER_SHARDS, summary_sentence
 from reconciler.report.visible import visible
 from reconciler.resources.compliance import MESSAGES
 from reconciler.resources.ref import Kind, ResourceRef
@@ -97,6 +97,8 @@ def _head(plan: Plan, shown: Sequence[Shown], warnings: int, hidden: int) -> str
             f"- **{hidden} of {len(shown)} changes are not shown below**: a comment has a limit. "
             "`reconciler plan` shows them all."
         )
+    if plan.scope.shard is not None:
+        lines.append(f"- Shard {plan.scope.shard}: {OTHER_SHARDS}")
     lines.append(f"- Digest: `{plan_digest(plan)}`")
     return "\n".join(lines)
 

@@ -32,6 +32,7 @@ def plan_as_json(plan: Plan, service: str, findings: Sequence[Diagnostic]) -> di
         "tool_version": __version__,
         "service": service,
         "tree": plan.scope.tree,
+        "shard": str(plan.scope.shard) if plan.scope.shard else None,
         "digest": plan_digest(plan),
         "summary": {**plan.summary._asdict(), "risks": sum(bool(c["risks"]) for c in changes)},
         "changes": changes,

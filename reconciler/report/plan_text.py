@@ -23,6 +23,7 @@ SYMBOLS = {"create": ("+", "green"), "update": ("~", "yellow"), "adopt": ("~", "
 DELETE = ("-", "red")
 FIRST = 30
 IN_STEP = "The service holds what the manifests declare."
+OTHER_SHARDS = "organizations of other shards are not in this plan."
 
 
 def plan_as_text(plan: Plan, style: Style = PLAIN) -> str:
@@ -32,6 +33,8 @@ def plan_as_text(plan: Plan, style: Style = PLAIN) -> str:
     if plan.unmanaged:
         blocks.append("\n".join(_unmanaged(plan, style)))
     blocks.append(summary_sentence(plan.summary, style))
+    if plan.scope.shard is not None:
+        blocks[-1] += f"\nShard {plan.scope.shard}: {OTHER_SHARDS}"
     if plan.changes:
         blocks[-1] += f"\n{style(f'Digest: {plan_digest(plan)}', 'dim')}"
     return "\n\n".join(blocks)

@@ -7,6 +7,7 @@ import random
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from reconciler.manifests.loader import load
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Change, Plan, Scope
+from reconciler.resources.shard import Shard
 from reconciler.service.build import IdentityService, open_memory
 from reconciler.service_client.client import OperationsClient
 from reconciler.service_client.holder import this_process
@@ -63,16 +65,20 @@ class Bench:
             part = documents[number::files]
             if part:
                 (manifests / f"{number}.yaml").write_text(as_yaml(part), encoding="utf-8")
-        judgement = judge(load([manifests]))
+        return self.read()
+
+    def read(self, shard: Shard | None = None) -> DesiredState:
+        judgement = judge(load([self.folder / "manifests"], shard))
         errors = [finding for finding in judgement.diagnostics if finding.is_error]
         assert errors == []
         return judgement.desired
 
-    def plan(self, desired: DesiredState) -> Plan:
-        return preview(desired, self.client, SCOPE, EVERYTHING)[0]
+    def plan(self, desired: DesiredState, shard: Shard | None = None) -> Plan:
+        return preview(desired, self.client, replace(SCOPE, shard=shard), EVERYTHING)[0]
 
-    def apply(self, desired: DesiredState) -> ApplyReport:
-        plan, observed = preview(desired, self.client, SCOPE, EVERYTHING)
+    def apply(self, desired: DesiredState, shard: Shard | None = None) -> ApplyReport:
+        scope = replace(SCOPE, shard=shard)
+        plan, observed = preview(desired, self.client, scope, EVERYTHING)
         with Journal(self.folder / "journal.jsonl") as journal:
             executor = Executor(
                 self.client,

@@ -11,6 +11,7 @@ from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
 from reconciler.plan.planner import build_plan
 from reconciler.resources.ref import Kind, fold
+from reconciler.resources.shard import Shard
 from tests.builders import (
     HOUSE,
     OWNERS,
@@ -96,6 +97,17 @@ def test_an_organization_that_the_tree_left_behind_is_reported(
             "is neither compared nor deleted. Declare the Organization again to see it in the "
             "plan, and to let --prune delete what is in it."
         )
+
+
+@pytest.mark.parametrize("index", [1, 2])
+def test_organizations_of_other_shards_were_not_left_behind(index: int) -> None:
+    """Another job looks after them; what the tree did leave behind is told by the shard of it."""
+    state = replace(observed(*HOUSE), elsewhere=ELSEWHERE)
+    shard = Shard(index, 2)
+
+    plan = build_plan(desired(*OWNERS), state, Scope(shard=shard))
+
+    assert codes(plan) == (["PLAN-ORGANIZATION-LEFT"] if shard.holds("Old") else [])
 
 
 def test_glass_that_is_broken_for_nothing_is_told() -> None:

@@ -10,6 +10,7 @@ import pytest
 from reconciler.diagnostics import warning
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Adopt, Create, Delete, Plan, Scope, Update
+from reconciler.resources.shard import Shard
 from tests.builders import (
     GREET,
     PARTNER,
@@ -70,6 +71,7 @@ def test_what_changes_nothing_that_is_done_leaves_the_digest_alone(plan: Plan) -
         pytest.param(replace(PLAN, scope=Scope("other")), id="tree"),
         pytest.param(replace(PLAN, scope=Scope(prune=True)), id="--prune"),
         pytest.param(replace(PLAN, scope=Scope(prune_unmanaged=True)), id="--prune-unmanaged"),
+        pytest.param(replace(PLAN, scope=Scope(shard=Shard(1, 1))), id="--shard"),
         pytest.param(replace(PLAN, instance="instance-2"), id="service"),
         pytest.param(replace(PLAN, organizations=("acme", "initech")), id="scope"),
         pytest.param(replace(PLAN, changes=PLAN.changes[:2]), id="one change less"),
@@ -104,6 +106,13 @@ def test_what_changes_nothing_that_is_done_leaves_the_digest_alone(plan: Plan) -
 def test_what_changes_what_is_done_changes_the_digest(plan: Plan) -> None:
     """What was approved is exactly what is applied."""
     assert plan_digest(plan) != plan_digest(PLAN)
+
+
+def test_each_shard_has_a_digest_of_its_own() -> None:
+    """A plan without a change would otherwise be approved for all of them."""
+    empty = [a_plan(scope=Scope(shard=Shard(index, 2))) for index in (1, 2)]
+
+    assert len({plan_digest(plan) for plan in empty}) == 2
 
 
 def test_the_digest_is_the_same_on_every_machine() -> None:

@@ -26,6 +26,7 @@ from reconciler.plan.planfile import (
 from reconciler.plan.sealed import SEAL, SavedFileError, sealed
 from reconciler.report.plan_json import plan_as_json
 from reconciler.report.plan_text import plan_as_text
+from reconciler.resources.shard import Shard
 from tests.builders import (
     ACME,
     GREET,
@@ -48,7 +49,7 @@ PLAN = a_plan(
         held(a_ref(name="spa"), an_application(devMode=True), object_id="77", trees=()),
     ),
     Delete(held(PARTNER, prevent_delete=None, carried={"new": {"a": [1]}}, uncarried=("old",))),
-    scope=Scope(tree="shop", prune=True),
+    scope=Scope(tree="shop", prune=True, shard=Shard(2, 4)),
     unmanaged=(a_ref(name="x/y \u202e"),),
     blocks=(error("GUARD-X", "s", "r", PLACE, WEB),),
     warnings=(warning("W", "s", "r"),),

@@ -11,6 +11,7 @@ from reconciler.plan.model import Scope
 from reconciler.plan.planner import build_plan
 from reconciler.plan.staleness import moved, other_options
 from reconciler.resources.ref import Kind
+from reconciler.resources.shard import Shard
 from reconciler.state import ObservedObject, Resource
 from tests.builders import (
     GREET,
@@ -153,3 +154,12 @@ def test_options_that_differ_are_named_as_flags() -> None:
     assert other_options(approved, a_plan()) == ("with --tree shop", "with --prune")
     assert other_options(a_plan(), approved) == ("with --tree default", "without --prune")
     assert other_options(approved, approved) == ()
+
+
+def test_a_plan_of_another_shard_was_made_with_another_option() -> None:
+    """So was a plan of the whole."""
+    shard, other = (a_plan(scope=Scope(shard=Shard(index, 2))) for index in (1, 2))
+
+    assert other_options(shard, other) == ("with --shard 1/2",)
+    assert other_options(shard, a_plan()) == ("with --shard 1/2",)
+    assert other_options(a_plan(), shard) == ("without --shard",)
