@@ -16,7 +16,7 @@ demo: $(READY)
 
 test: $(READY)
 	@.ci/have-web
-	@.ci/install-postgres
+	@.ci/install-debian postgresql strace
 	$(BIN)/python -m pytest -q -n $(WORKERS)
 
 check: lint types wheel
@@ -45,14 +45,14 @@ protos: $(READY)
 
 # Takes a while; QUICK=1 leaves out the largest sizes.
 bench: $(READY)
-	@.ci/install-postgres
+	@.ci/install-debian postgresql
 	$(BIN)/python -m bench.run
 
 # Faults in turns until the hours are over; the same command goes on where an earlier one ended.
 HOURS ?= 1
 SEED ?= 1
 soak: $(READY)
-	@.ci/install-postgres
+	@.ci/install-debian postgresql strace
 	$(BIN)/python -m tests.faults.soak --hours $(HOURS) --seed $(SEED)
 
 # Lock with hashes and without addresses; needs uv.

@@ -20,7 +20,7 @@ import psycopg
 USER = "tests"
 START_SECONDS = 60
 STOP_SECONDS = 30
-HOW_TO_INSTALL = "PostgreSQL is missing: run .ci/install-postgres, or install `postgresql`"
+HOW_TO_INSTALL = "PostgreSQL is missing: run .ci/install-debian postgresql"
 
 
 def find_binaries() -> Path:

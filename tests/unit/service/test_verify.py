@@ -121,11 +121,17 @@ def test_objects_that_were_tampered_with_are_mended_by_a_rebuild(path: Path) -> 
         assert verify(store) == []
 
 
-MISTYPED = ["previous = 7", "sequence = 'x'", "sequence = NULL", "payload = 7", "stream = NULL"]
+MISTYPED = {
+    "a number for a hash": "UPDATE events SET previous = 7 WHERE position = 3",
+    "a text for a sequence": "UPDATE events SET sequence = 'x' WHERE position = 3",
+    "nothing for a sequence": "UPDATE events SET sequence = NULL WHERE position = 3",
+    "a number for a payload": "UPDATE events SET payload = 7 WHERE position = 3",
+    "nothing for a stream": "UPDATE events SET stream = NULL WHERE position = 3",
+}
 
 
-@pytest.mark.parametrize("assignment", MISTYPED)
-def test_a_row_whose_values_are_of_other_types_is_a_finding(path: Path, assignment: str) -> None:
+@pytest.mark.parametrize("statement", MISTYPED.values(), ids=MISTYPED.keys())
+def test_a_row_whose_values_are_of_other_types_is_a_finding(path: Path, statement: str) -> None:
     """A damaged byte can make a number, or nothing at all, of what was a text."""
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA writable_schema = ON")
@@ -133,7 +139,7 @@ def test_a_row_whose_values_are_of_other_types_is_a_finding(path: Path, assignme
         connection.execute("UPDATE sqlite_master SET sql = replace(sql, ') STRICT', ')')")
         connection.commit()
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute(f"UPDATE events SET {assignment} WHERE position = 3")
+        connection.execute(statement)
         connection.commit()
 
     with closing(SqliteReadOnlyStore(path)) as store:
