@@ -50,7 +50,9 @@ class Semantics:
 
     def _action(self, resource: Resource, manifest: Manifest) -> Iterator[Diagnostic]:
         name = resource.ref.name
-        script = resource.spec["script"]
+        script = resource.spec.get("script")
+        if script is None:
+            return  # its file cannot be read, which the reader has told
         verdict = self._compiler.compile(script, name)
         if isinstance(verdict, CompileError):
             place = manifest.place_within(verdict.line, verdict.column, "spec", "script")

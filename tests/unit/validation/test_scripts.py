@@ -167,6 +167,16 @@ def test_an_error_in_a_file_stands_in_that_file(tmp_path: Path) -> None:
     assert finding.location == (f"{tmp_path}/greet.js", 3, 1)
 
 
+def test_a_file_that_cannot_be_read_is_the_one_finding(tmp_path: Path) -> None:
+    """There is nothing to compile, and who reads the manifests has said why."""
+    document = with_spec({**ACTION, "spec": {}}, scriptFile="missing.js")
+    (tmp_path / "greet.yaml").write_text(text_of(document), encoding="utf-8")
+
+    [finding] = judge(load([tmp_path])).diagnostics
+
+    assert (finding.code, finding.is_error) == ("SCRIPT-MISSING", True)
+
+
 @pytest.mark.parametrize("size", [0, 2001])
 def test_a_file_has_the_limits_of_a_script(tmp_path: Path, size: int) -> None:
     document = with_spec({**ACTION, "spec": {}}, scriptFile="greet.js")
