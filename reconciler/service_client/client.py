@@ -11,6 +11,7 @@ from typing import Any
 
 from reconciler.errors import (
     LockHeldError,
+    PreconditionFailedError,
     ReconcilerError,
     ServiceError,
     ServiceUnavailableError,
@@ -55,6 +56,7 @@ class OperationsClient:
         self._wire = wire
         self._holder = holder
         self._leases: dict[str, str] = {}
+        self._fences: dict[str, int] = {}
         self._instance = ""
         self.batch_size = batch_size
 
@@ -149,14 +151,28 @@ class OperationsClient:
                 raise
 
     def renew(self) -> None:
-        """Renew every lease; one that ran out while nobody wanted it is taken again."""
+        """Renew every lease; one that ran out while nobody wanted it is taken again.
+
+        Raises:
+            LockHeldError: somebody else holds it now.
+            PreconditionFailedError: somebody else held it meanwhile, and may have written.
+        """
         for name, lease in list(self._leases.items()):
             fields = {"organization": name, "lease": lease, "seconds": LEASE_SECONDS}
             (reply,) = self._wire.send([Call("RenewLease", fields)])
             if isinstance(reply, WireRefusal):
                 if reply.code != _ABORTED:
                     raise service_error(reply)  # it may still be ours: nobody is told otherwise
-                self._leases[name] = self._lease(name, instead_of="")
+                self._take_again(name)
+
+    def _take_again(self, name: str) -> None:
+        before = self._fences[name]
+        self._leases[name] = self._lease(name, instead_of="")
+        if self._fences[name] != before + 1:
+            raise PreconditionFailedError(
+                f"somebody else has locked organization {name} since this run planned for it",
+                remedy="Run the command again: it plans from what is held now.",
+            )
 
     def release(self) -> None:
         """Give every lease back; one that cannot be given back runs out by itself."""
@@ -176,6 +192,7 @@ class OperationsClient:
         key = uuid.uuid4().hex
         (reply,) = self._wire.send([Call("AcquireLease", fields, idempotency_key=key)])
         if isinstance(reply, Answer):
+            self._fences[name] = int(reply.fields["fence"])
             return str(reply.fields["lease"])
         held_by = reply.details.get("holder", "")
         fence = str(reply.details.get("fence", ""))

@@ -58,11 +58,22 @@ class Tree:
             else:
                 self._put(kind, name)
 
+    def drop(self, count: int) -> None:
+        """Declare so many resources no longer."""
+        for file in self._dice.sample(sorted(self.declared), min(count, len(self.declared))):
+            self._drop(file)
+
     def give_secrets(self) -> None:
         """Let every public application sign in with a secret."""
         for file, text in list(self.declared.items()):
             if "AUTH_METHOD_TYPE_NONE" in text:
                 self._put("secret", json.loads(text)["metadata"]["name"], file)
+
+    def moved(self, folder: Path) -> Tree:
+        """Return the same manifests in another folder."""
+        other = Tree(self._dice, folder)
+        other.declared = dict(self.declared)
+        return other
 
     def _put(self, kind: str, name: str, file: str = "") -> None:
         file = file or f"{_family(kind)}-{name}.yaml"
@@ -181,6 +192,11 @@ def end(process: subprocess.Popen[str]) -> tuple[str, str]:
 def undisturbed(first: bytes) -> str:
     """Choose no fault."""
     return ""
+
+
+def is_write(first: bytes) -> bool:
+    """Say whether the first line of a request is that of a write to an object."""
+    return first[:3] != b"GET" and b"/management/" in first and b"_search" not in first
 
 
 def disturbed(dice: random.Random, share: float, failures: float = 0.02) -> Any:

@@ -351,7 +351,7 @@ class FakeLeases(FakeWire):
             )  # fmt: skip
         self._fence += 1
         self.held[name] = self._fence, call.fields["holder"]
-        return Answer({"lease": f"{self._fence}.token"})
+        return Answer({"lease": f"{self._fence}.token", "fence": str(self._fence)})
 
     def renew(self, call: Call) -> Reply:
         fence, _ = self.held.get(call.fields["organization"], (0, ""))
@@ -478,6 +478,22 @@ def test_a_lease_that_ran_out_is_taken_again_unless_somebody_has_it(
     else:
         with pytest.raises(expected):
             client.renew()
+
+
+def test_a_lease_that_somebody_else_held_meanwhile_is_not_written_under() -> None:
+    """A run that slept through the apply of another one would go on with a plan of yesterday."""
+    wire = FakeLeases()
+    sleeper, other = (OperationsClient(wire, replace(HERE, host=host)) for host in "ab")
+    sleeper.acquire(["acme"])
+    del wire.held["acme"]
+    other.acquire(["acme"])
+    other.release()
+
+    with pytest.raises(PreconditionFailedError, match="somebody else has locked"):
+        sleeper.renew()
+    sleeper.release()
+
+    assert wire.held == {}
 
 
 def test_a_renewal_without_an_answer_is_not_taken_for_another_writer() -> None:
