@@ -24,7 +24,6 @@ from reconciler.service.transport.listener import (
     ListenError,
     Serving,
     bind,
-    lane_of_organization,
     one_lane,
     run_loop,
     serve,
@@ -76,7 +75,7 @@ def serve_store(
         set_up_logs(log_format)
         if not _has_token(opened):
             _tell(log_format, _how_to_begin(service))
-        lane_of = one_lane if is_file(service) else lane_of_organization
+        lane_of = one_lane if is_file(service) else opened.reception.organization_of
         serving = Serving(
             front=Front(opened.reception, lane_of),
             observer=Observer(Metrics()),

@@ -15,9 +15,14 @@ from reconciler.service.eventstore.errors import StoreBusyError, StoreError, Sto
 from reconciler.service.eventstore.port import EventStore, Snapshot
 from reconciler.service.operations.caller import Caller, Role
 from reconciler.service.operations.engine import Engine
-from reconciler.service.operations.headers import Headers, bearer_token, read_beside
+from reconciler.service.operations.headers import (
+    ORGANIZATION,
+    Headers,
+    bearer_token,
+    read_beside,
+)
 from reconciler.service.operations.request import Request
-from reconciler.service.operations.tokens import caller_of
+from reconciler.service.operations.tokens import caller_of, token_hash
 
 LOG = logging.getLogger("reconciler.service")
 ANYBODY = Caller("", Role.VIEWER, frozenset())
@@ -53,6 +58,7 @@ class Reception:
         self._store = store
         self._engine = engine
         self._now = now
+        self._own: dict[bytes, str] = {}  # the only organization of each token that has one
 
     def receive(self, calls: Sequence[Incoming]) -> list[Received]:
         """Answer calls; those that write share one commit. Nothing is raised."""
@@ -73,6 +79,17 @@ class Reception:
             LOG.exception("a call failed")
             refusal = Refusal(Code.INTERNAL, "the service failed", "service.failed")
             return [Received("", refusal)] * len(calls)
+
+    def organization_of(self, call: Incoming) -> str:
+        """Return the organization a call is made for, as far as one can tell without the store.
+
+        It may be wrong: nothing may depend on it but speed.
+        """
+        named = next((values[0] for name in ORGANIZATION if (values := call.headers.get(name))), "")
+        try:
+            return named or self._own.get(token_hash(bearer_token(call.headers)), "")
+        except Refusal:
+            return ""
 
     def can_read(self) -> bool:
         """Say whether the store can be read."""
@@ -114,7 +131,9 @@ class Reception:
             return ANYBODY
         token = bearer_token(call.headers)
         if token not in known:
-            known[token] = caller_of(view, token, self._now())
+            known[token] = caller = caller_of(view, token, self._now())
+            if caller.organizations is not None and len(caller.organizations) == 1:
+                (self._own[token_hash(token)],) = caller.organizations
         return known[token]
 
 

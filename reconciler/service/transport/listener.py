@@ -28,7 +28,6 @@ import uvloop
 from starlette.types import ASGIApp
 from uvicorn.server import ServerState
 
-from reconciler.service.operations.headers import ORGANIZATION
 from reconciler.service.operations.reception import Incoming
 from reconciler.service.transport.application import build_app
 from reconciler.service.transport.front import Front
@@ -141,11 +140,6 @@ def run_loop(main: Coroutine[Any, Any, None]) -> None:
 def one_lane(_: Incoming) -> str:
     """Put all writes in one lane: a store that has one writer at a time."""
     return "all"
-
-
-def lane_of_organization(call: Incoming) -> str:
-    """Put the writes of each organization that is named in a lane of their own."""
-    return next((values[0] for name in ORGANIZATION if (values := call.headers.get(name))), "")
 
 
 async def serve(serving: Serving) -> None:
