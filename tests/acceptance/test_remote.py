@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
@@ -23,12 +23,19 @@ MANIFESTS = str(ROOT / "manifests")
 
 @dataclass
 class Served:
-    """A server of the program over some store, on a port that survives it."""
+    """A server of the program over some store, on a port that survives it.
+
+    Attributes:
+        before: A command that runs it, such as a tracer.
+        environment: What it finds there beside what everybody does.
+    """
 
     folder: Path
     service: str
     port: int
     more: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
     process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -36,15 +43,31 @@ class Served:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "reconciler", "serve", "--service", self.service]
+        self.spawn()
+        self.wait()
+
+    def spawn(self) -> None:
+        command = [
+            *self.before,
+            sys.executable,
+            "-m",
+            "reconciler",
+            "serve",
+            "--service",
+            self.service,
+        ]
         with (self.folder / "serve.log").open("ab") as log:
             self.process = subprocess.Popen(
                 [*command, "--listen", f"127.0.0.1:{self.port}", *self.more],
                 cwd=self.folder,
-                env=_environment(),
+                env=_environment(**self.environment),
                 stderr=log,
                 stdin=subprocess.DEVNULL,
             )
+
+    def wait(self) -> None:
+        """Wait until calls are answered."""
+        assert self.process is not None
         deadline = time.monotonic() + 30
         while True:
             try:

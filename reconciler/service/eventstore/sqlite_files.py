@@ -12,6 +12,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from urllib.parse import quote
 
+from reconciler.resources.crashpoint import crashpoint
 from reconciler.service.eventstore.errors import StoreReadOnlyError, StoreUnusableError
 from reconciler.service.eventstore.files import beside, publish
 from reconciler.service.eventstore.sqlite_errors import in_words
@@ -38,6 +39,7 @@ def create(path: Path) -> None:
         with beside(path) as unfinished:
             with in_words(path):
                 _fill(unfinished)
+            crashpoint("S11")
             with suppress(FileExistsError):
                 publish(unfinished, path)
     except OSError as error:
@@ -51,7 +53,9 @@ def _fill(path: Path) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        crashpoint("S11")
         connection.executescript(f"BEGIN;{TABLES}COMMIT;")
+        crashpoint("S11")
         connection.execute(ADD_META, ("instance", os.urandom(16).hex()))
         connection.execute("PRAGMA journal_mode = WAL")
 

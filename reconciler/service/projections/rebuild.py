@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from reconciler.resources.crashpoint import crashpoint
 from reconciler.service.eventstore.port import PAGE, EventStore, Snapshot
 from reconciler.service.eventstore.rows import ObjectRow, StoredEvent
 from reconciler.service.projections.codec import decode
@@ -21,6 +22,7 @@ def rebuild(store: EventStore) -> int:
         rows = replayed(tx)
         tx.clear_objects()
         for row in rows.values():
+            crashpoint("S12")
             tx.put_object(row)
     return len(rows)
 
