@@ -59,8 +59,10 @@ class ContentError(JsonError):
         self.path = path
 
 
-def read_object(content: bytes, *, fractions: bool = False) -> dict[str, Any]:
-    """Return the JSON object in a content.
+def read_object(
+    content: bytes, *, fractions: bool = False, depth: int = MAX_DEPTH
+) -> dict[str, Any]:
+    """Return the JSON object in a content, nested no deeper than so.
 
     ``fractions`` takes numbers that are not whole, too; one that is whole is a whole number
     however it is written (``1.0``, ``1e3``), as in the JSON form of protobuf.
@@ -78,8 +80,8 @@ def read_object(content: bytes, *, fractions: bool = False) -> dict[str, Any]:
         raise ContentError(Fault.SYNTAX) from None
     if not isinstance(value, dict):
         raise ContentError(Fault.SHAPE)
-    if content.count(b"{") + content.count(b"[") > MAX_DEPTH:
-        _check_depth(value)
+    if content.count(b"{") + content.count(b"[") > depth:
+        _check_depth(value, depth)
     if _SUSPECT.search(content):
         _check_text(value, ())
     return value
@@ -128,9 +130,9 @@ _WITH_FRACTIONS = json.JSONDecoder(
 )
 
 
-def _check_depth(value: Any) -> None:
+def _check_depth(value: Any, depth: int) -> None:
     level = [value]
-    for _ in range(MAX_DEPTH):
+    for _ in range(depth):
         level = [inner for outer in level for inner in _parts(outer)]
         if not level:
             return

@@ -1181,9 +1181,16 @@ def test_taking_over_an_object_changes_nothing_but_whose_it_is(ask: Asking) -> N
     assert found["details"]["sequence"] == answer["details"]["sequence"]
 
 
-@pytest.mark.parametrize("context", ["x", "[]", "1", '{"a":', '{"a":"' + "x" * 4090 + '"}', '""'])
+@pytest.mark.parametrize(
+    "context",
+    [
+        "x", "[]", "1", '{"a":', '{"a":"' + "x" * 4090 + '"}', '""', '{"a":NaN}', '{"a":1.5}',
+        '{"a":"\\u0000"}', '{"a":"\\ud800"}', '{"a":1,"a":2}', f'{{"a":{"1" * 21}}}',
+        f'{{"a":{"[" * 9}{"]" * 9}}}', '{"a":"\ud800"}',
+    ],
+)  # fmt: skip
 def test_a_malformed_context_is_refused(ask: Asking, context: str) -> None:
-    """What history shows later is checked when it is written."""
+    """What history shows later is checked when it is written, as strictly as it will be read."""
     with pytest.raises(Refusal) as caught:
         ask.an_action(context=context)
     assert caught.value.code == 3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from typing import Protocol
 
 from reconciler.resources.ref import Kind
 from reconciler.resources.secret import Secret
+from reconciler.resources.strict_json import JsonError, read_object
 from reconciler.service.domain.evolution import Event
 from reconciler.service.domain.identifiers import Identifiers
 from reconciler.service.domain.refusal import (
@@ -36,6 +36,7 @@ NOUNS = {
     Kind.ACTION: "action",
 }
 MAX_CONTEXT = 4096
+_CONTEXT_DEPTH = 8  # an answer holds it a few levels down, and must not get too deep itself
 _ID = re.compile(r"[A-Za-z0-9_-]{1,200}", re.ASCII)
 
 
@@ -279,10 +280,11 @@ def check_headers(request: Request) -> None:
 
 @lru_cache(maxsize=16)
 def _is_context(text: str) -> bool:
-    if len(text) > MAX_CONTEXT or "\0" in text:
+    """Say whether a text is a context: it is answered again, to readers as strict as we are."""
+    if len(text) > MAX_CONTEXT:
         return False
     try:
-        text.encode()
-        return isinstance(json.loads(text), dict)
-    except (ValueError, RecursionError):
+        read_object(text.encode(), depth=_CONTEXT_DEPTH)
+    except (JsonError, UnicodeEncodeError):
         return False
+    return True
