@@ -156,6 +156,9 @@ def _check_custom(scheme: str, rest: str) -> None:
     authority, path = _split_path(rest[2:]) if rest.startswith("//") else ("", rest)
     if "@" in authority:
         raise UriError("URI-USERINFO", "a user name in a URI", "Leave out everything up to @.")
+    if "[" in authority or "]" in authority:
+        remedy = f"Write a name, or a path alone: {cut(scheme)}:/callback."
+        raise UriError("URI-HOST", f"the host {cut(authority)}", remedy)
     _check_path(path.partition("?")[0])
 
 

@@ -105,6 +105,8 @@ NATIVE_ERRORS = [
     ("com.example.app:/../cb", "URI-PATH", "a dot segment behind a custom scheme"),
     ("com.example.app://cb/a%2Fb", "URI-PATH", "an escaped slash behind a custom scheme"),
     ("com.example.app://u@cb/", "URI-USERINFO", "a user behind a custom scheme"),
+    ("com.example.app://[::1/cb", "URI-HOST", "an open bracket behind a custom scheme"),
+    ("com.example.app://a]/cb", "URI-HOST", "a bracket that was never open"),
     ("Com.Example.App:/cb", "URI-CASE", "a custom scheme in upper case"),
     ("com.example.app:/cb#x", "URI-FRAGMENT", "a fragment behind a custom scheme"),
     ("javascript:alert(1)", "URI-SCHEME", "javascript in a native application"),
