@@ -5,7 +5,7 @@ READY := .venv/.ready
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 WORKERS ?= auto
 
-.PHONY: demo test check lint types wheel schemas protos bench soak lock clean
+.PHONY: demo test check lint types wheel schemas protos bench fuzz soak lock clean
 
 demo: $(READY)
 	@echo '== validate'; $(BIN)/reconciler validate manifests
@@ -47,6 +47,14 @@ protos: $(READY)
 bench: $(READY)
 	@.ci/install-debian postgresql
 	$(BIN)/python -m bench.run
+
+# Bad input guided by coverage; TARGET names one, KEEP=--keep keeps what reaches further.
+SECONDS ?= 60
+TARGET ?=
+KEEP ?=
+fuzz: $(READY)
+	$(PIP) install --require-hashes --requirement tests/fuzz/requirements.txt
+	$(BIN)/python -m tests.fuzz.run --seconds $(SECONDS) --target '$(TARGET)' $(KEEP)
 
 # Faults in turns until the hours are over; the same command goes on where an earlier one ended.
 HOURS ?= 1
