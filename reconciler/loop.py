@@ -18,6 +18,7 @@ from reconciler.plan.diff import field_changes
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Adopt, Plan, Scope, Update, ref_of
 from reconciler.plan.planner import build_plan
+from reconciler.resources.collector import collector_paused
 from reconciler.service_client.port import ServiceClient, ServiceInquiry, ServiceReader
 from reconciler.state import DesiredState, ObservedState
 
@@ -34,8 +35,9 @@ def preview(
         InvalidManifestsError: the manifests contradict what is held.
         ServiceError: the service cannot be read.
     """
-    observed = service.observe(desired.organizations)
-    return build_plan(desired, observed, scope, allowed), observed
+    with collector_paused():
+        observed = service.observe(desired.organizations)
+        return build_plan(desired, observed, scope, allowed), observed
 
 
 def look_for_drift(

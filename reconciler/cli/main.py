@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import click
 
 from reconciler import __version__
+from reconciler.cli.ending import end, let_go
 from reconciler.errors import InterruptedRunError, InvalidManifestsError, ReconcilerError
 
 # Each command is imported when it is called: start-up time is a feature.
@@ -84,11 +85,12 @@ def cli() -> None:
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and leave with its exit code."""
     signal.signal(signal.SIGTERM, _terminate)
-    sys.exit(run(arguments))
+    end(run(arguments))
 
 
 def run(arguments: list[str] | None = None) -> int:
     """Run the command line; return its exit code. Nothing a user causes becomes a traceback."""
+    let_go()
     try:
         result: Any = cli.main(arguments, prog_name="reconciler", standalone_mode=False)
         sys.stdout.flush()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from reconciler.cli.connection import service_options
+from reconciler.cli.ending import hold
 from reconciler.cli.exit_codes import ExitCode
 from reconciler.cli.life import life_in_seconds
 from reconciler.cli.options import option, paths_argument
@@ -69,7 +70,8 @@ def plan_command(
     else:
         snapshot = None
         with open_reader(service) as reader:
-            plan, _ = preview(desired, reader, scope, allowed)
+            plan, observed = preview(desired, reader, scope, allowed)
+        hold(observed)
     plan = check_sink(plan, service, secrets_to)
     show_plan(plan, service, warnings, form)
     if out:

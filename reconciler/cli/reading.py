@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import click
 
+from reconciler.cli.ending import hold
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import InvalidManifestsError
 from reconciler.manifests.loader import load
@@ -29,6 +30,7 @@ def read_desired(
         InvalidManifestsError: with every finding, warnings included.
     """
     judgement = judge(load(paths or DEFAULT_PATHS, shard))
+    hold(judgement)
     if any(finding.is_error for finding in judgement.diagnostics):
         raise InvalidManifestsError(judgement.diagnostics)
     return judgement.desired, judgement.diagnostics

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from reconciler.cli.ending import hold
 from reconciler.cli.exit_codes import ExitCode
 from reconciler.cli.options import format_option, paths_argument, shard_option
 from reconciler.cli.output import print_json, stdout_style
@@ -38,6 +39,7 @@ def validate_command(paths: tuple[str, ...], shard: Shard | None, form: str) -> 
     """
     loaded = load(paths or DEFAULT_PATHS, shard)
     judgement = judge(loaded)
+    hold((loaded, judgement))
     undeclared = undeclared_owners(judgement.desired) if judgement.is_valid else ()
     findings = by_place([*judgement.diagnostics, *undeclared])
     files = [manifest.file.name for manifest in loaded.manifests]

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, warning
-from reconciler.manifests.collector import collector_paused
 from reconciler.manifests.discovery import Discovery, FoundFile
 from reconciler.manifests.manifest import Loaded, Manifest
 from reconciler.manifests.resolve import Resolver
@@ -17,6 +16,7 @@ from reconciler.manifests.text import TextError, decode
 from reconciler.manifests.trace import Trace
 from reconciler.manifests.tree import is_whole
 from reconciler.manifests.yaml_source import read_documents
+from reconciler.resources.collector import collector_paused
 from reconciler.resources.shard import Shard
 
 

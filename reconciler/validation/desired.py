@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reconciler.diagnostics import Diagnostic, by_place
-from reconciler.manifests.collector import collector_paused
 from reconciler.manifests.manifest import Loaded, Manifest
+from reconciler.resources.collector import collector_paused
 from reconciler.state import DesiredState, Resource
 from reconciler.validation.envelope import envelope_findings, kind_of
 from reconciler.validation.references import (
