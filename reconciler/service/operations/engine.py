@@ -17,7 +17,7 @@ from reconciler.service.domain.refusal import (
     not_allowed,
     secret_gone,
 )
-from reconciler.service.eventstore.errors import ConflictError, StreamConflictError
+from reconciler.service.eventstore.errors import ConflictError, StoreError, StreamConflictError
 from reconciler.service.eventstore.port import EventStore, Snapshot, Transaction
 from reconciler.service.eventstore.rows import Record, SealRow
 from reconciler.service.operations.answers import MICROSECONDS
@@ -41,6 +41,14 @@ class Engine:
     def __init__(self, store: EventStore, means: Means) -> None:
         self._store = store
         self._means = means
+
+    def load(self) -> None:
+        """Load what calls need. A server that ran short of memory or files could not later."""
+        for operation in OPERATIONS.values():
+            handler_of(operation)
+            reader_of(operation)
+        with suppress(StoreError):
+            self._means.seals.open(b"")
 
     def run(self, requests: Sequence[Request]) -> list[Answer | Refusal]:
         """Carry out calls in their order; those that write share one commit.

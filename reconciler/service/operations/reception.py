@@ -27,6 +27,9 @@ from reconciler.service.operations.tokens import caller_of, token_hash
 LOG = logging.getLogger("reconciler.service")
 ANYBODY = Caller("", Role.VIEWER, frozenset())
 NEEDS_NO_TOKEN = frozenset({"Healthz"})
+OUT_OF_RESOURCES = Refusal(
+    Code.UNAVAILABLE, "the service is short of memory or files", "service.exhausted"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,10 @@ class Reception:
         self._now = now
         self._own: dict[bytes, str] = {}  # the only organization of each token that has one
 
+    def load(self) -> None:
+        """Load what calls need, before the first one comes."""
+        self._engine.load()
+
     def receive(self, calls: Sequence[Incoming]) -> list[Received]:
         """Answer calls; those that write share one commit. Nothing is raised."""
         try:
@@ -75,6 +82,9 @@ class Reception:
         except StoreError as failure:
             LOG.warning("the store failed: %s", failure.problem)
             return [Received("", _store_refusal(failure))] * len(calls)
+        except (MemoryError, OSError) as failure:
+            LOG.warning("the machine gives out: %r", failure)
+            return [Received("", OUT_OF_RESOURCES)] * len(calls)
         except Exception:  # a defect of ours must not take the server down, nor show itself
             LOG.exception("a call failed")
             refusal = Refusal(Code.INTERNAL, "the service failed", "service.failed")

@@ -7,15 +7,18 @@ commits for many at a time.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from threading import Barrier
 
 from reconciler.service.domain.refusal import Code, Refusal
-from reconciler.service.operations.reception import Incoming, Received, Reception
+from reconciler.service.operations.reception import OUT_OF_RESOURCES, Incoming, Received, Reception
 from reconciler.service.operations.table import OPERATIONS
 
+LOG = logging.getLogger("reconciler.service")
 BATCH = 256
 WAITING = 4096
 THREADS = 16
@@ -41,12 +44,13 @@ class Front:
         ``lane_of`` says which writes wait for one another and share commits: those of one lane.
         Where it answers nothing, a call has a lane to itself.
         """
+        reception.load()
         self._reception = reception
         self._lane_of = lane_of
         self._lanes: dict[str, deque[Job]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting = 0
-        self._threads = ThreadPoolExecutor(THREADS, "operations")
+        self._threads = _started(THREADS)
 
     async def answer(self, call: Incoming) -> Received:
         """Carry out a call. Nothing is raised: a refusal is an answer."""
@@ -96,10 +100,23 @@ class Front:
         """Answer calls that share a commit, on a thread."""
         loop = asyncio.get_running_loop()
         calls = [job.call for job in batch]
-        answers = await loop.run_in_executor(self._threads, self._reception.receive, calls)
+        try:
+            answers = await loop.run_in_executor(self._threads, self._reception.receive, calls)
+        except (MemoryError, RuntimeError) as failure:  # nobody may be left to wait for ever
+            LOG.warning("a batch could not be handed over: %r", failure)
+            answers = [Received("", OUT_OF_RESOURCES)] * len(batch)
         for job, answer in zip(batch, answers, strict=True):
             if not job.done.done():
                 job.done.set_result(answer)
+
+
+def _started(count: int) -> ThreadPoolExecutor:
+    """Return threads that have all begun: there may be no memory for one later."""
+    threads = ThreadPoolExecutor(count, "operations")
+    together = Barrier(count)
+    for begun in [threads.submit(together.wait) for _ in range(count)]:
+        begun.result()
+    return threads
 
 
 def _writes(call: Incoming) -> bool:

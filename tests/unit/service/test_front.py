@@ -1,0 +1,88 @@
+"""The front: calls are handed to threads, and nobody is left to wait for ever."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+from reconciler.service.build import open_memory
+from reconciler.service.domain.refusal import Code, Refusal
+from reconciler.service.eventstore.memory import MemoryEventStore
+from reconciler.service.operations.reception import Incoming, Received
+from reconciler.service.transport.front import THREADS, Front
+from tests.running import furnish
+
+ACTION = {"name": "greet", "script": "function greet() {}"}
+
+
+def answers_of(
+    calls: int, spoil: Callable[[Front, pytest.MonkeyPatch], None], patch: pytest.MonkeyPatch
+) -> Sequence[Received]:
+    """Return the answers to calls, one after the other, once something is spoilt."""
+    service = open_memory()
+    bearer = {"authorization": [f"Bearer {furnish(service).tokens['editor']}"]}
+
+    async def ask() -> Sequence[Received]:
+        front = Front(service.reception, lambda _: "all")
+        spoil(front, patch)
+        call = Incoming("CreateAction", ACTION, bearer)
+        try:
+            return [await asyncio.wait_for(front.answer(call), 10) for _ in range(calls)]
+        finally:
+            await front.close()
+
+    return asyncio.run(ask())
+
+
+def failing_once(failure: Exception, really: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that fails, and does what another does from then on."""
+    left = [failure]
+
+    def once(*given: Any, **named: Any) -> Any:
+        if left:
+            raise left.pop()
+        return really(*given, **named)
+
+    return once
+
+
+def no_thread(front: Front, patch: pytest.MonkeyPatch) -> None:
+    submit: Callable[..., Future[Any]] = front._threads.submit
+    failure = RuntimeError("can't start new thread")
+    patch.setattr(front._threads, "submit", failing_once(failure, submit))
+
+
+def no_memory(_: Front, patch: pytest.MonkeyPatch) -> None:
+    really = MemoryEventStore.transaction
+    patch.setattr(MemoryEventStore, "transaction", failing_once(MemoryError(), really))
+
+
+def no_file(_: Front, patch: pytest.MonkeyPatch) -> None:
+    really = MemoryEventStore.transaction
+    failure = OSError(24, "Too many open files")
+    patch.setattr(MemoryEventStore, "transaction", failing_once(failure, really))
+
+
+@pytest.mark.parametrize("spoil", [no_thread, no_memory, no_file])
+def test_who_asks_while_the_machine_gives_out_is_told_and_the_next_is_served(
+    spoil: Callable[[Front, pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lane whose task had ended would keep every later write waiting."""
+    first, second = answers_of(2, spoil, monkeypatch)
+
+    assert isinstance(first.answer, Refusal)
+    assert (first.answer.code, first.answer.reason) == (Code.UNAVAILABLE, "service.exhausted")
+    assert not isinstance(second.answer, Refusal)
+
+
+def test_every_thread_has_begun_before_the_first_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Later there may be no memory for one."""
+    begun: list[int] = []
+
+    answers_of(1, lambda front, _: begun.append(len(front._threads._threads)), monkeypatch)
+
+    assert begun == [THREADS]
