@@ -13,7 +13,7 @@ from pathlib import Path
 from reconciler.service.build import open_sqlite
 from tests.faults.catalogue import Row, must
 from tests.faults.invariants import check_store
-from tests.faults.store_writer import Answer, check_acknowledged, command, told
+from tests.faults.store_writer import Answer, check_acknowledged, command, request, told
 from tests.program import environment, program
 
 STORE = "identity.db"
