@@ -48,10 +48,10 @@ class Intent:
 
 
 class Journal:
-    """The journal of one tree against one service, open for one run at a time.
+    """The journal of one tree or shard against one service, open for one run at a time.
 
     Attributes:
-        is_new: No run of this tree has left a journal here before.
+        is_new: No run of it has left a journal here before.
     """
 
     def __init__(self, path: Path) -> None:
@@ -99,24 +99,10 @@ class Journal:
     def _read(self) -> None:
         with open(self._descriptor, "rb", closefd=False) as file:
             content = file.read()
-        whole, _, torn = content.rpartition(b"\n")
+        torn = len(content) - (content.rfind(b"\n") + 1)
         if torn:
-            os.ftruncate(self._descriptor, len(content) - len(torn))
-        for number, line in enumerate(whole.splitlines(), start=1):
-            try:
-                self._take(json.loads(line))
-            except (ValueError, KeyError, TypeError, RecursionError) as failure:
-                raise self._damaged(number) from failure
-
-    def _take(self, record: Any) -> None:
-        if "end" in record:
-            _check(isinstance(record["end"], str))
-            self._open.pop(record["end"], None)
-        elif "begin" in record:
-            intent = _intent(record["begin"])
-            self._open[intent.key] = intent
-        elif record["journal"] != FORMAT:
-            raise ValueError(record["journal"])
+            os.ftruncate(self._descriptor, len(content) - torn)
+        self._open = _open_intents(content, self._path)
 
     def _append(self, records: Iterable[Mapping[str, Any]]) -> None:
         lines = [json.dumps(record, separators=(",", ":")) for record in records]
@@ -148,15 +134,55 @@ class Journal:
         except OSError as failure:
             raise _cannot(self._path, failure) from failure
 
-    def _damaged(self, line: int) -> LocalFileError:
-        return LocalFileError(
-            f"line {line} of the journal {self._path} cannot be read",
-            remedy=(
-                "It tells what an interrupted apply left open. Restore it from a backup; or "
-                "move it away and run `apply`, which then reports applications whose secret "
-                "is not in the sink."
-            ),
-        )
+
+def left_open(path: Path) -> Sequence[Intent]:
+    """Return what stands open in a journal that another run may be writing just now.
+
+    Raises:
+        LocalFileError: it cannot be read.
+    """
+    try:
+        return tuple(_open_intents(path.read_bytes(), path).values())
+    except FileNotFoundError:
+        return ()
+    except OSError as failure:
+        raise LocalFileError(
+            f"cannot read the journal {path}: {failure.strerror or failure}",
+            remedy="It tells what an interrupted apply left open. Let this user read it.",
+        ) from failure
+
+
+def _open_intents(content: bytes, path: Path) -> dict[str, Intent]:
+    """Return what the whole lines of a journal leave open."""
+    found: dict[str, Intent] = {}
+    for number, line in enumerate(content.rpartition(b"\n")[0].splitlines(), start=1):
+        try:
+            _take(json.loads(line), found)
+        except (ValueError, KeyError, TypeError, RecursionError) as failure:
+            raise _damaged(path, number) from failure
+    return found
+
+
+def _take(record: Any, found: dict[str, Intent]) -> None:
+    if "end" in record:
+        _check(isinstance(record["end"], str))
+        found.pop(record["end"], None)
+    elif "begin" in record:
+        intent = _intent(record["begin"])
+        found[intent.key] = intent
+    elif record["journal"] != FORMAT:
+        raise ValueError(record["journal"])
+
+
+def _damaged(path: Path, line: int) -> LocalFileError:
+    return LocalFileError(
+        f"line {line} of the journal {path} cannot be read",
+        remedy=(
+            "It tells what an interrupted apply left open. Restore it from a backup; or "
+            "move it away and run `apply`, which then reports applications whose secret "
+            "is not in the sink."
+        ),
+    )
 
 
 def _open_locked(path: Path) -> tuple[int, bool]:

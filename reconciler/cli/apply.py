@@ -11,12 +11,12 @@ from typing import Any
 import click
 
 from reconciler.apply.executor import Executor, needs_sink
-from reconciler.apply.journal import Journal
 from reconciler.apply.outcome import ApplyReport, Status
 from reconciler.apply.sink import SecretSink
 from reconciler.cli.approval import Approval, take_approval
 from reconciler.cli.connection import connection, seal_key_option, service_options
 from reconciler.cli.exit_codes import ExitCode, exit_code_of
+from reconciler.cli.journals import open_journal
 from reconciler.cli.locking import locked
 from reconciler.cli.options import format_option, option, paths_argument
 from reconciler.cli.reading import DEFAULT_PATHS, read_desired
@@ -26,7 +26,6 @@ from reconciler.cli.secrets import check_sink, secrets_option, sink_for
 from reconciler.cli.telling import FORMS, Words
 from reconciler.cli.wiring import (
     holds_anything,
-    journal_path,
     open_client,
     open_reader,
     require_seal_key,
@@ -53,6 +52,7 @@ class Run:
     allowed: Allowances
     secrets_to: str | None
     auto_approve: bool
+    lock_timeout: float
     told: Words
     revision: str
     approval: Approval
@@ -97,7 +97,6 @@ def apply_command(
     scope: Scope,
     allowed: Allowances,
     form: str,
-    lock_timeout: float,
     revision: str,
     digest: str,
     **rest: Any,
@@ -117,14 +116,14 @@ def apply_command(
             desired, warnings, service, scope, allowed, secrets_to,
             told=told, revision=revision, approval=approval, **rest,
         )  # fmt: skip
-        return _run(run, lock_timeout)
+        return _run(run)
 
 
-def _run(run: Run, lock_timeout: float) -> int:
+def _run(run: Run) -> int:
     if not holds_anything(run.service):
-        return _apply_to_nothing(run, lock_timeout)
+        return _apply_to_nothing(run)
     with open_client(run.service) as client:
-        with locked(client, run.desired.organizations, lock_timeout):
+        with locked(client, run.desired.organizations, run.lock_timeout):
             crashpoint("C1")
             code = _apply(run, client)
             crashpoint("C12")
@@ -138,7 +137,7 @@ def _apply(run: Run, client: ServiceClient) -> int:
     return _carry_out(run, approved, observed, client)
 
 
-def _apply_to_nothing(run: Run, lock_timeout: float) -> int:
+def _apply_to_nothing(run: Run) -> int:
     """Plan against a store that is not there yet, and make it once the plan is approved."""
     with open_reader(run.service) as nothing:
         plan, _ = run.approval.preview(run.desired, nothing, run.scope, run.allowed)
@@ -146,7 +145,7 @@ def _apply_to_nothing(run: Run, lock_timeout: float) -> int:
     if not approved.changes:
         return ExitCode.DONE
     organizations = run.desired.organizations
-    with open_client(run.service) as client, locked(client, organizations, lock_timeout):
+    with open_client(run.service) as client, locked(client, organizations, run.lock_timeout):
         observed = client.observe(organizations)
         if observed.objects:
             raise StalePlanError(
@@ -193,8 +192,11 @@ def _ask() -> None:
 
 def _carry_out(run: Run, plan: Plan, observed: ObservedState, client: ServiceClient) -> int:
     context = {"tree": run.scope.tree, "revision": run.revision, "plan": plan_digest(plan)}
-    path = journal_path(run.service, observed.instance, run.scope.tree)
-    with Journal(path) as journal, run.told.watch() as watch:
+    organizations = run.desired.organizations
+    opened = open_journal(
+        run.service, observed.instance, run.scope, organizations, run.lock_timeout
+    )
+    with opened as journal, run.told.watch() as watch:
         if not plan.changes and not journal.open_intents:
             run.told.nothing_to_do()
             return ExitCode.DONE

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 import click
 
 from reconciler.errors import LockHeldError
 from reconciler.report.visible import visible
 from reconciler.service_client.port import ServiceClient
+
+T = TypeVar("T")
 
 RETRY_SECONDS = 0.5
 
@@ -22,12 +25,24 @@ def locked(client: ServiceClient, organizations: Collection[str], timeout: float
     Raises:
         LockHeldError: somebody else still holds it.
     """
+    patiently(lambda: client.acquire(organizations), timeout)
+    try:
+        yield
+    finally:
+        client.release()
+
+
+def patiently(take: Callable[[], T], timeout: float) -> T:
+    """Return what can be taken once nobody else has it, waiting as long as was asked.
+
+    Raises:
+        LockHeldError: somebody else still has it.
+    """
     deadline = time.monotonic() + timeout
     told = False
     while True:
         try:
-            client.acquire(organizations)
-            break
+            return take()
         except LockHeldError as failure:
             if time.monotonic() >= deadline:
                 raise
@@ -35,7 +50,3 @@ def locked(client: ServiceClient, organizations: Collection[str], timeout: float
                 click.echo(f"Waiting: {visible(failure.problem)}.", err=True)
                 told = True
             time.sleep(RETRY_SECONDS)
-    try:
-        yield
-    finally:
-        client.release()

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import click
 
-from reconciler.apply.journal import Journal
 from reconciler.apply.rotation import rotate
 from reconciler.apply.sinks import KINDS
 from reconciler.cli.connection import seal_key_option, service_options
+from reconciler.cli.journals import open_journal
 from reconciler.cli.locking import locked
 from reconciler.cli.options import tree_option
 from reconciler.cli.secrets import secrets_option, sink_for
-from reconciler.cli.wiring import journal_path, open_client
+from reconciler.cli.wiring import open_client
 from reconciler.errors import ObjectNotFoundError, UsageError
+from reconciler.plan.model import Scope
 from reconciler.report.visible import visible
 from reconciler.resources.ref import Kind, fold
 from reconciler.state import ObservedObject, ObservedState
@@ -44,7 +45,7 @@ def rotate_command(ref: str, service: str, tree: str, secrets_to: str | None) ->
     with open_client(service) as client, locked(client, [organization], 0):
         observed = client.observe([organization])
         held = _application(observed, path)
-        with Journal(journal_path(service, observed.instance, tree)) as journal:
+        with open_journal(service, observed.instance, Scope(tree), [organization], 0) as journal:
             place = rotate(held, client, journal, sink, {"tree": tree, "revision": "", "plan": ""})
     click.echo(f"rotated  {visible(str(held.ref))}  secret in {visible(place)}")
 

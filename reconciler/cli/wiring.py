@@ -113,15 +113,3 @@ def require_seal_key(service: str, seal_key_file: Path | None) -> None:
             "a store in PostgreSQL needs the key that all its servers share",
             remedy="Give --seal-key-file FILE; the first to use a database makes the file.",
         )
-
-
-def journal_path(service: str, instance: str, tree: str) -> Path:
-    """Return where the journal of a tree against a service is kept: beside its store.
-
-    What is in no file of this machine has its journal in the state folder.
-    """
-    from reconciler.apply.durable import STATE_FOLDER
-    from reconciler.apply.sink import plain_name
-
-    folder = store_path(service).parent if is_file(service) else Path(STATE_FOLDER)
-    return folder / f"apply-{instance}-{plain_name([tree])}.jsonl"

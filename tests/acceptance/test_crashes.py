@@ -8,6 +8,7 @@ import signal
 import sqlite3
 from collections import Counter
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,30 @@ def test_a_kill_while_everything_is_created_is_healed_by_the_next_apply(
     assert_nothing_is_lost_or_twice(run, small.parent)
 
 
+WHOLE, SHARD, OTHER_SHARD = "", "2/2", "3/3"  # acme is in each
+
+
+@pytest.mark.parametrize("point", ["C2", "C4", "C6", "C10", "C11"])
+@pytest.mark.parametrize(
+    ("before", "after"), [(SHARD, WHOLE), (SHARD, OTHER_SHARD), (WHOLE, SHARD)]
+)
+def test_a_kill_in_one_shard_is_healed_by_whoever_looks_after_the_organization_next(
+    run: Run, small: Path, point: str, before: str, after: str
+) -> None:
+    """The number of jobs changes from one run to the next; a kill while taking over is one more."""
+    third = f"{point}:3"  # the batch with the applications
+    killed = run("apply", "--auto-approve", RECONCILER_CRASHPOINT=third, RECONCILER_SHARD=before)
+    assert killed.code == -signal.SIGKILL
+    again = run("apply", "--auto-approve", RECONCILER_CRASHPOINT="C14", RECONCILER_SHARD=after)
+    assert again.code == (0 if point == "C11" else -signal.SIGKILL)
+
+    assert_nothing_is_lost_or_twice(partial(run, RECONCILER_SHARD=after), small.parent)
+
+    journals = list((small.parent / ".reconciler").glob("apply-*.jsonl"))
+    assert len(journals) == 2
+    assert [path.read_bytes() for path in journals] == [b"", b""]
+
+
 @pytest.mark.parametrize("visit", [2, 3, 4])
 @pytest.mark.parametrize("point", ["C2", "C4", "C6", "C10", "C11", "S4", "S8"])
 def test_a_kill_in_a_later_batch_is_healed_too(
@@ -104,21 +129,27 @@ def test_a_crash_leaves_no_lock_that_keeps_the_next_apply_out(run: Run, small: P
 
 
 def test_no_secret_of_a_run_is_anywhere_but_in_the_sink(run: Run, small: Path) -> None:
-    """Not in the store, the journal, a plan, or any output: raw or encoded."""
-    printed = run("apply", "--auto-approve", "--format", "json", RECONCILER_CRASHPOINT="C6").all
-    printed += run("apply", "--auto-approve").all
-    write(small / "spa.yaml", an_application("spa"))
-    printed += run("plan", "--format", "json").all
-    printed += run("apply", "--auto-approve", "--format", "json").all
-    printed += run("outputs", "--format", "json").all + run("store", "verify").all
+    """Not in the store, the journal, a plan, or any output: raw or encoded, nor for a moment."""
     state = small.parent / ".reconciler"
+    contents: list[bytes] = []
+
+    def note(*arguments: str, **more: str) -> None:
+        contents.append(run(*arguments, **more).all.encode())
+        kept = [path for path in state.rglob("*") if path.is_file()]
+        contents.extend(path.read_bytes() for path in kept if path.parent.name != "secrets")
+
+    note("apply", "--auto-approve", "--format", "json", RECONCILER_CRASHPOINT="C6")
+    note("apply", "--auto-approve")
+    write(small / "spa.yaml", an_application("spa"))
+    note("plan", "--format", "json")
+    note("apply", "--auto-approve", RECONCILER_CRASHPOINT="C10")
+    note("apply", "--auto-approve", "--format", "json")
+    note("outputs", "--format", "json")
+    note("store", "verify")
     secrets = [
         json.loads(path.read_text())["client_secret"] for path in (state / "secrets").iterdir()
     ]
     assert len(secrets) == 2
-
-    others = [path for path in state.rglob("*") if path.is_file() and path.parent.name != "secrets"]
-    contents = [printed.encode(), *(path.read_bytes() for path in others)]
 
     for secret in secrets:
         for form in _forms(secret):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.apply.journal import Journal
 from reconciler.cli.wiring import open_client
 from tests.acceptance.conftest import ROOT, Run, an_action, write
 
@@ -88,6 +89,29 @@ def test_a_held_lock_is_told_with_who_and_since_when(
         assert run("plan", "--format", "json").json["summary"]["create"] == 1
         holder.release()
     assert run("apply", "--auto-approve").code == 0
+
+
+def test_the_lock_timeout_waits_for_the_journal_too(run: Run, small: Path) -> None:
+    """Another apply of the same tree, in other organizations, holds that alone."""
+    run("apply", "--auto-approve")
+    write(small / "extra.yaml", an_action("extra"))
+    (path,) = (small.parent / ".reconciler").glob("apply-*.jsonl")
+    with Journal(path):
+        kept_out = run("apply", "--auto-approve")
+        waiting = subprocess.Popen(
+            [sys.executable, "-m", "reconciler", "apply", "--auto-approve", "--lock-timeout", "60"],
+            cwd=small.parent, env=an_environment(), stderr=subprocess.PIPE, text=True,
+            stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+        assert waiting.stderr is not None
+        told = next(line for line in waiting.stderr if line.startswith("Waiting"))
+    _, rest = waiting.communicate(timeout=60)
+
+    assert kept_out.code == 6
+    assert "another apply of this tree is using" in kept_out.err
+    assert "another apply of this tree is using" in told
+    assert waiting.returncode == 0, rest
+    assert run("plan", "--detailed-exitcode").code == 0
 
 
 def in_terminal(folder: Path, answer: str) -> tuple[int, str]:

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from reconciler.resources.shard import shard_of
+from reconciler.apply.journal import Intent, Journal
+from reconciler.cli.journals import journal_path
+from reconciler.cli.wiring import open_reader
+from reconciler.plan.model import Scope
+from reconciler.resources.ref import Kind, ResourceRef
+from reconciler.resources.shard import Shard, shard_of
 from tests.acceptance.conftest import Ran, Run, write
+from tests.program import environment
 
 NAMES = ("acme", "Büro")  # the second and the first of two shards
 FIRST, SECOND = "1/2", "2/2"
@@ -187,3 +195,48 @@ def test_a_shard_without_an_organization_has_nothing_to_do(
     (empty,) = {1, 2, 3} - {shard_of(name, 3) for name in NAMES}
 
     assert run(*command, "--shard", f"{empty}/3").code == 0
+
+
+@pytest.mark.parametrize("is_new", [True, False], ids=["a new store", "a store"])
+def test_shards_apply_at_the_same_time(run: Run, two: Path, *, is_new: bool) -> None:
+    """Neither waits for the other: what is locked is their organizations."""
+    if not is_new:
+        run("token", "create", "--name", "somebody", "--role", "viewer")
+    for number in range(60):
+        for name in NAMES:
+            write(two / name / f"{number}.yaml", an_action(name, f"act{number}"))
+    command = [sys.executable, "-m", "reconciler", "apply", "--auto-approve", "--format", "json"]
+
+    running = [
+        subprocess.Popen(
+            [*command, "--shard", shard], cwd=two.parent, env=environment(),
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )
+        for shard in (FIRST, SECOND)
+    ]  # fmt: skip
+    ended = [process.communicate(timeout=120) for process in running]
+
+    assert [process.returncode for process in running] == [0, 0], ended
+    assert [json.loads(out)["summary"]["made"] for out, _ in ended] == [63, 63]
+    assert run("plan", "--detailed-exitcode").code == 0
+    assert run("store", "verify").code == 0
+
+
+def journal_of(folder: Path, shard: Shard | None) -> Path:
+    service = f"sqlite:{folder}/.reconciler/identity.db"
+    with open_reader(service) as reader:
+        instance = reader.observe([]).instance
+    return journal_path(service, instance, Scope(shard=shard))
+
+
+@pytest.mark.parametrize("shard", [None, Shard(1, 2)])
+def test_a_journal_of_other_organizations_in_use_keeps_nobody_out(
+    run: Run, two: Path, shard: Shard | None
+) -> None:
+    """Not even while it has something open."""
+    run("apply", "--auto-approve", "--shard", FIRST)
+    ref = ResourceRef(Kind.ACTION, "Büro", "", "open")
+    with Journal(journal_of(two.parent, shard)) as journal:
+        journal.begin([Intent("create", "key", ref, owes_secret=False, spec={})])
+
+        assert run("apply", "--auto-approve", "--shard", SECOND).code == 0
