@@ -11,6 +11,7 @@ from reconciler.errors import LocalFileError
 from reconciler.resources.crashpoint import crashpoint
 
 STATE_FOLDER = ".reconciler"
+AT_ONCE = 8
 
 
 def make_folder(folder: Path) -> bool:
@@ -63,8 +64,7 @@ def write_private_files(folder: Path, files: Sequence[tuple[str, bytes]]) -> Non
     """
     temporary = [(folder / f".{name}.tmp", folder / name) for name, _ in files]
     try:
-        for (temp, _), (_, content) in zip(temporary, files, strict=True):
-            _write_synced(temp, content)
+        _write_synced([(folder / f".{name}.tmp", content) for name, content in files])
         crashpoint("C8")
         for temp, target in temporary:
             temp.replace(target)
@@ -91,7 +91,21 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _write_synced(path: Path, content: bytes) -> None:
+def _write_synced(files: Sequence[tuple[Path, bytes]]) -> None:
+    """Write files, several at once: each wait for the disk is shared by all that are waiting."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    shares = [files[start::AT_ONCE] for start in range(min(AT_ONCE, len(files)))]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        list(pool.map(_write_share, shares))
+
+
+def _write_share(files: Sequence[tuple[Path, bytes]]) -> None:
+    for path, content in files:
+        _write_one(path, content)
+
+
+def _write_one(path: Path, content: bytes) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     descriptor = os.open(path, flags, 0o600)
     try:

@@ -11,8 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.apply.durable import make_folder, make_private_folder, write_private_files
+from reconciler.apply.durable import (
+    AT_ONCE,
+    make_folder,
+    make_private_folder,
+    write_private_files,
+)
 from reconciler.errors import LocalFileError
+from tests.on_disk import watch_the_disk
 
 
 def mode_of(path: Path) -> int:
@@ -41,6 +47,45 @@ def test_files_are_written_whole_and_for_their_owner_alone(folder: Path) -> None
         "c": (b"", 0o600),
     }
     assert mode_of(folder) == 0o700
+
+
+def test_a_secret_is_on_the_disk_before_it_has_its_name_and_then_the_name(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The journal forgets it next: a power cut must find the secret under its name, and whole."""
+    seen = watch_the_disk(monkeypatch)
+
+    write_private_files(folder, [("a", b"one"), ("b", b"two")])
+
+    assert sorted(seen[:2]) == [("synced", ".a.tmp"), ("synced", ".b.tmp")]
+    assert seen[2:] == [("named", "a"), ("named", "b"), ("synced", "secrets")]
+
+
+def test_every_file_of_many_is_on_the_disk_before_one_takes_its_name(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are written several at once; a name never stands for what a power cut would take."""
+    names = [f"app-{number}" for number in range(3 * AT_ONCE + 1)]
+    steps: list[str] = []
+    sync, replace = os.fsync, Path.replace
+
+    def synced(descriptor: int) -> None:
+        sync(descriptor)
+        steps.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
+
+    def renamed(path: Path, target: Path) -> Path:
+        steps.append(target.name)
+        return replace(path, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "replace", renamed)
+
+    write_private_files(folder, [(name, name.encode()) for name in names])
+
+    many = len(names)
+    assert sorted(steps[:many]) == sorted(f".{name}.tmp" for name in names)
+    assert steps[many:] == [*names, folder.name]
+    assert {path.name: path.read_text() for path in folder.iterdir()} == {n: n for n in names}
 
 
 def test_a_file_that_others_could_read_is_replaced_by_one_they_cannot(folder: Path) -> None:
