@@ -201,11 +201,13 @@ def test_a_viewer_reads_and_does_not_write(matrix: Matrix, transport: str, opera
 
 
 @EVERYWHERE
+@pytest.mark.parametrize("named", [False, True], ids=["no header", "its own in the header"])
 def test_what_others_hold_looks_like_what_does_not_exist(
-    matrix: Matrix, transport: str, operation: str
+    matrix: Matrix, transport: str, operation: str, *, named: bool
 ) -> None:
-    """Not even the wording tells whether an id is somebody else's."""
-    stranger = matrix.headers("stranger")
+    """Not even the wording tells whether an id is somebody else's; and the owner decides alone."""
+    own = [("x-service-orgid", matrix.other.organization)] if named else []
+    stranger = matrix.headers("stranger", *own)
     foreign, events = matrix.call(transport, operation, matrix.acme, stranger)
     missing, _ = matrix.call(transport, operation, NOTHING, stranger)
 

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from reconciler.apply.journal import Intent, Journal
 from reconciler.errors import LocalFileError, LockHeldError
 from tests.builders import WEB, a_ref, declared
+from tests.on_disk import watch_the_disk
 
 CREATE = Intent("create", "key-1", WEB, owes_secret=True, spec=declared(WEB).spec)
 ODD = Intent(
@@ -72,6 +73,21 @@ def test_the_journal_is_for_its_owner_alone(path: Path) -> None:
 
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_what_is_recorded_is_on_the_disk_before_anything_is_sent(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A power cut right after a request must not take back that it was about to be sent."""
+    seen = watch_the_disk(monkeypatch)
+    with Journal(path) as journal:
+        assert seen[-1] == ("synced", path.parent.name)
+        seen.clear()
+
+        journal.begin([CREATE, SECRET])
+        journal.end(["key-1"])
+
+    assert seen == [("synced", path.name)] * 2
 
 
 def test_nothing_to_record_writes_nothing(path: Path) -> None:

@@ -238,6 +238,14 @@ def test_two_writers_on_one_file_lose_nothing(path: Path) -> None:
         assert len(first("ListActions", organization=organization)["result"]) == 40
 
 
+def test_what_is_committed_is_synced_before_it_is_acknowledged(path: Path) -> None:
+    """With anything less than FULL, a power cut takes back what a caller was told is kept."""
+    with closing(SqliteEventStore(path, Clock())) as store:
+        (level,) = store._writer.execute("PRAGMA synchronous").fetchone()
+
+    assert level == 2
+
+
 def test_a_full_disk_refuses_the_write_and_keeps_the_rest(path: Path) -> None:
     """Nothing is half written; with room again everything goes on."""
     with closing(open_sqlite(path)) as service:
