@@ -5,7 +5,7 @@ READY := .venv/.ready
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 WORKERS ?= auto
 
-.PHONY: demo test check lint types wheel schemas protos bench fuzz soak lock clean
+.PHONY: demo test check lint types wheel schemas protos bench fuzz soak planted lock clean
 
 demo: $(READY)
 	@echo '== validate'; $(BIN)/reconciler validate manifests
@@ -62,6 +62,11 @@ SEED ?= 1
 soak: $(READY)
 	@.ci/install-debian postgresql strace
 	$(BIN)/python -m tests.faults.soak --hours $(HOURS) --seed $(SEED)
+
+# Put bugs in on purpose, one at a time, in a copy; each must be noticed. BUGS="NAME NAME" for some.
+BUGS ?=
+planted: $(READY)
+	$(BIN)/python -m tests.planted.run $(BUGS)
 
 # Lock with hashes and without addresses; needs uv.
 lock:
