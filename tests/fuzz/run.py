@@ -14,11 +14,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 from pathlib import Path
+from types import FrameType
 from typing import Any, NamedTuple
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
+PACKAGE = ROOT / "reconciler"
 MAX_INPUT = 4096
 HANGS = 20  # seconds of the wall; what is merely slow is found by the processor's clock
 MEMORY = 768  # MiB, those of an interpreter and of a corpus of many thousand files included
@@ -26,6 +29,9 @@ KEPT = 40
 
 # Of manifests alone is much to read; long names of the others only slow the mutations down.
 LONGER = {"manifest": 8192, "plan": 16384, "saved": 16384}
+
+
+Step = tuple[str, int, int]
 
 
 class Outcome(NamedTuple):
@@ -100,7 +106,7 @@ def fuzz(target: str, seconds: int, *, keep: bool) -> Outcome:
         if new or "stat::number_of_executed_units" not in log:
             sys.stderr.write(log[-6000:])
         if keep and not new:
-            _keep(target, corpus, [found, *known])
+            _keep(target, corpus, found)
     if not any(crashes.iterdir()):
         crashes.rmdir()
     return _outcome(target, log, len(new))
@@ -133,20 +139,51 @@ def _outcome(target: str, log: str, new: int) -> Outcome:
     )
 
 
-def _keep(target: str, corpus: Path, folders: Sequence[Path]) -> None:
-    """Keep the fewest inputs that reach as far as all of them, but for seeds and what is long."""
+def _keep(target: str, corpus: Path, found: Path) -> None:
+    """Keep, of what was kept and found, the smallest that reach further than the seeds do."""
     from tests.fuzz.seeds import seeds_of
+    from tests.fuzz.targets import TARGETS
 
-    with tempfile.TemporaryDirectory() as folder:
-        _atheris(target, "-set_cover_merge=1", folder, *map(str, folders))
-        known = set(seeds_of(target))
-        fewest = sorted(Path(folder).iterdir(), key=lambda path: path.stat().st_size)
-        corpus.mkdir(parents=True, exist_ok=True)
-        for path in corpus.iterdir():
-            path.unlink()
-        kept = [path for path in fewest if path.read_bytes() not in known][:KEPT]
-        for path in kept:
-            (corpus / path.name[:12]).write_bytes(path.read_bytes())
+    corpus.mkdir(parents=True, exist_ok=True)
+    candidates = [path.read_bytes() for folder in (corpus, found) for path in folder.iterdir()]
+    reached = set[Step]().union(*(_reach(TARGETS[target], seed) for seed in seeds_of(target)))
+    kept: list[bytes] = []
+    for data in sorted(set(candidates), key=lambda data: (len(data), data)):
+        reach = _reach(TARGETS[target], data)
+        if len(kept) < KEPT and not reach <= reached:
+            kept.append(data)
+            reached |= reach
+    for path in corpus.iterdir():
+        path.unlink()
+    for data in kept:
+        (corpus / sha256(data).hexdigest()[:12]).write_bytes(data)
+    if not kept:
+        corpus.rmdir()
+
+
+def _reach(target: Callable[[bytes], bool], data: bytes) -> set[Step]:
+    """Return every step from line to line of the package that an input makes."""
+    steps: set[Step] = set()
+
+    def call(frame: FrameType, event: str, argument: Any) -> Any:
+        name, last = frame.f_code.co_filename, 0
+        if not name.startswith(str(PACKAGE)):
+            return None
+
+        def line(inner: FrameType, event: str, argument: Any) -> Any:
+            nonlocal last
+            steps.add((name, last, inner.f_lineno))
+            last = inner.f_lineno
+            return line
+
+        return line
+
+    sys.settrace(call)
+    try:
+        target(data)
+    finally:
+        sys.settrace(None)
+    return steps
 
 
 def _inside(target: str, arguments: Sequence[str]) -> None:
