@@ -98,7 +98,8 @@ class Record(NamedTuple):
     """The answer that a caller was given under an idempotency key.
 
     Attributes:
-        digest: Of what was asked; the same key with another one is a mistake.
+        digest: Of what was asked and what was answered; the same key with another one is a
+            mistake, or the row is damaged.
         answer: As JSON, without its secret.
         seal: Id of the seal that holds the secret, or None.
         slot: Which of the seal's secrets it is.

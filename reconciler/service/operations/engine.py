@@ -135,7 +135,9 @@ class Engine:
             raise
         secret = answer.pop(SHOWN_ONCE, None)
         seal, slot = self._kept(secret, batch)
-        tx.put_record(Record(caller, key, digest, canonical(answer), seal, slot, now + KEPT))
+        kept = canonical(answer)
+        tie = _tie(digest, kept, seal, slot)
+        tx.put_record(Record(caller, key, tie, kept, seal, slot, now + KEPT))
         return _with_secret_shown({**answer, SHOWN_ONCE: secret}) if secret else answer
 
     def _kept(self, secret: Secret | None, batch: Batch) -> tuple[str | None, int]:
@@ -148,7 +150,7 @@ class Engine:
         return batch.seal, len(batch.secrets) - 1
 
     def _replayed(self, tx: Transaction, known: Record, digest: bytes, batch: Batch) -> Answer:
-        if known.digest != digest:
+        if known.digest != _tie(digest, known.answer, known.seal, known.slot):
             raise key_reused()
         answer: Answer = json.loads(known.answer)
         if known.seal is not None:
@@ -170,6 +172,11 @@ class Engine:
             sealed = self._means.seals.seal(batch.secrets)
             tx.put_seal(SealRow(batch.seal, sealed, now + KEPT))
         tx.expire(now)
+
+
+def _tie(asked: bytes, answer: str, seal: str | None, slot: int) -> bytes:
+    """Return what ties an answer to what was asked: a damaged one is not given for it."""
+    return sha256(asked + f"{seal} {slot} {answer}".encode()).digest()
 
 
 def _in_the_way() -> Refusal:

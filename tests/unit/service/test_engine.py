@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
 import threading
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -85,6 +87,35 @@ def test_a_secret_is_answered_again_only_by_who_has_the_key(tmp_path: Path, *, m
             again.an_app(idempotency_key="k")
         assert (caught.value.code, caught.value.reason) == (9, "idempotency.secret_gone")
         assert len(again.objects()) == 1
+
+
+DAMAGED = {
+    "its answer": "UPDATE records SET answer = replace(answer, 'Id\":\"1', 'Id\":\"3')",
+    "whose secret it is": "UPDATE records SET slot = 1 - slot",
+    "which seal it is in": "UPDATE records SET seal = NULL",
+}
+
+
+@pytest.mark.parametrize("statement", DAMAGED.values(), ids=DAMAGED.keys())
+def test_a_kept_answer_that_was_damaged_is_not_given(tmp_path: Path, statement: str) -> None:
+    """Half an answer, or the secret of another application, is worse than none."""
+    path = tmp_path / "identity.db"
+    with closing(open_sqlite(path, create=True)) as service:
+        ask = Asking(service, Clock())
+        ask.prepare()
+        apps = [
+            ask.request("AddOIDCApp", {"projectId": ask.project, "name": name})
+            for name in ("web", "api")
+        ]
+        calls = [replace(call, idempotency_key=f"k{n}") for n, call in enumerate(apps)]
+        service.call_many(calls)
+        with closing(sqlite3.connect(path)) as other:
+            assert other.execute(statement).rowcount == 2
+            other.commit()
+
+        answers = service.call_many(calls)
+
+    assert [answer.code for answer in answers if isinstance(answer, Refusal)] == [9, 9]
 
 
 def test_what_one_caller_may_see_is_not_shown_to_the_next_of_a_batch() -> None:
