@@ -40,7 +40,7 @@ def the_disk_is_full(dice: random.Random, folder: Path) -> int:
 
 def the_disk_fails(dice: random.Random, folder: Path) -> int:
     """Let writes or syncs fail: once, for a while, or for ever until the service is restarted."""
-    nth = dice.randint(20, 150)
+    nth = dice.randint(3, 12)  # of each thread
     error = dice.choice(("EIO", "EIO", "ENOSPC"))
     span = dice.choice(("", f"..{nth + dice.randint(1, 30)}", "+"))
     inject = f"inject={dice.choice(CALLS)}:error={error}:when={nth}{span}"
