@@ -111,7 +111,9 @@ def _check_plain(node: Any, value: Any) -> None:
 def manifest(data: bytes) -> bool:
     """Read and judge a file as ``validate`` does, and show what was found in every form."""
     folder = scratch() / "manifests"
-    folder.mkdir(exist_ok=True)
+    if not folder.exists():
+        folder.mkdir()
+        (folder / "greet.js").write_text("function greet(ctx, api) {}\n", encoding="ascii")
     (folder / "a.yaml").write_bytes(data)
     loaded = load([folder])
     judgement = judge(loaded)

@@ -28,7 +28,7 @@ MEMORY = 768  # MiB, those of an interpreter and of a corpus of many thousand fi
 KEPT = 40
 
 # Of manifests alone is much to read; long names of the others only slow the mutations down.
-LONGER = {"manifest": 8192, "plan": 16384, "saved": 16384}
+LONGER = {"manifest": 8192, "observed": 8192, "plan": 16384, "saved": 16384}
 
 
 Step = tuple[str, int, int]

@@ -37,6 +37,7 @@ from tests.builders import (
     held,
     observed,
 )
+from tests.fuzz.clients import true_answers
 from tests.fuzz.services import ODD_NAMES
 from tests.hostile import PAYLOADS, marked
 from tests.unit.service.asking import JWT, SCRIPT
@@ -128,6 +129,7 @@ def _examples() -> Iterator[bytes]:
 
 def _manifests() -> Iterator[bytes]:
     yield from _examples()
+    yield json.dumps({**ACTION, "spec": {"scriptFile": "greet.js"}}).encode()
     for payload in PAYLOADS[::4]:
         spec = {"redirectUris": [payload], "clockSkew": payload, payload: payload}
         document = {**APPLICATION, "kind": "OidcApplication", "spec": spec}
@@ -254,6 +256,7 @@ _SEEDS: Mapping[str, Callable[[], Iterator[bytes]]] = {
     "messages": _messages,
     "framing": lambda: (bytes([at]) + each for at, each in enumerate(_REQUESTS)),
     "replies": _replies,
+    "observed": true_answers,
     "calls": lambda: iter(_STORY),
     "lists": _list_questions,
     "uri": lambda: _texts(*(f"{at % 4}{uri}" for at, uri in enumerate(_uris()))),

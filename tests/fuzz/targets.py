@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.fuzz import files, services, texts, wires
+from tests.fuzz import clients, files, services, texts, wires
 
 Target = Callable[[bytes], bool]
 
@@ -31,6 +31,7 @@ TARGETS: Mapping[str, Target] = {
     "messages": wires.messages,
     "framing": wires.http_framing,
     "replies": wires.replies,
+    "observed": clients.observed,
     "calls": services.calls,
     "lists": services.lists,
     "uri": texts.redirect_uri,
