@@ -13,10 +13,11 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Took:
-    """Wall-clock seconds and peak memory in MB of one run."""
+    """Wall-clock seconds, peak memory in MB and seconds of processor of one run."""
 
     seconds: float
     megabytes: float
+    processor: float
 
 
 @dataclass
@@ -30,6 +31,11 @@ class Series:
     def median(self) -> float:
         """Return the median of the seconds."""
         return statistics.median(run.seconds for run in self.runs)
+
+    @property
+    def processor(self) -> float:
+        """Return the median of the seconds of processor, which other work hardly moves."""
+        return statistics.median(run.processor for run in self.runs)
 
     @property
     def spread(self) -> str:
@@ -69,7 +75,7 @@ def run_once(job: Job, environment: Mapping[str, str]) -> Took:
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise SystemExit(f"{job.name} ended with {process.returncode}: {' '.join(job.command)}")
-    return Took(seconds, usage.ru_maxrss / 1024)
+    return Took(seconds, usage.ru_maxrss / 1024, usage.ru_utime + usage.ru_stime)
 
 
 def interleaved(jobs: Sequence[Job], rounds: int) -> dict[str, Series]:

@@ -43,7 +43,7 @@ def _row(folder: Path, size: int, rounds: int) -> str:
     served_from = folder / "served"
     served_from.mkdir()
     shutil.copy(folder / STORE, served_from / STORE.name)
-    _write_token(served_from / STORE.name, folder / "token")
+    write_token(served_from / STORE.name, folder / "token")
     metrics = f"127.0.0.1:{a_free_port()}"
     with serving(served_from, f"sqlite:{STORE.name}", "--metrics-listen", metrics) as server:
         remote = [PROGRAM, "plan", "--service", server.address, "--token-file", "token"]
@@ -52,9 +52,9 @@ def _row(folder: Path, size: int, rounds: int) -> str:
             Job("remote", [*remote, "--detailed-exitcode"], folder),
         ]
         series = interleaved(jobs, rounds)
-        before = _requests(metrics)
+        before = requests_so_far(metrics)
         interleaved(jobs[1:], 0)
-        asked = _requests(metrics) - before
+        asked = requests_so_far(metrics) - before
     writes = _events(served_from / STORE.name) - _events(folder / STORE)
     ratio = series["remote"].median / series["embedded"].median
     figures = ", ".join(f"{count} {name}" for name, count in sorted(asked.items()))
@@ -62,7 +62,8 @@ def _row(folder: Path, size: int, rounds: int) -> str:
     return f"| {size:,} | **{ratio:.2f}** ({seconds}) | {figures} | {writes} |"
 
 
-def _write_token(store: Path, path: Path) -> None:
+def write_token(store: Path, path: Path) -> None:
+    """Make a token that may read, and keep it in a file."""
     with closing(open_sqlite(store)) as service:
         row = TokenRow("bench", "viewer", "", b"", service.now(), 0, 0)
         token = make_token(service.store, row, os.urandom)
@@ -72,7 +73,7 @@ def _write_token(store: Path, path: Path) -> None:
     path.write_text(token.reveal(), encoding="ascii")
 
 
-def _requests(metrics: str) -> Counter[str]:
+def requests_so_far(metrics: str) -> Counter[str]:
     """Return how often each operation was called so far."""
     text = httpx.get(f"http://{metrics}/metrics").text
     return Counter({name: int(count) for name, count in _COUNT.findall(text)})
