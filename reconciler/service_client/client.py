@@ -125,7 +125,8 @@ class OperationsClient:
 
     def _carried_out(self, asked: Sequence[tuple[Order, Call]]) -> Sequence[Written | ServiceError]:
         """Send one call of each order, and see what became of those that nobody is sure of."""
-        replies = self._wire.send([self._as_sent(order, call) for order, call in asked])
+        lease = ",".join(self._leases.values())
+        replies = self._wire.send([_as_sent(order, call, lease) for order, call in asked])
         results = [_result(order, reply) for (order, _), reply in zip(asked, replies, strict=True)]
         doubtful = [index for index, reply in enumerate(replies) if _may_be_our_own_doing(reply)]
         if doubtful:
@@ -134,12 +135,6 @@ class OperationsClient:
             for index in doubtful:
                 results[index] = came_true(*asked[index], now) or results[index]
         return results
-
-    def _as_sent(self, order: Order, call: Call) -> Call:
-        """Return a call with what every write has. A new secret is made once per order."""
-        if isinstance(order, SecretOrder):
-            call = replace(call, idempotency_key=uuid.uuid4().hex)
-        return replace(call, lease=",".join(self._leases.values())) if self._leases else call
 
     def acquire(self, organizations: Collection[str]) -> None:
         """Take the lease of each organization, all or none."""
@@ -157,13 +152,20 @@ class OperationsClient:
             LockHeldError: somebody else holds it now.
             PreconditionFailedError: somebody else held it meanwhile, and may have written.
         """
-        for name, lease in list(self._leases.items()):
-            fields = {"organization": name, "lease": lease, "seconds": LEASE_SECONDS}
-            (reply,) = self._wire.send([Call("RenewLease", fields)])
+        names = list(self._leases)
+        if not names:
+            return
+        replies = self._wire.send([self._renewal(name) for name in names])
+        for name, reply in zip(names, replies, strict=True):
             if isinstance(reply, WireRefusal):
                 if reply.code != _ABORTED:
                     raise service_error(reply)  # it may still be ours: nobody is told otherwise
                 self._take_again(name)
+
+    def _renewal(self, name: str) -> Call:
+        lease = self._leases[name]
+        fields = {"organization": name, "lease": lease, "seconds": LEASE_SECONDS}
+        return Call("RenewLease", fields)
 
     def _take_again(self, name: str) -> None:
         before = self._fences[name]
@@ -233,6 +235,13 @@ class OperationsClient:
         if isinstance(reply, WireRefusal):
             raise service_error(reply)
         return reply.fields
+
+
+def _as_sent(order: Order, call: Call, lease: str) -> Call:
+    """Return a call with what every write has. A new secret is made once per order."""
+    if isinstance(order, SecretOrder):
+        return replace(call, idempotency_key=uuid.uuid4().hex, lease=lease)
+    return replace(call, lease=lease) if lease else call
 
 
 def _may_be_our_own_doing(reply: Answer | WireRefusal) -> bool:

@@ -496,6 +496,29 @@ def test_a_lease_that_somebody_else_held_meanwhile_is_not_written_under() -> Non
     assert wire.held == {}
 
 
+def test_leases_are_renewed_together() -> None:
+    """A run over a hundred organizations waits once before a batch, not a hundred times."""
+    wire = FakeLeases()
+    client = OperationsClient(wire, HERE)
+    client.acquire(["acme", "beta"])
+    wire.sent.clear()
+
+    client.renew()
+
+    assert [[call.operation for call in calls] for calls in wire.sent] == [["RenewLease"] * 2]
+    names = [call.fields["organization"] for calls in wire.sent for call in calls]
+    assert names == ["acme", "beta"]
+
+
+def test_who_has_no_lease_renews_none() -> None:
+    """There is nothing to ask the service for."""
+    wire = FakeLeases()
+
+    OperationsClient(wire, HERE).renew()
+
+    assert wire.sent == []
+
+
 def test_a_renewal_without_an_answer_is_not_taken_for_another_writer() -> None:
     """The lease may still be ours; nobody is told to wait for this very run to end."""
     wire = FakeLeases()
