@@ -20,7 +20,7 @@ WITHIN = 20.0
 READ = "/management/v1/actions/_search"
 MEGABYTE = 1 << 20
 FILES = 200
-CALLS = ("pwrite64", "fdatasync")
+CALLS = (("pwrite64", 10, 30), ("fdatasync", 2, 6))  # of each thread, past what a start takes
 
 
 def the_disk_is_full(dice: random.Random, folder: Path) -> int:
@@ -40,10 +40,11 @@ def the_disk_is_full(dice: random.Random, folder: Path) -> int:
 
 def the_disk_fails(dice: random.Random, folder: Path) -> int:
     """Let writes or syncs fail: once, for a while, or for ever until the service is restarted."""
-    nth = dice.randint(3, 12)  # of each thread
+    call, fewest, most = dice.choice(CALLS)
+    nth = dice.randint(fewest, most)
     error = dice.choice(("EIO", "EIO", "ENOSPC"))
     span = dice.choice(("", f"..{nth + dice.randint(1, 30)}", "+"))
-    inject = f"inject={dice.choice(CALLS)}:error={error}:when={nth}{span}"
+    inject = f"inject={call}:error={error}:when={nth}{span}"
     tracer = ("strace", "-D", "-f", "-qq", "-o", "/dev/null", "-e", "trace=pwrite64,fdatasync")
     with under_load(folder, clients=3, before=(*tracer, "-e", inject)) as load:
         _until_refused(load)
