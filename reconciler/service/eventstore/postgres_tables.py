@@ -74,6 +74,8 @@ CREATE TABLE IF NOT EXISTS reconciler_objects (
 CREATE UNIQUE INDEX IF NOT EXISTS reconciler_objects_page
     ON reconciler_objects (organization, id)""",
     """
+CREATE INDEX IF NOT EXISTS reconciler_objects_listed ON reconciler_objects (parent, kind, id)""",
+    """
 CREATE UNIQUE INDEX IF NOT EXISTS reconciler_objects_client ON reconciler_objects (client_id)
     WHERE client_id <> ''""",
     """

@@ -58,6 +58,7 @@ CREATE TABLE objects (
     UNIQUE (parent, kind, folded)
 ) STRICT;
 CREATE UNIQUE INDEX objects_of_organization ON objects (organization, id);
+CREATE INDEX objects_listed ON objects (parent, kind, id);
 CREATE UNIQUE INDEX client_ids ON objects (client_id) WHERE client_id <> '';
 CREATE TABLE seals (
     id TEXT PRIMARY KEY,

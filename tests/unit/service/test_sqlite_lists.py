@@ -1,0 +1,38 @@
+"""How SQLite finds the pages of lists: never by sorting all that a list holds."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from reconciler.resources.ref import Kind
+from reconciler.service.eventstore import sqlite_files
+from reconciler.service.eventstore.rows import ObjectQuery
+from reconciler.service.eventstore.sqlite_rows import SqliteSnapshot
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("by_name", [False, True])
+def test_a_page_is_read_in_its_order(tmp_path: Path, *, by_name: bool, descending: bool) -> None:
+    """A page of a hundred costs the same in a list of a hundred thousand."""
+    path = tmp_path / "identity.db"
+    sqlite_files.create(path)
+    query = ObjectQuery(
+        Kind.ACTION, "1", by_name=by_name, descending=descending, offset=100, limit=100
+    )
+    with closing(sqlite3.connect(path)) as connection:
+        ran: list[str] = []
+        connection.set_trace_callback(ran.append)
+        SqliteSnapshot(connection).list_objects(query)
+        connection.set_trace_callback(None)
+        steps = [
+            str(step)
+            for statement in ran
+            for *_, step in connection.execute(f"EXPLAIN QUERY PLAN {statement}")
+        ]
+
+    assert len(steps) == 2
+    assert all("USING" in step and "SEARCH" in step for step in steps), steps
