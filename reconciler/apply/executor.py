@@ -118,7 +118,10 @@ class Executor:
         crashpoint("C10")
         for change, result in zip(ready, results, strict=True):
             ref = ref_of(change)
-            self._note(_outcome(change, owing.get(ref, result), places.get(ref, "")), total)
+            outcome = _outcome(change, result, places.get(ref, ""))
+            if ref in owing:
+                outcome = Outcome(change, Status.FAILED, error=owing[ref], written=True)
+            self._note(outcome, total)
         still_open = {ref: intent for ref, intent in intents.items() if ref not in owing}
         self._end(ready, results, still_open)
         crashpoint("C11")

@@ -27,6 +27,7 @@ class Outcome:
     Attributes:
         secret_at: Where the client secret was delivered, if there was one.
         error: Why it failed.
+        written: Whether it failed after the service had been written to: its secret is owed.
     """
 
     change: Change
@@ -35,6 +36,7 @@ class Outcome:
     client_id: str = ""
     secret_at: str = ""
     error: ReconcilerError | None = None
+    written: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,8 +211,8 @@ def exit_code(report: ApplyReport) -> int:
     if report.interrupted:
         return ExitCode.SIGNAL + report.interrupted
     failed = [outcome for outcome in report.outcomes if outcome.error is not None]
-    made = report.count(Status.MADE)
-    if failed and not made:
+    written = report.count(Status.MADE) or any(outcome.written for outcome in failed)
+    if failed and not written:
         return exit_code_of(failed[0].error) if failed[0].error else ExitCode.ERROR
     if failed or report.count(Status.NOT_TRIED) or report.remaining:
         return ExitCode.PARTLY

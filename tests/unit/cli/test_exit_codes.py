@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from reconciler import errors
@@ -70,6 +72,11 @@ def failed(kind: type[ReconcilerError]) -> Outcome:
         pytest.param(ApplyReport((MADE, SKIPPED)), 5, id="one of two not tried"),
         pytest.param(
             ApplyReport((failed(errors.PreconditionFailedError), SKIPPED)), 4, id="outdated"
+        ),
+        pytest.param(
+            ApplyReport((replace(failed(errors.AccessDeniedError), written=True),), remaining=0),
+            5,
+            id="written, and its secret refused",
         ),
         pytest.param(ApplyReport((failed(errors.LockHeldError),)), 6, id="the lock was lost"),
         pytest.param(ApplyReport((failed(errors.AccessDeniedError),)), 7, id="not allowed"),
