@@ -42,6 +42,7 @@ from reconciler.service_client.wire import Answer, Call, Wire, WireRefusal
 from reconciler.state import ObservedObject, ObservedState
 
 PAGE = 1000
+MOST_PAGES = 1000
 LEASE_SECONDS = 120
 _ABORTED = 10
 
@@ -217,18 +218,22 @@ class OperationsClient:
         """Return every page of what an organization holds."""
         owner, name = organization
         listed: list[Mapping[str, Any]] = []
-        cursor, seen = "", {""}
-        while True:
+        cursor, cursors, ids = "", {""}, set[str]()
+        for _ in range(MOST_PAGES):
             fields = {"organizationId": owner, "cursor": cursor, "limit": PAGE}
             page = self._ask(Call("ListObjects", fields, organization=owner))
-            listed += _objects(page, "objects")
-            cursor = text_of(page, "next")
+            found = _objects(page, "objects")
+            listed += found
+            cursor, known = text_of(page, "next"), len(ids)
             if not cursor:
                 return listed
-            if cursor in seen:
+            ids.update(id_of(each) for each in found)
+            if cursor in cursors or len(ids) == known:
                 doubts.append(f"The listing of {name} goes round in circles.")
                 return listed
-            seen.add(cursor)
+            cursors.add(cursor)
+        doubts.append(f"The listing of {name} does not end.")
+        return listed
 
     def _ask(self, call: Call) -> Mapping[str, Any]:
         (reply,) = self._wire.send([call])

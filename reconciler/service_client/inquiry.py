@@ -18,6 +18,7 @@ from reconciler.service_client.refusals import service_error
 from reconciler.service_client.wire import Answer, Call, Wire, WireRefusal
 from reconciler.state import ObjectEvent, ObservedState, Removal
 
+MOST_PAGES = 1000
 _UNKNOWN_OPERATION = 12
 _KINDS = {kind.value: kind for kind in Kind}
 
@@ -90,13 +91,14 @@ class Inquiry:
         self, operation: str, fields: Mapping[str, Any], cursor: str
     ) -> Iterator[Mapping[str, Any]]:
         here, seen = "", {""}
-        while True:
+        for _ in range(MOST_PAGES):
             page = self._ask(Call(operation, {**fields, cursor: here} if here else fields))
             yield page
             here = text_of(page, "next")
             if here in seen:
                 return
             seen.add(here)
+        raise unsound("?", "its pages do not end")
 
     def _ask(self, call: Call) -> Mapping[str, Any]:
         (reply,) = self._wire.send([call])

@@ -280,6 +280,44 @@ def test_observing_reads_each_organization_page_by_page_and_no_other() -> None:
     assert {call.organization for (call,) in wire.sent} == {"", "1"}
 
 
+def always_more(call: Call) -> Answer:
+    return Answer({"objects": LISTED, "next": f"{call.fields['cursor']}x"})
+
+
+def always_the_same(call: Call) -> Answer:
+    return Answer({"objects": LISTED, "next": "x"})
+
+
+def always_new(call: Call) -> Answer:
+    at = str(int(call.fields["cursor"] or 0) + 1)
+    return Answer({"objects": [{**LISTED[-1], "id": at, "name": f"n{at}"}], "next": at})
+
+
+@pytest.mark.parametrize(
+    ("pages", "told", "most"),
+    [
+        pytest.param(always_the_same, "round in circles", 2, id="the same page"),
+        pytest.param(always_more, "round in circles", 2, id="the same objects, further on"),
+        pytest.param(always_new, "does not end", 1000, id="something new each time"),
+    ],
+)
+def test_a_listing_without_an_end_is_left_and_told(
+    pages: Callable[[Call], Answer], told: str, most: int
+) -> None:
+    """A service gone wrong must not hold a run for ever, nor fill its memory."""
+    wire = FakeWire(
+        GetServiceInfo=Answer({"instance": "i-1"}),
+        ListOrgs=Answer({"result": [{"id": "1", "name": "Acme"}]}),
+        ListObjects=pages,
+        ListTrees=Answer({"organizations": []}),
+    )
+
+    doubts = OperationsClient(wire, HERE).observe(["acme"]).incomplete
+
+    assert any(told in doubt for doubt in doubts)
+    assert len([call for (call,) in wire.sent if call.operation == "ListObjects"]) == most
+
+
 def test_other_organizations_are_told_by_their_names_and_trees_alone() -> None:
     """What a tree left behind is reported; those of the run itself are in the plan anyway."""
     told = [{"id": "1", "name": "Acme", "trees": ["a"]}, {"id": "2", "name": "Old", "trees": ["a"]}]
