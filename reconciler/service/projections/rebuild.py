@@ -45,8 +45,14 @@ def replayed(view: Snapshot) -> dict[str, ObjectRow]:
 
 
 def log(view: Snapshot) -> Iterator[StoredEvent]:
-    """Yield every event, in order, a page at a time."""
+    """Yield every event, in order, a page at a time.
+
+    Raises:
+        ValueError: they are not in order, as in a damaged file, and there would be no end.
+    """
     position = 0
     while page := view.read_all(after=position, limit=PAGE):
         yield from page
+        if page[-1].position <= position:
+            raise ValueError(f"the log goes back after position {position}")
         position = page[-1].position

@@ -16,6 +16,7 @@ from reconciler.service.build import open_memory, open_sqlite
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore.errors import StoreError
 from reconciler.service.eventstore.sqlite import SqliteEventStore, SqliteReadOnlyStore
+from reconciler.service.eventstore.sqlite_rows import SqliteSnapshot
 from reconciler.service.projections.rebuild import rebuild
 from reconciler.service.projections.verify import verify
 from tests.unit.service.asking import JWT, Asking, Clock
@@ -144,6 +145,18 @@ def test_a_row_whose_values_are_of_other_types_is_a_finding(path: Path, statemen
 
     with closing(SqliteReadOnlyStore(path)) as store:
         assert verify(store) != []
+
+
+def test_a_log_that_goes_back_has_an_end(path: Path) -> None:
+    """Where pages of the file have changed places, what follows a position can lie before it."""
+    with closing(SqliteReadOnlyStore(path)) as store, store.snapshot() as view:
+        first = view.read_all(limit=3)
+    with closing(SqliteReadOnlyStore(path)) as store, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SqliteSnapshot, "read_all", lambda *_, **__: first)
+
+        findings = verify(store)
+
+    assert [found for found in findings if "the log goes back" in found]
 
 
 READ = "SELECT COLUMN, position FROM events"
