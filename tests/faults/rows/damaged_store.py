@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import random
+import signal
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from reconciler.service.build import open_sqlite
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore.errors import StoreError
 from reconciler.service.projections.verify import verify
-from tests.faults.catalogue import Row, must
+from tests.faults.catalogue import Row, ViolationError, must
 from tests.faults.power import SECTOR
 from tests.faults.rows.power_cut import STORE, images_in
 from tests.faults.store_writer import Answer, request
@@ -21,6 +22,7 @@ from tests.program import program
 FLIPS = 120
 CUTS = 25
 PAGE = 4096
+WITHIN = 30
 CALLS = 24
 LATE_CALLS = 6
 SHOWN = (  # the rest are answers kept for a day
@@ -117,10 +119,26 @@ def logs_are_mixed_up(dice: random.Random, folder: Path) -> int:
 def is_found(path: Path) -> bool:
     """Say whether a store is refused, or found wanting by ``verify``; nothing else is raised."""
     try:
-        with closing(open_sqlite(path, read_only=True)) as service:
+        with _in_time(), closing(open_sqlite(path, read_only=True)) as service:
             return bool(verify(service.store))
     except StoreError:
         return True
+
+
+@contextmanager
+def _in_time() -> Iterator[None]:
+    """Raise a violation if the block does not end: a damaged file can lead in circles."""
+
+    def too_long(*_: object) -> None:
+        raise ViolationError("I9", f"looking did not end within {WITHIN} seconds")
+
+    before = signal.signal(signal.SIGALRM, too_long)
+    signal.alarm(WITHIN)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _filled(path: Path) -> list[Answer]:
