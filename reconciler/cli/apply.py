@@ -163,7 +163,8 @@ def _approve(run: Run, plan: Plan) -> Plan:
         UsageError: nobody can be asked, or secrets have nowhere to go.
     """
     plan = check_sink(plan, run.service, run.secrets_to)
-    run.told.plan(plan, run.warnings)
+    asks = bool(plan.changes) and not (run.auto_approve or run.approval.is_given)
+    run.told.plan(plan, run.warnings, asks=asks)
     if plan.blocks:
         raise BlockedPlanError(
             f"the plan is blocked by {len(plan.blocks)} guard(s)",
@@ -174,7 +175,7 @@ def _approve(run: Run, plan: Plan) -> Plan:
             "the plan makes client secrets, and there is nowhere to put them",
             remedy="Give --secrets-to file:DIR. Nothing was written.",
         )
-    if plan.changes and not (run.auto_approve or run.approval.is_given):
+    if asks:
         _ask()
     return plan
 

@@ -20,7 +20,7 @@ from reconciler.errors import ReconcilerError
 from reconciler.plan.model import Change, Plan
 from reconciler.report import stream
 from reconciler.report.apply_report import report_as_json, report_as_text
-from reconciler.report.plan_text import plan_as_text
+from reconciler.report.plan_text import plan_as_text, summary_as_text
 from reconciler.report.style import style_of
 
 
@@ -32,8 +32,8 @@ class Words:
         """Tell a whole run, and why it ended where it ends early."""
         yield
 
-    def plan(self, plan: Plan, findings: Sequence[Diagnostic]) -> None:
-        """Show what is about to be done."""
+    def plan(self, plan: Plan, findings: Sequence[Diagnostic], *, asks: bool) -> None:
+        """Show what is about to be done; somebody may be asked about it next."""
         show_warnings((*findings, *plan.warnings, *plan.blocks))
         click.echo(plan_as_text(plan, stdout_style()))
 
@@ -51,12 +51,13 @@ class Words:
 
 
 class Document(Words):
-    """Tells a script: one document on stdout at the end. The plan goes to stderr, for its log."""
+    """Tells a script: one document on stdout at the end. What a person reads goes to stderr."""
 
-    def plan(self, plan: Plan, findings: Sequence[Diagnostic]) -> None:
-        """Show what is about to be done, beside the document."""
+    def plan(self, plan: Plan, findings: Sequence[Diagnostic], *, asks: bool) -> None:
+        """Show what is about to be done, in full to who is asked about it or must mend it."""
         show_warnings((*findings, *plan.warnings, *plan.blocks))
-        click.echo(plan_as_text(plan, style_of(sys.stderr, os.environ)), err=True)
+        told = plan_as_text if asks or plan.blocks else summary_as_text
+        click.echo(told(plan, style_of(sys.stderr, os.environ)), err=True)
 
     def nothing_to_do(self) -> None:
         """Tell that nothing remains."""
@@ -81,9 +82,9 @@ class Records(Document):
             _write([stream.error_record(failure)])
             raise
 
-    def plan(self, plan: Plan, findings: Sequence[Diagnostic]) -> None:
+    def plan(self, plan: Plan, findings: Sequence[Diagnostic], *, asks: bool) -> None:
         """Write what is planned, and show it beside the stream."""
-        super().plan(plan, findings)
+        super().plan(plan, findings, asks=asks)
         _write(stream.plan_records(plan, findings))
 
     def watch(self) -> TerminalWatch:

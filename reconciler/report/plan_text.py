@@ -32,12 +32,17 @@ def plan_as_text(plan: Plan, style: Style = PLAIN) -> str:
     blocks += [change_as_text(change, style, plan.scope.tree) for change in plan.changes]
     if plan.unmanaged:
         blocks.append("\n".join(_unmanaged(plan, style)))
-    blocks.append(summary_sentence(plan.summary, style))
+    return "\n\n".join([*blocks, summary_as_text(plan, style)])
+
+
+def summary_as_text(plan: Plan, style: Style = PLAIN) -> str:
+    """Return the last lines of a plan: its counts, of which shard it is, and its digest."""
+    lines = [summary_sentence(plan.summary, style)]
     if plan.scope.shard is not None:
-        blocks[-1] += f"\nShard {plan.scope.shard}: {OTHER_SHARDS}"
+        lines.append(f"Shard {plan.scope.shard}: {OTHER_SHARDS}")
     if plan.changes:
-        blocks[-1] += f"\n{style(f'Digest: {plan_digest(plan)}', 'dim')}"
-    return "\n\n".join(blocks)
+        lines.append(style(f"Digest: {plan_digest(plan)}", "dim"))
+    return "\n".join(lines)
 
 
 def summary_sentence(summary: Summary, style: Style = PLAIN) -> str:

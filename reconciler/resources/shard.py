@@ -7,7 +7,6 @@ files, on other organizations, or on the machine.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from dataclasses import dataclass
 
@@ -38,6 +37,8 @@ def shard_of(organization: str, count: int) -> int:
 
     That is the SHA-256 of the folded name in UTF-8, as one number, modulo the count, plus 1.
     """
+    import hashlib
+
     name = fold(organization).encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.sha256(name).digest(), "big") % count + 1
 

@@ -193,6 +193,26 @@ def test_a_stream_of_a_run_that_is_refused_ends_with_the_reason(run: Run, small:
     assert kinds(records(wrong.out)) == ["version", "diagnostic"]
 
 
+@pytest.mark.parametrize("form", ["json", "jsonl"])
+def test_beside_the_output_for_programs_stands_the_summary_alone(
+    run: Run, small: Path, form: str
+) -> None:
+    """A log of thousands of creates hides what went wrong. Who is asked, or blocked, sees all."""
+    asked = run("apply", "--format", form)
+    applied = run("apply", "--auto-approve", "--format", form)
+    write(small / "web.yaml", an_application(devMode=True))
+    other = ("--tree", "other", "--no-adopt")
+    blocked = run("apply", "--auto-approve", "--format", form, *other)
+
+    assert (asked.code, applied.code, blocked.code) == (1, 0, 3)
+    assert "+ OidcApplication acme/shop/web" in asked.err
+    assert "~ OidcApplication acme/shop/web" in blocked.err
+    plan, digest, *_ = applied.err.splitlines()
+    assert plan == "Plan: 6 to create, 0 to update, 0 to delete."
+    assert digest.startswith("Digest: sha256:")
+    assert "+ OidcApplication" not in applied.err
+
+
 HOSTILE = [
     payload for payload in PAYLOADS if payload.isprintable() and "\ud800" not in payload and payload
 ]
