@@ -107,7 +107,7 @@ class _Reader:
         """Read every document."""
         next_event, documents, trace = self._next, self.documents, self._trace
         next_event()  # the start of the stream
-        while (event := next_event()).__class__ is DocumentStartEvent:
+        while type(event := next_event()) is DocumentStartEvent:
             findings = len(trace.findings) if trace is not None else 0
             if event.tags or event.version not in (None, (1, 2)):
                 self._refuse_directive(event)
@@ -128,7 +128,7 @@ class _Reader:
             trace.documents[index] = value
 
     def _value(self, event: _Event) -> Any:
-        kind = event.__class__
+        kind = type(event)
         if kind is ScalarEvent and event.tag is event.anchor:  # they are only where both are None
             text: str = event.value
             return text if event.style or text[:1] not in MAY_BE_TYPED else self._typed(event)
@@ -154,8 +154,8 @@ class _Reader:
     def _mapping(self) -> dict[str, Any]:
         next_event, trace, usual_key = self._next, self._trace, _usual_keys.get
         values: dict[str, Any] = {}
-        while (event := next_event()).__class__ is not MappingEndEvent:
-            key = usual_key(event.value) if event.__class__ is ScalarEvent else None
+        while (kind := type(event := next_event())) is not MappingEndEvent:
+            key = usual_key(event.value) if kind is ScalarEvent else None
             if key is None or key in values or event.tag is not event.anchor:
                 key = self._key(event, values)
             value_event = next_event()
@@ -169,7 +169,7 @@ class _Reader:
     def _sequence(self) -> list[Any]:
         next_event, trace = self._next, self._trace
         values: list[Any] = []
-        while (event := next_event()).__class__ is not SequenceEndEvent:
+        while type(event := next_event()) is not SequenceEndEvent:
             value = self._value(event)
             if trace is not None:
                 trace.values[id(values), len(values)] = _mark(event)
@@ -177,7 +177,7 @@ class _Reader:
         return values
 
     def _key(self, event: _Event, known: dict[str, Any]) -> str:
-        if event.__class__ is not ScalarEvent:
+        if type(event) is not ScalarEvent:
             self._stop(event, "YAML-KEY", "a key that is not text", "Write a plain word as key.")
         if event.tag is not event.anchor:
             self._refuse_property(event)
@@ -271,7 +271,7 @@ class _Reader:
         def counted() -> _Event:
             nonlocal nodes
             event = next_event()
-            kind = event.__class__
+            kind = type(event)
             if kind is ScalarEvent or kind is MappingStartEvent or kind is SequenceStartEvent:
                 nodes += 1
                 if nodes > MAX_NODES:
@@ -285,5 +285,5 @@ class _Reader:
 
 def _mark(event: _Event) -> Mark:
     start = event.start_mark
-    style = event.style if event.__class__ is ScalarEvent else ""
+    style = event.style if type(event) is ScalarEvent else ""
     return Mark(start.line + 1, start.column + 1, style or "")
