@@ -48,6 +48,8 @@ def match(desired: DesiredState, observed: ObservedState) -> Matching:
 def taken_names(matching: Matching, staying: Sequence[ObservedObject]) -> list[Diagnostic]:
     """Return an error for each pinned resource whose name an object that stays already has."""
     names = {held.ref.key: held for held in staying}
+    if not names:
+        return []
     return [
         error(
             "PLAN-NAME-TAKEN",
@@ -111,15 +113,15 @@ def _wrong_pin(resource: Resource, held: ObservedObject | None) -> Diagnostic:
 
 def _missing_owners(desired: DesiredState, observed: ObservedState) -> list[Diagnostic]:
     findings = []
-    for resource in desired.resources.values():
-        owner = owner_of(resource.ref)
-        if owner is None or owner.key in desired.resources or owner.key in observed.objects:
+    for key, resource in desired.resources.items():
+        owner = owner_of(key)
+        if owner is None or owner in desired.resources or owner in observed.objects:
             continue
         findings.append(
             error(
                 "REF-NOT-HELD",
                 f"{owner.kind.value.lower()} is neither declared nor held",
-                f"Add a manifest for {owner}, or correct the name "
+                f"Add a manifest for {owner_of(resource.ref)}, or correct the name "
                 f"(metadata.{owner.kind.value.lower()}).",
                 resource.source.place("metadata", owner.kind.value.lower()),
                 resource.ref,

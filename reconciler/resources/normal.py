@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from reconciler.resources.duration import normal_duration
-from reconciler.resources.ref import Kind
+from reconciler.resources.ref import APPLICATION, Kind
 
 DEFAULTS: Mapping[Kind, Mapping[str, Any]] = {
     Kind.ORGANIZATION: {},
@@ -48,7 +48,7 @@ def normal_form(kind: Kind, fields: Mapping[str, Any]) -> dict[str, Any]:
     duration = _DURATIONS.get(kind)
     if duration is not None:
         normal[duration] = normal_duration(normal[duration])
-    if kind is Kind.OIDC_APPLICATION:
+    if kind is APPLICATION:
         for name in _SETS:
             values = normal[name]
             normal[name] = (

@@ -71,7 +71,7 @@ def _uncovered_response_types(
     problems = []
     for index, response_type in enumerate(response_types):
         wanted = _COVERING_GRANTS[response_type]
-        if not any(grant in grant_types for grant in wanted):
+        if set(wanted).isdisjoint(grant_types):
             message = f"{response_type} needs {' or '.join(wanted)} among grantTypes"
             problems.append(FieldProblem("responseTypes", index, message))
     return problems

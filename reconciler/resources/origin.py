@@ -11,8 +11,10 @@ from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import NamedTuple
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
+MAX_HOST = 253
 
 _ORIGIN = re.compile(r"([a-z][a-z0-9+.-]*)://(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(?::([0-9]+))?", re.ASCII)
+_USUAL_HOST = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}", re.ASCII)
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
 _PORT = re.compile(r"[1-9][0-9]{0,4}", re.ASCII)
 _LOOKS_NUMERIC = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
@@ -63,6 +65,8 @@ def check_host(host: str) -> None:
     Raises:
         ValueError: the host is none of these; the message says why.
     """
+    if len(host) <= MAX_HOST and _USUAL_HOST.fullmatch(host):
+        return
     if host.startswith("["):
         try:
             IPv6Address(host[1:-1])
@@ -73,7 +77,7 @@ def check_host(host: str) -> None:
     if _LOOKS_NUMERIC.fullmatch(labels[-1]):
         _check_ipv4(host)
         return
-    if len(host) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
+    if len(host) > MAX_HOST or not all(_LABEL.fullmatch(label) for label in labels):
         raise ValueError(
             f"{host} is no host name: lower-case letters, digits and inner hyphens, "
             "parts of at most 63 joined by dots"

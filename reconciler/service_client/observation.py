@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from reconciler.errors import ServiceError
-from reconciler.resources.ref import Kind, ResourceRef, fold
+from reconciler.resources.ref import APPLICATION, PROJECT, Kind, ResourceRef, fold
 from reconciler.service_client.addresses import is_id
 from reconciler.service_client.specs import read_spec
 from reconciler.state import ObservedObject
@@ -34,7 +34,7 @@ def observed_objects(
     names = {owner: name}
     seen: set[str] = set()
     named: set[tuple[Kind, str, str]] = set()
-    projects = [fields for fields in listed if fields.get("kind") == Kind.PROJECT]
+    projects = [fields for fields in listed if fields.get("kind") == PROJECT]
     names.update((id_of(fields), text_of(fields, "name")) for fields in projects)
     for fields in listed:
         kind = _KINDS.get(text_of(fields, "kind"))
@@ -63,7 +63,7 @@ def _observed(
     organization, project, name, client, author = (text_of(fields, text) for text in _TEXTS)
     if organization not in names or (project and project not in names):
         return None
-    if (kind is Kind.OIDC_APPLICATION) != bool(project):
+    if (kind is APPLICATION) != bool(project):
         raise unsound(object_id, "its projectId is not that of its kind")
     details, answered = fields.get("details"), fields.get("spec")
     if not isinstance(details, dict) or not isinstance(answered, dict):

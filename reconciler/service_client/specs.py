@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, get_args
 
 from reconciler.resources import oidc
 from reconciler.resources.duration import normal_duration
-from reconciler.resources.ref import Kind
+from reconciler.resources.ref import APPLICATION, Kind
 
 FIELDS: Mapping[Kind, Mapping[str, type]] = {
     Kind.ORGANIZATION: {},
@@ -88,7 +88,7 @@ def read_spec(kind: Kind, answered: Mapping[str, Any]) -> ReadSpec:
     duration = _DURATIONS.get(kind)
     if duration is not None:
         normal_duration(answered[duration])
-    strange = _strange_words(answered) if kind is Kind.OIDC_APPLICATION else ()
+    strange = _strange_words(answered) if kind is APPLICATION else ()
     if len(answered) == len(fields):
         return ReadSpec(answered, {}, strange)
     unknown = {name: value for name, value in answered.items() if name not in fields}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error, warning
 from reconciler.resources.ref import Kind, ResourceRef, fold, owner_of
@@ -64,27 +64,18 @@ def undeclared_owners(desired: DesiredState) -> Iterator[Diagnostic]:
     Offline nobody can say whether the service holds it. A plan can, and leaves this out.
     """
     told: set[ResourceRef] = set()
-    for resource in desired.resources.values():
-        owner = _missing_owner(resource.ref, desired.resources)
-        if owner is not None and owner.key not in told:
-            told.add(owner.key)
-            yield _undeclared(resource, owner)
+    for key, resource in desired.resources.items():
+        owner = owner_of(key)
+        if owner is not None and owner not in desired.resources and owner not in told:
+            told.add(owner)
+            yield _undeclared(resource)
 
 
-def _missing_owner(
-    ref: ResourceRef, declared: Mapping[ResourceRef, Resource]
-) -> ResourceRef | None:
-    owner = owner_of(ref)
-    if owner is None or owner.key in declared:
-        return None
-    return owner
-
-
-def _undeclared(resource: Resource, owner: ResourceRef) -> Diagnostic:
-    field = "organization" if owner.kind is Kind.ORGANIZATION else "project"
+def _undeclared(resource: Resource) -> Diagnostic:
+    field = "project" if resource.ref.kind is Kind.OIDC_APPLICATION else "organization"
     return warning(
         "REF-UNDECLARED",
-        f"{owner} is declared nowhere",
+        f"{owner_of(resource.ref)} is declared nowhere",
         "The service must hold it already; otherwise declare it, or correct the name.",
         resource.source.place("metadata", field),
         resource.ref,

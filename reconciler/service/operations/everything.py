@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from reconciler.resources.ref import Kind
+from reconciler.resources.ref import APPLICATION, Kind
 from reconciler.service.domain.refusal import not_found
 from reconciler.service.eventstore.rows import ObjectRow, StoredEvent
 from reconciler.service.operations.answers import details_read, timestamp
@@ -46,7 +46,7 @@ def _view(row: ObjectRow, spec: dict[str, Any]) -> dict[str, Any]:
         "kind": row.kind,
         "id": row.id,
         "organizationId": row.organization,
-        "projectId": row.parent if row.kind == Kind.OIDC_APPLICATION else "",
+        "projectId": row.parent if row.kind == APPLICATION else "",
         "name": row.name,
         "spec": spec,
         "details": details_read(row),
