@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from reconciler.apply.executor import Executor
-from reconciler.apply.outcome import ApplyReport, Status
 from reconciler.diagnostics import Diagnostic, warning
 from reconciler.errors import ReconcilerError
 from reconciler.plan.diff import field_changes
@@ -23,6 +21,8 @@ from reconciler.service_client.port import ServiceClient, ServiceInquiry, Servic
 from reconciler.state import DesiredState, ObservedState
 
 if TYPE_CHECKING:
+    from reconciler.apply.executor import Executor
+    from reconciler.apply.outcome import ApplyReport
     from reconciler.plan.drift import Drift
 
 
@@ -85,6 +85,8 @@ def carry_out(
 
 def _remaining(report: ApplyReport, again: Plan) -> Iterator[Diagnostic]:
     """Yield what the service made of an update that it says it carried out."""
+    from reconciler.apply.outcome import Status
+
     made = {
         ref_of(outcome.change).key for outcome in report.outcomes if outcome.status is Status.MADE
     }

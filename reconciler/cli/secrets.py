@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import click
 
-from reconciler.apply.executor import needs_sink
 from reconciler.apply.sink import Delivery, SecretSink
 from reconciler.apply.sinks import KINDS, open_sink
 from reconciler.cli.options import option
@@ -61,6 +60,10 @@ class MaskingSink:
 
 def check_sink(plan: Plan, service: str, secrets_to: str | None) -> Plan:
     """Add a warning to a plan that makes secrets with nowhere to go. It is not in the digest."""
+    if not plan.changes:
+        return plan
+    from reconciler.apply.executor import needs_sink
+
     if not needs_sink(plan) or sink_for(service, secrets_to) is not None:
         return plan
     nowhere = warning(

@@ -15,7 +15,6 @@ from reconciler.cli.reading import show_warnings
 from reconciler.diagnostics import Diagnostic
 from reconciler.plan.model import Plan
 from reconciler.report.limits import LEAST, LIMIT
-from reconciler.report.plan_json import plan_as_json
 from reconciler.report.plan_text import plan_as_text
 
 
@@ -51,6 +50,8 @@ def takes_plan_form(command: Callable[..., Any]) -> Callable[..., Any]:
 def show_plan(plan: Plan, service: str, findings: Sequence[Diagnostic], form: PlanForm) -> None:
     """Print a plan on stdout; findings go beside it, or into it where the form has room."""
     if form.name == "json":
+        from reconciler.report.plan_json import plan_as_json
+
         print_json(plan_as_json(plan, service, findings))
     elif form.name == "markdown":
         from reconciler.report.markdown import plan_as_markdown
