@@ -82,7 +82,7 @@ class Manifest:
         value: Any = self.document
         for step in path:
             value = value[step]
-        source, text = self.file.text.split("\n"), value.split("\n")
+        source, text = self.file.lines(), value.split("\n")
         row = mark.line + line  # the block starts in the line after its header
         if not (line <= len(text) and row <= len(source)):
             return mark

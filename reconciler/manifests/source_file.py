@@ -33,6 +33,15 @@ class SourceFile:
         """Return findings and places, by reading the text once more."""
         return _trace_of(self)
 
+    def lines(self) -> list[str]:
+        """Return the lines of the text."""
+        return _lines_of(self)
+
+
+@lru_cache(maxsize=1)
+def _lines_of(file: SourceFile) -> list[str]:
+    return file.text.split("\n")
+
 
 # Findings come file by file: a few traces are enough, and one of a large file is large.
 @lru_cache(maxsize=16)

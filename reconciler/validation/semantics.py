@@ -16,8 +16,10 @@ from reconciler.validation.endpoints import endpoint_problems, header_problems, 
 from reconciler.validation.names import is_plain, name_problems
 from reconciler.validation.problem import Problem, cut, doubtful, wrong
 from reconciler.validation.redirect_uris import duplicates, is_ordinary, redirect_uri_problems
+from reconciler.validation.schema import MAX_FAULTS
 from reconciler.validation.script import CompileError, ScriptCompiler
 
+_SETS = ("responseTypes", "grantTypes")
 _URI_LISTS = ("redirectUris", "postLogoutRedirectUris")
 _HEADLINE = PREFIX + "V1.NotCompliant"
 
@@ -43,6 +45,8 @@ class Semantics:
             found += _application(resource, manifest.document.get("spec") or {})
         elif kind is Kind.IDP_JWT_CONFIG:
             found += _identity_provider(resource)
+        if len(found) > MAX_FAULTS:
+            found = sorted(found, key=_errors_first)[:MAX_FAULTS]
         findings = [problem.at(manifest.place(*path), resource.ref) for problem, path in found]
         if kind is Kind.ACTION:
             findings += self._action(resource, manifest)
@@ -62,6 +66,10 @@ class Semantics:
         hidden = None if script.isascii() else re.search(_TURNING, script)
         if hidden is not None:
             yield _turned(hidden.group()).at(manifest.place("spec", "script"), resource.ref)
+
+
+def _errors_first(found: _Found) -> bool:
+    return not found[0].is_error
 
 
 def _names(metadata: dict[str, Any]) -> Iterator[_Found]:
@@ -101,7 +109,10 @@ _TWICE = doubtful("URI-DUPLICATE", "the same entry stands in this list before", 
 def _refused(resource: Resource, written: Any) -> Iterator[_Found]:
     for problem in oidc_problems(resource.spec):
         value = resource.spec[problem.field][problem.position]
-        yield _refusal(problem), _written_path(problem.field, value, written)
+        if problem.field in _SETS:
+            yield _refusal(problem), _written_path(problem.field, value, written)
+        else:
+            yield _refusal(problem), ("spec", problem.field, problem.position)
 
 
 def _refusal(problem: FieldProblem) -> Problem:
@@ -117,7 +128,7 @@ def _sentence(text: str) -> str:
 
 
 def _written_path(field: str, value: str, written: Any) -> tuple[str | int, ...]:
-    """Return where a value of the normal form stands: sets are sorted there, not in the file."""
+    """Return where a value of a set stands: they are sorted in the normal form, not in the file."""
     values = written.get(field, ())
     if value in values:
         return ("spec", field, values.index(value))

@@ -269,6 +269,34 @@ _SEEDS: Mapping[str, Callable[[], Iterator[bytes]]] = {
 }
 
 
+_APPLICATION = """apiVersion: reconciler/v1
+kind: OidcApplication
+metadata: {organization: acme, project: shop, name: web}
+spec:
+"""
+_ACTION = """---
+apiVersion: reconciler/v1
+kind: Action
+metadata: {organization: acme, name: greet}
+spec:
+  script: |
+    function greet() {}
+    x(
+"""
+LARGE = {
+    "wrong origins": f"{_APPLICATION}  additionalOrigins:\n"
+    + "".join(f"  - h{number}\n" for number in range(25_000)),
+    "wrong URIs": f"{_APPLICATION}  redirectUris:\n" + "  - ht!tp:x\n" * 25_000,
+    "scripts that do not compile": _ACTION * 1800,
+    "unknown fields": _APPLICATION + "".join(f"  redirectUri{at}: x\n" for at in range(12_000)),
+    "deep": "[" * 250_000,
+    "flat": "- " * 125_000,
+    "anchors": "- &a x\n" * 36_000,
+    "documents": "---\n" * 60_000,
+}
+"""Manifests of a quarter of what is read at most: work that is not linear shows."""
+
+
 def seeds_of(target: str) -> list[bytes]:
     """Return the inputs that a target begins with."""
     return list(_SEEDS[target]())

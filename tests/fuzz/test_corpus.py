@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fuzz.seeds import seeds_of
+from tests.fuzz.seeds import LARGE, seeds_of
 from tests.fuzz.targets import MAX_MEMORY, MAX_SECONDS, TARGETS, TooSlowError, little_memory, timed
 
 HERE = Path(__file__).parent
@@ -36,6 +36,14 @@ def test_nothing_but_documented_refusals_comes_out(name: str) -> None:
         answers = [target(data) for data in inputs(name)]
 
     assert set(answers) == {True, False}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_a_large_manifest_is_judged_in_a_second(name: str) -> None:
+    """Whoever opens a pull request could otherwise stop its checks for a minute."""
+    target = timed(TARGETS["manifest"])
+    with little_memory():
+        target(LARGE[name].encode())
 
 
 def test_a_file_belongs_to_a_target_and_is_small() -> None:

@@ -203,3 +203,27 @@ def test_identity_providers(
     judgement = judge_text(text_of(with_spec(IDP, **changes)))
 
     assert [(finding.code, finding.is_error) for finding in judgement.diagnostics] == found
+
+
+def test_of_very_many_findings_the_errors_are_told(judge_text: Judge) -> None:
+    """Nobody mends more of one document at a time; but an error never hides behind warnings."""
+    uris = [*(f"http://a{number}.test/" for number in range(150)), "https://b.test/#"]
+
+    judgement = judge_text(text_of(with_spec(APPLICATION, redirectUris=uris)))
+
+    assert len(judgement.diagnostics) == 100
+    assert [found.code for found in judgement.diagnostics if found.is_error] == ["URI-FRAGMENT"]
+    assert not judgement.desired.resources
+
+
+def test_each_wrong_origin_is_told_at_its_own_place(judge_text: Judge) -> None:
+    """Of two that are alike, too."""
+    text = text_of(with_spec(APPLICATION, additionalOrigins=["null", "null"]))
+
+    columns = [
+        found.location.column
+        for found in judge_text(text).diagnostics
+        if found.code == "OIDC-ORIGIN" and found.location
+    ]
+
+    assert len(set(columns)) == 2
