@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import random
+import time
 from pathlib import Path
 
+from tests.fake_zitadel import IAM, FakeZitadel
+from tests.fault_proxy import at_random, fault_proxy
 from tests.faults.catalogue import Row, must
-from tests.faults.world import APPLY, a_server, disturbed, faults
+from tests.faults.world import APPLY, Tree, a_server, disturbed, faults, undisturbed
+from tests.listening import listening
+from tests.program import program
+from tests.sinks import a_file_sink
 
 TRIES = 6
+UNPRUNED = ("apply", "--auto-approve", "--allow-updates", "1000")
 ENDS = {0, 1, 5}
 
 
@@ -29,4 +36,47 @@ def requests_and_answers_come_to_harm(dice: random.Random, folder: Path) -> int:
         return faults(world.proxy)
 
 
-ROWS = (Row("F3", "requests and answers come to harm", requests_and_answers_come_to_harm, 2),)
+def a_foreign_line_is_bad(dice: random.Random, folder: Path) -> int:
+    """Apply to a service that knows no idempotency keys, and whose lists lag."""
+    fake = FakeZitadel(lag=dice.uniform(0, 1.5), is_unique=dice.random() < 0.7)
+    fake.put("projects", name="shop")
+    sink = a_file_sink(folder)
+    run = program(folder)
+    tree = Tree(dice, folder / "manifests")
+    tree.declare("secret", "public", "action", "idp", "secret", "action")
+    with (
+        listening(fake.app()) as target,
+        fault_proxy(target, at_random(dice.randrange(1 << 30), 0.4, once_only=True)) as proxy,
+    ):
+        time.sleep(fake.lag)  # what was put in is shown
+        here = {
+            "RECONCILER_SERVICE": proxy.address,
+            "RECONCILER_TOKEN": IAM,
+            "RECONCILER_SECRETS_TO": sink.address,
+        }
+        while not faults(proxy) or dice.random() < 0.5:
+            tree.edit(4)
+            ran = run(*UNPRUNED, **here)
+            must(ran.code in ENDS, "I10", ran.all)
+        proxy.choose = undisturbed
+        time.sleep(fake.lag)
+        ran = run(*UNPRUNED, **here)
+        must(ran.code == 0, "I7", ran.all)
+        time.sleep(fake.lag)
+        planned = run("plan", "--detailed-exitcode", **here)
+        must(planned.code == 0, "I7", planned.all)
+        done = faults(proxy)
+    for kind in ("apps", "actions", "idps", "projects"):
+        names = [item["name"].lower() for item in fake.held[kind].values()]
+        must(len(set(names)) == len(names), "I2", names)
+    kept = sink.read()
+    for app in fake.held["apps"].values():
+        secret = fake.secrets.get(app["id"])
+        must(secret is None or kept.get(app["oidcConfig"]["clientId"]) == secret, "I3", app)
+    return done
+
+
+ROWS = (
+    Row("F3", "requests and answers come to harm", requests_and_answers_come_to_harm, 2),
+    Row("F3b", "the line to a service without idempotency keys is bad", a_foreign_line_is_bad, 1),
+)
