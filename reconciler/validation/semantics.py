@@ -10,7 +10,7 @@ from reconciler.diagnostics import Diagnostic
 from reconciler.manifests.manifest import Manifest
 from reconciler.resources.compliance import MESSAGES, PREFIX, compliance_problems
 from reconciler.resources.oidc import FieldProblem, oidc_problems
-from reconciler.resources.ref import Kind
+from reconciler.resources.ref import ACTION, APPLICATION, PROVIDER
 from reconciler.state import Resource
 from reconciler.validation.endpoints import endpoint_problems, header_problems, issuer_problems
 from reconciler.validation.names import is_plain, name_problems
@@ -41,14 +41,14 @@ class Semantics:
         found: list[_Found] = []
         if not all(map(is_plain, resource.ref[1:])):
             found += _names(manifest.document["metadata"])
-        if kind is Kind.OIDC_APPLICATION:
+        if kind is APPLICATION:
             found += _application(resource, manifest.document.get("spec") or {})
-        elif kind is Kind.IDP_JWT_CONFIG:
+        elif kind is PROVIDER:
             found += _identity_provider(resource)
         if len(found) > MAX_FAULTS:
             found = sorted(found, key=_errors_first)[:MAX_FAULTS]
         findings = [problem.at(manifest.place(*path), resource.ref) for problem, path in found]
-        if kind is Kind.ACTION:
+        if kind is ACTION:
             findings += self._action(resource, manifest)
         return findings
 
