@@ -13,6 +13,7 @@ import click
 from reconciler.apply.executor import Executor, needs_sink
 from reconciler.apply.outcome import ApplyReport, Status
 from reconciler.apply.sink import SecretSink
+from reconciler.cli.addresses import require_seal_key
 from reconciler.cli.approval import Approval, take_approval
 from reconciler.cli.connection import connection, seal_key_option, service_options
 from reconciler.cli.exit_codes import ExitCode, exit_code_of
@@ -28,7 +29,6 @@ from reconciler.cli.wiring import (
     holds_anything,
     open_client,
     open_reader,
-    require_seal_key,
 )
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import BlockedPlanError, StalePlanError, UsageError

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from reconciler.apply.durable import STATE_FOLDER, keep_out_of_git, make_folder
-from reconciler.cli.wiring import is_database, require_seal_key, store_path
+from reconciler.cli.addresses import is_database, require_seal_key, store_path
 from reconciler.errors import ServiceError
 from reconciler.service.build import (
     IdentityService,

@@ -12,8 +12,8 @@ from reconciler.apply.durable import STATE_FOLDER
 from reconciler.apply.handover import take_over
 from reconciler.apply.journal import Journal
 from reconciler.apply.sink import plain_name
+from reconciler.cli.addresses import is_file, store_path
 from reconciler.cli.locking import patiently
-from reconciler.cli.wiring import is_file, store_path
 from reconciler.plan.model import Scope
 
 BRIEF = 1.0  # seconds; what another run leaves open is taken over in a few milliseconds

@@ -10,8 +10,8 @@ import click
 
 from reconciler.apply.sink import Delivery, SecretSink
 from reconciler.apply.sinks import KINDS, open_sink
+from reconciler.cli.addresses import is_embedded
 from reconciler.cli.options import option
-from reconciler.cli.wiring import is_embedded
 from reconciler.diagnostics import warning
 from reconciler.plan.model import Plan
 from reconciler.resources.ref import ResourceRef

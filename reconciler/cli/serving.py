@@ -12,16 +12,16 @@ from typing import NamedTuple
 
 import click
 
+from reconciler.cli.addresses import is_file, require_seal_key, store_path
 from reconciler.cli.embedded import open_service
-from reconciler.cli.wiring import is_file, require_seal_key, store_path
 from reconciler.errors import UsageError
 from reconciler.report.visible import visible
 from reconciler.service.build import IdentityService
 from reconciler.service.eventstore.errors import StoreError
 from reconciler.service.operations.tokens import all_tokens
+from reconciler.service.transport.errors import ListenError
 from reconciler.service.transport.front import Front
 from reconciler.service.transport.listener import (
-    ListenError,
     Serving,
     bind,
     one_lane,

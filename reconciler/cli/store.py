@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
+from reconciler.cli.addresses import is_database, store_path
 from reconciler.cli.embedded import open_service, store_errors
 from reconciler.cli.exit_codes import ExitCode
 from reconciler.cli.options import format_option, service_option
 from reconciler.cli.output import print_json, stdout_style
-from reconciler.cli.wiring import is_database, store_path
 from reconciler.errors import UsageError
 from reconciler.report.visible import visible
 

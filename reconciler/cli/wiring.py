@@ -4,50 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
-from reconciler.errors import UsageError
+from reconciler.cli.addresses import is_database, is_remote, store_path
 from reconciler.service_client.absent import AbsentService
 from reconciler.service_client.client import OperationsClient
 from reconciler.service_client.holder import this_process
 from reconciler.service_client.inquiry import Inquiry, ReadingWire
 from reconciler.service_client.port import ServiceClient, ServiceInquiry, ServiceReader
-
-
-def is_embedded(service: str) -> bool:
-    """Say whether an address names a store that this process opens itself."""
-    return is_file(service) or is_database(service)
-
-
-def is_file(service: str) -> bool:
-    """Say whether an address names a store in a file of this machine."""
-    return service.startswith("sqlite:")
-
-
-def is_database(service: str) -> bool:
-    """Say whether an address names a store in a PostgreSQL database."""
-    return service.startswith(("postgresql:", "postgres:"))
-
-
-def is_remote(service: str) -> bool:
-    """Say whether an address names a service that is reached over HTTP."""
-    return service.startswith(("http://", "https://"))
-
-
-def store_path(service: str) -> Path:
-    """Return the file of an embedded store.
-
-    Raises:
-        UsageError: the address names no such file.
-    """
-    scheme, _, path = service.partition(":")
-    if scheme != "sqlite" or not path or path.startswith("//"):
-        raise UsageError(
-            f"{service} is no address of a service",
-            remedy="Write --service sqlite:PATH, such as sqlite:.reconciler/identity.db, "
-            "postgresql://USER@HOST:PORT/DATABASE, or https://HOST.",
-        )
-    return Path(path)
 
 
 def holds_anything(service: str) -> bool:
@@ -100,16 +63,3 @@ def open_client(service: str) -> Iterator[ServiceClient]:
     key = connection().seal_key_file
     with open_wire(service, read_only=False, seal_key_file=key) as wire:
         yield OperationsClient(wire, this_process())
-
-
-def require_seal_key(service: str, seal_key_file: Path | None) -> None:
-    """Refuse to write to a database without the key that all its servers share.
-
-    Raises:
-        UsageError: no key was named.
-    """
-    if is_database(service) and seal_key_file is None:
-        raise UsageError(
-            "a store in PostgreSQL needs the key that all its servers share",
-            remedy="Give --seal-key-file FILE; the first to use a database makes the file.",
-        )

@@ -10,6 +10,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -200,6 +201,16 @@ def test_each_part_of_the_service_imports_only_what_it_may(module: str) -> None:
     }
 
     assert strangers - {"__init__"} == set()
+
+
+def test_no_module_needs_itself() -> None:
+    """Modules in a circle can only be understood, and loaded, together."""
+    needs = {
+        module: {found for name in imports(module) if (found := module_of(name))} - {module}
+        for module in MODULES
+    }
+
+    assert set(TopologicalSorter(needs).static_order()) == set(MODULES)
 
 
 @pytest.mark.parametrize("module", MODULES)

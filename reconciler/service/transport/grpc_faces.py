@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from reconciler.service.transport.errors import ListenError
 from reconciler.service.transport.grpc_server import GrpcServer
 from reconciler.service.transport.grpc_web import GrpcWeb
 from reconciler.service.transport.limits import Limits
-from reconciler.service.transport.listener import ListenError
 from reconciler.service.transport.messages import SERVICES
 from reconciler.service.transport.observer import Answer, Observer
 

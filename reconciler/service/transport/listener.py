@@ -30,6 +30,7 @@ from uvicorn.server import ServerState
 
 from reconciler.service.operations.reception import Incoming
 from reconciler.service.transport.application import build_app
+from reconciler.service.transport.errors import ListenError
 from reconciler.service.transport.front import Front
 from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.metrics import StoreFigures
@@ -41,15 +42,6 @@ from reconciler.service.transport.protocol import StrictProtocol
 BACKLOG = 2048
 MAX_SCRAPES = 16
 TURN_SECONDS = 0.001  # the event loop and the thread that commits wait for each other all the time
-
-
-class ListenError(Exception):
-    """A server that cannot listen as it was told: what is wrong, and what to do about it."""
-
-    def __init__(self, problem: str, remedy: str) -> None:
-        super().__init__(problem)
-        self.problem = problem
-        self.remedy = remedy
 
 
 async def _nothing() -> None:

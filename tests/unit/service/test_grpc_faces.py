@@ -9,9 +9,9 @@ from typing import NoReturn
 import pytest
 
 from reconciler.service.operations.reception import Incoming, Received
+from reconciler.service.transport.errors import ListenError
 from reconciler.service.transport.grpc_faces import grpc_faces, private_folder
 from reconciler.service.transport.limits import Limits
-from reconciler.service.transport.listener import ListenError
 from reconciler.service.transport.messages import SERVICES
 from reconciler.service.transport.metrics import Metrics
 from reconciler.service.transport.observer import Observer
