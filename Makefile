@@ -5,7 +5,7 @@ READY := .venv/.ready
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 WORKERS ?= auto
 
-.PHONY: demo test check lint types wheel schemas protos bench fuzz soak planted lock clean
+.PHONY: demo test check lint types wheel schemas protos bench fuzz soak planted mutate lock clean
 
 demo: $(READY)
 	@echo '== validate'; $(BIN)/reconciler validate manifests
@@ -67,6 +67,12 @@ soak: $(READY)
 BUGS ?=
 planted: $(READY)
 	$(BIN)/python -m tests.planted.run $(BUGS)
+
+# Change a part in small ways, and show what its tests do not notice: PART=planner.
+PART ?=
+mutate: $(READY)
+	$(PIP) install --require-hashes --requirement tests/mutation/requirements.txt
+	$(BIN)/python -m tests.mutation.run $(PART)
 
 # Lock with hashes and without addresses; needs uv.
 lock:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.resources.strict_json import Fields, JsonError, read_object
+from reconciler.resources.strict_json import ContentError, Fault, Fields, JsonError, read_object
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,42 @@ def test_what_two_readers_could_understand_differently_is_refused(content: bytes
         read_object(content)
 
 
+@pytest.mark.parametrize(
+    ("content", "fault", "path"),
+    [
+        (b'{"a": "\xff"}', Fault.ENCODING, ()),
+        (b"{", Fault.SYNTAX, ()),
+        (b"[]", Fault.SHAPE, ()),
+        (b'{"a":' * 33 + b"{}" + b"}" * 33, Fault.DEPTH, ()),
+        (b"[" * 100_000, Fault.DEPTH, ()),
+        (b'{"c": {"b": 1, "a": 2, "b": 3}}', Fault.TWICE, ("b",)),
+        (b'{"a": Infinity}', Fault.NO_NUMBER, ()),
+        (b'{"a": 1' + b"0" * 20 + b"}", Fault.SIZE, ()),
+        (b'{"a": 0.' + b"1" * 63 + b"}", Fault.SIZE, ()),
+        (b'{"a": 1e999}', Fault.SIZE, ()),
+        (b'{"b": [1, {"a": "\\u0000"}]}', Fault.NUL, ("b", 1, "a")),
+        (b'{"b": {"\\u0000": 1}}', Fault.NUL, ("b", "\0")),
+        (b'{"a": "\\ud800"}', Fault.HALF, ("a",)),
+        (b'{"a": "\\udfff"}', Fault.HALF, ("a",)),
+        (b'{"b": [{"\\udc00": 1}]}', Fault.HALF, ("b", 0, "\udc00")),
+    ],
+)
+def test_why_and_where_is_told(content: bytes, fault: Fault, path: tuple[str | int, ...]) -> None:
+    """Whoever tells it to a person has its own words, and these where it has none."""
+    with pytest.raises(ContentError) as caught:
+        read_object(content, fractions=True)
+
+    assert (caught.value.fault, caught.value.path) == (fault, path)
+    assert str(caught.value) == fault.value
+
+
+def test_a_fraction_may_be_as_long_as_any_that_means_something() -> None:
+    """Longer ones are refused, for reading them takes time."""
+    content = b'{"a": 0.' + b"1" * 62 + b"}"
+
+    assert read_object(content, fractions=True) == {"a": 1 / 9}
+
+
 def test_the_largest_number_is_read() -> None:
     """Sequences are numbers of 64 bits."""
     assert read_object(b'{"a": [18446744073709551615, -1]}') == {"a": [2**64 - 1, -1]}
@@ -39,25 +75,26 @@ def test_what_is_plain_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("take", "right", "wrong"),
+    ("take", "wanted", "right", "wrong"),
     [
-        (Fields.text, ["", "a"], [None, 1, True, [], {}]),
-        (Fields.number, [0, 2**64 - 1], [None, "1", True, -1, 2**64, []]),
-        (Fields.flag, [True, False], [None, 0, "true"]),
-        (Fields.flag_or_none, [True, False, None], [0, "true"]),
-        (Fields.texts, [(), ("a",)], [None, "a", [1], {}]),
-        (Fields.plain, [{}, {"a": 1}], [None, [], "a"]),
+        (Fields.text, "a text", ["", "a"], [None, 1, True, [], {}]),
+        (Fields.number, "a number", [0, 2**64 - 1], [None, "1", True, -1, 2**64, []]),
+        (Fields.flag, "true or false", [True, False], [None, 0, "true"]),
+        (Fields.flag_or_none, "true or false", [True, False, None], [0, "true"]),
+        (Fields.texts, "a list of texts", [(), ("a",)], [[1], ["a", None]]),
+        (Fields.texts, "a list", [], [None, "a", {}]),
+        (Fields.plain, "an object", [{}, {"a": 1}], [None, [], "a"]),
     ],
 )
 def test_a_field_is_taken_as_what_it_must_be(
-    take: Callable[[Fields, str], Any], right: list[Any], wrong: list[Any]
+    take: Callable[[Fields, str], Any], wanted: str, right: list[Any], wrong: list[Any]
 ) -> None:
     """Nothing is made into something else."""
     for value in right:
         written = list(value) if isinstance(value, tuple) else value
         assert take(Fields({"a": written}), "a") == value
     for value in wrong:
-        with pytest.raises(JsonError, match="a field a"):
+        with pytest.raises(JsonError, match=f"^has a field a that is not {wanted}$"):
             take(Fields({"a": value}), "a")
     with pytest.raises(JsonError, match="no field a"):
         take(Fields({}), "a")
@@ -72,6 +109,24 @@ def test_a_field_is_taken_once_and_what_is_left_is_refused() -> None:
         fields.text("a")
     with pytest.raises(JsonError, match="a field b"):
         fields.end()
+
+
+def test_what_is_inside_a_field_is_read_by_who_knows_it() -> None:
+    """The value, each item of a list, or the fields of a part; each is taken once, too."""
+    fields = Fields({"one": 1, "each": [1, 2, 3], "part": {"b": "c"}})
+
+    assert fields.one("one", str) == "1"
+    assert fields.each("each", str) == ("1", "2", "3")
+    part = fields.part("part")
+    assert part.text("b") == "c"
+    part.end()
+    fields.end()
+
+
+def test_a_field_that_nobody_knows_is_named_as_far_as_it_is_readable() -> None:
+    """Somebody else chose its name, and how long it is."""
+    with pytest.raises(JsonError, match=f"^has a field {'n' * 40} that is not known here$"):
+        Fields({"n" * 41: 1, "o": 2}).end()
 
 
 @pytest.mark.parametrize("value", [None, [], "a", 1])

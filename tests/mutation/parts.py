@@ -1,0 +1,80 @@
+"""The parts whose every line matters most, and the quick tests that must hold each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Part:
+    """Modules that are changed in small ways, and the arguments of pytest for their tests."""
+
+    modules: tuple[str, ...]
+    tests: tuple[str, ...]
+    options: tuple[str, ...] = ()
+
+
+def _in(folder: str, *names: str) -> tuple[str, ...]:
+    return tuple(f"reconciler/{folder}/{name}.py" for name in names)
+
+
+PARTS = {
+    "decoder": Part(
+        (*_in("resources", "strict_json"), *_in("service/transport", "json_bodies")),
+        ("tests/unit/resources/test_strict_json.py", "tests/unit/service/test_json_bodies.py"),
+    ),
+    "journal": Part(
+        _in("apply", "journal", "healing"),
+        (
+            "tests/unit/apply/test_journal.py",
+            "tests/unit/apply/test_healing.py",
+            "tests/unit/apply/test_executor.py",
+        ),
+    ),
+    "normal-forms": Part(
+        _in(
+            "resources",
+            "compliance",
+            "duration",
+            "kinds",
+            "normal",
+            "oidc",
+            "oidc_application",
+            "origin",
+            "ref",
+            "secret",
+        ),
+        ("tests/unit/resources",),
+    ),
+    "authorizer": Part(
+        _in("service/operations", "caller", "headers", "reception", "session", "tokens"),
+        (
+            "tests/contract/test_operations.py",
+            "tests/unit/service/test_engine.py",
+            "tests/unit/service/test_headers.py",
+            "tests/unit/service/test_reception.py",
+            "tests/unit/service/test_tokens.py",
+        ),
+        ("-k", "memory or not (sqlite or postgres)"),
+    ),
+    "planner": Part(
+        _in(
+            "plan",
+            "address",
+            "advice",
+            "causes",
+            "diff",
+            "digest",
+            "drift",
+            "guards",
+            "history",
+            "lockout",
+            "matching",
+            "ordering",
+            "planner",
+            "risk",
+            "staleness",
+        ),
+        ("tests/unit/plan",),
+    ),
+}

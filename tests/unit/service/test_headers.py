@@ -1,0 +1,132 @@
+"""What comes beside a request, from the headers of any transport."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.service.domain.refusal import Code, Refusal
+from reconciler.service.operations.headers import Beside, bearer_token, read_beside
+
+LARGEST = "9" * 19
+
+
+@pytest.mark.parametrize(
+    ("values", "token"),
+    [
+        (["Bearer abc"], "abc"),
+        (["bearer abc"], "abc"),
+        (["BEARER !~"], "!~"),
+        (["Bearer " + "x" * 512], "x" * 512),
+    ],
+)
+def test_a_bearer_token_is_taken_as_it_is(values: list[str], token: str) -> None:
+    """The scheme is written as anybody likes, the token as it was given out."""
+    assert bearer_token({"authorization": values}) == token
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([], "a bearer token is needed: Authorization: Bearer TOKEN"),
+        *(
+            (values, "the authorization header must be one bearer token")
+            for values in (
+                [""], ["abc"], ["Bearer"], ["Bearer "], ["Bearer  a"], ["Bearer a b"],
+                ["Bearer a\n"], ["Bearer \u00e4"], ["Basic abc"], ["Bearer a", "Bearer a"],
+                ["Bearer " + "x" * 513],
+            )
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_no_bearer_token_is_nobody(values: list[str], message: str) -> None:
+    """What was sent is not repeated: it may be half of a secret."""
+    with pytest.raises(Refusal) as caught:
+        bearer_token({"authorization": values} if values else {})
+
+    refusal = caught.value
+    assert (refusal.code, refusal.message, refusal.reason) == (
+        Code.UNAUTHENTICATED,
+        message,
+        "token.invalid",
+    )
+
+
+def test_without_headers_nothing_is_beside_a_request() -> None:
+    """The organization is then the token's own, and nothing is expected of an object."""
+    assert read_beside({}) == Beside("", None, "", "", "")
+
+
+@pytest.mark.parametrize("name", ["x-service-orgid", "x-zitadel-orgid"])
+def test_everything_beside_a_request_is_read(name: str) -> None:
+    """The organization by either of its names."""
+    headers = {
+        name: ["7"],
+        "if-match": ['"41"'],
+        "idempotency-key": ["k"],
+        "x-reconciler-lease": ["1.a,2.b"],
+        "x-reconciler-context": ["{}"],
+    }
+
+    assert read_beside(headers) == Beside("7", 41, "k", "1.a,2.b", "{}")
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "organization"),
+    [
+        (["7"], ["7"], "7"),
+        (["7"], [""], "7"),
+        ([""], ["7"], "7"),
+        ([""], [""], ""),
+    ],
+)
+def test_both_names_of_the_organization_may_be_given(
+    own: list[str], other: list[str], organization: str
+) -> None:
+    """A client that sends both says the same twice."""
+    read = read_beside({"x-service-orgid": own, "x-zitadel-orgid": other})
+
+    assert read.organization == organization
+
+
+@pytest.mark.parametrize(
+    ("headers", "message"),
+    [
+        (
+            {"x-service-orgid": ["7"], "x-zitadel-orgid": ["8"]},
+            "x-service-orgid: and x-zitadel-orgid must not differ",
+        ),
+        *(
+            ({name: ["7", "7"]}, f"{name}: must be given once")
+            for name in (
+                "x-service-orgid", "x-zitadel-orgid", "if-match", "idempotency-key",
+                "x-reconciler-lease", "x-reconciler-context",
+            )
+        ),
+        *(
+            (
+                {"if-match": [value]},
+                'if-match: must be a sequence in quotes, such as "1700000000000000"',
+            )
+            for value in (
+                "41", "*", '"01"', '"-1"', '"4.1"', '""', '"1", "2"', 'W/"1"', '"\u0661"',
+                f'"{LARGEST}0"',
+            )
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_repeated_or_malformed_is_refused_by_its_name(
+    headers: dict[str, list[str]], message: str
+) -> None:
+    """Nobody guesses which of two was meant."""
+    with pytest.raises(Refusal) as caught:
+        read_beside(headers)
+
+    assert (caught.value.code, caught.value.message) == (Code.INVALID_ARGUMENT, message)
+
+
+@pytest.mark.parametrize(
+    ("value", "sequence"), [('"0"', 0), ("", None), (f'"{LARGEST}"', int(LARGEST))]
+)
+def test_an_expectation_is_a_sequence_in_quotes(value: str, sequence: int | None) -> None:
+    """An empty header is none."""
+    assert read_beside({"if-match": [value]}).expected_sequence == sequence

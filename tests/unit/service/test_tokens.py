@@ -1,0 +1,141 @@
+"""Bearer tokens: how they look, what is kept of them, and who each one is."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from hashlib import sha256
+
+import pytest
+
+from reconciler.service.build import open_memory
+from reconciler.service.domain.refusal import Code, Refusal
+from reconciler.service.eventstore.port import EventStore
+from reconciler.service.eventstore.rows import TokenRow
+from reconciler.service.operations.caller import Caller, Role
+from reconciler.service.operations.tokens import (
+    all_tokens,
+    caller_of,
+    make_token,
+    new_token,
+    revoke_token,
+)
+
+NOW = 1_800_000_000_000_000
+ROW = TokenRow("ci", "editor", '["7","8"]', b"", NOW, NOW + 10, 0)
+
+
+@pytest.fixture
+def store() -> EventStore:
+    """Return a store without tokens."""
+    return open_memory().store
+
+
+def some_bytes(count: int) -> bytes:
+    return bytes(range(count))
+
+
+def other_bytes(count: int) -> bytes:
+    return bytes(range(100, 100 + count))
+
+
+def who(store: EventStore, token: str, now: int = NOW) -> Caller | Refusal:
+    """Return who a token is, or the refusal."""
+    with store.snapshot() as view:
+        try:
+            return caller_of(view, token, now)
+        except Refusal as refusal:
+            return refusal
+
+
+def made(store: EventStore, row: TokenRow = ROW) -> str:
+    """Make a token."""
+    token = make_token(store, row, some_bytes)
+    assert token is not None
+    return token.reveal()
+
+
+def test_a_token_can_be_recognised_and_checked() -> None:
+    """Scanners know it by its prefix, and by its checksum that it is no chance find."""
+    token = new_token(some_bytes).reveal()
+
+    assert re.fullmatch(r"rct_[A-Za-z0-9_-]{43}[0-9a-f]{8}", token)
+    assert token[4:47] == "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"
+    assert int(token[47:], 16) == zlib.crc32(token[:47].encode())
+
+
+def test_only_the_hash_of_a_token_is_kept(store: EventStore) -> None:
+    """Who reads the store can sign in as nobody."""
+    token = made(store)
+
+    assert all_tokens(store) == [ROW._replace(sha256=sha256(token.encode()).digest())]
+
+
+@pytest.mark.parametrize(
+    ("row", "caller"),
+    [
+        (ROW, Caller("ci", Role.EDITOR, frozenset({"7", "8"}))),
+        (ROW._replace(organizations="", role="admin"), Caller("ci", Role.ADMIN, None)),
+        (ROW._replace(organizations="[]", role="viewer"), Caller("ci", Role.VIEWER, frozenset())),
+        (ROW._replace(expires_at=NOW + 1), Caller("ci", Role.EDITOR, frozenset({"7", "8"}))),
+        (ROW._replace(expires_at=0), Caller("ci", Role.EDITOR, frozenset({"7", "8"}))),
+    ],
+)
+def test_a_token_is_who_it_was_made_for(store: EventStore, row: TokenRow, caller: Caller) -> None:
+    """Its role, and its organizations: none at all is not the same as all of them."""
+    assert who(store, made(store, row)) == caller
+
+
+@pytest.mark.parametrize("expires", [NOW, NOW - 1, 1])
+def test_a_token_ends_with_its_time(store: EventStore, expires: int) -> None:
+    """At the very moment, not some time after."""
+    assert_is_nobody(who(store, made(store, ROW._replace(expires_at=expires))))
+
+
+def test_a_token_ends_when_it_is_revoked_and_no_other_does(store: EventStore) -> None:
+    """A second revocation has nothing to do."""
+    token = made(store)
+    other = make_token(store, ROW._replace(name="other"), other_bytes)
+    assert other is not None
+
+    assert revoke_token(store, "ci", NOW + 5)
+
+    assert_is_nobody(who(store, token))
+    assert who(store, other.reveal()) == Caller("other", Role.EDITOR, frozenset({"7", "8"}))
+    assert [row.revoked_at for row in all_tokens(store)] == [NOW + 5, 0]
+    assert not revoke_token(store, "ci", NOW + 6)
+    assert not revoke_token(store, "nobody", NOW)
+    assert [row.revoked_at for row in all_tokens(store)] == [NOW + 5, 0]
+
+
+def test_a_name_is_free_again_once_its_token_is_revoked(store: EventStore) -> None:
+    """Until then nobody takes the place of who has it."""
+    token = made(store)
+
+    assert make_token(store, ROW, other_bytes) is None
+    assert who(store, token) == Caller("ci", Role.EDITOR, frozenset({"7", "8"}))
+
+    revoke_token(store, "ci", NOW)
+    again = make_token(store, ROW, other_bytes)
+
+    assert again is not None
+    assert_is_nobody(who(store, token))
+    assert isinstance(who(store, again.reveal()), Caller)
+
+
+def test_what_does_not_look_like_a_token_is_not_looked_for(store: EventStore) -> None:
+    """Even if something like it were in the store."""
+    hash_of = sha256(b"guessed").digest()
+    with store.transaction() as tx:
+        tx.put_token(ROW._replace(sha256=hash_of))
+
+    assert_is_nobody(who(store, "guessed"))
+
+
+def assert_is_nobody(found: Caller | Refusal) -> None:
+    assert isinstance(found, Refusal)
+    assert (found.code, found.message, found.reason) == (
+        Code.UNAUTHENTICATED,
+        "the token is not valid",
+        "token.invalid",
+    )
