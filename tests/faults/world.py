@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ EVERYTHING = ("--prune", "--allow-updates", "1000", "--allow-deletes", "1000")
 APPLY = ("apply", "--auto-approve", *EVERYTHING)
 PLAN = ("plan", "--detailed-exitcode", *EVERYTHING)
 ENDS_WITHIN = 100.0
+ENDS_SOON = 30.0
 NAMES = ("web", "api", "spa", "admin", "jobs", "mobile", "docs", "shop")
 METHODS = ("BASIC", "POST", "NONE")
 VERBS = (b"GET", b"POST", b"PUT", b"DELETE")
@@ -187,6 +189,23 @@ def end(process: subprocess.Popen[str]) -> tuple[str, str]:
     """End a process, whatever it does, and return what it said."""
     process.kill()
     return process.communicate(timeout=ENDS_WITHIN)
+
+
+def wait_a_while(process: subprocess.Popen[str], dice: random.Random) -> None:
+    """Wait until the program has opened what it writes to, and some moment longer."""
+    deadline = time.monotonic() + ENDS_SOON
+    while process.poll() is None and time.monotonic() < deadline:
+        if _has_begun(process.pid):
+            break
+        time.sleep(0.01)
+    time.sleep(dice.uniform(0, 0.6))
+
+
+def _has_begun(process: int) -> bool:
+    with suppress(OSError):
+        opened = [str(each.readlink()) for each in Path(f"/proc/{process}/fd").iterdir()]
+        return any(name.startswith("socket:") or "identity.db" in name for name in opened)
+    return False
 
 
 def undisturbed(first: bytes) -> str:

@@ -77,6 +77,6 @@ def a_foreign_line_is_bad(dice: random.Random, folder: Path) -> int:
 
 
 ROWS = (
-    Row("F3", "requests and answers come to harm", requests_and_answers_come_to_harm, 2),
+    Row("F3", "requests and answers come to harm", requests_and_answers_come_to_harm, 1),
     Row("F3b", "the line to a service without idempotency keys is bad", a_foreign_line_is_bad, 1),
 )

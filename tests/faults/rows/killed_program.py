@@ -106,7 +106,7 @@ def _prepare(world: World) -> None:
 
 
 ROWS = (
-    Row("F2", "the program is killed at a step of its apply", killed_at_a_point, 12),
-    Row("F2b", "apply after apply is killed", killed_over_and_over, 3),
-    Row("F2c", "the program is killed in the middle of a request", killed_in_a_request, 2),
+    Row("F2", "the program is killed at a step of its apply", killed_at_a_point, 6),
+    Row("F2b", "apply after apply is killed", killed_over_and_over, 1),
+    Row("F2c", "the program is killed in the middle of a request", killed_in_a_request, 1),
 )

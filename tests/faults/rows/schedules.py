@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import signal
-import subprocess
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,6 +18,7 @@ from tests.faults.world import (
     faults,
     own_store,
     undisturbed,
+    wait_a_while,
 )
 
 CRASHES = tuple(f"C{number}" for number in (1, 2, 4, 6, 7, 8, 9, 10, 11, 12, 13))
@@ -44,10 +44,8 @@ def ask_to_stop(world: World) -> int:
     """Ask an apply to stop at a random time."""
     number = world.dice.choice((signal.SIGINT, signal.SIGTERM))
     with world.started(*APPLY) as process:
-        try:
-            process.wait(world.dice.uniform(0.4, 1.2))
-        except subprocess.TimeoutExpired:
-            process.send_signal(number)
+        wait_a_while(process, world.dice)
+        process.send_signal(number)
         out, err = process.communicate(timeout=ENDS_WITHIN)
     must("Traceback" not in err, "I13", err)
     must(process.returncode in {0, 128 + number}, "I10", f"{process.returncode} {out} {err}")
@@ -95,4 +93,4 @@ def one_after_the_other(dice: random.Random, folder: Path) -> int:
     return done
 
 
-ROWS = (Row("P5", "faults come one after the other", one_after_the_other, 4),)
+ROWS = (Row("P5", "faults come one after the other", one_after_the_other, 2),)

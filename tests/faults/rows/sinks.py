@@ -92,4 +92,4 @@ def _remove(kept: Path) -> None:
         kept.unlink()
 
 
-ROWS = (Row("F15", "the place for secrets is not one", not_a_place_for_secrets, 2),)
+ROWS = (Row("F15", "the place for secrets is not one", not_a_place_for_secrets, 1),)
