@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -44,6 +45,7 @@ from reconciler.state import ObservedObject, ObservedState
 PAGE = 1000
 MOST_PAGES = 1000
 LEASE_SECONDS = 120
+YOUNG_SECONDS = LEASE_SECONDS / 4
 _ABORTED = 10
 
 
@@ -52,12 +54,21 @@ class OperationsClient:
 
     keeps_answers = True
 
-    def __init__(self, wire: Wire, holder: Holder, *, batch_size: int = 500) -> None:
+    def __init__(
+        self,
+        wire: Wire,
+        holder: Holder,
+        *,
+        batch_size: int = 500,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """Speak over a wire, as this holder; so many orders at a time are best for the wire."""
         self._wire = wire
         self._holder = holder
         self._leases: dict[str, str] = {}
         self._fences: dict[str, int] = {}
+        self._clock = clock
+        self._renewed = clock()
         self._instance = ""
         self.batch_size = batch_size
 
@@ -139,6 +150,7 @@ class OperationsClient:
 
     def acquire(self, organizations: Collection[str]) -> None:
         """Take the lease of each organization, all or none."""
+        self._renewed = self._clock()
         for name in sorted(organizations, key=fold):
             try:
                 self._leases[name] = self._lease(name, instead_of="")
@@ -147,14 +159,16 @@ class OperationsClient:
                 raise
 
     def renew(self) -> None:
-        """Renew every lease; one that ran out while nobody wanted it is taken again.
+        """Renew every lease that is no longer young; one that ran out unwanted is taken again.
+
+        The service holds every write to its lease, so a young one needs no proof.
 
         Raises:
             LockHeldError: somebody else holds it now.
             PreconditionFailedError: somebody else held it meanwhile, and may have written.
         """
-        names = list(self._leases)
-        if not names:
+        names, now = list(self._leases), self._clock()
+        if not names or now - self._renewed < YOUNG_SECONDS:
             return
         replies = self._wire.send([self._renewal(name) for name in names])
         for name, reply in zip(names, replies, strict=True):
@@ -162,6 +176,7 @@ class OperationsClient:
                 if reply.code != _ABORTED:
                     raise service_error(reply)  # it may still be ours: nobody is told otherwise
                 self._take_again(name)
+        self._renewed = now
 
     def _renewal(self, name: str) -> Call:
         lease = self._leases[name]

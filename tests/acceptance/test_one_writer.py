@@ -78,7 +78,11 @@ def test_a_holder_that_was_paused_and_wakes_writes_nothing() -> None:
     service = open_memory(now=time)
     wire = InProcessWire(service, local_caller())
     sleeper, other = (
-        OperationsClient(wire, replace(this_process(), user="somebody", host=host))
+        OperationsClient(
+            wire,
+            replace(this_process(), user="somebody", host=host),
+            clock=lambda: time.now / SECOND,
+        )
         for host in ("a", "b")
     )
     sleeper.acquire(["acme"])

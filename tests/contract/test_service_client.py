@@ -238,8 +238,9 @@ def test_a_new_secret_is_another_one(house: House) -> None:
     assert again.client_id == made.client_id
 
 
-def test_one_writer_at_a_time(house: House) -> None:
+def test_one_writer_at_a_time(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who comes second is told by whom the organization is held."""
+    monkeypatch.setattr("reconciler.service_client.client.YOUNG_SECONDS", 0)
     with house.open(OTHER) as other:
         other.acquire([house.organization])
         with pytest.raises(LockHeldError, match="ben on build-7"):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import count
 from typing import Any
 
 import pytest
@@ -22,7 +24,7 @@ from reconciler.errors import (
 from reconciler.resources.ref import Kind
 from reconciler.resources.secret import Secret
 from reconciler.service_client.absent import AbsentService
-from reconciler.service_client.client import LEASE_SECONDS, OperationsClient
+from reconciler.service_client.client import LEASE_SECONDS, YOUNG_SECONDS, OperationsClient
 from reconciler.service_client.holder import Holder, this_process
 from reconciler.service_client.observation import observed_objects
 from reconciler.service_client.port import CreateOrder, SecretOrder, UpdateOrder, Written
@@ -407,6 +409,11 @@ LIVE = Holder("ben", "build-7", "b", 42, "s", "n").text
 DEAD = replace(HERE, process=2**22 + 1).text
 
 
+def passing() -> Callable[[], float]:
+    """Return a clock on which a lease grows old between any two looks."""
+    return partial(next, count(0, LEASE_SECONDS / 2))
+
+
 def test_the_lease_goes_with_every_write_and_is_given_back() -> None:
     """A run that was fenced out cannot write, and one that ends leaves nothing locked."""
     wire = FakeLeases()
@@ -502,7 +509,7 @@ def test_a_lease_that_ran_out_is_taken_again_unless_somebody_has_it(
 ) -> None:
     """A slow batch is no reason to stop; another writer is."""
     wire = FakeLeases()
-    client = OperationsClient(wire, HERE)
+    client = OperationsClient(wire, HERE, clock=passing())
     client.acquire(["acme"])
     client.renew()
     assert wire.held["acme"] == (1, HERE.text)
@@ -521,7 +528,9 @@ def test_a_lease_that_ran_out_is_taken_again_unless_somebody_has_it(
 def test_a_lease_that_somebody_else_held_meanwhile_is_not_written_under() -> None:
     """A run that slept through the apply of another one would go on with a plan of yesterday."""
     wire = FakeLeases()
-    sleeper, other = (OperationsClient(wire, replace(HERE, host=host)) for host in "ab")
+    sleeper, other = (
+        OperationsClient(wire, replace(HERE, host=host), clock=passing()) for host in "ab"
+    )
     sleeper.acquire(["acme"])
     del wire.held["acme"]
     other.acquire(["acme"])
@@ -537,7 +546,7 @@ def test_a_lease_that_somebody_else_held_meanwhile_is_not_written_under() -> Non
 def test_leases_are_renewed_together() -> None:
     """A run over a hundred organizations waits once before a batch, not a hundred times."""
     wire = FakeLeases()
-    client = OperationsClient(wire, HERE)
+    client = OperationsClient(wire, HERE, clock=passing())
     client.acquire(["acme", "beta"])
     wire.sent.clear()
 
@@ -560,7 +569,7 @@ def test_who_has_no_lease_renews_none() -> None:
 def test_a_renewal_without_an_answer_is_not_taken_for_another_writer() -> None:
     """The lease may still be ours; nobody is told to wait for this very run to end."""
     wire = FakeLeases()
-    client = OperationsClient(wire, HERE)
+    client = OperationsClient(wire, HERE, clock=passing())
     client.acquire(["acme"])
     wire.replies["RenewLease"] = WireRefusal(13, "the service failed", unsure=True)
 
@@ -573,7 +582,7 @@ def test_a_renewal_without_an_answer_is_not_taken_for_another_writer() -> None:
 def test_a_lease_that_cannot_be_given_back_is_left_to_run_out() -> None:
     """The work is done; a report of it must not be lost to that."""
     wire = FakeLeases()
-    client = OperationsClient(wire, HERE)
+    client = OperationsClient(wire, HERE, clock=passing())
     client.acquire(["acme"])
     wire.replies["ReleaseLease"] = ServiceUnavailableError("gone", remedy="r")
 
@@ -581,3 +590,15 @@ def test_a_lease_that_cannot_be_given_back_is_left_to_run_out() -> None:
     client.release()
 
     assert [call.operation for (call,) in wire.sent] == ["AcquireLease", "ReleaseLease"]
+
+
+def test_a_young_lease_is_not_renewed() -> None:
+    """An apply of many batches over many organizations would do little else."""
+    wire, now = FakeLeases(), [0.0]
+    client = OperationsClient(wire, HERE, clock=lambda: now[0])
+    client.acquire(["acme"])
+
+    for now[0] in (1, YOUNG_SECONDS - 1, YOUNG_SECONDS, YOUNG_SECONDS + 1, 2 * YOUNG_SECONDS):
+        client.renew()
+
+    assert [call.operation for (call,) in wire.sent] == ["AcquireLease", *["RenewLease"] * 2]
