@@ -28,11 +28,10 @@ PROGRAM = str(Path(sys.executable).parent / "reconciler")
 YARDSTICK = [sys.executable, str(HERE / "yardsticks.py")]
 IS_QUICK = bool(os.environ.get("QUICK"))
 ROUNDS = 3 if IS_QUICK else 5
-SIZES = (1_000, 10_000) if IS_QUICK else (1_000, 10_000, 50_000)
-MAIN = 10_000
-EFFORT = Effort(3, 0.3, (1, 64)) if IS_QUICK else Effort(ROUNDS, 0.5, (1, 8, 64))
+MAIN = 5_000 if IS_QUICK else 10_000
+SIZES = (1_000, MAIN) if IS_QUICK else (1_000, MAIN, 50_000)
+EFFORT = Effort(3, 0.3, (1, 64)) if IS_QUICK else Effort(ROUNDS, 0.4, (1, 8, 64))
 LARGE = 100_000 if IS_QUICK else 1_000_000
-REMOTE = (1_000, 10_000)
 
 
 class Bench:
@@ -142,7 +141,7 @@ class Bench:
 
     def remote(self) -> None:
         """Measure a run against a server that has nothing to do."""
-        self.lines += remote_section(self._scratch, REMOTE, ROUNDS)
+        self.lines += remote_section(self._scratch, (1_000, MAIN), ROUNDS)
 
     def _head(self, title: str, columns: str) -> None:
         self.lines += ["", f"## {title}", "", columns, "|---" * (columns.count("|") - 1) + "|"]

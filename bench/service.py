@@ -69,7 +69,6 @@ def kinds_of_call(project: str) -> Mapping[str, Asked]:
     application = {**APPLICATION, "projectId": project}
     return {
         "CreateAction": Asked("CreateAction", ACTION),
-        "CreateAction, keyed": Asked("CreateAction", ACTION, keyed=True),
         "AddOIDCApp": Asked("AddOIDCApp", application),
         "AddOIDCApp, keyed": Asked("AddOIDCApp", application, keyed=True),
         "UpdateAction": Asked("UpdateAction", CHANGED_ACTION),
