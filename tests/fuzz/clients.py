@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from reconciler.cli.embedded import InProcessWire
-from reconciler.errors import ServiceError
+from reconciler.errors import ReconcilerError
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Scope
 from reconciler.plan.planfile import PlanFile, plan_file_content, read_plan_file
@@ -58,10 +58,10 @@ def observed(data: bytes) -> bool:
     client = _client(data[:1], _Scripted(data[1:].split(b"\n")[:40]))
     try:
         state = client.observe(["acme"])
-    except ServiceError as refusal:
-        f"{refusal.problem}{refusal.remedy}".encode("utf-8", "surrogatepass")
+        plan = build_plan(DECLARED, state, Scope(prune=True), _ANYTHING)
+    except ReconcilerError as refusal:
+        f"{refusal.problem}{refusal.remedy}".encode()
         return False
-    plan = build_plan(DECLARED, state, Scope(prune=True), _ANYTHING)
     plan_as_text(plan).encode()
     plan_as_markdown(plan).encode()
     file = PlanFile(plan, "1", "service", (), "digest", 1, 2)
