@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from reconciler.apply.healing import Healed, Healer, absent_secrets
+from reconciler.apply.healing import Healed, Healer, absent_secrets, secret_order
 from reconciler.apply.journal import Intent, Journal
 from reconciler.diagnostics import Diagnostic, warning
 from reconciler.errors import (
@@ -18,7 +19,7 @@ from reconciler.errors import (
     ServiceError,
     ServiceUnavailableError,
 )
-from reconciler.service_client.port import CreateOrder
+from reconciler.service_client.port import CreateOrder, Order, SecretOrder, Written
 from reconciler.state import ObservedObject
 from tests.builders import (
     ACME,
@@ -249,6 +250,49 @@ def test_several_attempts_at_one_create_give_one_secret(
     assert (service.secrets, journal.open_intents) == ({found.id: secret}, ())
 
 
+def test_a_create_is_asked_for_again_just_as_it_was_sent(
+    service: FakeService, journal: Journal, sink: FakeSink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any other body would be refused under its key, and its secret taken for lost."""
+    intent = replace(CREATE, prevent_delete=True, critical=True)
+    made(service, intent)
+    journal.begin([intent])
+    asked: list[Order] = []
+    write = service.write
+
+    def watched(
+        orders: Sequence[Order], context: Mapping[str, Any]
+    ) -> Sequence[Written | ServiceError]:
+        asked.extend(orders)
+        return write(orders, context)
+
+    monkeypatch.setattr(service, "write", watched)
+
+    heal(service, journal, sink)
+
+    marks = {"prevent_delete": True, "critical": True}
+    assert asked == [CreateOrder(WEB, SPEC, "key-1", id_of(ACME), id_of(SHOP), **marks)]
+
+
+def test_a_new_secret_is_asked_for_by_everything_that_names_its_application() -> None:
+    """A service by its ids, another by the organization that goes with the call."""
+    found = held(WEB, object_id="7", client_id="c")
+
+    assert secret_order(found) == SecretOrder(WEB, "7", id_of(ACME), id_of(SHOP), "c")
+
+
+def test_what_stays_open_keeps_nothing_behind_it_from_being_healed(
+    service: FakeService, journal: Journal, sink: FakeSink
+) -> None:
+    """An intent of an organization that was not looked at, and then one of this."""
+    elsewhere = replace(CREATE, key="key-0", ref=a_ref(organization="initech"))
+    made(service)
+    journal.begin([elsewhere, CREATE])
+
+    assert heal(service, journal, sink) == Healed([DELIVERED])
+    assert journal.open_intents == (elsewhere,)
+
+
 def test_what_belongs_to_an_organization_that_was_not_looked_at_stays_open(
     service: FakeService, journal: Journal, sink: FakeSink
 ) -> None:
@@ -382,4 +426,10 @@ def test_an_application_whose_secret_is_nowhere_is_told(
 
     notes = list(absent_secrets(observed(*HOUSE, found), "default", sink))
 
-    assert [note.code for note in notes] == (["SECRET-NOT-IN-SINK"] if told else [])
+    nowhere = note(
+        "SECRET-NOT-IN-SINK",
+        "the sink does not hold the secret of an application",
+        f"{WEB} signs in with a secret that is not in this sink. If nobody has it, make a new one: "
+        "reconciler secret rotate acme/shop/storefront",
+    )
+    assert notes == ([nowhere] if told else [])

@@ -93,6 +93,19 @@ def problems(app_type: str, grants: list[str], auth: str, uris: list[str]) -> li
         ),
         ("NATIVE", [CODE], "BASIC", [SECURE], ["NotCompliant", "Native.AuthMethodType.NotNone"]),
         ("WEB", [CODE, IMPLICIT], "BASIC", ["http://a"], ["NotAllCombinationsAreAllowed"]),
+        ("WEB", [CODE, IMPLICIT], "BASIC", [SECURE], []),
+        ("WEB", [CODE], "BASIC", [SECURE, PLAIN], []),
+        (
+            "WEB",
+            [REFRESH, IMPLICIT],
+            "BASIC",
+            [PLAIN],
+            [
+                "NotCompliant",
+                "GrantType.Refresh.NoAuthCode",
+                "Implicit.RedirectUris.HttpNotAllowed",
+            ],
+        ),
         (
             "WEB",
             [CODE, IMPLICIT],

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.resources.origin import Origin, is_loopback_host, parse_origin
+from reconciler.resources.origin import Origin, is_loopback_host, parse_origin, parse_port
+
+LONGEST = ".".join(["a" * 63] * 3 + ["b" * 61])  # of 253 characters
 
 
 def written(origin: Origin) -> str:
@@ -78,6 +80,11 @@ def test_an_origin_is_scheme_host_and_port(text: str, origin: Origin) -> None:
         pytest.param("https://a.0x", "no IPv4 address", id="a name that ends like a number"),
         pytest.param("https://[::g]", "scheme, host and port", id="no hex digit"),
         pytest.param("https://[1::2::3]", "no IPv6 address", id="no IPv6 address"),
+        pytest.param("https://[::12345]", "no IPv6 address", id="too long at its end"),
+        pytest.param("HTTPS://A.TEST", "in lower case: https://a.test", id="capitals alone"),
+        pytest.param("https://a.testX", "in lower case: https://a.testx", id="one capital"),
+        pytest.param("Hello World", "scheme, host and port", id="capitals of no origin"),
+        pytest.param(f"https://{LONGEST}a", "no host name", id="a host of 254"),
         pytest.param("https://[::1", "scheme, host and port", id="an open bracket"),
     ],
 )
@@ -107,6 +114,16 @@ def test_no_text_makes_parsing_fail(text: str) -> None:
         return
 
     assert written(origin) == text
+
+
+def test_a_host_may_have_253_characters() -> None:
+    assert parse_origin(f"https://{LONGEST}").host == LONGEST
+
+
+@pytest.mark.parametrize(("digits", "shown"), [("", "an empty port"), ("0", "0"), ("x", "x")])
+def test_what_is_no_port_is_told_by_its_digits(digits: str, shown: str) -> None:
+    with pytest.raises(ValueError, match=f"^{shown} is no port: write a number from 1 to 65535$"):
+        parse_port(digits)
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.9.9.9", "[::1]"])

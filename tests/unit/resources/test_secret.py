@@ -34,6 +34,14 @@ def test_no_way_to_text_shows_it(shown: str) -> None:
     assert "***" in shown
 
 
+def test_what_stands_for_it_is_always_the_same() -> None:
+    assert (str(Secret(VALUE)), f"{Secret(VALUE):>40}", repr(Secret(VALUE))) == (
+        "***",
+        "***",
+        "Secret(***)",
+    )
+
+
 def test_a_log_line_does_not_show_it(caplog: pytest.LogCaptureFixture) -> None:
     logging.getLogger("test").warning("made %s", Secret(VALUE))
 
@@ -41,7 +49,7 @@ def test_a_log_line_does_not_show_it(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_it_is_not_written_in_ways_that_keep_it() -> None:
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match=r"^a secret is not pickled$"):
         pickle.dumps(Secret(VALUE))
     with pytest.raises(TypeError):
         copy.deepcopy(Secret(VALUE))
@@ -56,3 +64,8 @@ def test_it_can_be_asked_for_and_compared() -> None:
     assert Secret(VALUE) != VALUE
     assert len({Secret(VALUE), Secret(VALUE)}) == 1
     assert not hasattr(Secret(VALUE), "__dict__")
+
+
+def test_its_hash_tells_it_from_others_and_nobody_what_it_is() -> None:
+    assert hash(Secret(VALUE)) == hash(Secret(VALUE))
+    assert hash(Secret(VALUE)) not in {hash(VALUE), hash(Secret("other"))}
