@@ -63,7 +63,7 @@ def compliance_problems(spec: Mapping[str, Any]) -> tuple[str, ...]:
     if not uris and (_DEVICE not in grants or _CODE in grants):
         found.insert(0, "V1.NoRedirectUris")
     if not all(uri.startswith("https://") for uri in uris):
-        found += _uri_problems(uris, grants, spec["appType"], already=bool(found))
+        found += _uri_problems(uris, grants, spec["appType"])
     found += _auth_method_problems(spec["appType"], spec["authMethodType"])
     keys = [PREFIX + key for key in found]
     return (PREFIX + "V1.NotCompliant", *keys) if is_none_compliant(keys) else tuple(keys)
@@ -74,16 +74,14 @@ def is_none_compliant(problems: Sequence[str]) -> bool:
     return any(key != NOTE for key in problems)
 
 
-def _uri_problems(
-    uris: Sequence[str], grants: Sequence[str], app_type: str, *, already: bool
-) -> list[str]:
+def _uri_problems(uris: Sequence[str], grants: Sequence[str], app_type: str) -> list[str]:
     code, implicit = _CODE in grants, _IMPLICIT in grants
     if not code and not implicit:
         return []
     rules = _BOTH if code and implicit else _CODE_ONLY if code else _IMPLICIT_ONLY
     seen = _Uris(uris, app_type)
     found = [key for key, broken in rules if broken(seen)]
-    if code and implicit and not found and not already:
+    if code and implicit and not found:
         found.append("V1.NotAllCombinationsAreAllowed")
     return found
 
