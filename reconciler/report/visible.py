@@ -3,6 +3,9 @@
 Terminals obey control characters, readers are deceived by bidirectional and zero-width ones,
 and CI runners take commands from log lines (reliability-security T-06, finding 12). Every string
 that this program did not write itself goes through here on its way out.
+
+What is shown stays as it is when it is shown again, so a text that somebody wrote like an escape
+looks like one: no way to tell the two apart would leave scripts and patterns readable.
 """
 
 from __future__ import annotations
