@@ -39,7 +39,6 @@ PARTS = {
             "kinds",
             "normal",
             "oidc",
-            "oidc_application",
             "origin",
             "ref",
             "secret",
@@ -51,6 +50,7 @@ PARTS = {
         (
             "tests/contract/test_operations.py",
             "tests/unit/service/test_engine.py",
+            "tests/unit/service/test_check_headers.py",
             "tests/unit/service/test_headers.py",
             "tests/unit/service/test_reception.py",
             "tests/unit/service/test_tokens.py",
