@@ -137,8 +137,8 @@ class OperationsClient:
 
     def _carried_out(self, asked: Sequence[tuple[Order, Call]]) -> Sequence[Written | ServiceError]:
         """Send one call of each order, and see what became of those that nobody is sure of."""
-        lease = ",".join(self._leases.values())
-        replies = self._wire.send([_as_sent(order, call, lease) for order, call in asked])
+        leases = {fold(name): lease for name, lease in self._leases.items()}
+        replies = self._wire.send([_as_sent(order, call, leases) for order, call in asked])
         results = [_result(order, reply) for (order, _), reply in zip(asked, replies, strict=True)]
         doubtful = [index for index, reply in enumerate(replies) if _may_be_our_own_doing(reply)]
         if doubtful:
@@ -257,8 +257,9 @@ class OperationsClient:
         return reply.fields
 
 
-def _as_sent(order: Order, call: Call, lease: str) -> Call:
+def _as_sent(order: Order, call: Call, leases: Mapping[str, str]) -> Call:
     """Return a call with what every write has. A new secret is made once per order."""
+    lease = leases.get(fold(_ref(order).organization), "")
     if isinstance(order, SecretOrder):
         return replace(call, idempotency_key=uuid.uuid4().hex, lease=lease)
     return replace(call, lease=lease) if lease else call
@@ -274,6 +275,10 @@ def _objects(page: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]:
     if not isinstance(value, list) or not all(type(each) is dict for each in value):
         raise unsound("?", f"{name} is no list of objects")
     return value
+
+
+def _ref(order: Order) -> ResourceRef:
+    return order.held.ref if isinstance(order, UpdateOrder | DeleteOrder) else order.ref
 
 
 def _held_ref(order: Order) -> ResourceRef | None:

@@ -24,7 +24,7 @@ class Call:
         organization: Id of the organization the call is made for (``x-service-orgid``).
         expected_sequence: What the object must still be at (``If-Match``), or None.
         idempotency_key: Makes a repeated create give the first answer again; empty for none.
-        lease: Tokens of the leases this write is made under, joined by commas; empty for none.
+        lease: Token of the lease this write is made under; empty for none.
         context: Why the write is made (``x-reconciler-context``), JSON text; empty for none.
     """
 

@@ -19,8 +19,8 @@ class Request:
         organization: Id of the organization it is made for (``x-service-orgid``), or empty.
         expected_sequence: What the object must still be at (``If-Match``), or None.
         idempotency_key: Makes a repeated write give the first answer again, or empty.
-        lease: Tokens of leases, with commas between; one must be that of the organization
-            written to. Empty where the write is made under none.
+        lease: Token of the lease of the organization written to. Empty where the write is made
+            under none.
         context: Why it is made (``x-reconciler-context``), text of a JSON object, or empty.
     """
 

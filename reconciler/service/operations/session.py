@@ -252,8 +252,8 @@ class Writing(Reading):
         if organization not in leases:
             leases[organization] = self.tx.lease(organization)
         lease = leases[organization]
-        tokens = _tokens(self.request.lease)
-        if lease is None or lease.token not in tokens or lease.expires_at <= self.means.now():
+        expected = self.request.lease
+        if lease is None or lease.token != expected or lease.expires_at <= self.means.now():
             raise lease_lost()
 
     def put_lease(self, lease: LeaseRow) -> None:
@@ -276,12 +276,6 @@ def check_headers(request: Request) -> None:
         raise invalid(
             "x-reconciler-context", f"must be a JSON object of at most {MAX_CONTEXT} characters"
         )
-
-
-@lru_cache(maxsize=16)
-def _tokens(leases: str) -> frozenset[str]:
-    """Return the tokens that came with a call. A whole apply sends the same ones."""
-    return frozenset(leases.split(","))
 
 
 @lru_cache(maxsize=16)
