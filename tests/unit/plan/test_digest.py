@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 
 from reconciler.diagnostics import warning
-from reconciler.plan.digest import plan_digest
+from reconciler.plan.digest import declared_digest, plan_digest
 from reconciler.plan.model import Adopt, Create, Delete, Plan, Scope, Update
 from reconciler.resources.shard import Shard
+from reconciler.state import Resource
 from tests.builders import (
     GREET,
     PARTNER,
@@ -21,6 +22,7 @@ from tests.builders import (
     an_action,
     an_application,
     declared,
+    desired,
     held,
 )
 
@@ -123,3 +125,35 @@ def test_the_digest_is_the_same_on_every_machine() -> None:
     assert plan_digest(plan) == (
         "sha256:051a990ff6a5d0c53da4d0d4f5e3438eb954dda024559b2e4650ed1df0154cbd"
     )
+
+
+DECLARED = (declared(WEB), declared(GREET))
+
+
+def test_the_digest_of_what_is_declared_is_that_of_its_meaning() -> None:
+    """In whatever order and from whatever place it was read, and for whatever is left unsaid."""
+    digest = declared_digest(desired(*DECLARED))
+    web, greet = DECLARED
+    unsaid = replace(web, written=frozenset(), source=MOVED)
+
+    assert re.fullmatch(r"sha256:[0-9a-f]{64}", digest)
+    assert declared_digest(desired(greet, web)) == digest
+    assert declared_digest(desired(greet, unsaid)) == digest
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param([], id="nothing"),
+        pytest.param([DECLARED[0]], id="one less"),
+        pytest.param([declared(WEB, an_application(devMode=True)), DECLARED[1]], id="a field"),
+        pytest.param([declared(WEB, prevent_delete=True), DECLARED[1]], id="its protection"),
+        pytest.param([declared(WEB, critical=True), DECLARED[1]], id="that it is critical"),
+        pytest.param([declared(WEB, pinned_id="7"), DECLARED[1]], id="its id"),
+        pytest.param([declared(a_ref(name="STOREFRONT")), DECLARED[1]], id="the case of its name"),
+        pytest.param([declared(a_ref(name="other")), DECLARED[1]], id="its name"),
+    ],
+)
+def test_whatever_is_declared_otherwise_changes_it(other: list[Resource]) -> None:
+    """A saved plan is of these manifests and no others."""
+    assert declared_digest(desired(*other)) != declared_digest(desired(*DECLARED))

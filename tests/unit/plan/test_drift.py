@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+import pytest
+
+from reconciler.plan.causes import Cause, CauseKind
 from reconciler.plan.diff import FieldChange
-from reconciler.plan.drift import Drift, find_drift, owners_to_ask, suspects
+from reconciler.plan.drift import Drift, DriftedObject, find_drift, owners_to_ask, suspects
 from reconciler.plan.planner import build_plan
 from reconciler.resources.normal import normal_form
 from reconciler.resources.ref import Kind, ResourceRef
@@ -19,6 +23,7 @@ from tests.builders import (
     WEB,
     a_ref,
     an_action,
+    an_application,
     declared,
     desired,
     held,
@@ -27,6 +32,7 @@ from tests.builders import (
 
 BY_ANA: dict[str, Any] = {"changed_by": "ana", "changed_at": "noon", "sequence": 43}
 APPLIED: dict[str, Any] = {"changed_by": "ci", "changed_in": "default"}
+ANA = Cause(CauseKind.SERVICE, "ana", "noon", 43)
 
 
 def event(type_: str, tree: str = "", **payload: Any) -> ObjectEvent:
@@ -55,9 +61,8 @@ def test_a_field_changed_on_the_service_is_drift_with_its_author() -> None:
 
     drift = drift_of([declared(GREET)], [found], {found.id: [applied()]})
 
-    (drifted,) = drift.objects
-    assert drifted.fields == (FieldChange("timeout", "20s", "1s"),)
-    assert (drifted.cause.by, drifted.cause.at, drifted.cause.sequence) == ("ana", "noon", 43)
+    fields = (FieldChange("timeout", "20s", "1s"),)
+    assert drift == Drift("default", (DriftedObject(GREET, found.id, ANA, fields),))
 
 
 def test_what_was_declared_differently_is_no_drift() -> None:
@@ -102,8 +107,16 @@ def test_what_somebody_removed_is_drift() -> None:
     """An application that is gone is the worst of drifts."""
     drift = drift_of([declared(GREET)], [], removals=[removal(GREET, trees=["default"])])
 
-    (drifted,) = drift.objects
-    assert (drifted.removed, drifted.id, drifted.cause.by) == (True, "9", "ana")
+    assert drift.objects == (DriftedObject(GREET, "9", ANA, removed=True),)
+
+
+def test_another_tree_that_removed_it_is_named() -> None:
+    """That is whom to ask then."""
+    gone = removal(GREET, trees=["default", "other"], tree="other")
+
+    (drifted,) = drift_of([declared(GREET)], [], removals=[gone]).objects
+
+    assert drifted.cause == replace(ANA, tree="other")
 
 
 def test_what_this_tree_removed_or_never_applied_is_not() -> None:
@@ -119,9 +132,50 @@ def test_what_was_renamed_on_the_service_is_one_drift_and_not_unmanaged() -> Non
 
     drift = drift_of([declared(GREET)], [renamed], {"7": [applied()]})
 
-    (drifted,) = drift.objects
-    assert drifted.fields == (FieldChange("metadata.name", "greet", "hello"),)
-    assert drift.unmanaged == ()
+    fields = (FieldChange("metadata.name", "greet", "hello"),)
+    assert drift == Drift("default", (DriftedObject(GREET, "7", ANA, fields),))
+
+
+@pytest.mark.parametrize(
+    ("more", "history"),
+    [
+        pytest.param(BY_ANA, (), id="nothing is known of it"),
+        pytest.param(BY_ANA, ("other",), id="this tree wrote none of its events"),
+        pytest.param({**BY_ANA, "trees": ()}, ("default",), id="this tree never applied it"),
+        pytest.param(APPLIED, ("default",), id="this tree wrote it last"),
+    ],
+)
+def test_what_was_not_renamed_is_unmanaged(more: dict[str, Any], history: Sequence[str]) -> None:
+    """It is declared nowhere, and no drift of what is."""
+    found = held(a_ref(Kind.ACTION, "hello"), object_id="7", **more)
+    events = [event("action.added", tree, name="greet") for tree in history]
+
+    drift = drift_of([declared(GREET)], [found], {"7": events} if events else {})
+
+    assert drift == Drift("default", (), unmanaged=(found.ref,))
+
+
+@pytest.mark.parametrize(
+    ("marks", "was", "is_drift"),
+    [
+        ({"prevent_delete": True}, None, True),
+        ({"prevent_delete": True}, True, False),
+        ({"critical": True}, None, True),
+    ],
+)
+def test_a_mark_that_was_never_set_was_not_set(
+    marks: dict[str, Any], was: object, *, is_drift: bool
+) -> None:
+    """Who protected an object on the service changed it, and who declares it no longer did not."""
+    found = held(GREET, **marks, **BY_ANA)
+    context = {"tree": "default", **({} if was is None else {"preventDelete": was})}
+    history = [replace(applied(), context=context)]
+
+    drift = drift_of([declared(GREET)], [found], {found.id: history})
+
+    name = "metadata.preventDelete" if "prevent_delete" in marks else "metadata.critical"
+    fields = (FieldChange(name, before=False, after=True),)
+    assert [one.fields for one in drift.objects] == ([fields] if is_drift else [])
 
 
 def test_what_is_declared_nowhere_is_listed_and_is_no_drift() -> None:
@@ -135,6 +189,8 @@ def test_what_is_declared_nowhere_is_listed_and_is_no_drift() -> None:
 def test_differences_nobody_tells_the_author_of_are_told_apart() -> None:
     """A service that does not say who wrote is not said to be in step."""
     assert drift_of([declared(GREET)], [held(GREET, an_action(timeout="1s"))]).untold == (GREET,)
+    known = held(GREET, an_action(timeout="1s"), **APPLIED)
+    assert drift_of([declared(GREET), declared(WEB)], [known]).untold == ()
 
 
 def test_the_history_is_asked_for_suspects_alone() -> None:
@@ -146,6 +202,20 @@ def test_the_history_is_asked_for_suspects_alone() -> None:
 
     assert suspects(plan, state) == (theirs,)
     assert owners_to_ask(plan, state) == ()
+
+
+def test_the_history_is_asked_for_of_what_may_have_been_renamed() -> None:
+    """Only where something is missing, and of nothing that was declared differently."""
+    renamed = held(a_ref(Kind.ACTION, "hello"), **BY_ANA)
+    changed = held(WEB, **APPLIED)
+    state = observed(*HOUSE, renamed, changed)
+    wanted = declared(WEB, an_application(devMode=True))
+
+    missing = build_plan(desired(*OWNERS, wanted, declared(GREET)), state)
+    whole = build_plan(desired(*OWNERS, wanted), state)
+
+    assert suspects(missing, state) == (renamed,)
+    assert suspects(whole, state) == ()
 
 
 def test_removals_are_asked_for_where_something_is_missing() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reconciler.plan.diff import FieldChange
-from reconciler.plan.history import last_applied, steps_of
+from reconciler.plan.history import Step, last_applied, steps_of
 from reconciler.state import ObjectEvent
 
 
@@ -46,8 +46,29 @@ def test_new_secrets_and_removals_are_told_without_fields() -> None:
     """That it happened is all there is to tell of a secret."""
     steps = list(steps_of(EVENTS))
 
+    assert [step.event for step in steps] == EVENTS
     assert [number for number, step in enumerate(steps) if step.secret] == [3]
     assert [number for number, step in enumerate(steps) if step.removed] == [6]
+
+
+def test_an_application_that_is_made_with_a_secret_says_so() -> None:
+    """Its hash is in the event, and is no field of it."""
+    made = event("app.oidc.added", name="web", spec={}, secret_hash="0" * 64)
+
+    (step,) = steps_of([made])
+
+    assert step == Step(made, (FieldChange("metadata.name", None, "web"),), secret=True)
+
+
+def test_a_mark_is_told_from_when_it_was_first_set() -> None:
+    """Every event says whether it is set; that it never was is no news."""
+    said = [None, False, True, True, False, None]
+    contexts = [{} if mark is None else {"critical": mark} for mark in said]
+    steps = steps_of([event("context.recorded", context) for context in contexts])
+
+    assert [[(f.before, f.after) for f in step.fields] for step in steps] == [
+        [], [], [(None, True)], [], [(True, False)], [],
+    ]  # fmt: skip
 
 
 def test_what_a_tree_applied_last_is_what_its_last_write_left() -> None:

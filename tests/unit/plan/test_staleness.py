@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -133,6 +134,29 @@ LATER = held(GREET, SLOW, object_id="7", sequence=43, **BY_ANA)
             ["Action acme/greet: was in step, and is no longer declared"],
             id="was in step, and is no longer declared",
         ),
+        pytest.param(
+            ([], [HELD]),
+            ([declared(GREET, SLOW)], [HELD]),
+            ["Action acme/greet: declared since, and in step"],
+            id="declared since, as the service holds it",
+        ),
+        pytest.param(
+            ([WANTED], []),
+            ([WANTED], [held(GREET, FAST, object_id="7", sequence=43)]),
+            [
+                (
+                    "Action acme/greet: in step since, changed on the service by somebody "
+                    "(sequence none -> 43)"
+                )
+            ],
+            id="somebody made it, and nobody tells who",
+        ),
+        pytest.param(
+            ([WANTED], [HELD]),
+            ([WANTED], [replace(LATER, changed_by="")]),
+            ["Action acme/greet: changed on the service since, by somebody (sequence 41 -> 43)"],
+            id="changed, and nobody tells who",
+        ),
     ],
 )
 def test_what_moved_is_named_with_how(before: Side, after: Side, how: list[str]) -> None:
@@ -147,10 +171,68 @@ def test_what_moved_is_named_with_how(before: Side, after: Side, how: list[str])
     assert [str(each) for each in found] == how
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "how"),
+    [
+        pytest.param(
+            ([], [HELD]), ([], []), ["Action acme/greet: gone from the service"], id="gone already"
+        ),
+        pytest.param(
+            ([], [HELD]),
+            ([declared(GREET, SLOW)], [HELD]),
+            ["Action acme/greet: declared, or kept for another reason"],
+            id="declared again",
+        ),
+        pytest.param(
+            ([declared(GREET, SLOW)], [HELD]),
+            ([], [HELD]),
+            ["Action acme/greet: new in the plan, to delete: no longer declared"],
+            id="was in step, and is to go",
+        ),
+        pytest.param(
+            ([], []),
+            ([], [HELD]),
+            ["Action acme/greet: new in the plan, to delete: made since"],
+            id="made by somebody",
+        ),
+    ],
+)
+def test_what_is_to_be_deleted_moves_as_well(before: Side, after: Side, how: list[str]) -> None:
+    """Above all, nothing is deleted that nobody looked at."""
+    scope = Scope(prune_unmanaged=True)
+    first, second = (
+        build_plan(desired(*OWNERS, *resources), observed(*HOUSE, *objects), scope)
+        for resources, objects in (before, after)
+    )
+
+    found = moved(first, second, desired(*OWNERS, *after[0]), observed(*HOUSE, *after[1]))
+
+    assert [str(each) for each in found] == how
+    assert {each.ref for each in found} == {GREET}
+
+
+def test_what_moved_is_told_once_for_each_object() -> None:
+    """Of one that went out of the plan and of one that came into it, and of nothing else."""
+    other = declared(OTHER, SLOW)
+    found = moved(
+        build_plan(desired(*OWNERS, WANTED), observed(*HOUSE, HELD)),
+        build_plan(desired(*OWNERS, other), observed(*HOUSE)),
+        desired(*OWNERS, other),
+        observed(*HOUSE),
+    )
+
+    assert [(each.ref, each.how) for each in found] == [
+        (GREET, "no longer declared"),
+        (OTHER, "new in the plan, to create: declared since"),
+    ]
+
+
 def test_options_that_differ_are_named_as_flags() -> None:
     """The reader can type what was meant."""
     approved = a_plan(scope=Scope(tree="shop", prune=True))
 
+    unmanaged = a_plan(scope=Scope(prune_unmanaged=True))
+    assert other_options(unmanaged, a_plan()) == ("with --prune-unmanaged",)
     assert other_options(approved, a_plan()) == ("with --tree shop", "with --prune")
     assert other_options(a_plan(), approved) == ("with --tree default", "without --prune")
     assert other_options(approved, approved) == ()
