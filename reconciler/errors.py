@@ -78,8 +78,11 @@ class LockHeldError(ReconcilerError):
     """Somebody else is applying to an organization of this run."""
 
 
-class InterruptedRunError(ReconcilerError):
-    """A signal asked the run to stop, and it did."""
+class InterruptedRunError(ReconcilerError, KeyboardInterrupt):
+    """A signal asked the run to stop, and it did.
+
+    An event loop in whose midst it is raised lets no other exception through.
+    """
 
     def __init__(self, signal_number: int) -> None:
         super().__init__(

@@ -99,10 +99,13 @@ def run(arguments: list[str] | None = None) -> int:
     except click.ClickException as failure:
         failure.show()
         return 1
-    except (click.Abort, KeyboardInterrupt):
-        return _told(InterruptedRunError(signal.SIGINT))
     except ReconcilerError as failure:
         return _told(failure)
+    except (click.Abort, KeyboardInterrupt) as interruption:
+        cause = interruption.__cause__  # click has its own word for it
+        if not isinstance(cause, InterruptedRunError):
+            cause = InterruptedRunError(signal.SIGINT)
+        return _told(cause)
     except BrokenPipeError:
         # The reader of our output is gone; let the interpreter not complain about it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

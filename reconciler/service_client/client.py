@@ -142,7 +142,7 @@ class OperationsClient:
         results = [_result(order, reply) for (order, _), reply in zip(asked, replies, strict=True)]
         doubtful = [index for index, reply in enumerate(replies) if _may_be_our_own_doing(reply)]
         if doubtful:
-            names = {ref.organization for i in doubtful if (ref := _held_ref(asked[i][0]))}
+            names = {_ref(asked[index][0]).organization for index in doubtful}
             now = {held.id: held for held in self.observe(names).objects.values()}
             for index in doubtful:
                 results[index] = came_true(*asked[index], now) or results[index]
@@ -279,10 +279,6 @@ def _objects(page: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]:
 
 def _ref(order: Order) -> ResourceRef:
     return order.held.ref if isinstance(order, UpdateOrder | DeleteOrder) else order.ref
-
-
-def _held_ref(order: Order) -> ResourceRef | None:
-    return order.held.ref if isinstance(order, UpdateOrder | DeleteOrder) else None
 
 
 def _unchanged(order: Order) -> Written:
