@@ -92,7 +92,8 @@ def empty_the_service(world: World) -> None:
 def go_elsewhere(world: World) -> tuple[str, ...]:
     """Give another service."""
     elsewhere = "sqlite:elsewhere/identity.db"
-    made = world.run(*APPLY, RECONCILER_SERVICE=elsewhere)
+    kept = {"RECONCILER_SECRETS_TO": f"file:{world.folder / 'elsewhere' / 'kept'}"}
+    made = world.run(*APPLY, RECONCILER_SERVICE=elsewhere, **kept)
     must(made.code == 0, "I7", made.all)
     return (*EVERYTHING, "--service", elsewhere)
 
