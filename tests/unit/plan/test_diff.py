@@ -92,6 +92,16 @@ ONE, TWO = ["https://a.example.com/"], ["https://a.example.com/", "https://b.exa
             id="a rename comes first",
         ),
         pytest.param(
+            Create(declared(GREET, an_action(timeout="1s"), prevent_delete=True, critical=True)),
+            [
+                field("metadata.preventDelete", before=None, after=True),
+                field("metadata.critical", before=None, after=True),
+                field("script", before=None, after=an_action()["script"]),
+                field("timeout", before=None, after="1s"),
+            ],
+            id="a new object that is protected and critical",
+        ),
+        pytest.param(
             Update(declared(WEB, prevent_delete=True), held(WEB)),
             [field("metadata.preventDelete", before=False, after=True)],
             id="protection",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from hashlib import sha256
 
 import pytest
 
 from reconciler.diagnostics import warning
-from reconciler.plan.digest import declared_digest, plan_digest
+from reconciler.plan.digest import declared_digest, hash_of, plan_digest
 from reconciler.plan.model import Adopt, Create, Delete, Plan, Scope, Update
 from reconciler.resources.shard import Shard
 from reconciler.state import Resource
@@ -125,6 +126,13 @@ def test_the_digest_is_the_same_on_every_machine() -> None:
     assert plan_digest(plan) == (
         "sha256:051a990ff6a5d0c53da4d0d4f5e3438eb954dda024559b2e4650ed1df0154cbd"
     )
+
+
+def test_a_value_is_hashed_in_one_form() -> None:
+    """In ASCII, without blanks, sorted by name: as any other program can do it."""
+    written = rb'{"a":[1,true,null],"b":"\u00e4"}'
+
+    assert hash_of({"b": "\u00e4", "a": [1, True, None]}) == sha256(written).hexdigest()
 
 
 DECLARED = (declared(WEB), declared(GREET))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -193,6 +194,42 @@ def test_every_delete_has_a_risk(ref: ResourceRef, expected: list[str]) -> None:
     assert [risk.name for risk in risks_of(Delete(held(ref)))] == expected
 
 
+def test_what_is_never_deleted_has_no_risk_of_it() -> None:
+    """A plan file of another version may say otherwise."""
+    assert risks_of(Delete(held(SHOP))) == ()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("NEW", "NONE", []),
+        ("NEW", "BASIC", ["credential-changed"]),
+        ("POST", "NEW", ["credential-weaker"]),
+        ("NONE", "NEW", []),
+    ],
+)
+def test_a_method_that_this_version_does_not_know_proves_nothing(
+    before: str, after: str, expected: list[str]
+) -> None:
+    """Neither on the service nor in a plan file of a newer version."""
+    was, wanted = held(WEB), declared(WEB)
+    specs = [
+        {**wanted.spec, "authMethodType": f"OIDC_AUTH_METHOD_TYPE_{method}"}
+        for method in (before, after)
+    ]
+    change = Update(replace(wanted, spec=specs[1]), replace(was, spec=specs[0]))
+
+    assert [risk.name for risk in risks_of(change)] == expected
+
+
+def test_an_origin_that_was_there_is_not_added() -> None:
+    """Whatever else of the application changes."""
+    origins = {"additionalOrigins": ["https://a.example"]}
+    before, after = held(WEB, an_application(**origins)), an_application(**origins, clockSkew="1s")
+
+    assert risks_of(Update(declared(WEB, after), before)) == ()
+
+
 @pytest.mark.parametrize(
     ("before", "after", "fields"),
     [
@@ -213,9 +250,8 @@ def test_lifting_a_protection_is_a_risk(
     """The second of two small changes is the dangerous one; the first is where to look."""
     risks = risks_of(Update(declared(WEB, **after), held(WEB, **before)))
 
-    assert [(risk.name, risk.field) for risk in risks] == [
-        ("protection-lifted", field) for field in fields
-    ]
+    sentence = "a guard that was asked for before no longer looks after it"
+    assert risks == tuple(Risk("protection-lifted", field, sentence) for field in fields)
 
 
 def test_the_most_dangerous_risk_comes_first() -> None:
