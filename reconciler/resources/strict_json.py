@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
+from itertools import islice
 from typing import Any, NoReturn, TypeVar
 
 MAX_DEPTH = 32
@@ -21,6 +22,12 @@ _LARGEST = 2**64 - 1
 _LONGEST_NUMBER = 64
 _EXACT = 2**53
 _SUSPECT = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
+_SIGNS = (b"{", b"[", b",", b":")
+# The next sign, and before it the texts, which may hold the same ones. A text without an end ends
+# with the content, so that nothing is looked at twice.
+_NEXT_SIGN = re.compile(
+    rb'(?:[^"{\[,:]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"?)*+(?:([{\[,:])|\Z)', re.DOTALL
+)
 
 T = TypeVar("T")
 Path = tuple[str | int, ...]
@@ -85,6 +92,22 @@ def read_object(
     if _SUSPECT.search(content):
         _check_text(value, ())
     return value
+
+
+def check_count(content: bytes, most: int) -> None:
+    """Refuse a content with more names and values than so, before they are there.
+
+    In memory they can be thirty times as long as their text. Each has a sign of its own in it,
+    and an empty object or list may have two.
+
+    Raises:
+        JsonError: it has more signs than so.
+    """
+    if sum(map(content.count, _SIGNS)) <= most:
+        return
+    signs = (found[1] for found in _NEXT_SIGN.finditer(content))
+    if sum(1 for sign in islice(signs, most + 1) if sign) > most:
+        raise JsonError(f"holds too many names and values (the most is {most})")
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -6,10 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reconciler.resources.strict_json import JsonError, read_object
+from reconciler.resources.strict_json import JsonError, check_count, read_object
 from reconciler.service_client.wire import NO_ANSWER, Answer, WireRefusal
 
 UNAUTHENTICATED = 16
+MAX_VALUES = 500_000  # several times what a full page has; they fit into 50 MB of memory
 _MAX_MESSAGE = 500
 _CODES: Mapping[int, int] = {
     400: 3, 401: 16, 403: 7, 404: 5, 405: 12, 409: 10, 412: 9, 413: 3, 422: 3, 429: 8,
@@ -47,7 +48,7 @@ def _answer(content_type: str, content: bytes) -> Answer | WireRefusal:
     if not _is_json(content_type):
         return lost("the service answered with something that is not JSON")
     try:
-        return Answer(read_object(content))
+        return Answer(_read(content))
     except JsonError as failure:
         return lost(f"the service's answer cannot be read: it {failure}")
 
@@ -56,7 +57,7 @@ def _refusal(status: int, content_type: str, content: bytes) -> WireRefusal:
     fields: Mapping[str, Any] = {}
     if _is_json(content_type):
         try:
-            fields = read_object(content)
+            fields = _read(content)
         except JsonError:
             fields = {}
     told = fields.get("code")
@@ -68,6 +69,11 @@ def _refusal(status: int, content_type: str, content: bytes) -> WireRefusal:
     return WireRefusal(
         code, message[:_MAX_MESSAGE], _details(fields.get("details")), code in _IN_THE_MIDDLE
     )
+
+
+def _read(content: bytes) -> dict[str, Any]:
+    check_count(content, MAX_VALUES)
+    return read_object(content)
 
 
 def _details(told: Any) -> Mapping[str, Any]:

@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from reconciler.resources.strict_json import ContentError, Fault, Fields, JsonError, read_object
+from reconciler.resources.strict_json import (
+    ContentError,
+    Fault,
+    Fields,
+    JsonError,
+    check_count,
+    read_object,
+)
 
 
 @pytest.mark.parametrize(
@@ -53,6 +60,32 @@ def test_why_and_where_is_told(content: bytes, fault: Fault, path: tuple[str | i
 
     assert (caught.value.fault, caught.value.path) == (fault, path)
     assert str(caught.value) == fault.value
+
+
+@pytest.mark.parametrize(
+    ("content", "count"),
+    [
+        (b"{}", 1),
+        (b'{"a": 1, "b": 2}', 4),
+        (b'{"a": [{}, {}, []]}', 8),
+        (b'{"a": "{[,:", "[,": "\\"{,"}', 4),
+        (b'{"a": "\\\\", "b": "\\\\\\","}', 4),
+    ],
+)
+def test_names_and_values_are_counted_before_they_are_read(content: bytes, count: int) -> None:
+    """The signs in a text are none: a script is full of them."""
+    check_count(content, count)
+    with pytest.raises(JsonError, match=f"too many names and values .the most is {count - 1}.$"):
+        check_count(content, count - 1)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b'"' + b'\\"' * 500_000 + b",,", b'"' + b'\\"' * 500_000 + b",,\\", b'"",""' * 300_000],
+)
+def test_nothing_is_looked_at_twice_to_count_it(content: bytes) -> None:
+    """A text without an end would take a day otherwise."""
+    check_count(content, max(1, content.count(b'","')))
 
 
 def test_a_fraction_may_be_as_long_as_any_that_means_something() -> None:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from reconciler.errors import AccessDeniedError, PreconditionFailedError, ServiceUnavailableError
+from reconciler.resources.strict_json import check_count
+from reconciler.service.build import open_memory
 from reconciler.service_client.refusals import service_error
-from reconciler.service_client.replies import error_id, reply_of
+from reconciler.service_client.replies import MAX_VALUES, error_id, reply_of
 from reconciler.service_client.retries import asked_pause, pause
 from reconciler.service_client.wire import Answer, WireRefusal
+from tests.unit.service.asking import Asking, Clock
 
 JSON = "application/json"
 NOON = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
@@ -27,6 +32,43 @@ def refusal(status: int, body: Any, content_type: str = JSON) -> WireRefusal:
 def test_an_answer_is_the_object_in_it() -> None:
     """With or without the encoding in its type."""
     assert reply_of(200, "application/json; charset=utf-8", b'{"id": "1"}') == Answer({"id": "1"})
+
+
+@pytest.mark.parametrize("status", [200, 400])
+def test_millions_of_tiny_values_are_not_read(status: int) -> None:
+    """Four million empty objects are 12 MB of text, and 350 MB in memory."""
+    content = b'{"message": "no", "objects": [' + b"{}," * 4_000_000 + b"{}]}"
+    tracemalloc.start()
+    try:
+        told = reply_of(status, JSON, content)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert isinstance(told, WireRefusal)
+    too_many = f"it holds too many names and values (the most is {MAX_VALUES})"
+    said = {200: f"the service's answer cannot be read: {too_many}", 400: "HTTP status 400"}
+    assert told.message == said[status]
+    assert told.unsure == (status == 200)
+    assert most < 1_000_000
+
+
+def test_a_page_full_of_long_scripts_is_read() -> None:
+    """However many commas they have: those are no values."""
+    page = {"objects": [{"id": str(number), "script": "[{,:" * 500} for number in range(1000)]}
+
+    assert reply_of(200, JSON, json.dumps(page).encode()) == Answer(page)
+
+
+def test_a_full_page_has_far_fewer_values_than_are_read() -> None:
+    """A thousand applications with fifty addresses each are less than half of that."""
+    with closing(open_memory()) as service:
+        ask = Asking(service, Clock())
+        ask.prepare()
+        ask.an_app(redirectUris=[f"https://example.com/{number}" for number in range(50)])
+        page = json.dumps({"objects": ask.objects() * 1000, "next": "1"}).encode()
+
+    check_count(page, MAX_VALUES // 2)
 
 
 def test_a_refusal_is_told_by_its_body_before_its_status() -> None:
