@@ -53,6 +53,7 @@ PARTS = {
             "tests/unit/service/test_check_headers.py",
             "tests/unit/service/test_headers.py",
             "tests/unit/service/test_reception.py",
+            "tests/unit/service/test_session.py",
             "tests/unit/service/test_tokens.py",
         ),
         ("-k", "memory or not (sqlite or postgres)"),

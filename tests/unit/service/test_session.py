@@ -1,0 +1,168 @@
+"""What a call may reach and how it writes, refusals in the words that a caller sees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from reconciler.service.build import open_memory
+from reconciler.service.domain.refusal import Code, Refusal
+from reconciler.service.eventstore.rows import LeaseRow
+from reconciler.service.operations.caller import Caller, Role
+from tests.unit.service.asking import ADMIN, JWT, NOON, Asking, Clock
+
+STRANGER = Caller("stranger", Role.ADMIN, frozenset({"404"}))
+
+
+@pytest.fixture
+def ask() -> Iterator[Asking]:
+    """Return a service with an organization and a project."""
+    clock = Clock()
+    with closing(open_memory(now=clock)) as service:
+        asking = Asking(service, clock)
+        asking.prepare()
+        yield asking
+
+
+def told(refusal: Refusal) -> tuple[Code, str, dict[str, Any]]:
+    return refusal.code, refusal.message, dict(refusal.details)
+
+
+def missing(what: str) -> tuple[Code, str, dict[str, Any]]:
+    return Code.NOT_FOUND, f"there is no such {what}", {}
+
+
+def test_what_is_missing_is_told_by_what_it_would_be(ask: Asking) -> None:
+    """The noun is that of the call, and never that of what the id belongs to."""
+    lost = {"id": "404"}
+
+    assert told(ask.refused("GetAction", **lost)) == missing("action")
+    assert told(ask.refused("GetAction", id=ask.project)) == missing("action")
+    assert told(ask.refused("GetOrgIDPByID", **lost)) == missing("identity provider")
+    assert told(ask.refused("GetProjectByID", **lost)) == missing("project")
+    assert told(ask.refused("AddOIDCApp", projectId="404", name="a")) == missing("project")
+    assert told(ask.refused("ListActions", organization="404")) == missing("organization")
+    assert told(ask.refused("RecordContext", **lost)) == missing("object")
+
+
+def test_what_others_hold_is_missing_whichever_way_it_is_asked_for(ask: Asking) -> None:
+    """An object of any kind by its id, and an owner that the batch has looked up already."""
+    action = ask.an_action()["id"]
+    mine = ask.request("AddOIDCApp", {"projectId": ask.project, "name": "mine"})
+    theirs = replace(mine, fields={**mine.fields, "name": "theirs"}, caller=STRANGER)
+
+    assert told(ask.refused("RecordContext", id=action, by=STRANGER)) == missing("object")
+    answers = ask.service.call_many([mine, theirs])
+    assert isinstance(answers[0], dict)
+    assert isinstance(answers[1], Refusal)
+    assert told(answers[1]) == missing("project")
+
+
+def test_an_owner_is_looked_up_once_in_a_batch(
+    ask: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thousand applications of one project ask for it once."""
+    looked_up: list[str] = []
+    store = type(ask.service.store)
+    get = store.get_object
+
+    def watched(self: Any, object_id: str) -> Any:
+        looked_up.append(object_id)
+        return get(self, object_id)
+
+    monkeypatch.setattr(store, "get_object", watched)
+    calls = [
+        ask.request("AddOIDCApp", {"projectId": ask.project, "name": f"a{number}"})
+        for number in range(5)
+    ]
+
+    assert all(isinstance(answer, dict) for answer in ask.service.call_many(calls))
+
+    assert looked_up.count(ask.project) == 1
+
+
+def test_an_object_that_moved_on_is_told_with_where_it_is_now(ask: Asking) -> None:
+    """The caller can read it again, and see whether it is newer or older."""
+    made = ask.an_idp()
+    now = made["details"]["sequence"]
+
+    refusal = ask.refused(
+        "UpdateOrgIDPJWTConfig", idpId=made["idpId"], **{**JWT, "issuer": "a"}, expected_sequence=1
+    )
+
+    assert told(refusal) == (
+        Code.PRECONDITION_FAILED,
+        f"the object has changed since; it is now at sequence {now}",
+        {"sequence": now},
+    )
+
+
+def test_an_expectation_of_nothing_is_told_by_its_header(ask: Asking) -> None:
+    """A create has nothing to be expected of."""
+    made = {"organization": ask.organization, "name": "a", "script": "s"}
+
+    assert told(ask.refused("CreateAction", **made, expected_sequence=1)) == (
+        Code.INVALID_ARGUMENT,
+        "if-match: is for updates and deletes only",
+        {"field": "if-match"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("operation", "fields", "noun"),
+    [
+        ("AddOrg", {"name": "ACME"}, "organization"),
+        ("AddProject", {"name": "Shop"}, "project"),
+        ("AddOIDCApp", {"name": "WEB"}, "application"),
+        ("AddOrgJWTIDP", {"name": "PARTNER", **JWT}, "identity provider"),
+        ("CreateAction", {"name": "GREET", "script": "s"}, "action"),
+    ],
+)
+def test_a_name_that_is_taken_is_told_by_what_has_it(
+    ask: Asking, operation: str, fields: dict[str, Any], noun: str
+) -> None:
+    """And that capitals make no other name of it."""
+    ask.an_app()
+    ask.an_idp()
+    ask.an_action()
+    if operation == "AddOIDCApp":
+        fields = {**fields, "projectId": ask.project}
+    beside = {} if operation == "AddOrg" else {"organization": ask.organization}
+
+    assert told(ask.refused(operation, **fields, **beside)) == (
+        Code.ALREADY_EXISTS,
+        f"there is another {noun} of this name (ignoring case)",
+        {},
+    )
+
+
+@pytest.mark.parametrize(("left", "counts"), [(1, True), (0, False), (-1, False)])
+def test_a_lease_counts_until_its_time_has_come(left: int, *, counts: bool) -> None:
+    """At that very moment somebody else may take it."""
+    with closing(open_memory(now=lambda: NOON)) as service:
+        ask = Asking(service, Clock())
+        ask.prepare()
+        with service.store.transaction() as tx:
+            tx.put_lease(LeaseRow("acme", "1.token", "holder", 1, 1, NOON + left))
+
+        answer = service.call_many(
+            [
+                ask.request(
+                    "CreateAction",
+                    {
+                        "organization": ask.organization,
+                        "name": "a",
+                        "script": "s",
+                        "under": "1.token",
+                        "by": ADMIN,
+                    },
+                )
+            ]
+        )[0]
+
+    assert isinstance(answer, dict) is counts
+    assert counts or (isinstance(answer, Refusal) and answer.reason == "lease.lost")
