@@ -415,7 +415,7 @@ class FakeSink:
         self.kept: dict[tuple[ResourceRef, str], str] = {}
         self.trouble: Trouble = no_trouble
 
-    def prove(self) -> None:
+    def prove(self, refs: Collection[ResourceRef] = ()) -> None:
         """Take a secret, if nothing is in the way."""
         self.trouble("prove")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ class AgeSink:
         self._folder = folder
         self._recipients = [_recipient(text) for text in recipients]
 
-    def prove(self) -> None:
+    def prove(self, refs: Collection[ResourceRef] = ()) -> None:
         """Seal and write a probe the way a secret is written, and remove it."""
         make_private_folder(self._folder)
         probe = f".probe-{os.getpid()}"

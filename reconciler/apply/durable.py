@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -52,6 +52,20 @@ def make_private_folder(folder: Path) -> None:
             f"{folder} can be read by others (mode {mode & 0o777:04o})",
             remedy=f"Secrets go there: run `chmod 700 {folder}`, or choose another folder.",
         )
+
+
+def check_replaceable(folder: Path, names: Iterable[str]) -> None:
+    """See that files can be written over what is there.
+
+    Raises:
+        LocalFileError: a folder is where one of them goes.
+    """
+    for target in (folder / name for name in names):
+        if target.is_dir() and not target.is_symlink():
+            raise LocalFileError(
+                f"cannot write {target}: a folder is there",
+                remedy="A file of secrets goes there: move the folder away.",
+            )
 
 
 def write_private_files(folder: Path, files: Sequence[tuple[str, bytes]]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from reconciler.apply.sink import Delivery
 from reconciler.errors import LocalFileError, UsageError
@@ -39,7 +39,7 @@ class ExecSink:
         if not self._words:
             raise UsageError("exec: needs a command", remedy="Write --secrets-to exec:COMMAND.")
 
-    def prove(self) -> None:
+    def prove(self, refs: Collection[ResourceRef] = ()) -> None:
         """Find the program. That it keeps what it gets, only it can know."""
         if shutil.which(self._words[0]) is None:
             raise LocalFileError(

@@ -76,8 +76,9 @@ class Executor:
                 nothing was sent.
             ServiceError: what an earlier run left open cannot be ended now.
         """
-        if needs_sink(plan):
-            self._proven_sink().prove()
+        secrets = [ref_of(change) for change in plan.changes if _makes_secret(change)]
+        if secrets:
+            self._proven_sink().prove(secrets)
         healer = Healer(self._service, self._journal, self._sink, self._context)
         self._healed = healer.heal(observed, plan.organizations)
         self._forget_unplanned(plan)

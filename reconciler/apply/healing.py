@@ -93,7 +93,7 @@ class Healer:
         if self._sink is None:
             self._healed.notes += [_still_owed(one.held) for one in owed]
             return
-        self._sink.prove()
+        self._sink.prove([one.held.ref for one in owed])
         first = self._first_answers(owed)
         deliveries, done, lost = [], [], []
         for one in owed:

@@ -37,7 +37,7 @@ def rotate(
             f"{held.ref} signs in without a client secret",
             remedy="Only applications with authMethodType BASIC or POST have one.",
         )
-    sink.prove()
+    sink.prove([held.ref])
     intent = Intent("secret", uuid.uuid4().hex, held.ref, owes_secret=True, id=held.id)
     journal.begin([intent])
     crashpoint("C2")

@@ -6,12 +6,17 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from reconciler.apply.durable import make_private_folder, remove, write_private_files
+from reconciler.apply.durable import (
+    check_replaceable,
+    make_private_folder,
+    remove,
+    write_private_files,
+)
 from reconciler.resources.ref import ResourceRef, fold
 from reconciler.resources.secret import Secret
 
@@ -28,8 +33,10 @@ class Delivery:
 class SecretSink(Protocol):
     """A place that keeps secrets."""
 
-    def prove(self) -> None:
-        """Prove that a secret can be delivered, before there is one.
+    def prove(self, refs: Collection[ResourceRef] = ()) -> None:
+        """Prove that secrets can be delivered, before there is one.
+
+        ``refs`` are the applications that are known to be about to get one.
 
         Raises:
             LocalFileError: it cannot.
@@ -55,9 +62,10 @@ class FileSink:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def prove(self) -> None:
+    def prove(self, refs: Collection[ResourceRef] = ()) -> None:
         """Write a probe the way a secret is written, and remove it."""
         make_private_folder(self._folder)
+        check_replaceable(self._folder, [file_name(ref) for ref in refs])
         probe = f".probe-{os.getpid()}"
         write_private_files(self._folder, [(probe, b"room for a secret\n")])
         remove(self._folder / probe)

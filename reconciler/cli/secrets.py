@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import click
@@ -43,9 +43,9 @@ class MaskingSink:
     def __init__(self, sink: SecretSink) -> None:
         self._sink = sink
 
-    def prove(self) -> None:
+    def prove(self, refs: Collection[ResourceRef] = ()) -> None:
         """Prove the other sink."""
-        self._sink.prove()
+        self._sink.prove(refs)
 
     def deliver(self, deliveries: Sequence[Delivery]) -> Sequence[str]:
         """Mask, then deliver."""

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from reconciler.apply.sink import Delivery, FileSink, file_name, plain_name
+from reconciler.apply.sink import Delivery, FileSink, content_of, file_name, plain_name
 from reconciler.apply.sinks import KINDS, open_sink
 from reconciler.errors import LocalFileError, UsageError
 from reconciler.resources.ref import ResourceRef
@@ -73,6 +73,33 @@ def test_a_sink_that_cannot_take_secrets_says_so_before_there_is_one(folder: Pat
 
     with pytest.raises(LocalFileError, match="cannot write into"):
         FileSink(folder).prove()
+
+
+@pytest.mark.parametrize("there", ["a file", "a link", "nothing"])
+def test_what_a_secret_replaces_is_not_in_its_way(folder: Path, there: str) -> None:
+    """A link is replaced itself, and never followed."""
+    folder.mkdir(parents=True, mode=0o700)
+    if there == "a file":
+        (folder / file_name(WEB)).write_bytes(b"old")
+    elif there == "a link":
+        (folder / file_name(WEB)).symlink_to(folder)
+
+    FileSink(folder).prove([WEB])
+    (place,) = FileSink(folder).deliver([delivery()])
+
+    assert Path(place).read_bytes() == content_of(delivery())
+    assert not Path(place).is_symlink()
+
+
+def test_a_folder_where_a_secret_goes_is_found_before_there_is_one(folder: Path) -> None:
+    """Writing would fail only when the secret is there, and it is answered once."""
+    (folder / file_name(WEB)).mkdir(parents=True, mode=0o700)
+    folder.chmod(0o700)
+    sink = FileSink(folder)
+
+    with pytest.raises(LocalFileError, match=r"storefront.json: a folder is there$"):
+        sink.prove([a_ref(name="other"), WEB])
+    sink.prove([a_ref(name="other")])
 
 
 @pytest.mark.parametrize(
