@@ -27,6 +27,7 @@ PARTS = {
         _in("apply", "journal", "healing"),
         (
             "tests/unit/apply/test_journal.py",
+            "tests/unit/apply/test_journal_failures.py",
             "tests/unit/apply/test_healing.py",
             "tests/unit/apply/test_executor.py",
         ),

@@ -49,6 +49,18 @@ def test_what_is_missing_is_told_by_what_it_would_be(ask: Asking) -> None:
     assert told(ask.refused("RecordContext", **lost)) == missing("object")
 
 
+def test_what_one_s_own_organization_holds_is_there() -> None:
+    """For who sees that organization and no other."""
+    clock = Clock()
+    with closing(open_memory(now=clock)) as service:
+        ask = Asking(service, clock)
+        ask.prepare()
+        own = Caller("own", Role.EDITOR, frozenset({ask.organization}))
+        action = ask.an_action()["id"]
+
+        assert ask("RecordContext", id=action, by=own, context='{"tree":"t"}')
+
+
 def test_what_others_hold_is_missing_whichever_way_it_is_asked_for(ask: Asking) -> None:
     """An object of any kind by its id, and an owner that the batch has looked up already."""
     action = ask.an_action()["id"]

@@ -13,6 +13,7 @@ from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.eventstore.port import EventStore
 from reconciler.service.eventstore.rows import TokenRow
 from reconciler.service.operations.caller import Caller, Role
+from reconciler.service.operations.reception import Incoming
 from reconciler.service.operations.tokens import (
     all_tokens,
     caller_of,
@@ -90,6 +91,19 @@ def test_a_token_is_who_it_was_made_for(store: EventStore, row: TokenRow, caller
 def test_a_token_ends_with_its_time(store: EventStore, expires: int) -> None:
     """At the very moment, not some time after."""
     assert_is_nobody(who(store, made(store, ROW._replace(expires_at=expires))))
+
+
+def test_who_asks_is_told_as_of_now() -> None:
+    """In a server that has run for longer than the token counts."""
+    time = [NOW + 9]
+    service = open_memory(now=lambda: time[0])
+    call = Incoming("GetIAM", {}, {"authorization": [f"Bearer {made(service.store)}"]})
+
+    before = service.reception.receive([call])
+    time[0] += 1
+    after = service.reception.receive([call])
+
+    assert [received.caller for received in before + after] == ["ci", ""]
 
 
 def test_a_token_ends_when_it_is_revoked_and_no_other_does(store: EventStore) -> None:
