@@ -408,16 +408,19 @@ class FakeSink:
 
     Attributes:
         kept: The secret delivered last, by the key of the application's ref and its client id.
+        proven: For which applications it was last proven.
         trouble: Told ``prove``, and ``keep`` before and ``kept`` after each secret.
     """
 
     def __init__(self) -> None:
         self.kept: dict[tuple[ResourceRef, str], str] = {}
+        self.proven: Collection[ResourceRef] = ()
         self.trouble: Trouble = no_trouble
 
     def prove(self, refs: Collection[ResourceRef] = ()) -> None:
         """Take a secret, if nothing is in the way."""
         self.trouble("prove")
+        self.proven = refs
 
     def deliver(self, deliveries: Sequence[Delivery]) -> Sequence[str]:
         """Keep secrets, one after the other."""

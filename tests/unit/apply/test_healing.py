@@ -117,6 +117,7 @@ def test_the_same_secret_is_had_again_and_delivered(
 
     assert heal(service, journal, sink) == Healed([DELIVERED])
     assert sink.kept == {(WEB, found.client_id): secret}
+    assert list(sink.proven) == [WEB]
     assert (service.secrets, service.written) == ({found.id: secret}, [])
     assert journal.open_intents == ()
 
