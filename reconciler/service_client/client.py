@@ -21,13 +21,13 @@ from reconciler.resources.ref import ResourceRef, fold
 from reconciler.resources.secret import Secret
 from reconciler.service_client.aftermath import came_true
 from reconciler.service_client.holder import Holder, shown_holder
+from reconciler.service_client.listing import listings, objects_of
 from reconciler.service_client.observation import (
     id_of,
     observed_objects,
     sequence_of,
     text_of,
     trees_of,
-    unsound,
 )
 from reconciler.service_client.port import (
     CreateOrder,
@@ -42,8 +42,6 @@ from reconciler.service_client.requests import calls_of
 from reconciler.service_client.wire import Answer, Call, Wire, WireRefusal
 from reconciler.state import ObservedObject, ObservedState
 
-PAGE = 1000
-MOST_PAGES = 1000
 LEASE_SECONDS = 120
 YOUNG_SECONDS = LEASE_SECONDS / 4
 _ABORTED = 10
@@ -77,12 +75,11 @@ class OperationsClient:
         instance = self.instance()
         objects: dict[ResourceRef, ObservedObject] = {}
         doubts: list[str] = []
-        for name in organizations:
-            held = self._organization(name)
-            if held is not None:
-                listed = self._listing(held, doubts)
-                found_there = observed_objects(held, listed, doubts)
-                objects.update((found.ref.key, found) for found in found_there)
+        for listing in listings(self._wire, organizations):
+            if listing.doubt:
+                doubts.append(listing.doubt)
+            found_there = observed_objects(listing.owner, listing.objects, doubts)
+            objects.update((found.ref.key, found) for found in found_there)
         elsewhere = self._elsewhere(organizations)
         return ObservedState(instance, objects, tuple(doubts), elsewhere=elsewhere)
 
@@ -94,7 +91,7 @@ class OperationsClient:
         named = {fold(name) for name in organizations}
         return {
             text_of(found, "name"): trees_of(found)
-            for found in _objects(reply.fields, "organizations")
+            for found in objects_of(reply.fields, "organizations")
             if fold(text_of(found, "name")) not in named
         }
 
@@ -218,38 +215,6 @@ class OperationsClient:
             return self._lease(name, instead_of=fence)
         raise _lock_error(name, reply)
 
-    def _organization(self, name: str) -> tuple[str, str] | None:
-        """Return id and name of the organization that has a name, whatever its case."""
-        query = {"name": name, "method": "TEXT_QUERY_METHOD_EQUALS_IGNORE_CASE"}
-        answer = self._ask(Call("ListOrgs", {"queries": [{"nameQuery": query}]}))
-        for found in _objects(answer, "result"):
-            if fold(text_of(found, "name")) == fold(name):
-                return id_of(found), text_of(found, "name")
-        return None
-
-    def _listing(
-        self, organization: tuple[str, str], doubts: list[str]
-    ) -> Sequence[Mapping[str, Any]]:
-        """Return every page of what an organization holds."""
-        owner, name = organization
-        listed: list[Mapping[str, Any]] = []
-        cursor, cursors, ids = "", {""}, set[str]()
-        for _ in range(MOST_PAGES):
-            fields = {"organizationId": owner, "cursor": cursor, "limit": PAGE}
-            page = self._ask(Call("ListObjects", fields, organization=owner))
-            found = _objects(page, "objects")
-            listed += found
-            cursor, known = text_of(page, "next"), len(ids)
-            if not cursor:
-                return listed
-            ids.update(id_of(each) for each in found)
-            if cursor in cursors or len(ids) == known:
-                doubts.append(f"The listing of {name} goes round in circles.")
-                return listed
-            cursors.add(cursor)
-        doubts.append(f"The listing of {name} does not end.")
-        return listed
-
     def _ask(self, call: Call) -> Mapping[str, Any]:
         (reply,) = self._wire.send([call])
         if isinstance(reply, WireRefusal):
@@ -268,13 +233,6 @@ def _as_sent(order: Order, call: Call, leases: Mapping[str, str]) -> Call:
 def _may_be_our_own_doing(reply: Answer | WireRefusal) -> bool:
     """Say if a first try may be why a second was refused: its object has moved on, or is gone."""
     return isinstance(reply, WireRefusal) and reply.unsure and reply.code in {5, 9}
-
-
-def _objects(page: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]:
-    value = page.get(name)
-    if not isinstance(value, list) or not all(type(each) is dict for each in value):
-        raise unsound("?", f"{name} is no list of objects")
-    return value
 
 
 def _ref(order: Order) -> ResourceRef:

@@ -12,13 +12,13 @@ from typing import Any
 from reconciler.errors import ServiceError
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.service_client.addresses import is_read
+from reconciler.service_client.listing import MOST_PAGES, objects_of
 from reconciler.service_client.observation import id_of, sequence_of, text_of, unsound
 from reconciler.service_client.port import ServiceReader
 from reconciler.service_client.refusals import service_error
 from reconciler.service_client.wire import Answer, Call, Wire, WireRefusal
 from reconciler.state import ObjectEvent, ObservedState, Removal
 
-MOST_PAGES = 1000
 _UNKNOWN_OPERATION = 12
 _KINDS = {kind.value: kind for kind in Kind}
 
@@ -56,19 +56,19 @@ class Inquiry:
     def organizations(self) -> Sequence[str]:
         """Return every organization that the caller may see."""
         answer = self._ask(Call("ListOrgs"))
-        return sorted(text_of(found, "name") for found in _objects(answer, "result"))
+        return sorted(text_of(found, "name") for found in objects_of(answer, "result"))
 
     def history(self, object_id: str) -> Sequence[ObjectEvent]:
         """Return the events of an object."""
         pages = self._pages("GetObjectHistory", {"id": object_id}, "after")
-        return [_event(event) for page in pages for event in _objects(page, "events")]
+        return [_event(event) for page in pages for event in objects_of(page, "events")]
 
     def removals(self, organization_id: str) -> Sequence[Removal]:
         """Return what was removed from an organization."""
         organization, names = self._names(organization_id)
         found = []
         for page in self._pages("ListRemovals", {"organizationId": organization_id}, "cursor"):
-            for removed in _objects(page, "removals"):
+            for removed in objects_of(page, "removals"):
                 project = names.get(text_of(removed, "projectId"), "")
                 kind = _KINDS.get(text_of(removed, "kind"))
                 if kind is not None:
@@ -80,11 +80,11 @@ class Inquiry:
     def _names(self, organization_id: str) -> tuple[str, Mapping[str, str]]:
         """Return the name of an organization, and those of its projects by id."""
         answer = self._ask(Call("ListOrgs", {"queries": [{"idQuery": {"id": organization_id}}]}))
-        organization = [text_of(found, "name") for found in _objects(answer, "result")]
+        organization = [text_of(found, "name") for found in objects_of(answer, "result")]
         if not organization:
             raise unsound(organization_id, "it is in no listing")
         answer = self._ask(Call("ListProjects", organization=organization_id))
-        projects = _objects(answer, "result")
+        projects = objects_of(answer, "result")
         return organization[0], {id_of(found): text_of(found, "name") for found in projects}
 
     def _pages(
@@ -115,13 +115,6 @@ def no_history() -> ServiceError:
         "the service keeps no history that it tells",
         remedy="Who changed what, and when, can be asked of the reconciler's own service only.",
     )
-
-
-def _objects(page: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]:
-    value = page.get(name)
-    if not isinstance(value, list) or not all(type(each) is dict for each in value):
-        raise unsound("?", f"{name} is no list of objects")
-    return value
 
 
 def _event(fields: Mapping[str, Any]) -> ObjectEvent:

@@ -26,6 +26,7 @@ from reconciler.resources.secret import Secret
 from reconciler.service_client.absent import AbsentService
 from reconciler.service_client.client import LEASE_SECONDS, YOUNG_SECONDS, OperationsClient
 from reconciler.service_client.holder import Holder, this_process
+from reconciler.service_client.listing import TOGETHER
 from reconciler.service_client.observation import observed_objects
 from reconciler.service_client.port import CreateOrder, SecretOrder, UpdateOrder, Written
 from reconciler.service_client.refusals import service_error
@@ -262,7 +263,7 @@ def in_pages(call: Call) -> Answer:
 
 
 def test_observing_reads_each_organization_page_by_page_and_no_other() -> None:
-    """A run reads only what its manifests name: one call per page, and no writes."""
+    """A run reads only what its manifests name, in turns: one call per page, and no writes."""
     organizations = {"acme": [{"id": "1", "name": "Acme"}], "initech": [{"id": "9", "name": "Ini"}]}
     wire = FakeWire(
         GetServiceInfo=Answer({"instance": "i-1"}),
@@ -276,10 +277,35 @@ def test_observing_reads_each_organization_page_by_page_and_no_other() -> None:
     state = OperationsClient(wire, HERE).observe(["acme", "initech"])
 
     assert state == ObservedState("i-1", {found.ref.key: found for found in SEEN})
-    assert [call.operation for (call,) in wire.sent] == [
-        "GetServiceInfo", "ListOrgs", "ListObjects", "ListObjects", "ListOrgs", "ListTrees",
+    assert [[call.operation for call in turn] for turn in wire.sent] == [
+        ["GetServiceInfo"], ["ListOrgs", "ListOrgs"], ["ListObjects"], ["ListObjects"],
+        ["ListTrees"],
     ]  # fmt: skip
-    assert {call.organization for (call,) in wire.sent} == {"", "1"}
+    assert {call.organization for turn in wire.sent for call in turn} == {"", "1"}
+
+
+def test_a_far_service_is_asked_for_several_organizations_in_the_time_of_one() -> None:
+    """What is listed under a hundred organizations would otherwise wait for the way each time."""
+    names = [f"org-{number}" for number in range(TOGETHER + 1)]
+    wire = FakeWire(
+        GetServiceInfo=Answer({"instance": "i-1"}),
+        ListOrgs=lambda call: Answer({"result": [_named(call)]}),
+        ListObjects=Answer({"objects": [], "next": ""}),
+        ListTrees=Answer({"organizations": []}),
+    )
+
+    OperationsClient(wire, HERE).observe(names)
+
+    turns = [(turn[0].operation, len(turn)) for turn in wire.sent]
+    assert turns == [
+        ("GetServiceInfo", 1), ("ListOrgs", TOGETHER), ("ListObjects", TOGETHER),
+        ("ListOrgs", 1), ("ListObjects", 1), ("ListTrees", 1),
+    ]  # fmt: skip
+
+
+def _named(call: Call) -> dict[str, str]:
+    name = call.fields["queries"][0]["nameQuery"]["name"]
+    return {"id": name, "name": name}
 
 
 def always_more(call: Call) -> Answer:
