@@ -178,6 +178,28 @@ def test_a_mark_that_was_never_set_was_not_set(
     assert [one.fields for one in drift.objects] == ([fields] if is_drift else [])
 
 
+def test_a_mark_that_is_declared_since_is_no_drift() -> None:
+    """It never was set, neither when the object was applied nor now."""
+    found = held(GREET, an_action(timeout="1s"), **BY_ANA)
+    wanted = declared(GREET, prevent_delete=True, critical=True)
+
+    (drifted,) = drift_of([wanted], [found], {found.id: [applied()]}).objects
+
+    assert [field.name for field in drifted.fields] == ["timeout"]
+
+
+def test_a_field_that_was_not_there_when_the_tree_applied_counts() -> None:
+    """An older version wrote the event; what it left out, somebody has filled in."""
+    found = held(GREET, an_action(), **BY_ANA)
+    before = event("action.added", "default", name="greet", spec={"script": "s"})
+
+    (drifted,) = drift_of(
+        [declared(GREET, an_action(allowedToFail=True))], [found], {found.id: [before]}
+    ).objects
+
+    assert drifted.fields == (FieldChange("allowedToFail", before=True, after=False),)
+
+
 def test_what_is_declared_nowhere_is_listed_and_is_no_drift() -> None:
     """Somebody else may own it."""
     drift = drift_of([], [held(GREET, trees=(), **BY_ANA)])

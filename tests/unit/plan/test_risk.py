@@ -203,7 +203,7 @@ def test_what_is_never_deleted_has_no_risk_of_it() -> None:
     ("before", "after", "expected"),
     [
         ("NEW", "NONE", []),
-        ("NEW", "BASIC", ["credential-changed"]),
+        ("NEW", "POST", ["credential-changed"]),
         ("POST", "NEW", ["credential-weaker"]),
         ("NONE", "NEW", []),
     ],
