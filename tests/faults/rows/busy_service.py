@@ -8,12 +8,14 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 
 from tests.faults.catalogue import Row, must
 from tests.faults.world import APPLY, World, a_server, faults, is_write, undisturbed
 
 ENDS = frozenset({0, 1, 5})
+LONG = 0.2
 UNTOLD = ("", "0", "-5", "soon", "1", "0.5", "99999999999999999999")
 STATUS = {500: b"Internal", 502: b"Gateway", 503: b"Unavailable", 504: b"Timeout", 429: b"Busy"}
 
@@ -81,8 +83,8 @@ def gone_for_a_while(dice: random.Random, folder: Path) -> int:
     with a_server(dice, folder) as world:
         unknown = world.run(*APPLY, RECONCILER_SERVICE="https://nobody.invalid")
         must(unknown.code == 1, "I10", unknown.all)
-        count = dice.randint(1, 3)
-        for _ in range(count):
+        absences = dice.randint(1, 3)
+        for _ in range(absences):
             world.tree.edit(8)
             world.tree.declare(*["action"] * 60)
             absence = threading.Timer(dice.uniform(0.3, 0.8), dice.choice(ABSENCES), (world,))
@@ -91,10 +93,41 @@ def gone_for_a_while(dice: random.Random, folder: Path) -> int:
             absence.join()
             must(ran.code in ENDS, "I10", ran.all)
         world.settle()
-        return count + 1 + faults(world.proxy)
+        return absences + 1 + faults(world.proxy)
+
+
+def slow(dice: random.Random, folder: Path) -> int:
+    """Let the server work a little and stand still a lot, once perhaps for very long."""
+    with a_server(dice, folder) as world:
+        world.tree.edit(8)
+        world.tree.declare(*["action"] * 20)
+        over = threading.Event()
+        crawling = threading.Thread(target=_crawl, args=(world, over))
+        crawling.start()
+        try:
+            ran = world.run(*APPLY)
+        finally:
+            over.set()
+            crawling.join()
+        must(ran.code in ENDS, "I10", ran.all)
+        world.settle()
+    return 1
+
+
+def _crawl(world: World, over: threading.Event) -> None:
+    """Let the server work for moments only, until the program is done."""
+    assert world.server
+    long = world.dice.randint(0, 2) if world.dice.random() < LONG else -1
+    for turn in count():
+        world.server.process.send_signal(signal.SIGSTOP)
+        over.wait(world.dice.uniform(*((15, 70) if turn == long else (0.2, 1.5))))
+        world.server.process.send_signal(signal.SIGCONT)
+        if over.wait(world.dice.uniform(0.01, 0.05)):
+            return
 
 
 ROWS = (
     Row("F4", "the service says to come back later", too_much_to_do, 1),
+    Row("F4b", "the service crawls, or is silent for long", slow, 1),
     Row("F12", "the service is gone for a while", gone_for_a_while, 1),
 )
