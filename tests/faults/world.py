@@ -94,7 +94,7 @@ def _family(kind: str) -> str:
 def _manifest(kind: str, name: str, dice: random.Random) -> str:
     number = dice.randrange(1000)
     if kind == "action":
-        return an_action(name, timeout=f"{number % 20}s")
+        return an_action(name, timeout=f"{1 + number % 20}s")
     if kind == "idp":
         return an_idp(name, issuer=f"https://{number}.example.com")
     method = "NONE" if kind == "public" else dice.choice(METHODS[:2])

@@ -16,6 +16,7 @@ from tests.sinks import a_file_sink
 
 TRIES = 6
 UNPRUNED = ("apply", "--auto-approve", "--allow-updates", "1000")
+REMAINS = 5
 ENDS = {0, 1, 5}
 
 
@@ -61,7 +62,7 @@ def a_foreign_line_is_bad(dice: random.Random, folder: Path) -> int:
         proxy.choose = undisturbed
         time.sleep(fake.lag)
         ran = run(*UNPRUNED, **here)
-        must(ran.code == 0, "I7", ran.all)
+        must(ran.code in {0, REMAINS}, "I7", ran.all)  # it looks again before the lag is over
         time.sleep(fake.lag)
         planned = run("plan", "--detailed-exitcode", **here)
         must(planned.code == 0, "I7", planned.all)

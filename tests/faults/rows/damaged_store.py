@@ -167,7 +167,14 @@ def _tables(path: Path) -> Tables:
     address = f"file:{path}?immutable=1"
     with closing(sqlite3.connect(address, uri=True)) as connection:
         connection.text_factory = bytes
-        return {asked: sorted(map(repr, connection.execute(asked))) for asked in SHOWN}
+        return {asked: _rows(connection, asked) for asked in SHOWN}
+
+
+def _rows(connection: sqlite3.Connection, asked: str) -> Sequence[str]:
+    try:
+        return sorted(map(repr, connection.execute(asked)))
+    except UnicodeDecodeError:
+        return ("the name of a column is damaged",)
 
 
 def _answers_or_refuses(path: Path, answers: Sequence[Answer]) -> None:
