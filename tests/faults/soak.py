@@ -195,6 +195,8 @@ def main() -> int:
     rows = [known[name] for name in names]
     chosen.state.mkdir(exist_ok=True)
     soak = Soak(chosen.seed, chosen.hours, rows, chosen.state)
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell hides the first from what it detaches
+        signal.signal(number, signal.default_int_handler)
     try:
         soak.run(chosen.workers)
     except KeyboardInterrupt:
