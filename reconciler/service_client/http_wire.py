@@ -109,6 +109,7 @@ class HttpWire:
         ]
         self._chance = random.SystemRandom().random
         self._was_reached = False
+        self._was_heard = True
         self._next_start = 0.0
 
     def close(self) -> None:
@@ -154,7 +155,10 @@ class HttpWire:
     ) -> list[Answer | WireRefusal]:
         rate = self._limits.per_second
         waits = len(asked) / rate if rate > 0 else 0.0
-        deadline = time.monotonic() + self._limits.total + waits
+        # Who has just waited in vain for long waits for one more answer only.
+        patience = self._limits.total if self._was_heard else self._limits.silence
+        deadline = time.monotonic() + patience + waits
+        self._was_heard = not asked
         replies: list[Answer | WireRefusal] = [unsent("not sent")] * len(asked)
         waiting = iter(enumerate(asked))
 
@@ -204,7 +208,7 @@ class HttpWire:
             return _Tried(lost(f"the service did not answer ({_kind(failure)})"), again=True)
         except ValueError as failure:
             return _Tried(lost(f"the service's answer cannot be read: {failure}"), again=False)
-        self._was_reached = True
+        self._was_reached = self._was_heard = True
         reply = reply_of(fetched.status, fetched.content_type, fetched.content)
         garbled = fetched.status == 200 and isinstance(reply, WireRefusal)
         asked = asked_pause(fetched.retry_after, datetime.now(UTC))

@@ -524,6 +524,25 @@ def test_a_service_costs_neither_time_nor_memory_without_end(
     assert CANARY not in reply.message
 
 
+def test_who_waited_in_vain_for_long_waits_for_one_more_answer_only() -> None:
+    """A run has more to send after a write that failed: it would wait a minute for each."""
+    tries = [0]
+
+    def is_silent(connection: socket.socket) -> None:
+        tries[-1] += 1
+        if len(tries) == 3:
+            connection.sendall(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
+        time.sleep(2 * SHORT.silence)
+
+    with raw_service(is_silent) as address, http_wire(address, CANARY, SHORT) as wire:
+        for _ in range(3):
+            wire.send([LOOK])
+            tries.append(0)
+
+    assert tries[0] > 1
+    assert tries[1:3] == [1, 1]
+
+
 def test_a_service_that_is_not_there_is_given_up_soon() -> None:
     """A wrong port should be told at once, not after a minute."""
     began = time.monotonic()
@@ -571,7 +590,7 @@ def test_a_rate_is_kept() -> None:
 
     asked_of(strange, *[LOOK] * 21, limits=limits)
 
-    assert strange.asked[-1][0] - strange.asked[0][0] >= 0.45
+    assert strange.asked[-1][0] - strange.asked[0][0] >= 0.3
 
 
 def test_a_slow_rate_makes_small_batches_and_takes_nothing_from_the_deadline() -> None:
