@@ -36,7 +36,7 @@ NOUNS = {
     Kind.ACTION: "action",
 }
 MAX_CONTEXT = 4096
-_CONTEXT_DEPTH = 8  # an answer holds it a few levels down, and must not get too deep itself
+_FLAT = 1  # an answer holds it a few levels down, and must not get too deep itself
 _ID = re.compile(r"[A-Za-z0-9_-]{1,200}", re.ASCII)
 
 
@@ -274,7 +274,9 @@ def check_headers(request: Request) -> None:
         raise invalid("idempotency-key", "must be at most 200 printable characters")
     if request.context and not _is_context(request.context):
         raise invalid(
-            "x-reconciler-context", f"must be a JSON object of at most {MAX_CONTEXT} characters"
+            "x-reconciler-context",
+            "must be a flat JSON object of texts, whole numbers, true, false and null, of at most "
+            f"{MAX_CONTEXT} characters",
         )
 
 
@@ -284,7 +286,7 @@ def _is_context(text: str) -> bool:
     if len(text) > MAX_CONTEXT:
         return False
     try:
-        read_object(text.encode(), depth=_CONTEXT_DEPTH)
+        read_object(text.encode(), depth=_FLAT)
     except (JsonError, UnicodeEncodeError):
         return False
     return True

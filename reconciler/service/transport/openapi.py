@@ -187,6 +187,18 @@ carries wins over one of the same name in the body. An update is full: what is l
 default afterwards. The same operations are answered over gRPC and gRPC-web."""
 
 _PRINTABLE = "^[ -~]*$"
+_WITHOUT_NUL = "^[^\\u0000]*$"
+_CONTEXT = {
+    "type": "object",
+    "propertyNames": {"pattern": _WITHOUT_NUL},
+    "additionalProperties": {
+        "anyOf": [
+            {"type": "string", "pattern": _WITHOUT_NUL},
+            {"type": "integer", "minimum": 1 - 2**64, "maximum": 2**64 - 1},
+            {"type": ["boolean", "null"]},
+        ]
+    },
+}
 _REQUEST_HEADERS: Mapping[str, dict[str, Any]] = {
     "x-service-orgid": {
         "description": "Id of the organization the call is made for; the token's own by default."
@@ -209,7 +221,7 @@ _REQUEST_HEADERS: Mapping[str, dict[str, Any]] = {
     },
     "x-reconciler-context": {
         "description": "Why the write is made: kept with the event. At most 4096 characters.",
-        "content": {"application/json": {"schema": {"type": "object"}}},
+        "content": {"application/json": {"schema": _CONTEXT}},
     },
 }
 _RESPONSE_HEADERS: Mapping[str, dict[str, Any]] = {
