@@ -78,7 +78,8 @@ def write_private_files(folder: Path, files: Sequence[tuple[str, bytes]]) -> Non
     """
     temporary = [(folder / f".{name}.tmp", folder / name) for name, _ in files]
     try:
-        _write_synced([(folder / f".{name}.tmp", content) for name, content in files])
+        contents = (content for _, content in files)
+        _write_synced([(temp, new) for (temp, _), new in zip(temporary, contents, strict=True)])
         crashpoint("C8")
         for temp, target in temporary:
             temp.replace(target)
