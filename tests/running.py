@@ -20,6 +20,7 @@ from reconciler.service.eventstore.rows import StoredEvent, TokenRow
 from reconciler.service.operations.caller import EMBEDDED
 from reconciler.service.operations.request import Request
 from reconciler.service.operations.tokens import make_token
+from tests.program import environment
 
 ROOT = Path(__file__).parents[1]
 START_WITHIN = 30.0
@@ -86,7 +87,7 @@ def running_server(folder: Path, *arguments: str) -> Iterator[Server]:
             [sys.executable, "-m", "reconciler", "serve", "--listen", "127.0.0.1:0",
              "--service", f"sqlite:{store}", *arguments],
             cwd=folder,
-            env={**_clean_environment(), "PYTHONPATH": str(ROOT)},
+            env=environment(),
             stdin=subprocess.DEVNULL,
             stderr=stderr,
         )  # fmt: skip
@@ -134,10 +135,6 @@ def _call(
     service: IdentityService, operation: str, fields: Mapping[str, Any], organization: str = ""
 ) -> dict[str, Any]:
     return service.call(Request(operation, fields, caller=EMBEDDED, organization=organization))
-
-
-def _clean_environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if "RECONCILER" not in name}
 
 
 def _listening(process: subprocess.Popen[bytes], said: Path) -> tuple[str, int]:

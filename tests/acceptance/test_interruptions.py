@@ -14,14 +14,10 @@ import pytest
 
 from reconciler.apply.journal import Journal
 from reconciler.cli.wiring import open_client
-from tests.acceptance.conftest import ROOT, Run, an_action, write
+from tests.acceptance.conftest import Run, an_action, write
+from tests.program import environment
 
 MANY = 4000
-
-
-def an_environment() -> dict[str, str]:
-    clean = {name: value for name, value in os.environ.items() if "RECONCILER" not in name}
-    return {**clean, "PYTHONPATH": str(ROOT)}
 
 
 def start(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
@@ -29,7 +25,7 @@ def start(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             [sys.executable, "-m", "reconciler", *arguments],
             cwd=folder,
-            env=an_environment(),
+            env=environment(),
             stdout=out,
             stderr=err,
         )
@@ -100,7 +96,7 @@ def test_the_lock_timeout_waits_for_the_journal_too(run: Run, small: Path) -> No
         kept_out = run("apply", "--auto-approve")
         waiting = subprocess.Popen(
             [sys.executable, "-m", "reconciler", "apply", "--auto-approve", "--lock-timeout", "60"],
-            cwd=small.parent, env=an_environment(), stderr=subprocess.PIPE, text=True,
+            cwd=small.parent, env=environment(), stderr=subprocess.PIPE, text=True,
             stdout=subprocess.DEVNULL,
         )  # fmt: skip
         assert waiting.stderr is not None
@@ -122,7 +118,7 @@ def in_terminal(folder: Path, answer: str) -> tuple[int, str]:
         os.execve(
             sys.executable,
             [sys.executable, "-m", "reconciler", "apply"],
-            {**an_environment(), "TERM": "xterm"},
+            {**environment(), "TERM": "xterm"},
         )
     shown = b""
     while b"yes will do" not in shown:

@@ -18,8 +18,8 @@ from reconciler.service.build import open_memory
 from reconciler.service_client.client import LEASE_SECONDS, OperationsClient
 from reconciler.service_client.holder import this_process
 from reconciler.service_client.port import CreateOrder, Written
-from tests.acceptance.conftest import ROOT, Run, an_action, an_application, write
-from tests.acceptance.test_interruptions import an_environment
+from tests.acceptance.conftest import Run, an_action, an_application, write
+from tests.program import environment
 
 SECOND = 1_000_000
 
@@ -45,7 +45,7 @@ def test_applies_that_run_at_once_do_the_work_of_one(run: Run, small: Path, appl
         subprocess.Popen(
             [*command, "--format", "json"],
             cwd=small.parent,
-            env={**an_environment(), "PYTHONPATH": str(ROOT)},
+            env=environment(),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
 import subprocess
@@ -17,6 +16,7 @@ import httpx
 import pytest
 
 from tests.acceptance.conftest import ORGANIZATION, ROOT, Run, an_action, an_application, write
+from tests.program import environment
 
 MANIFESTS = str(ROOT / "manifests")
 
@@ -60,7 +60,7 @@ class Served:
             self.process = subprocess.Popen(
                 [*command, "--listen", f"127.0.0.1:{self.port}", *self.more],
                 cwd=self.folder,
-                env=_environment(**self.environment),
+                env=environment(**self.environment),
                 stderr=log,
                 stdin=subprocess.DEVNULL,
             )
@@ -84,11 +84,6 @@ class Served:
         assert self.process is not None
         self.process.send_signal(number)
         self.process.wait(30)
-
-
-def _environment(**more: str) -> Mapping[str, str]:
-    clean = {name: value for name, value in os.environ.items() if "RECONCILER" not in name}
-    return {**clean, "PYTHONPATH": str(ROOT), **more}
 
 
 def a_free_port() -> int:
@@ -184,14 +179,14 @@ def test_the_server_is_killed_in_the_middle_of_an_apply_and_it_ends_well(
         write(tree / f"app{number}.yaml", an_application(f"app{number}"))
         write(tree / f"act{number}.yaml", an_action(f"act{number}"))
     admin = a_token(run, served, "--name", "root", "--role", "admin")
-    environment = _environment(RECONCILER_TOKEN=admin, RECONCILER_SERVICE=served.address)
+    told = environment(RECONCILER_TOKEN=admin, RECONCILER_SERVICE=served.address)
     command = [sys.executable, "-m", "reconciler", "apply", "--auto-approve"]
 
     with (tmp_path / "apply.log").open("wb") as log:
         applying = subprocess.Popen(
             [*command, "--secrets-to", "file:kept"],
             cwd=tmp_path,
-            env=environment,
+            env=told,
             stdout=log,
             stderr=log,
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import signal
@@ -18,7 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.conftest import ROOT, Run
+from tests.acceptance.conftest import Run
+from tests.program import environment
 from tests.raw_http import exchange, read_response, request
 from tests.running import prepare, running_server
 
@@ -29,13 +29,12 @@ ACTIONS = "/management/v1/actions"
 @contextmanager
 def serving(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], Path]]:
     """Start ``serve`` in a folder; yield the process and the file of what it says."""
-    clean = {name: value for name, value in os.environ.items() if "RECONCILER" not in name}
     said = folder / "said.txt"
     with said.open("w", encoding="utf-8") as stderr:
         process = subprocess.Popen(
             [sys.executable, "-m", "reconciler", "serve", "--listen", "127.0.0.1:0", *arguments],
             cwd=folder,
-            env={**clean, "PYTHONPATH": str(ROOT)},
+            env=environment(),
             stderr=stderr,
             text=True,
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -16,10 +15,11 @@ from pathlib import Path
 import pytest
 
 from reconciler.service_client.holder import Holder
-from tests.acceptance.conftest import ROOT, Run, an_action, an_application, write
+from tests.acceptance.conftest import Run, an_action, an_application, write
 from tests.fake_zitadel import IAM, FakeZitadel
 from tests.http_clients import http_client
 from tests.listening import listening
+from tests.program import environment
 from tests.running import Server, running_server
 
 WRONG = "rct_that-nobody-made"
@@ -156,11 +156,6 @@ def test_two_applies_exclude_each_other(run: Run, manifests: Path, server: Serve
     assert "locked by ben on build-7" in second.err
 
 
-def environment(server: Server) -> dict[str, str]:
-    clean = {name: value for name, value in os.environ.items() if "RECONCILER" not in name}
-    return {**clean, "PYTHONPATH": str(ROOT), **at(server)}
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_between_batches_and_the_next_apply_goes_on(
     run: Run, tree: Path, server: Server, number: signal.Signals
@@ -170,7 +165,7 @@ def test_a_signal_stops_between_batches_and_the_next_apply_goes_on(
     applying = subprocess.Popen(
         [sys.executable, "-m", "reconciler", "apply", "--auto-approve"],
         cwd=tree.parent,
-        env=environment(server),
+        env=environment(**at(server)),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     )
