@@ -1,8 +1,7 @@
-"""What must hold of a store and of the secrets it gave out, whatever happened."""
+"""What must hold of a store, whatever happened."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
 import time
@@ -16,7 +15,6 @@ from reconciler.service.build import open_sqlite
 from reconciler.service.eventstore.port import EventStore
 from reconciler.service.projections.verify import verify
 from tests.faults.catalogue import must
-from tests.program import Run
 
 OPENS_WITHIN = 5.0
 
@@ -53,22 +51,3 @@ def _living(events: Iterable[Any]) -> Iterable[tuple[Any, ...]]:
             owner = payload.get("project_id", event.organization)
             named[event.stream] = owner, kind, str(payload["name"]).casefold()
     return named.values()
-
-
-def check_delivered(run: Run, folder: Path) -> None:
-    """Check that the secret of each application is in its file, as the store knows it (I3)."""
-    with closing(sqlite3.connect(folder / ".reconciler" / "identity.db")) as store:
-        rows = store.execute("SELECT stream, payload FROM events ORDER BY position").fetchall()
-    payloads = [(stream, json.loads(payload)) for stream, payload in rows]
-    wanted = {
-        stream: payload["secret_hash"] for stream, payload in payloads if "secret_hash" in payload
-    }
-    applications = run("outputs", "--format", "json").json["applications"]
-    clients = {application["client_id"]: application["id"] for application in applications}
-    delivered = {}
-    for path in (folder / ".reconciler" / "secrets").glob("*.json"):
-        content = json.loads(path.read_text(encoding="utf-8"))
-        digest = hashlib.sha256(content["client_secret"].encode()).hexdigest()
-        delivered[clients[content["client_id"]]] = digest
-        must(path.stat().st_mode & 0o777 == 0o600, "I11", path)
-    must(delivered == {key: digest for key, digest in wanted.items() if digest}, "I3", delivered)
