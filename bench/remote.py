@@ -7,8 +7,8 @@ import re
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import httpx
@@ -22,6 +22,7 @@ from tests.acceptance.test_remote import a_free_port, serving
 
 PROGRAM = str(Path(sys.executable).parent / "reconciler")
 STORE = Path(".reconciler") / "identity.db"
+SERVED = "served"
 _COUNT = re.compile(r'reconciler_requests_total{operation="(\w+)",.*} (\d+)')
 
 
@@ -40,29 +41,33 @@ def remote_section(scratch: Path, sizes: Sequence[int], rounds: int) -> list[str
 def _row(folder: Path, size: int, rounds: int) -> str:
     generate.write(size, folder / "manifests")
     interleaved([Job("apply", [PROGRAM, "apply", "--auto-approve"], folder)], 0)
-    served_from = folder / "served"
-    served_from.mkdir()
-    shutil.copy(folder / STORE, served_from / STORE.name)
-    write_token(served_from / STORE.name, folder / "token")
-    metrics = f"127.0.0.1:{a_free_port()}"
-    with serving(served_from, f"sqlite:{STORE.name}", "--metrics-listen", metrics) as server:
-        remote = [PROGRAM, "plan", "--service", server.address, "--token-file", "token"]
-        jobs = [
-            Job("embedded", [PROGRAM, "plan", "--detailed-exitcode"], folder),
-            Job("remote", [*remote, "--detailed-exitcode"], folder),
-        ]
+    with served_copy(folder) as (remote, metrics):
+        jobs = [Job("embedded", [PROGRAM, "plan", "--detailed-exitcode"], folder), remote]
         series = interleaved(jobs, rounds)
         before = requests_so_far(metrics)
         interleaved(jobs[1:], 0)
         asked = requests_so_far(metrics) - before
-    writes = _events(served_from / STORE.name) - _events(folder / STORE)
+    writes = _events(folder / SERVED / STORE.name) - _events(folder / STORE)
     ratio = series["remote"].median / series["embedded"].median
     figures = ", ".join(f"{count} {name}" for name, count in sorted(asked.items()))
     seconds = f"{series['remote'].median:.2f} s / {series['embedded'].median:.2f} s"
     return f"| {size:,} | **{ratio:.2f}** ({seconds}) | {figures} | {writes} |"
 
 
-def write_token(store: Path, path: Path) -> None:
+@contextmanager
+def served_copy(folder: Path) -> Iterator[tuple[Job, str]]:
+    """Serve a copy of a folder's store; yield a plan against it, and where its figures are."""
+    place = folder / SERVED
+    place.mkdir()
+    shutil.copy(folder / STORE, place / STORE.name)
+    _write_token(place / STORE.name, folder / "token")
+    metrics = f"127.0.0.1:{a_free_port()}"
+    with serving(place, f"sqlite:{STORE.name}", "--metrics-listen", metrics) as server:
+        options = ["--service", server.address, "--token-file", "token", "--detailed-exitcode"]
+        yield Job("remote", [PROGRAM, "plan", *options], folder), metrics
+
+
+def _write_token(store: Path, path: Path) -> None:
     """Make a token that may read, and keep it in a file."""
     with closing(open_sqlite(store)) as service:
         row = TokenRow("bench", "viewer", "", b"", service.now(), 0, 0)

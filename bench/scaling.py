@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import statistics
 import subprocess
 import sys
@@ -21,9 +20,8 @@ from pathlib import Path
 
 from bench import generate
 from bench.measure import Job, Series, interleaved, run_once
-from bench.remote import PROGRAM, STORE, requests_so_far, write_token
+from bench.remote import PROGRAM, STORE, requests_so_far, served_copy
 from reconciler.resources.shard import shard_of
-from tests.acceptance.test_remote import a_free_port, serving
 
 ROUNDS = 3
 ORGANIZATIONS = (1, 10, 100, 1_000)
@@ -83,15 +81,8 @@ def _reading(folder: Path, *more: str) -> list[Job]:
 
 def _remote(folder: Path) -> tuple[Series, Mapping[str, int]]:
     """Return what a plan over HTTP takes, and what one asks of the server."""
-    served_from = folder / "served"
-    served_from.mkdir()
-    shutil.copy(folder / STORE, served_from / STORE.name)
-    write_token(served_from / STORE.name, folder / "token")
-    metrics = f"127.0.0.1:{a_free_port()}"
-    with serving(served_from, f"sqlite:{STORE.name}", "--metrics-listen", metrics) as server:
-        options = ["--service", server.address, "--token-file", "token", "--detailed-exitcode"]
-        job = Job("plan", [PROGRAM, "plan", *options], folder)
-        series = interleaved([job], ROUNDS)["plan"]
+    with served_copy(folder) as (job, metrics):
+        series = interleaved([job], ROUNDS)[job.name]
         before = requests_so_far(metrics)
         interleaved([job], 0)
         return series, requests_so_far(metrics) - before
