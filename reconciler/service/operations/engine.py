@@ -25,7 +25,7 @@ from reconciler.service.operations.foresight import foreseen
 from reconciler.service.operations.operation import Operation, handler_of, reader_of
 from reconciler.service.operations.request import Request
 from reconciler.service.operations.session import Batch, Means, Reading, Writing, check_headers
-from reconciler.service.operations.table import OPERATIONS
+from reconciler.service.operations.table import OPERATIONS, writes
 from reconciler.service.projections.codec import canonical
 
 KEPT = 24 * 60 * 60 * MICROSECONDS
@@ -58,13 +58,17 @@ class Engine:
         Raises:
             StoreError: the store failed; nothing was written.
         """
-        if any(_writes(request) for request in requests):
+        if any(writes(request.operation) for request in requests):
             for _ in range(TRIES):
                 with suppress(ConflictError):
                     return self._committed(requests)
             return [_in_the_way() for _ in requests]
         with self._store.snapshot() as view:
-            return [self._answered(view, request, Batch()) for request in requests]
+            return self.read(view, requests)
+
+    def read(self, view: Snapshot, requests: Sequence[Request]) -> list[Answer | Refusal]:
+        """Answer calls of which none writes from one view."""
+        return [self._answered(view, request, Batch()) for request in requests]
 
     def _committed(self, requests: Sequence[Request]) -> list[Answer | Refusal]:
         """Carry out calls in one transaction.
@@ -87,7 +91,7 @@ class Engine:
             return refusal
 
     def _written(self, tx: Transaction, request: Request, batch: Batch) -> Answer | Refusal:
-        if not _writes(request):
+        if not writes(request.operation):
             return self._answered(tx, request, batch)
         try:
             operation, asked, text = _admitted(request)
@@ -181,11 +185,6 @@ def _tie(asked: bytes, answer: str, seal: str | None, slot: int) -> bytes:
 
 def _in_the_way() -> Refusal:
     return Refusal(Code.ABORTED, "somebody else wrote at the same time", "write.conflict")
-
-
-def _writes(request: Request) -> bool:
-    operation = OPERATIONS.get(request.operation)
-    return operation is not None and operation.writes
 
 
 def _admitted(request: Request) -> tuple[Operation, Any, str]:

@@ -22,6 +22,7 @@ from reconciler.service.operations.headers import (
     read_beside,
 )
 from reconciler.service.operations.request import Request
+from reconciler.service.operations.table import writes
 from reconciler.service.operations.tokens import caller_of, token_hash
 
 LOG = logging.getLogger("reconciler.service")
@@ -70,15 +71,7 @@ class Reception:
     def receive(self, calls: Sequence[Incoming]) -> list[Received]:
         """Answer calls; those that write share one commit. Nothing is raised."""
         try:
-            requests = self._requests(calls)
-            asked = [request for request in requests if isinstance(request, Request)]
-            answered = iter(self._engine.run(asked) if asked else ())
-            return [
-                Received(request.caller.name, next(answered))
-                if isinstance(request, Request)
-                else Received("", request)
-                for request in requests
-            ]
+            return self._received(calls)
         except StoreError as failure:
             LOG.warning("the store failed: %s", failure.problem)
             return [Received("", _store_refusal(failure))] * len(calls)
@@ -109,11 +102,19 @@ class Reception:
         except StoreError:
             return False
 
-    def _requests(self, calls: Sequence[Incoming]) -> list[Request | Refusal]:
-        """Say who each call is from, as of now, and make it a request."""
+    def _received(self, calls: Sequence[Incoming]) -> list[Received]:
+        """Answer calls: reads from the view that told who asks, in the same look at the store.
+
+        Raises:
+            StoreError: the store failed; nothing was written.
+        """
         known: dict[str, Caller] = {}
         with self._store.snapshot() as view:
-            return [self._request(call, view, known) for call in calls]
+            requests = [self._request(call, view, known) for call in calls]
+            asked = [request for request in requests if isinstance(request, Request)]
+            if not any(writes(request.operation) for request in asked):
+                return _paired(requests, self._engine.read(view, asked))
+        return _paired(requests, self._engine.run(asked))
 
     def _request(
         self, call: Incoming, view: Snapshot, known: dict[str, Caller]
@@ -145,6 +146,19 @@ class Reception:
             if caller.organizations is not None and len(caller.organizations) == 1:
                 (self._own[token_hash(token)],) = caller.organizations
         return known[token]
+
+
+def _paired(
+    requests: Sequence[Request | Refusal], answers: Sequence[dict[str, Any] | Refusal]
+) -> list[Received]:
+    """Put each answer in the place of its request."""
+    left = iter(answers)
+    return [
+        Received(request.caller.name, next(left))
+        if isinstance(request, Request)
+        else Received("", request)
+        for request in requests
+    ]
 
 
 def _store_refusal(failure: StoreError) -> Refusal:

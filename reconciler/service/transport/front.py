@@ -12,15 +12,17 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import cycle
 from threading import Barrier
 
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.reception import OUT_OF_RESOURCES, Incoming, Received, Reception
-from reconciler.service.operations.table import OPERATIONS
+from reconciler.service.operations.table import writes
 
 LOG = logging.getLogger("reconciler.service")
 BATCH = 256
 WAITING = 4096
+READERS = 2  # so that a long list is not in the way of every other read
 THREADS = 16
 BUSY = Received(
     "", Refusal(Code.RESOURCE_EXHAUSTED, "the service is busy; ask again", "service.busy")
@@ -42,12 +44,14 @@ class Front:
         """Serve a reception.
 
         ``lane_of`` says which writes wait for one another and share commits: those of one lane.
-        Where it answers nothing, a call has a lane to itself.
+        Where it answers nothing, a write has a lane to itself. Reads share lanes, and views of
+        the store: a thread for each would fight over the interpreter.
         """
         reception.load()
         self._reception = reception
         self._lane_of = lane_of
-        self._lanes: dict[str, deque[Job]] = {}
+        self._lanes: dict[str | int, deque[Job]] = {}
+        self._reads = cycle(range(READERS))
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting = 0
         self._threads = _started(THREADS)
@@ -59,11 +63,11 @@ class Front:
         job = Job(call, asyncio.get_running_loop().create_future())
         self._waiting += 1
         try:
-            lane = self._lane_of(call) if _writes(call) else ""
-            if lane:
-                self._queue(job, lane)
-            else:
+            lane = self._lane_of(call) if writes(call.operation) else next(self._reads)
+            if lane == "":
                 await self._carry_out([job])
+            else:
+                self._queue(job, lane)
             return await job.done
         finally:
             self._waiting -= 1
@@ -78,7 +82,7 @@ class Front:
         await asyncio.gather(*self._tasks)
         self._threads.shutdown(wait=True)
 
-    def _queue(self, job: Job, lane: str) -> None:
+    def _queue(self, job: Job, lane: str | int) -> None:
         """Let a call take its turn in a lane. Who asked may go away; the lane goes on."""
         waiting = self._lanes.get(lane)
         if waiting is not None:
@@ -89,7 +93,7 @@ class Front:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _drain(self, lane: str) -> None:
+    async def _drain(self, lane: str | int) -> None:
         waiting = self._lanes[lane]
         while waiting:
             batch = [waiting.popleft() for _ in range(min(BATCH, len(waiting)))]
@@ -117,8 +121,3 @@ def _started(count: int) -> ThreadPoolExecutor:
     for begun in [threads.submit(together.wait) for _ in range(count)]:
         begun.result()
     return threads
-
-
-def _writes(call: Incoming) -> bool:
-    operation = OPERATIONS.get(call.operation)
-    return operation is not None and operation.writes

@@ -13,7 +13,7 @@ from reconciler.service.build import open_memory
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.eventstore.memory import MemoryEventStore
 from reconciler.service.operations.reception import Incoming, Received
-from reconciler.service.transport.front import THREADS, Front
+from reconciler.service.transport.front import READERS, THREADS, Front
 from tests.running import furnish
 
 ACTION = {"name": "greet", "script": "function greet() {}"}
@@ -86,3 +86,39 @@ def test_every_thread_has_begun_before_the_first_call(monkeypatch: pytest.Monkey
     answers_of(1, lambda front, _: begun.append(len(front._threads._threads)), monkeypatch)
 
     assert begun == [THREADS]
+
+
+def test_reads_that_wait_together_share_a_view_and_each_gets_its_own_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A thread and a view for each would make many connections slower than one."""
+    service = open_memory()
+    bearer = {"authorization": [f"Bearer {furnish(service).tokens['viewer']}"]}
+    views: list[int] = []
+    really = MemoryEventStore.snapshot
+
+    def counted(store: MemoryEventStore) -> Any:
+        views.append(1)
+        return really(store)
+
+    async def ask() -> Sequence[Received]:
+        front = Front(service.reception, lambda _: "all")
+        calls = [
+            Incoming("GetServiceInfo" if number % 3 else "ListOrgs", {}, bearer if number else {})
+            for number in range(60)
+        ]
+        monkeypatch.setattr(MemoryEventStore, "snapshot", counted)
+        try:
+            return await asyncio.gather(*map(front.answer, calls))
+        finally:
+            await front.close()
+
+    first, *others = asyncio.run(ask())
+
+    assert isinstance(first.answer, Refusal)
+    assert first.answer.code == Code.UNAUTHENTICATED
+    for number, received in enumerate(others, 1):
+        assert not isinstance(received.answer, Refusal)
+        assert ("instance" in received.answer) == bool(number % 3)
+        assert ("result" in received.answer) == (not number % 3)
+    assert 0 < len(views) <= 2 * READERS
