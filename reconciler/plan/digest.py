@@ -17,7 +17,15 @@ from reconciler.state import DesiredState, Resource
 
 
 def plan_digest(plan: Plan) -> str:
-    """Return the digest, as ``sha256:`` and 64 hexadecimal digits."""
+    """Return the digest, as ``sha256:`` and 64 hexadecimal digits; a plan keeps its own."""
+    kept = vars(plan)
+    if "digest" not in kept:
+        kept["digest"] = _digest(plan)
+    digest: str = kept["digest"]
+    return digest
+
+
+def _digest(plan: Plan) -> str:
     shard = plan.scope.shard
     return "sha256:" + hash_of(
         {

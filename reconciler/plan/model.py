@@ -94,7 +94,7 @@ class Summary(NamedTuple):
     blocked: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plan:
     """Everything one run would do, in the order it would do it.
 
