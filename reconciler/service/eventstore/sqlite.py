@@ -13,7 +13,8 @@ from reconciler.service.eventstore import sqlite_files as files
 from reconciler.service.eventstore.errors import StoreBusyError, StoreError, StoreReadOnlyError
 from reconciler.service.eventstore.files import beside, publish
 from reconciler.service.eventstore.sqlite_errors import in_words
-from reconciler.service.eventstore.sqlite_rows import SqliteSnapshot, SqliteTransaction
+from reconciler.service.eventstore.sqlite_rows import SqliteSnapshot
+from reconciler.service.eventstore.sqlite_writes import SqliteTransaction
 
 READERS_KEPT = 4
 

@@ -1,29 +1,22 @@
-"""Reading and writing the rows of a SQLite store, inside a transaction somebody else ends."""
+"""Reading the rows of a SQLite store, inside a transaction somebody else ends."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
-from reconciler.resources.crashpoint import crashpoint
 from reconciler.service.eventstore import sqlite_tables as tables
-from reconciler.service.eventstore.chain import chained, first_head
-from reconciler.service.eventstore.errors import NameTakenError, StreamConflictError
+from reconciler.service.eventstore.chain import first_head
 from reconciler.service.eventstore.port import PAGE
 from reconciler.service.eventstore.rows import (
-    Author,
-    Foresight,
     Head,
     LeaseRow,
-    NewEvent,
     ObjectQuery,
     ObjectRow,
     Record,
     SealRow,
     StoredEvent,
-    StreamAt,
     TokenRow,
 )
 
@@ -115,137 +108,6 @@ class SqliteSnapshot:
         """Return a fact about the store itself: ``instance``."""
         (value,) = self._run(tables.META, (name,)).fetchone()
         return str(value)
-
-
-class SqliteTransaction(SqliteSnapshot):
-    """The rows, and writing them."""
-
-    def __init__(self, connection: sqlite3.Connection, now: Callable[[], int]) -> None:
-        super().__init__(connection)
-        self._connection = connection
-        self._cursor = connection.cursor()
-        self._write = self._cursor.execute
-        self._now = now
-        self._heads: dict[str, Head] = {}
-        self._before: dict[str, Head | None] = {}
-
-    @contextmanager
-    def savepoint(self) -> Iterator[None]:
-        """Undo what is done in the block if an exception leaves it, and only that."""
-        self._write("SAVEPOINT one")
-        self._before = {}
-        try:
-            yield
-        except BaseException:
-            if self._connection.in_transaction:  # a full disk has rolled all of it back already
-                self._write("ROLLBACK TO one")
-                self._write("RELEASE one")
-            self._put_heads_back()
-            raise
-        self._write("RELEASE one")
-
-    def foresee(self, asked: Foresight) -> None:
-        """Do nothing: SQLite looks things up in this process."""
-
-    def append(
-        self, stream: StreamAt, events: Sequence[NewEvent], author: Author
-    ) -> Sequence[StoredEvent]:
-        """Append events to a stream.
-
-        Raises:
-            StreamConflictError: the stream is not at this version.
-        """
-        if stream.version and not self.read_stream(stream.id, after=stream.version - 1, limit=1):
-            raise StreamConflictError
-        head = self._locked_head(stream.organization)
-        crashpoint("S3")
-        stored = []
-        for new in events:
-            event, head = chained(head, stream, new, author, self._now())
-            stored.append(self._add(event))
-            stream = StreamAt(event.organization, event.stream, event.version)
-            crashpoint("S4")
-        self._before.setdefault(stream.organization, self._heads[stream.organization])
-        self._heads[stream.organization] = head
-        return stored
-
-    def _add(self, event: StoredEvent) -> StoredEvent:
-        said = event[1:]
-        try:
-            self._write(tables.ADD_EVENT, (None, *said))
-        except sqlite3.IntegrityError as error:
-            raise StreamConflictError from error
-        return StoredEvent(self._cursor.lastrowid or 0, *said)
-
-    def _locked_head(self, organization: str) -> Head:
-        """Return the head, whose row the first append of the transaction makes or has made."""
-        known = self._heads.get(organization)
-        if known is not None:
-            return known
-        head = self.head(organization)
-        if not head.events:
-            self._write(tables.ADD_HEAD, head)
-            self._before.setdefault(organization, None)
-        self._heads[organization] = head
-        return head
-
-    def _put_heads_back(self) -> None:
-        for organization, head in self._before.items():
-            if head is None:
-                self._heads.pop(organization, None)
-            else:
-                self._heads[organization] = head
-
-    def flush(self) -> None:
-        """Write the heads, which is done once, before the commit."""
-        for head in self._heads.values():
-            self._write(tables.SET_HEAD, (head.sequence, head.events, head.hash, head.organization))
-
-    def put_object(self, row: ObjectRow) -> None:
-        """Insert an object, or change the one of its id.
-
-        Raises:
-            NameTakenError: another object has its name.
-            StreamConflictError: another object has its client id.
-        """
-        try:
-            if row.version == 1 or not self._write(tables.SET_OBJECT, (*row, row.id)).rowcount:
-                self._write(tables.ADD_OBJECT, row)
-        except sqlite3.IntegrityError as error:
-            taken = "objects.folded" in str(error)
-            raise (NameTakenError if taken else StreamConflictError) from error
-        crashpoint("S5")
-
-    def remove_object(self, object_id: str) -> None:
-        """Remove an object; its events stay."""
-        self._write(tables.REMOVE_OBJECT, (object_id,))
-        crashpoint("S5")
-
-    def clear_objects(self) -> None:
-        """Remove every object, to make them anew from the events."""
-        self._write(tables.CLEAR_OBJECTS)
-
-    def put_record(self, record: Record) -> None:
-        """Keep an answer. The seal it names may follow, up to the commit."""
-        self._write(tables.PUT_RECORD, record)
-        crashpoint("S6")
-
-    def put_seal(self, seal: SealRow) -> None:
-        """Keep a seal."""
-        self._write(tables.PUT_SEAL, seal)
-
-    def expire(self, now: int) -> None:
-        """Drop records and seals whose time has come."""
-        if self._write(tables.EXPIRE_RECORDS, (now,)).rowcount:
-            self._write(tables.EXPIRE_SEALS, (now,))
-
-    def put_lease(self, lease: LeaseRow) -> None:
-        """Make this the lease of its organization name."""
-        self._write(tables.PUT_LEASE, lease)
-
-    def put_token(self, token: TokenRow) -> None:
-        """Insert a token, or change the one of its name."""
-        self._write(tables.PUT_TOKEN, token)
 
 
 _ORDERS = {

@@ -128,6 +128,12 @@ ALL_OBJECTS = _select(ObjectRow, "objects", "ORDER BY id")
 LIST_OBJECTS = _select(ObjectRow, "objects", "WHERE kind = ? AND parent = ?")
 COUNT_OBJECTS = "SELECT count(*) FROM objects WHERE kind = ? AND parent = ?"
 RECORD = _select(Record, "records", "WHERE caller = ? AND key = ?")
+RECORDS = _select(
+    Record,
+    "records",
+    "WHERE (caller, key) IN (SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]')"
+    " FROM json_each(?))",
+)
 SEAL = _select(SealRow, "seals", "WHERE id = ?")
 LEASE = _select(LeaseRow, "leases", "WHERE organization = ?")
 TOKENS = _select(TokenRow, "tokens", "ORDER BY name")
@@ -136,8 +142,13 @@ META = "SELECT value FROM meta WHERE name = ?"
 
 ADD_META = "INSERT INTO meta (name, value) VALUES (?, ?)"
 ADD_EVENT = _insert(StoredEvent, "events")
-ADD_HEAD = "INSERT INTO heads (organization, sequence, events, hash) VALUES (?, ?, ?, ?)"
-SET_HEAD = "UPDATE heads SET sequence = ?, events = ?, hash = ? WHERE organization = ?"
+LAST_POSITION = "SELECT coalesce(max(position), 0) FROM events"
+STREAM_VERSION = "SELECT coalesce(max(version), 0) FROM events WHERE stream = ?"
+PUT_HEAD = (
+    _insert(Head, "heads")
+    + " ON CONFLICT (organization) DO UPDATE SET"
+    + " (sequence, events, hash) = (excluded.sequence, excluded.events, excluded.hash)"
+)
 ADD_OBJECT = _insert(ObjectRow, "objects")
 SET_OBJECT = (
     "UPDATE objects SET (id, kind, organization, parent, name, folded, spec, client_id,"
