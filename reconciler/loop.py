@@ -14,7 +14,7 @@ from reconciler.diagnostics import Diagnostic, warning
 from reconciler.errors import ReconcilerError
 from reconciler.plan.diff import field_changes
 from reconciler.plan.guards import Allowances
-from reconciler.plan.model import Adopt, Plan, Scope, Update, ref_of
+from reconciler.plan.model import Adopt, Plan, Scope, Update
 from reconciler.plan.planner import build_plan
 from reconciler.resources.collector import collector_paused
 from reconciler.service_client.port import ServiceClient, ServiceInquiry, ServiceReader
@@ -87,12 +87,10 @@ def _remaining(report: ApplyReport, again: Plan) -> Iterator[Diagnostic]:
     """Yield what the service made of an update that it says it carried out."""
     from reconciler.apply.outcome import Status
 
-    made = {
-        ref_of(outcome.change).key for outcome in report.outcomes if outcome.status is Status.MADE
-    }
+    made = {outcome.id for outcome in report.outcomes if outcome.status is Status.MADE}
     for change in again.changes:
-        ref = ref_of(change)
-        if isinstance(change, Update | Adopt) and ref.key in made:
+        if isinstance(change, Update | Adopt) and change.held.id in made:
+            ref = change.resource.ref
             fields = ", ".join(field.name for field in field_changes(change))
             yield warning(
                 "APPLY-REMAINING",

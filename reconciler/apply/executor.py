@@ -102,13 +102,18 @@ class Executor:
 
         Whoever has the lock now, the request of the run that lost it is refused.
         """
-        wanted = {ref_of(change).key for change in plan.changes if isinstance(change, Create)}
         unmade = self._healed.unmade.items()
+        if not unmade:
+            return
+        wanted = {ref_of(change).key for change in plan.changes if isinstance(change, Create)}
         self._journal.end([i.key for key, intents in unmade if key not in wanted for i in intents])
 
     def _carry_out(self, batch: Sequence[Change], total: int) -> None:
-        ready = [change for change in batch if self._owner_is_held(change)]
-        self._skip([change for change in batch if not self._owner_is_held(change)])
+        ready: list[Change] = []
+        orphans: list[Change] = []
+        for change in batch:
+            (ready if self._owner_is_held(change) else orphans).append(change)
+        self._skip(orphans)
         intents = {ref_of(change): intent for change in ready if (intent := self._intent(change))}
         self._watch.begins(ready)
         results = self._send(ready, intents)

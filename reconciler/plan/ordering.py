@@ -35,11 +35,12 @@ def batches(changes: Sequence[Change], size: int) -> list[Sequence[Change]]:
     stage: tuple[int, bool] | None = None
     for change in changes:
         here = _stage(change)
-        if here != stage or len(cut[-1]) == size or ref_of(change).key in freed:
+        if here != stage or len(cut[-1]) == size or (freed and ref_of(change).key in freed):
             cut.append([])
             stage, freed = here, set()
         cut[-1].append(change)
-        freed |= {key for key in [_frees(change)] if key is not None}
+        if key := _frees(change):
+            freed.add(key)
     return [tuple(batch) for batch in cut]
 
 
