@@ -72,7 +72,8 @@ def carry_out(
 
     What was done is told even where nobody can look again.
     """
-    report = executor.run(plan, observed)
+    with collector_paused():
+        report = executor.run(plan, observed)
     if report.interrupted:
         return report
     try:
