@@ -105,7 +105,7 @@ class Journal:
         self._open = _open_intents(content, self._path)
 
     def _append(self, records: Iterable[Mapping[str, Any]]) -> None:
-        lines = [json.dumps(record, separators=(",", ":")) for record in records]
+        lines = [_as_line(record) for record in records]
         if not lines:
             return
         try:
@@ -133,6 +133,9 @@ class Journal:
             os.ftruncate(self._descriptor, 0)
         except OSError as failure:
             raise _cannot(self._path, failure) from failure
+
+
+_as_line = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def left_open(path: Path) -> Sequence[Intent]:
