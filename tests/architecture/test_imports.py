@@ -61,6 +61,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "deepdiff": ("plan/diff.py",),
     "httpx": ("service_client/http_wire.py",),
     "cryptography": ("service_client/key_file.py",),
+    "orjson": ("service/",),
     "pyrage": ("service/seal.py", "apply/age_sink.py"),
     "sqlite3": ("service/eventstore/",),
     "psycopg": ("service/eventstore/",),

@@ -12,8 +12,9 @@ import pytest
 from reconciler.resources.compliance import MESSAGES
 from reconciler.resources.normal import DEFAULTS
 from reconciler.resources.ref import Kind
+from reconciler.resources.secret import Secret
 from reconciler.service.domain.refusal import Refusal
-from reconciler.service.operations.caller import Caller, Role
+from reconciler.service.operations.caller import EMBEDDED, Caller, Role
 from reconciler.service.operations.table import OPERATIONS
 from tests.unit.service.asking import JWT, SCRIPT, Asking
 
@@ -532,7 +533,10 @@ def test_an_application_needs_a_project_that_is_there(ask: Asking) -> None:
             {"name": "a", "script": "b", "allowedToFail": "yes"},
             "allowedToFail: must be true or false",
         ),
-        ("CreateAction", {"name": "a", "script": float("nan")}, "request: must be JSON"),
+        ("CreateAction", {"name": "a", "script": float("nan")}, "script: must be a string"),
+        ("CreateAction", {"name": "a", "script": {1, 2}}, "request: must be JSON"),
+        ("CreateAction", {"name": "a", "script": Secret("hidden")}, "request: must be JSON"),
+        ("CreateAction", {"name": "a", "script": EMBEDDED}, "request: must be JSON"),
         ("AddOIDCApp", {"name": "a", "redirectUris": "x"}, "redirectUris: must be a list"),
         ("AddOIDCApp", {"name": "a", "redirectUris": [1]}, "redirectUris[0]: must be a string"),
         (
