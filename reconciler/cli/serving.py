@@ -16,6 +16,7 @@ from reconciler.cli.addresses import is_file, require_seal_key, store_path
 from reconciler.cli.embedded import open_service
 from reconciler.errors import UsageError
 from reconciler.report.visible import visible
+from reconciler.resources.collector import collect_seldom
 from reconciler.service.build import IdentityService
 from reconciler.service.eventstore.errors import StoreError
 from reconciler.service.operations.tokens import all_tokens
@@ -84,7 +85,7 @@ def serve_store(
             tls=listening.tls,
             figures=partial(_figures, opened, _size_of(service)),
             is_open=partial(_has_token, opened),
-            on_ready=lambda address: _tell(log_format, f"listening on {address}"),
+            on_ready=partial(_ready, log_format),
         )
         try:
             run_loop(serve(serving))
@@ -94,6 +95,12 @@ def serve_store(
 
 def _has_token(opened: IdentityService) -> bool:
     return bool(all_tokens(opened.store))
+
+
+def _ready(log_format: str, address: str) -> None:
+    """Say where it listens, once all that calls need is loaded."""
+    collect_seldom()
+    _tell(log_format, f"listening on {address}")
 
 
 def _tell(log_format: str, words: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import cycle
@@ -96,6 +96,7 @@ class Front:
     async def _drain(self, lane: str | int) -> None:
         waiting = self._lanes[lane]
         while waiting:
+            await _gathered(waiting)
             batch = [waiting.popleft() for _ in range(min(BATCH, len(waiting)))]
             await self._carry_out(batch)
         del self._lanes[lane]
@@ -112,6 +113,18 @@ class Front:
         for job, answer in zip(batch, answers, strict=True):
             if not job.done.done():
                 job.done.set_result(answer)
+
+
+async def _gathered(waiting: Sized) -> None:
+    """Wait while every turn of the loop brings more.
+
+    They would have to be taken in anyway, and a thread at work would fight over the interpreter
+    with the loop that does so. A call that comes alone waits for one turn.
+    """
+    known = 0
+    while known < len(waiting) < BATCH:
+        known = len(waiting)
+        await asyncio.sleep(0)
 
 
 def _started(count: int) -> ThreadPoolExecutor:

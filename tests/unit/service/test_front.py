@@ -122,3 +122,33 @@ def test_reads_that_wait_together_share_a_view_and_each_gets_its_own_answer(
         assert ("instance" in received.answer) == bool(number % 3)
         assert ("result" in received.answer) == (not number % 3)
     assert 0 < len(views) <= 2 * READERS
+
+
+def test_writes_that_come_one_after_the_other_share_a_commit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing is committed as long as every turn of the loop brings one more."""
+    service = open_memory()
+    bearer = {"authorization": [f"Bearer {furnish(service).tokens['editor']}"]}
+    commits: list[int] = []
+    really = MemoryEventStore.transaction
+
+    def counted(store: MemoryEventStore) -> Any:
+        commits.append(1)
+        return really(store)
+
+    async def ask() -> Sequence[Received]:
+        front = Front(service.reception, lambda _: "all")
+        monkeypatch.setattr(MemoryEventStore, "transaction", counted)
+        asked = []
+        for number in range(60):
+            call = Incoming("CreateAction", {**ACTION, "name": f"greet{number}"}, bearer)
+            asked.append(asyncio.ensure_future(front.answer(call)))
+            await asyncio.sleep(0)
+        try:
+            return await asyncio.gather(*asked)
+        finally:
+            await front.close()
+
+    assert not any(isinstance(received.answer, Refusal) for received in asyncio.run(ask()))
+    assert len(commits) == 1
