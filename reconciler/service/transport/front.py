@@ -11,8 +11,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from itertools import cycle
+from dataclasses import dataclass, field
 from threading import Barrier
 
 from reconciler.service.domain.refusal import Code, Refusal
@@ -22,7 +21,8 @@ from reconciler.service.operations.table import writes
 LOG = logging.getLogger("reconciler.service")
 BATCH = 256
 WAITING = 4096
-READERS = 2  # so that a long list is not in the way of every other read
+READS = ""  # the lane of all reads
+READERS = 4  # so that a long list is not in the way of every other read
 THREADS = 16
 BUSY = Received(
     "", Refusal(Code.RESOURCE_EXHAUSTED, "the service is busy; ask again", "service.busy")
@@ -37,6 +37,14 @@ class Job:
     done: asyncio.Future[Received]
 
 
+@dataclass(slots=True)
+class Lane:
+    """Calls that wait for their turn, and how many take batches of them to threads."""
+
+    waiting: deque[Job] = field(default_factory=deque)
+    carriers: int = 0
+
+
 class Front:
     """Answers calls from any transport, on one event loop."""
 
@@ -44,14 +52,13 @@ class Front:
         """Serve a reception.
 
         ``lane_of`` says which writes wait for one another and share commits: those of one lane.
-        Where it answers nothing, a write has a lane to itself. Reads share lanes, and views of
-        the store: a thread for each would fight over the interpreter.
+        Where it answers nothing, a write has a lane to itself. Reads share one, and views of the
+        store: a thread for each would fight over the interpreter.
         """
         reception.load()
         self._reception = reception
         self._lane_of = lane_of
-        self._lanes: dict[str | int, deque[Job]] = {}
-        self._reads = cycle(range(READERS))
+        self._lanes: dict[str, Lane] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting = 0
         self._threads = _started(THREADS)
@@ -63,11 +70,12 @@ class Front:
         job = Job(call, asyncio.get_running_loop().create_future())
         self._waiting += 1
         try:
-            lane = self._lane_of(call) if writes(call.operation) else next(self._reads)
-            if lane == "":
-                await self._carry_out([job])
+            if not writes(call.operation):
+                self._queue(job, READS, READERS)
+            elif lane := self._lane_of(call):
+                self._queue(job, lane, 1)
             else:
-                self._queue(job, lane)
+                await self._carry_out([job])
             return await job.done
         finally:
             self._waiting -= 1
@@ -82,27 +90,30 @@ class Front:
         await asyncio.gather(*self._tasks)
         self._threads.shutdown(wait=True)
 
-    def _queue(self, job: Job, lane: str | int) -> None:
+    def _queue(self, job: Job, name: str, carriers: int) -> None:
         """Let a call take its turn in a lane. Who asked may go away; the lane goes on."""
-        waiting = self._lanes.get(lane)
-        if waiting is not None:
-            waiting.append(job)
-            return
-        self._lanes[lane] = deque([job])
-        task = asyncio.get_running_loop().create_task(self._drain(lane))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        lane = self._lanes.setdefault(name, Lane())
+        lane.waiting.append(job)
+        if lane.carriers < carriers:
+            lane.carriers += 1
+            task = asyncio.get_running_loop().create_task(self._drain(name, lane))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
-    async def _drain(self, lane: str | int) -> None:
-        waiting = self._lanes[lane]
+    async def _drain(self, name: str, lane: Lane) -> None:
+        waiting = lane.waiting
         while waiting:
             await _gathered(waiting)
             batch = [waiting.popleft() for _ in range(min(BATCH, len(waiting)))]
             await self._carry_out(batch)
-        del self._lanes[lane]
+        lane.carriers -= 1
+        if not lane.carriers:
+            del self._lanes[name]
 
     async def _carry_out(self, batch: Sequence[Job]) -> None:
-        """Answer calls that share a commit, on a thread."""
+        """Answer calls that share a commit or a view, on a thread."""
+        if not batch:  # another carrier was faster
+            return
         loop = asyncio.get_running_loop()
         calls = [job.call for job in batch]
         try:

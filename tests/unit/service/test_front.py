@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from threading import Event
 from typing import Any
 
 import pytest
@@ -152,3 +153,37 @@ def test_writes_that_come_one_after_the_other_share_a_commit(
 
     assert not any(isinstance(received.answer, Refusal) for received in asyncio.run(ask()))
     assert len(commits) == 1
+
+
+def test_a_long_read_is_in_the_way_of_none_that_comes_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    service = open_memory()
+    bearer = {"authorization": [f"Bearer {furnish(service).tokens['viewer']}"]}
+    call = Incoming("GetServiceInfo", {}, bearer)
+    begun, may_end = Event(), Event()
+    really = MemoryEventStore.snapshot
+
+    def long(store: MemoryEventStore) -> Any:
+        monkeypatch.setattr(MemoryEventStore, "snapshot", really)
+        begun.set()
+        may_end.wait(10)
+        return really(store)
+
+    async def ask() -> None:
+        front = Front(service.reception, lambda _: "all")
+        monkeypatch.setattr(MemoryEventStore, "snapshot", long)
+        first = asyncio.ensure_future(front.answer(call))
+        try:
+            await asyncio.to_thread(begun.wait, 10)
+            for _ in range(20):
+                received = await asyncio.wait_for(front.answer(call), 10)
+                assert not isinstance(received.answer, Refusal)
+            assert not first.done()
+            may_end.set()
+            assert not isinstance((await first).answer, Refusal)
+        finally:
+            may_end.set()
+            await front.close()
+
+    asyncio.run(ask())
