@@ -11,7 +11,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from reconciler.service.domain.refusal import Code, Refusal
-from reconciler.service.eventstore.errors import StoreBusyError, StoreError, StoreFullError
+from reconciler.service.eventstore.errors import (
+    StoreBusyError,
+    StoreError,
+    StoreFullError,
+    StoreUnreachableError,
+)
 from reconciler.service.eventstore.port import EventStore, Snapshot
 from reconciler.service.operations.caller import Caller, Role
 from reconciler.service.operations.engine import Engine
@@ -69,19 +74,26 @@ class Reception:
         self._engine.load()
 
     def receive(self, calls: Sequence[Incoming]) -> list[Received]:
-        """Answer calls; those that write share one commit. Nothing is raised."""
+        """Answer calls; those that write share one commit. Nothing is raised.
+
+        Where a read fails, those beside it are answered all the same.
+        """
+        is_of_all = any(writes(call.operation) for call in calls)
         try:
             return self._received(calls)
         except StoreError as failure:
             LOG.warning("the store failed: %s", failure.problem)
-            return [Received("", _store_refusal(failure))] * len(calls)
+            is_of_all |= isinstance(failure, (StoreUnreachableError, StoreBusyError))
+            refusal = _store_refusal(failure)
         except (MemoryError, OSError) as failure:
             LOG.warning("the machine gives out: %r", failure)
-            return [Received("", OUT_OF_RESOURCES)] * len(calls)
+            refusal = OUT_OF_RESOURCES
         except Exception:  # a defect of ours must not take the server down, nor show itself
             LOG.exception("a call failed")
             refusal = Refusal(Code.INTERNAL, "the service failed", "service.failed")
+        if len(calls) == 1 or is_of_all:
             return [Received("", refusal)] * len(calls)
+        return [answer for call in calls for answer in self.receive([call])]
 
     def organization_of(self, call: Incoming) -> str:
         """Return the organization a call is made for, as far as one can tell without the store.

@@ -21,8 +21,7 @@ from reconciler.service.operations.table import writes
 LOG = logging.getLogger("reconciler.service")
 BATCH = 256
 WAITING = 4096
-READS = ""  # the lane of all reads
-READERS = 4  # so that a long list is not in the way of every other read
+READERS = 4  # of one operation: a long list is in the way of none that comes later
 THREADS = 16
 BUSY = Received(
     "", Refusal(Code.RESOURCE_EXHAUSTED, "the service is busy; ask again", "service.busy")
@@ -52,13 +51,13 @@ class Front:
         """Serve a reception.
 
         ``lane_of`` says which writes wait for one another and share commits: those of one lane.
-        Where it answers nothing, a write has a lane to itself. Reads share one, and views of the
-        store: a thread for each would fight over the interpreter.
+        Where it answers nothing, a write has a lane to itself. Reads of one operation share one,
+        and views of the store: a thread for each would fight over the interpreter.
         """
         reception.load()
         self._reception = reception
         self._lane_of = lane_of
-        self._lanes: dict[str, Lane] = {}
+        self._lanes: dict[tuple[bool, str], Lane] = {}  # by whether they write, and a name
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting = 0
         self._threads = _started(THREADS)
@@ -71,9 +70,9 @@ class Front:
         self._waiting += 1
         try:
             if not writes(call.operation):
-                self._queue(job, READS, READERS)
+                self._queue(job, (False, call.operation), READERS)
             elif lane := self._lane_of(call):
-                self._queue(job, lane, 1)
+                self._queue(job, (True, lane), 1)
             else:
                 await self._carry_out([job])
             return await job.done
@@ -90,40 +89,43 @@ class Front:
         await asyncio.gather(*self._tasks)
         self._threads.shutdown(wait=True)
 
-    def _queue(self, job: Job, name: str, carriers: int) -> None:
+    def _queue(self, job: Job, name: tuple[bool, str], carriers: int) -> None:
         """Let a call take its turn in a lane. Who asked may go away; the lane goes on."""
         lane = self._lanes.setdefault(name, Lane())
         lane.waiting.append(job)
         if lane.carriers < carriers:
-            lane.carriers += 1
             task = asyncio.get_running_loop().create_task(self._drain(name, lane))
+            lane.carriers += 1
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _drain(self, name: str, lane: Lane) -> None:
+    async def _drain(self, name: tuple[bool, str], lane: Lane) -> None:
         waiting = lane.waiting
-        while waiting:
-            await _gathered(waiting)
-            batch = [waiting.popleft() for _ in range(min(BATCH, len(waiting)))]
-            await self._carry_out(batch)
-        lane.carriers -= 1
-        if not lane.carriers:
-            del self._lanes[name]
+        try:
+            while waiting:
+                await _gathered(waiting)
+                batch = [waiting.popleft() for _ in range(min(BATCH, len(waiting)))]
+                await self._carry_out(batch)
+        finally:
+            lane.carriers -= 1
+            if not lane.carriers and not waiting:
+                del self._lanes[name]
 
     async def _carry_out(self, batch: Sequence[Job]) -> None:
         """Answer calls that share a commit or a view, on a thread."""
         if not batch:  # another carrier was faster
             return
         loop = asyncio.get_running_loop()
-        calls = [job.call for job in batch]
+        answers = [Received("", OUT_OF_RESOURCES)] * len(batch)
         try:
+            calls = [job.call for job in batch]
             answers = await loop.run_in_executor(self._threads, self._reception.receive, calls)
-        except (MemoryError, RuntimeError) as failure:  # nobody may be left to wait for ever
+        except (MemoryError, RuntimeError) as failure:
             LOG.warning("a batch could not be handed over: %r", failure)
-            answers = [Received("", OUT_OF_RESOURCES)] * len(batch)
-        for job, answer in zip(batch, answers, strict=True):
-            if not job.done.done():
-                job.done.set_result(answer)
+        finally:  # nobody may be left to wait for ever
+            for job, answer in zip(batch, answers, strict=True):
+                if not job.done.done():
+                    job.done.set_result(answer)
 
 
 async def _gathered(waiting: Sized) -> None:

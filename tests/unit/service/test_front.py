@@ -12,8 +12,12 @@ import pytest
 
 from reconciler.service.build import open_memory
 from reconciler.service.domain.refusal import Code, Refusal
+from reconciler.service.eventstore.errors import StoreUnreachableError, StoreUnusableError
 from reconciler.service.eventstore.memory import MemoryEventStore
+from reconciler.service.eventstore.port import Snapshot
+from reconciler.service.operations.engine import Engine
 from reconciler.service.operations.reception import Incoming, Received
+from reconciler.service.operations.request import Request
 from reconciler.service.transport.front import READERS, THREADS, Front
 from tests.running import furnish
 
@@ -39,7 +43,12 @@ def answers_of(
     return asyncio.run(ask())
 
 
-def failing_once(failure: Exception, really: Callable[..., Any]) -> Callable[..., Any]:
+def refusal_of(received: Received) -> Refusal:
+    assert isinstance(received.answer, Refusal)
+    return received.answer
+
+
+def failing_once(failure: BaseException, really: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that fails, and does what another does from then on."""
     left = [failure]
 
@@ -184,6 +193,80 @@ def test_a_long_read_is_in_the_way_of_none_that_comes_later(
             assert not isinstance((await first).answer, Refusal)
         finally:
             may_end.set()
+            await front.close()
+
+    asyncio.run(ask())
+
+
+def reads_beside_a_bad_one(patch: pytest.MonkeyPatch, failure: Exception) -> Sequence[Received]:
+    """Return the answers to reads that came together, of which the first fails."""
+    service = open_memory()
+    bearer = {"authorization": [f"Bearer {furnish(service).tokens['viewer']}"]}
+    really = Engine.read
+
+    def fragile(engine: Engine, view: Snapshot, requests: Sequence[Request]) -> Any:
+        if any(request.fields["id"] == "0" for request in requests):
+            raise failure
+        return really(engine, view, requests)
+
+    async def ask() -> Sequence[Received]:
+        front = Front(service.reception, lambda _: "all")
+        patch.setattr(Engine, "read", fragile)
+        calls = [Incoming("GetAction", {"id": str(number)}, bearer) for number in range(30)]
+        try:
+            return await asyncio.gather(*map(front.answer, calls))
+        finally:
+            await front.close()
+
+    return asyncio.run(ask())
+
+
+@pytest.mark.parametrize(
+    ("failure", "reason"),
+    [
+        (ValueError("a damaged row"), "service.failed"),
+        (MemoryError(), "service.exhausted"),
+        (StoreUnusableError("a damaged page", "restore"), "store.unavailable"),
+    ],
+)
+def test_a_read_that_fails_fails_alone(
+    monkeypatch: pytest.MonkeyPatch, failure: Exception, reason: str
+) -> None:
+    first, *others = reads_beside_a_bad_one(monkeypatch, failure)
+
+    assert refusal_of(first).reason == reason
+    assert {refusal_of(received).code for received in others} == {Code.NOT_FOUND}
+
+
+def test_where_the_store_is_away_nobody_asks_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each would wait for it in turn."""
+    answers = reads_beside_a_bad_one(monkeypatch, StoreUnreachableError("away", "wait"))
+
+    assert {refusal_of(received).reason for received in answers} == {"store.unavailable"}
+
+
+class PanicError(BaseException):
+    """What a library may raise in a thread."""
+
+
+def test_whatever_a_thread_ends_with_the_next_read_is_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A carrier that was counted for ever would be missing for ever."""
+    service = open_memory()
+    call = Incoming("Healthz", {}, {})
+
+    async def ask() -> None:
+        front = Front(service.reception, lambda _: "all")
+        really = front._threads.submit
+        try:
+            for _ in range(READERS + 1):
+                monkeypatch.setattr(front._threads, "submit", failing_once(PanicError(), really))
+                lost = await asyncio.wait_for(front.answer(call), 10)
+                assert isinstance(lost.answer, Refusal)
+            answered = await asyncio.wait_for(front.answer(call), 10)
+            assert not isinstance(answered.answer, Refusal)
+        finally:
             await front.close()
 
     asyncio.run(ask())
