@@ -201,6 +201,20 @@ def test_the_address_wins_over_the_body(server: Server) -> None:
     assert ask(server, "POST", path, body).status == 200
 
 
+@pytest.mark.parametrize("number", [10**19, 2**64, -(2**63) - 1, -(10**19)])
+def test_what_a_context_may_say_can_be_read_again(server: Server, number: int) -> None:
+    """One write that nobody could list again would hide a whole organization."""
+    context = {"x-reconciler-context": json.dumps({"number": number})}
+    made = ask(server, "POST", ACTIONS, json.dumps(an_action()).encode(), context)
+    assert made.status == 200
+
+    listed = ask(server, "GET", f"/reconciler/v1/organizations/{server.known.organization}/objects")
+    history = ask(server, "GET", f"/reconciler/v1/objects/{made.json['id']}/history")
+
+    assert number in [held["context"].get("number") for held in listed.json["objects"]]
+    assert [event["context"] for event in history.json["events"]] == [{"number": number}]
+
+
 CONFUSED = [
     "%2f", "%2F", "%5c", "%00", "%0a", "%0d%0a", "%09", "%3b", ";a=b", "..;", "%2e%2e", "%2e",
     "..", ".", "%c0%af", "%ff", "%ed%a0%80", "%252f", "//", "1%2f..%2f1", "%zz", "%",

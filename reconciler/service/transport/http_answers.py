@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, NamedTuple
-
-import orjson
 
 from reconciler.service.domain.refusal import Code, Refusal
 
@@ -25,6 +24,7 @@ _JSON = (b"content-type", b"application/json")
 _CHALLENGE = (b"www-authenticate", b'Bearer realm="reconciler"')
 _RETRY = (b"retry-after", str(RETRY_AFTER_SECONDS).encode())
 _FURTHER: Mapping[int, tuple[bytes, bytes]] = {401: _CHALLENGE, 429: _RETRY, 503: _RETRY}
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
 
 class HttpRefusalError(Refusal):
@@ -55,9 +55,9 @@ class HttpAnswer(NamedTuple):
 def json_answer(answer: Mapping[str, Any] | Refusal, request_id: bytes = b"") -> HttpAnswer:
     """Return the answer of an operation, or its refusal, as JSON."""
     if not isinstance(answer, Refusal):
-        return _with_headers(200, orjson.dumps(answer), request_id)
+        return _with_headers(200, _encode(answer).encode(), request_id)
     status = answer.http_status
-    made = _with_headers(status, orjson.dumps(error_body(answer)), request_id)
+    made = _with_headers(status, _encode(error_body(answer)).encode(), request_id)
     if status in _FURTHER:
         made.headers.append(_FURTHER[status])
     if isinstance(answer, HttpRefusal) and answer.allow:
