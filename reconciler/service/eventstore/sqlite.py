@@ -16,7 +16,7 @@ from reconciler.service.eventstore.sqlite_errors import in_words
 from reconciler.service.eventstore.sqlite_rows import SqliteSnapshot
 from reconciler.service.eventstore.sqlite_writes import SqliteTransaction
 
-READERS_KEPT = 4
+READERS_KEPT = 8
 
 
 class SqliteEventStore:
@@ -41,6 +41,7 @@ class SqliteEventStore:
 
         Raises:
             StoreError: the store cannot be written to; nothing was.
+            ConflictError: what was decided does not hold; nothing was written.
         """
         with self._lock, in_words(self._path):
             crashpoint("S1")

@@ -96,6 +96,7 @@ class SqliteTransaction(SqliteSnapshot):
         if self._is_held:
             self._write("ROLLBACK TO one")
             self._write("RELEASE one")
+            self._foreseen = {}
         for made in self._made:
             self._write(tables.REMOVE_OBJECT, (made,))
 

@@ -24,7 +24,8 @@ def canonical(value: Any) -> str:
     A number that is not finite becomes null: JSON has none, and no field is a number.
 
     Raises:
-        TypeError: the value is not JSON, or is nested too deeply.
+        TypeError: the value is not JSON, or is nested too deeply, or a number needs more than 64
+            bits.
     """
     return _writer()(value).decode()
 
@@ -33,7 +34,7 @@ def canonical(value: Any) -> str:
 def _writer() -> Callable[[Any], bytes]:
     import orjson  # loading it takes a plan longer than it gains by it
 
-    # What else it could write, such as a dataclass, is refused: JSON has none.
+    # Not what else it could write: nothing that keeps to itself becomes text by accident.
     strict = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
     return partial(orjson.dumps, option=strict | orjson.OPT_SORT_KEYS)
 
