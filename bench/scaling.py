@@ -1,8 +1,8 @@
-"""Measures how costs grow: with organizations, with history, and over shards.
+"""Measures what costs are made of, and how they grow with organizations, history and shards.
 
-``python -m bench.scaling organizations|history|shards [COUNT]`` prints a table; ``docs/scaling.md``
-holds the last ones. Seconds are of processor, of whole processes: what else the machine does is
-hardly in them. They are the median of three; of shards, each ran once.
+``python -m bench.scaling organizations|history|shards|apply [COUNT]`` prints a table;
+``docs/scaling.md`` holds the last ones. Seconds are of processor, of whole processes: what else the
+machine does is hardly in them. They are the median of three or five; of shards, each ran once.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pathlib import Path
 from bench import generate
 from bench.measure import Job, Series, interleaved, run_once
 from bench.remote import PROGRAM, STORE, requests_so_far, served_copy
+from bench.stages import stages
 from reconciler.resources.shard import shard_of
 
 ROUNDS = 3
@@ -182,6 +183,7 @@ PARTS: Mapping[str, tuple[Callable[[Path, int], Iterator[Row]], int]] = {
     "organizations": (organizations, 10_000),
     "history": (history, 1_000),
     "shards": (shards, 50_000),
+    "apply": (stages, 10_000),
 }
 
 
