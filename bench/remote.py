@@ -14,8 +14,10 @@ from pathlib import Path
 import httpx
 
 from bench import generate
+from bench.aims import Aim
 from bench.measure import Job, interleaved
 from reconciler.service.build import open_sqlite
+from reconciler.service.eventstore.port import PAGE
 from reconciler.service.eventstore.rows import TokenRow
 from reconciler.service.operations.tokens import make_token
 from tests.acceptance.test_remote import a_free_port, serving
@@ -26,8 +28,8 @@ SERVED = "served"
 _COUNT = re.compile(r'reconciler_requests_total{operation="(\w+)",.*} (\d+)')
 
 
-def remote_section(scratch: Path, sizes: Sequence[int], rounds: int) -> list[str]:
-    """Return a section of results about plans of so many unchanged manifests."""
+def remote_section(scratch: Path, sizes: Sequence[int], rounds: int, aims: list[Aim]) -> list[str]:
+    """Return a section of results about plans of so many unchanged manifests; add to the aims."""
     lines = [
         "",
         "## A run against a server that has nothing to do",
@@ -35,10 +37,10 @@ def remote_section(scratch: Path, sizes: Sequence[int], rounds: int) -> list[str
         "| manifests | plan over HTTP / embedded plan | requests | writes |",
         "|---|---|---|---|",
     ]
-    return [*lines, *(_row(scratch / f"remote-{size}", size, rounds) for size in sizes)]
+    return [*lines, *(_row(scratch / f"remote-{size}", size, rounds, aims) for size in sizes)]
 
 
-def _row(folder: Path, size: int, rounds: int) -> str:
+def _row(folder: Path, size: int, rounds: int, aims: list[Aim]) -> str:
     generate.write(size, folder / "manifests")
     interleaved([Job("apply", [PROGRAM, "apply", "--auto-approve"], folder)], 0)
     with served_copy(folder) as (remote, metrics):
@@ -48,6 +50,14 @@ def _row(folder: Path, size: int, rounds: int) -> str:
         interleaved(jobs[1:], 0)
         asked = requests_so_far(metrics) - before
     writes = _events(folder / SERVED / STORE.name) - _events(folder / STORE)
+    aims += [
+        Aim(f"plan of {size:,} over HTTP, unchanged: writes", 0, writes),
+        Aim(
+            f"plan of {size:,} over HTTP, unchanged: lists of objects / pages",
+            1,
+            asked["ListObjects"] / _pages(folder / STORE),
+        ),
+    ]
     ratio = series["remote"].median / series["embedded"].median
     figures = ", ".join(f"{count} {name}" for name, count in sorted(asked.items()))
     seconds = f"{series['remote'].median:.2f} s / {series['embedded'].median:.2f} s"
@@ -87,3 +97,11 @@ def requests_so_far(metrics: str) -> Counter[str]:
 def _events(store: Path) -> int:
     with closing(open_sqlite(store, read_only=True)) as service, service.store.snapshot() as view:
         return sum(head.events for head in view.heads())
+
+
+def _pages(store: Path) -> int:
+    """Return how many pages list all that the organizations of a store hold."""
+    with closing(open_sqlite(store, read_only=True)) as service, service.store.snapshot() as view:
+        held = Counter(row.organization for row in view.all_objects() if row.parent)
+        owners = {head.organization for head in view.heads()}
+        return sum(max(1, -(-held[owner] // PAGE)) for owner in owners)

@@ -16,7 +16,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench import generate
+from bench import aims, generate
+from bench.aims import Aim
 from bench.large_store import large_store_section
 from bench.measure import Job, Series, interleaved
 from bench.peers import octodns, terraform
@@ -41,6 +42,7 @@ class Bench:
         self._scratch = scratch
         self._read: dict[int, dict[str, Series]] = {}
         self.lines: list[str] = []
+        self.aims: list[Aim] = []
 
     def folder(self, count: int, per_file: int = 1) -> Path:
         """Return a folder with so many manifests and a service that holds them."""
@@ -65,6 +67,14 @@ class Bench:
             cells = [_against(series[name], safe) for name in ("validate", "plan")]
             self.lines.append(f"| {count:,} in files of {per_file} | {' | '.join(cells)} |")
         self.lines += ["", "Each cell: ratio to `yaml.CSafeLoader` alone (seconds; peak memory)."]
+        safe, validate, plan = (
+            self._read[MAIN][name] for name in ("safe-load", "validate", "plan")
+        )
+        self.aims += [
+            Aim(f"validate {MAIN:,} / CSafeLoader alone", 1, validate.median / safe.median),
+            Aim(f"plan {MAIN:,}, unchanged / CSafeLoader alone", 1.3, plan.median / safe.median),
+            Aim(f"plan {MAIN:,}, unchanged: memory in MB", 200, plan.megabytes),
+        ]
 
     def _reading_jobs(self, folder: Path) -> list[Job]:
         return [
@@ -80,6 +90,10 @@ class Bench:
             times = [(size, self._read[size][name].median) for size in SIZES]
             memory = [(size, self._read[size][name].megabytes) for size in SIZES]
             self.lines.append(f"| {name} | {_slope(times):.2f} | {_slope(memory):.2f} |")
+            self.aims += [
+                Aim(f"growth of {name}: exponent of time", 1.1, _slope(times)),
+                Aim(f"growth of {name}: exponent of memory", 1.1, _slope(memory)),
+            ]
 
     def applying(self) -> None:
         """Measure creates, less the plan of the same, against single synced commits."""
@@ -112,6 +126,7 @@ class Bench:
             f"(apply - plan) / {MAIN:,} single synced commits: **{ratio:.2f}**",
             f"One commit took {commit:.2f} ms.",
         ]
+        self.aims.append(Aim(f"(apply - plan) of {MAIN:,} creates / single commits", 1, ratio))
 
     def peers(self) -> None:
         """Measure plan against programs that do a comparable job."""
@@ -120,11 +135,12 @@ class Bench:
         known = terraform(MAIN, self._scratch)
         series = interleaved([*jobs, *([known] if known else [])], ROUNDS)
         self._head("Peers", "| program | ratio of our plan to it | its seconds |")
-        rows = {"octodns-sync": f"octodns-sync, {MAIN:,} records"}
+        rows = {"octodns-sync": (f"octodns-sync, {MAIN:,} records", 1 / 3)}
         if known:
-            rows[known.name] = f"{known.name}, {MAIN:,} objects"
-        for name, shown in rows.items():
+            rows[known.name] = (f"{known.name}, {MAIN:,} objects", 1 / 10)
+        for name, (shown, most) in rows.items():
             ratio = series["plan"].median / series[name].median
+            self.aims.append(Aim(f"plan / {shown}", most, ratio))
             self.lines.append(f"| {shown} | {ratio:.2f} | {series[name].median:.2f} |")
         if known is None:
             self.lines.append("| terraform plan | not measured: no binary on this machine | |")
@@ -140,10 +156,11 @@ class Bench:
         self._head("Start", "| job | seconds | spread |")
         self.lines += [_row(series[job.name]) for job in jobs]
         self.lines += ["", f"`--version` / an interpreter that imports click: **{ratio:.2f}**"]
+        self.aims.append(Aim("`--version` / an interpreter that imports click", 2, ratio))
 
     def service(self) -> None:
         """Measure the service against an empty route of the same server."""
-        self.lines += service_sections(self._scratch, EFFORT)
+        self.lines += service_sections(self._scratch, EFFORT, self.aims)
 
     def large_store(self) -> None:
         """Measure a store of very many objects."""
@@ -151,7 +168,7 @@ class Bench:
 
     def remote(self) -> None:
         """Measure a run against a server that has nothing to do."""
-        self.lines += remote_section(self._scratch, (1_000, MAIN), ROUNDS)
+        self.lines += remote_section(self._scratch, (1_000, MAIN), ROUNDS, self.aims)
 
     def _head(self, title: str, columns: str) -> None:
         self.lines += ["", f"## {title}", "", columns, "|---" * (columns.count("|") - 1) + "|"]
@@ -199,7 +216,9 @@ def main() -> None:
         "",
         f"Machine: {machine}Python {platform.python_version()}.",
     ]
-    (HERE / "RESULTS.md").write_text("\n".join([*head, *bench.lines]) + "\n", encoding="utf-8")
+    (HERE / "RESULTS.md").write_text(
+        "\n".join([*head, *aims.table(bench.aims), *bench.lines]) + "\n", encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":
