@@ -25,9 +25,9 @@ def killed_at_a_point(dice: random.Random, folder: Path) -> int:
     sink = dice.choice(SINKS)
     points = [point for point in POINTS if sink != "exec" or point not in FILES]
     with own_store(dice, folder, sink) as world:
-        _prepare(world)
+        secrets = _prepare(world)
         point = dice.choice(points)
-        visit = dice.randint(2, 3) if point in PER_SECRET else 1  # the first is the probe's
+        visit = 1 + dice.randint(1, secrets) if point in PER_SECRET else 1  # first is the probe
         killed = world.run(*APPLY, RECONCILER_CRASHPOINT=f"{point}:{visit}")
         must(killed.code == -signal.SIGKILL, "I10", f"{sink} {point}:{visit} {killed.all}")
         world.settle()
@@ -95,14 +95,20 @@ def killed_in_a_request(dice: random.Random, folder: Path) -> int:
     return kills
 
 
-def _prepare(world: World) -> None:
-    """Declare what makes secrets and what does not; sometimes let an application move to one."""
+def _prepare(world: World) -> int:
+    """Declare what makes secrets and what does not; sometimes let an application move to one.
+
+    Return how many secrets the next apply makes at least.
+    """
     world.tree.declare(*world.dice.choices(KINDS, k=4), "secret", "secret")
     if world.dice.random() < 0.4:
         world.tree.declare("public")
-        if world.server is None:
+        settles = world.server is None
+        if settles:
             world.settle()
         world.tree.give_secrets()
+        return 1 if settles else 2
+    return 2
 
 
 ROWS = (
