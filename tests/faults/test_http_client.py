@@ -586,11 +586,11 @@ def test_at_most_eight_requests_are_under_way() -> None:
 def test_a_rate_is_kept() -> None:
     """So many a second, and not in a burst."""
     strange = Strange(FINE)
-    limits = Limits(per_second=40)
+    limits = Limits(per_second=10)
 
     asked_of(strange, *[LOOK] * 21, limits=limits)
 
-    assert strange.asked[-1][0] - strange.asked[0][0] >= 0.3
+    assert strange.asked[-1][0] - strange.asked[0][0] >= 1.8
 
 
 def test_a_slow_rate_makes_small_batches_and_takes_nothing_from_the_deadline() -> None:
