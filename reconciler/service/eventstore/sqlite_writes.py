@@ -109,6 +109,8 @@ class SqliteTransaction(SqliteSnapshot):
 
     def foresee(self, asked: Foresight) -> None:
         """Look up at once what is going to be asked for, where one look is faster than many."""
+        if not asked.records:
+            return
         found = map(Record._make, self._run(tables.RECORDS, (json.dumps(list(asked.records)),)))
         known = {(record.caller, record.key): record for record in found}
         self._foreseen = {name: known.get(name) for name in asked.records}

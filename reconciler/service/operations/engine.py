@@ -59,12 +59,20 @@ class Engine:
             StoreError: the store failed; nothing was written.
         """
         if any(writes(request.operation) for request in requests):
-            for _ in range(TRIES):
-                with suppress(ConflictError):
-                    return self._committed(requests)
-            return [_in_the_way() for _ in requests]
+            return self.write(requests)
         with self._store.snapshot() as view:
             return self.read(view, requests)
+
+    def write(self, requests: Sequence[Request]) -> list[Answer | Refusal]:
+        """Carry out calls of which any may write.
+
+        Raises:
+            StoreError: the store failed; nothing was written.
+        """
+        for _ in range(TRIES):
+            with suppress(ConflictError):
+                return self._committed(requests)
+        return [_in_the_way() for _ in requests]
 
     def read(self, view: Snapshot, requests: Sequence[Request]) -> list[Answer | Refusal]:
         """Answer calls of which none writes from one view."""

@@ -78,12 +78,12 @@ class Reception:
 
         Where a read fails, those beside it are answered all the same.
         """
-        is_of_all = any(writes(call.operation) for call in calls)
+        is_away = False
         try:
             return self._received(calls)
         except StoreError as failure:
             LOG.warning("the store failed: %s", failure.problem)
-            is_of_all |= isinstance(failure, (StoreUnreachableError, StoreBusyError))
+            is_away = isinstance(failure, (StoreUnreachableError, StoreBusyError))
             refusal = _store_refusal(failure)
         except (MemoryError, OSError) as failure:
             LOG.warning("the machine gives out: %r", failure)
@@ -91,7 +91,7 @@ class Reception:
         except Exception:  # a defect of ours must not take the server down, nor show itself
             LOG.exception("a call failed")
             refusal = Refusal(Code.INTERNAL, "the service failed", "service.failed")
-        if len(calls) == 1 or is_of_all:
+        if len(calls) == 1 or is_away or any(writes(call.operation) for call in calls):
             return [Received("", refusal)] * len(calls)
         return [answer for call in calls for answer in self.receive([call])]
 
@@ -126,7 +126,7 @@ class Reception:
             asked = [request for request in requests if isinstance(request, Request)]
             if not any(writes(request.operation) for request in asked):
                 return _paired(requests, self._engine.read(view, asked))
-        return _paired(requests, self._engine.run(asked))
+        return _paired(requests, self._engine.write(asked))
 
     def _request(
         self, call: Incoming, view: Snapshot, known: dict[str, Caller]
