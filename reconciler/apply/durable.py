@@ -78,8 +78,8 @@ def write_private_files(folder: Path, files: Sequence[tuple[str, bytes]]) -> Non
     """
     temporary = [(folder / f".{name}.tmp", folder / name) for name, _ in files]
     try:
-        contents = (content for _, content in files)
-        _write_synced([(temp, new) for (temp, _), new in zip(temporary, contents, strict=True)])
+        written = zip(temporary, files, strict=True)
+        _write_synced([(temp, content) for (temp, _), (_, content) in written])
         crashpoint("C8")
         for temp, target in temporary:
             temp.replace(target)

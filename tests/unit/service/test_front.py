@@ -98,6 +98,17 @@ def test_every_thread_has_begun_before_the_first_call(monkeypatch: pytest.Monkey
     assert begun == [THREADS]
 
 
+def count(patch: pytest.MonkeyPatch, method: str, calls: list[int]) -> None:
+    """Add to a list whenever a method of the store is called from now on."""
+    really = getattr(MemoryEventStore, method)
+
+    def counted(store: MemoryEventStore) -> Any:
+        calls.append(1)
+        return really(store)
+
+    patch.setattr(MemoryEventStore, method, counted)
+
+
 def test_reads_that_wait_together_share_a_view_and_each_gets_its_own_answer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -105,11 +116,6 @@ def test_reads_that_wait_together_share_a_view_and_each_gets_its_own_answer(
     service = open_memory()
     bearer = {"authorization": [f"Bearer {furnish(service).tokens['viewer']}"]}
     views: list[int] = []
-    really = MemoryEventStore.snapshot
-
-    def counted(store: MemoryEventStore) -> Any:
-        views.append(1)
-        return really(store)
 
     async def ask() -> Sequence[Received]:
         front = Front(service.reception, lambda _: "all")
@@ -117,7 +123,7 @@ def test_reads_that_wait_together_share_a_view_and_each_gets_its_own_answer(
             Incoming("GetServiceInfo" if number % 3 else "ListOrgs", {}, bearer if number else {})
             for number in range(60)
         ]
-        monkeypatch.setattr(MemoryEventStore, "snapshot", counted)
+        count(monkeypatch, "snapshot", views)
         try:
             return await asyncio.gather(*map(front.answer, calls))
         finally:
@@ -141,15 +147,10 @@ def test_writes_that_come_one_after_the_other_share_a_commit(
     service = open_memory()
     bearer = {"authorization": [f"Bearer {furnish(service).tokens['editor']}"]}
     commits: list[int] = []
-    really = MemoryEventStore.transaction
-
-    def counted(store: MemoryEventStore) -> Any:
-        commits.append(1)
-        return really(store)
 
     async def ask() -> Sequence[Received]:
         front = Front(service.reception, lambda _: "all")
-        monkeypatch.setattr(MemoryEventStore, "transaction", counted)
+        count(monkeypatch, "transaction", commits)
         asked = []
         for number in range(60):
             call = Incoming("CreateAction", {**ACTION, "name": f"greet{number}"}, bearer)
