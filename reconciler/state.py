@@ -68,6 +68,10 @@ class ObservedObject:
         critical: Whether it was applied as critical; None where the service cannot remember that.
         carried: Fields that this version does not know, sent back as they are by an update.
         uncarried: Names of unknown fields that no update can send back.
+        owner: The tree that was the last to create, update, adopt or take over the object; empty
+            where no tree did. None where the service cannot tell.
+        has_secret: Whether the application has a client secret; None where the service cannot
+            tell.
     """
 
     ref: ResourceRef
@@ -85,6 +89,34 @@ class ObservedObject:
     critical: bool | None = None
     carried: Mapping[str, Any] = field(default_factory=dict)
     uncarried: tuple[str, ...] = ()
+    owner: str | None = None
+    has_secret: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OwedSecret:
+    """A client secret that the service made, and whose delivery was not acknowledged yet.
+
+    Attributes:
+        ref: Of the application, with the names as the service holds them.
+        id: Of the application.
+        made_at: Sequence of the event that made the secret. A newer secret has another one.
+        since: The same moment, RFC 3339.
+        by: Name of the token that made it.
+        tree: The tree it was made for; empty where no tree was named.
+        run: Id of the run that made it.
+        lost: The service no longer keeps the secret; only a new one can be made.
+    """
+
+    ref: ResourceRef
+    id: str
+    client_id: str
+    made_at: int
+    since: str
+    by: str
+    tree: str
+    run: str
+    lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +133,8 @@ class ObservedState:
         elsewhere: The trees that ever applied something to an organization outside the scope, by
             its name, as far as the service tells.
         caller_objects: Ids of what the caller itself signs in with, where the service tells.
+        custody: Whether the service keeps secrets until their delivery is acknowledged.
+        owed: Secrets in that custody, of every tree, by organization, project and name.
     """
 
     instance: str
@@ -110,6 +144,8 @@ class ObservedState:
     doubles: tuple[ObservedObject, ...] = ()
     elsewhere: Mapping[str, frozenset[str]] = field(default_factory=dict)
     caller_objects: frozenset[str] = frozenset()
+    custody: bool = False
+    owed: tuple[OwedSecret, ...] = ()
 
     @property
     def everything(self) -> Iterator[ObservedObject]:

@@ -40,7 +40,7 @@ from reconciler.service_client.port import (
 from reconciler.service_client.refusals import AGAIN, service_error
 from reconciler.service_client.requests import calls_of
 from reconciler.service_client.wire import Answer, Call, Wire, WireRefusal
-from reconciler.state import ObservedObject, ObservedState
+from reconciler.state import ObservedObject, ObservedState, OwedSecret
 
 LEASE_SECONDS = 120
 YOUNG_SECONDS = LEASE_SECONDS / 4
@@ -131,6 +131,16 @@ class OperationsClient:
                 results[index] = result
                 _go_on(plans[index], result)
         return results
+
+    def claim(
+        self, owed: Sequence[OwedSecret], context: Mapping[str, Any]
+    ) -> Sequence[Written | ServiceError]:
+        """Return secrets in custody again."""
+        raise NotImplementedError
+
+    def acknowledge(self, delivered: Collection[Written]) -> None:
+        """End the custody of secrets that are safely delivered."""
+        raise NotImplementedError
 
     def _carried_out(self, asked: Sequence[tuple[Order, Call]]) -> Sequence[Written | ServiceError]:
         """Send one call of each order, and see what became of those that nobody is sure of."""

@@ -9,7 +9,14 @@ from typing import Any, Protocol, TypeAlias
 from reconciler.errors import ServiceError
 from reconciler.resources.ref import ResourceRef
 from reconciler.resources.secret import Secret
-from reconciler.state import ObjectEvent, ObservedObject, ObservedState, Removal, Resource
+from reconciler.state import (
+    ObjectEvent,
+    ObservedObject,
+    ObservedState,
+    OwedSecret,
+    Removal,
+    Resource,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,5 +167,29 @@ class ServiceClient(ServiceReader, Protocol):
 
         A refused order is a ``ServiceError`` in its place and keeps no other from being carried
         out. What is returned as written is durable.
+        """
+        ...
+
+    def claim(
+        self, owed: Sequence[OwedSecret], context: Mapping[str, Any]
+    ) -> Sequence[Written | ServiceError]:
+        """Return secrets in custody again, each with its client secret, in the order given.
+
+        Each claim is recorded by the service. A secret that cannot be had again is a
+        ``ServiceError`` in its place. The caller is the one writer of the organizations.
+
+        Raises:
+            ServiceError: the service has no custody, or cannot be reached.
+        """
+        ...
+
+    def acknowledge(self, delivered: Collection[Written]) -> None:
+        """End the custody of secrets that are safely delivered, by object id and sequence.
+
+        A secret that was replaced or acknowledged meanwhile is passed over. Does nothing where
+        the service has no custody.
+
+        Raises:
+            ServiceError: the service cannot be reached; they stay owed, which loses nothing.
         """
         ...

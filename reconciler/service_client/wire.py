@@ -26,6 +26,8 @@ class Call:
         idempotency_key: Makes a repeated create give the first answer again; empty for none.
         lease: Token of the lease this write is made under; empty for none.
         context: Why the write is made (``x-reconciler-context``), JSON text; empty for none.
+        custody: Id of the run that asks the service to keep a client secret it makes until the
+            delivery is acknowledged (``x-reconciler-custody``); empty for none.
     """
 
     operation: str
@@ -35,6 +37,7 @@ class Call:
     idempotency_key: str = ""
     lease: str = ""
     context: str = ""
+    custody: str = ""
 
 
 @dataclass(frozen=True, slots=True)

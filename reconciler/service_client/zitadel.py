@@ -37,7 +37,7 @@ from reconciler.service_client.zitadel_reading import (
     visible_organizations,
 )
 from reconciler.service_client.zitadel_steps import Pause, Steps, lane_of, steps_of
-from reconciler.state import ObjectEvent, ObservedState, Removal
+from reconciler.state import ObjectEvent, ObservedState, OwedSecret, Removal
 
 BATCH = 64
 READINGS = 3
@@ -164,6 +164,15 @@ class ZitadelClient:
                 self._await(order, result)
         return results
 
+    def claim(
+        self, owed: Sequence[OwedSecret], context: Mapping[str, Any]
+    ) -> Sequence[Written | ServiceError]:
+        """Refuse: a ZITADEL answers a client secret once and keeps only its hash."""
+        raise no_custody()
+
+    def acknowledge(self, delivered: Collection[Written]) -> None:
+        """Do nothing: a ZITADEL keeps no secret until its delivery is acknowledged."""
+
     def _run(
         self,
         waiting: Sequence[_Running],
@@ -234,6 +243,14 @@ def _stops(
         return True
     running.call = step
     return False
+
+
+def no_custody() -> ServiceError:
+    """Return the refusal of a service that keeps no secrets."""
+    return ServiceError(
+        "the service keeps no client secrets until they are delivered",
+        remedy="Make a new secret: reconciler apply --rotate-missing REF.",
+    )
 
 
 def _not_begun() -> ServiceError:
