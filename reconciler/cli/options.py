@@ -115,7 +115,8 @@ def scope_options(command: Command) -> Command:
             multiple=True,
             metavar="REF",
             help="Let a plan pass that may lock people out of this object: "
-            "Kind/organization[/project]/name. Can be given several times.",
+            "Kind/organization[/project]/name, a slash inside a name written %2F. Can be given "
+            "several times.",
         ),
     ):
         command = add(command)

@@ -1,8 +1,16 @@
-"""What makes a declared resource and a held object the same thing."""
+"""What makes a declared resource and a held object the same thing, and how texts name it.
+
+An address is ``Kind/organization[/project]/name``. A name in it has ``%``, ``/`` and ``=`` written
+as ``%25``, ``%2F`` and ``%3D``: an address has one meaning, and a flag of the form REF=TEXT ends
+its REF at the first equals sign. What is printed as an address is read back as the same ref.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
+from itertools import combinations, islice, pairwise
 from typing import NamedTuple
 
 
@@ -47,8 +55,8 @@ class ResourceRef(NamedTuple):
     def path(self) -> str:
         """Return the names alone, owner first: ``acme/shop/storefront``."""
         if self.kind is Kind.ORGANIZATION:
-            return self.name
-        return "/".join(part for part in self[1:] if part)
+            return _escaped(self.name)
+        return "/".join(_escaped(part) for part in self[1:] if part)
 
     @property
     def address(self) -> str:
@@ -58,6 +66,18 @@ class ResourceRef(NamedTuple):
     def __str__(self) -> str:
         """Return kind and names: ``OidcApplication acme/shop/storefront``."""
         return f"{self.kind.value} {self.path}"
+
+
+class RefError(ValueError):
+    """A text names no object, or could name several.
+
+    Attributes:
+        remedy: What to write instead.
+    """
+
+    def __init__(self, problem: str, *, remedy: str) -> None:
+        super().__init__(problem)
+        self.remedy = remedy
 
 
 def organization_ref(name: str) -> ResourceRef:
@@ -77,3 +97,88 @@ def owner_of(ref: ResourceRef) -> ResourceRef | None:
     if ref.kind is APPLICATION:
         return project_ref(ref.organization, ref.project)
     return organization_ref(ref.organization)
+
+
+_ESCAPES = {"%": "%25", "/": "%2F", "=": "%3D"}
+_CHARACTERS = {code: character for character, code in _ESCAPES.items()}
+_TABLE = str.maketrans(_ESCAPES)
+_CODE = re.compile("%(?:25|2F|3D)", re.ASCII | re.IGNORECASE)
+_KIND = re.compile(r"(\w+)[ /](.*)", re.ASCII | re.DOTALL)
+_KINDS = {fold(kind.value): kind for kind in Kind}
+_NAMES = {ORGANIZATION: 1, PROJECT: 2, PROVIDER: 2, APPLICATION: 3, ACTION: 2}
+CANDIDATES = 8  # readings that an error lists at most
+
+
+def parse_ref(text: str, kind: Kind | None = None) -> ResourceRef:
+    """Return the ref that an address names; a blank may stand after its kind instead of a slash.
+
+    ``kind`` is the only kind that the caller takes: the text may then leave it out. More slashes
+    than the kind has names are an error, unless there is one way to read them.
+
+    Raises:
+        RefError: the text names no object, one of another kind, or could name several.
+    """
+    texts = list(_without_kind(text, kind))
+    exact = [(found, names) for found, names in texts if len(names) == _NAMES[found]]
+    if exact:
+        found, names = exact[0]
+        readings = [_ref(found, names)] if all(names) else []
+    else:
+        long = [each for each in texts if len(each[1]) > _NAMES[each[0]]]
+        readings = list(islice(_readings(*long[0]), CANDIDATES)) if long else []
+    if not readings:
+        raise _no_object(text, kind)
+    if len(readings) > 1:
+        raise _ambiguous(text, readings)
+    return readings[0]
+
+
+def _without_kind(text: str, kind: Kind | None) -> Iterator[tuple[Kind, Sequence[str]]]:
+    """Yield each kind that a text can be about, with what stands between its slashes."""
+    written = _KIND.fullmatch(text)
+    said = _KINDS.get(fold(written[1])) if written else None
+    if written and said is not None and kind in {None, said}:
+        yield said, written[2].split("/")
+    if kind is not None:
+        yield kind, text.split("/")
+
+
+def _readings(kind: Kind, parts: Sequence[str]) -> Iterator[ResourceRef]:
+    """Yield every ref that more parts than a kind has names can mean."""
+    for cuts in combinations(range(1, len(parts)), _NAMES[kind] - 1):
+        ends = [0, *cuts, len(parts)]
+        names = ["/".join(parts[start:end]) for start, end in pairwise(ends)]
+        if all(names):
+            yield _ref(kind, names)
+
+
+def _ref(kind: Kind, names: Sequence[str]) -> ResourceRef:
+    plain = [_unescaped(name) for name in names]
+    project = plain[1] if kind is APPLICATION else ""
+    return ResourceRef(kind, plain[0], project, plain[-1])
+
+
+def _escaped(name: str) -> str:
+    return name.translate(_TABLE)
+
+
+def _unescaped(name: str) -> str:
+    return _CODE.sub(lambda code: _CHARACTERS[code[0].upper()], name)
+
+
+def _no_object(text: str, kind: Kind | None) -> RefError:
+    if kind is None:
+        remedy = (
+            "Write Kind/organization[/project]/name, such as OidcApplication/acme/shop/storefront."
+        )
+        return RefError(f"{text!r} names no object", remedy=remedy)
+    names = "organization/project/name" if kind is APPLICATION else "organization/name"
+    return RefError(f"{text!r} names no {kind.value}", remedy=f"Write [{kind.value}/]{names}.")
+
+
+def _ambiguous(text: str, readings: Sequence[ResourceRef]) -> RefError:
+    return RefError(
+        f"{text!r} could name several objects",
+        remedy="Write a slash inside a name as %2F. It could be "
+        f"{' or '.join(ref.address for ref in readings)}.",
+    )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.conftest import Run, an_action, an_application, an_idp, write
+from tests.acceptance.conftest import ORGANIZATION, Run, an_action, an_application, an_idp, write
 
 NONE = "OIDC_AUTH_METHOD_TYPE_NONE"
 WEB = "OidcApplication/acme/shop/web"
@@ -102,6 +102,43 @@ def test_a_name_that_cannot_be_one_is_wrong_usage(run: Run, small: Path, ref: st
 
     assert ran.code == 1
     assert "names no object" in ran.err
+
+
+@pytest.fixture
+def slashes(run: Run, small: Path) -> Path:
+    """Return a folder of two critical applications whose names differ by where a slash belongs."""
+    inner = with_metadata(an_application("a/b"), critical=True)
+    write(small / "inner.yaml", inner.replace("a/b.example", "one.example"))
+    outer = with_metadata(an_application("b"), critical=True, project="shop/a")
+    write(small / "outer.yaml", outer)
+    project = ORGANIZATION.split("---")[1].replace("shop", "shop/a")
+    write(small / "project.yaml", project)
+    assert run("apply", "--auto-approve").code == 0
+    return small
+
+
+def test_a_ref_means_one_object_or_none(run: Run, slashes: Path) -> None:
+    """A slash in a name neither frees another object nor replaces its secret."""
+    for name in ("inner.yaml", "outer.yaml"):
+        weaker = json.loads((slashes / name).read_text())
+        weaker["spec"]["authMethodType"] = NONE
+        write(slashes / name, json.dumps(weaker))
+
+    unclear = run("plan", "--break-glass", "OidcApplication/acme/shop/a/b")
+    rotated = run("secret", "rotate", "acme/shop/a/b")
+    told = run("history", "OidcApplication acme/shop/a/b")
+    shown = run("plan")
+
+    for ran in (unclear, rotated, told):
+        assert ran.code == 1
+        assert "could name several objects" in ran.err
+        assert "OidcApplication/acme/shop/a%2Fb or OidcApplication/acme/shop%2Fa/b" in ran.err
+    assert "~ OidcApplication acme/shop/a%2Fb" in shown.out
+    assert "--break-glass OidcApplication/acme/shop%2Fa/b." in shown.err
+    assert blocks(run, "--break-glass", "OidcApplication/acme/shop/a%2Fb") == ["GUARD-CRITICAL"]
+    assert blocks(run, "--break-glass", "OidcApplication acme/shop%2fa/b") == ["GUARD-CRITICAL"]
+    assert run("secret", "rotate", "acme/shop/a%2Fb").code == 0
+    assert run("history", "OidcApplication", "acme/shop/a%2Fb").out.count("secret") >= 1
 
 
 def test_no_adopt_stops_before_what_others_made_is_taken_over(run: Run, small: Path) -> None:

@@ -7,10 +7,12 @@ import pytest
 from reconciler.resources.kinds import KINDS, model_of
 from reconciler.resources.ref import (
     Kind,
+    RefError,
     ResourceRef,
     fold,
     organization_ref,
     owner_of,
+    parse_ref,
     project_ref,
 )
 
@@ -79,3 +81,113 @@ def test_owners_are_made_before_what_they_own() -> None:
 def test_every_kind_has_its_row_and_its_model(kind: Kind) -> None:
     assert model_of(kind).kind is kind
     assert KINDS[kind].schema
+
+
+def app(organization: str, project: str, name: str) -> ResourceRef:
+    return ResourceRef(Kind.OIDC_APPLICATION, organization, project, name)
+
+
+def action(organization: str, name: str) -> ResourceRef:
+    return ResourceRef(Kind.ACTION, organization, "", name)
+
+
+@pytest.mark.parametrize(
+    ("ref", "address"),
+    [
+        (app("acme", "shop", "web"), "OidcApplication/acme/shop/web"),
+        (app("acme", "shop", "a/b"), "OidcApplication/acme/shop/a%2Fb"),
+        (app("acme", "shop/a", "b"), "OidcApplication/acme/shop%2Fa/b"),
+        (action("acme", "100%"), "Action/acme/100%25"),
+        (action("acme", "a%2Fb"), "Action/acme/a%252Fb"),
+        (action("acme", "a=b"), "Action/acme/a%3Db"),
+        (action("Action", "Action"), "Action/Action/Action"),
+        (action("my org", " /"), "Action/my org/ %2F"),
+        (project_ref("OidcApplication", "x/y"), "Project/OidcApplication/x%2Fy"),
+        (organization_ref("a/b"), "Organization/a%2Fb"),
+    ],
+)
+def test_an_address_is_read_back_as_the_ref_it_was_printed_for(
+    ref: ResourceRef, address: str
+) -> None:
+    """Whatever is in a name, one spelling has one meaning, with a slash or a blank."""
+    assert ref.address == address
+    assert parse_ref(address) == ref
+    assert parse_ref(str(ref)) == ref
+    assert parse_ref(address, ref.kind) == ref
+    assert parse_ref(ref.path, ref.kind) == ref
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "ref"),
+    [
+        ("oidcapplication/ACME/shop/Web", None, app("ACME", "shop", "Web")),
+        ("action acme/greet", None, action("acme", "greet")),
+        ("Action/acme/a%2fb", None, action("acme", "a/b")),
+        ("Action/acme/50% off %41", None, action("acme", "50% off %41")),
+        ("Organization/a/b", None, organization_ref("a/b")),
+        ("acme/shop/web", Kind.OIDC_APPLICATION, app("acme", "shop", "web")),
+        ("Action/shop/web", Kind.OIDC_APPLICATION, app("Action", "shop", "web")),
+        ("Action corp/shop/web", Kind.OIDC_APPLICATION, app("Action corp", "shop", "web")),
+        ("OidcApplication/a/b", Kind.OIDC_APPLICATION, app("OidcApplication", "a", "b")),
+        ("OidcApplication a/b/c", Kind.OIDC_APPLICATION, app("a", "b", "c")),
+    ],
+)
+def test_a_ref_may_be_spelt_in_other_ways(text: str, kind: Kind | None, ref: ResourceRef) -> None:
+    assert parse_ref(text, kind) == ref
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "candidates"),
+    [
+        ("Action/acme/a/b", None, ["Action/acme/a%2Fb", "Action/acme%2Fa/b"]),
+        (
+            "acme/shop/a/b",
+            Kind.OIDC_APPLICATION,
+            [
+                "OidcApplication/acme/shop/a%2Fb",
+                "OidcApplication/acme/shop%2Fa/b",
+                "OidcApplication/acme%2Fshop/a/b",
+            ],
+        ),
+    ],
+)
+def test_a_text_that_could_name_several_objects_lists_them(
+    text: str, kind: Kind | None, candidates: list[str]
+) -> None:
+    """Nothing is done to whichever comes first."""
+    with pytest.raises(RefError, match="could name several objects") as caught:
+        parse_ref(text, kind)
+
+    assert f"It could be {' or '.join(candidates)}." in caught.value.remedy
+    assert len({parse_ref(candidate, kind) for candidate in candidates}) == len(candidates)
+
+
+def test_a_text_of_many_slashes_is_answered_at_once() -> None:
+    with pytest.raises(RefError) as caught:
+        parse_ref("OidcApplication" + "/a" * 5000)
+
+    assert caught.value.remedy.count("OidcApplication/") == 8
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("", None),
+        ("web", None),
+        ("Action", None),
+        ("Action/", None),
+        ("Action/acme", None),
+        ("Action/acme/", None),
+        ("/acme/greet", None),
+        ("Application/acme/web", None),
+        ("OidcApplication//shop/web", None),
+        ("acme", Kind.OIDC_APPLICATION),
+        ("acme//web", Kind.OIDC_APPLICATION),
+        ("Action acme/greet", Kind.OIDC_APPLICATION),
+    ],
+)
+def test_a_text_that_names_no_object_is_refused(text: str, kind: Kind | None) -> None:
+    with pytest.raises(RefError, match="names no") as caught:
+        parse_ref(text, kind)
+
+    assert caught.value.remedy.startswith("Write ")
