@@ -6,10 +6,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from reconciler.apply.sink import Delivery
+from reconciler.apply.sink import Application, Delivery, Kept, Stops, never
 from reconciler.diagnostics import SourceLocation
 from reconciler.errors import (
     AlreadyExistsError,
+    LocalFileError,
     ObjectNotFoundError,
     PreconditionFailedError,
     ServiceError,
@@ -422,14 +423,25 @@ class FakeSink:
         self.trouble("prove")
         self.proven = refs
 
-    def deliver(self, deliveries: Sequence[Delivery]) -> Sequence[str]:
+    def deliver(
+        self, deliveries: Sequence[Delivery], stops: Stops = never
+    ) -> Sequence[Kept | LocalFileError]:
         """Keep secrets, one after the other."""
-        for delivery in deliveries:
+        return [self._keep(delivery) for delivery in deliveries]
+
+    def _keep(self, delivery: Delivery) -> Kept | LocalFileError:
+        try:
             self.trouble("keep")
             self.kept[delivery.ref.key, delivery.client_id] = delivery.client_secret.reveal()
             self.trouble("kept")
-        return [f"fake:{delivery.ref.path}" for delivery in deliveries]
+        except LocalFileError as failure:
+            return failure
+        return Kept(f"fake:{delivery.ref.path}")
 
     def holds(self, ref: ResourceRef, client_id: str) -> bool | None:
         """Say whether the secret of an application is here."""
         return (ref.key, client_id) in self.kept
+
+    def held(self, applications: Sequence[Application]) -> Sequence[bool | None]:
+        """Return for each application whether its secret is here."""
+        return [self.holds(*application) for application in applications]

@@ -8,8 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.apply.durable import make_private_folder, remove, write_private_files
-from reconciler.apply.sink import Delivery, content_of, plain_name
-from reconciler.errors import UsageError
+from reconciler.apply.sink import (
+    Application,
+    Delivery,
+    Kept,
+    Stops,
+    content_of,
+    never,
+    plain_name,
+)
+from reconciler.errors import LocalFileError, UsageError
 from reconciler.resources.ref import ResourceRef
 
 
@@ -37,14 +45,23 @@ class AgeSink:
         write_private_files(self._folder, [(probe, self._sealed(b"room for a secret\n"))])
         remove(self._folder / probe)
 
-    def deliver(self, deliveries: Sequence[Delivery]) -> Sequence[str]:
+    def deliver(
+        self, deliveries: Sequence[Delivery], stops: Stops = never
+    ) -> Sequence[Kept | LocalFileError]:
         """Write one sealed file per secret."""
         files = [
             (sealed_name(one.ref, one.client_id), self._sealed(content_of(one)))
             for one in deliveries
         ]
-        write_private_files(self._folder, files)
-        return [str(self._folder / name) for name, _ in files]
+        try:
+            write_private_files(self._folder, files)
+        except LocalFileError as failure:
+            return [failure for _ in files]
+        return [Kept(str(self._folder / name)) for name, _ in files]
+
+    def held(self, applications: Sequence[Application]) -> Sequence[bool | None]:
+        """Look for the file of each."""
+        return [self.holds(*application) for application in applications]
 
     def holds(self, ref: ResourceRef, client_id: str) -> bool | None:
         """Look for the file of this client id; nobody here can open it."""

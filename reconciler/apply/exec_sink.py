@@ -11,7 +11,7 @@ import shutil
 import subprocess
 from collections.abc import Collection, Mapping, Sequence
 
-from reconciler.apply.sink import Delivery
+from reconciler.apply.sink import Application, Delivery, Kept, Stops, never
 from reconciler.errors import LocalFileError, UsageError
 from reconciler.resources.ref import ResourceRef
 
@@ -47,17 +47,24 @@ class ExecSink:
                 remedy="Install it, or name it by its path in --secrets-to exec:COMMAND.",
             )
 
-    def deliver(self, deliveries: Sequence[Delivery]) -> Sequence[str]:
+    def deliver(
+        self, deliveries: Sequence[Delivery], stops: Stops = never
+    ) -> Sequence[Kept | LocalFileError]:
         """Run the command once per secret. Its output is not shown: it could hold the secret."""
-        for delivery in deliveries:
-            self._hand_over(delivery)
-        return [f"exec:{self._words[0]}"] * len(deliveries)
+        return [
+            self._not_started(delivery) if stops() else self._handed(delivery)
+            for delivery in deliveries
+        ]
+
+    def held(self, applications: Sequence[Application]) -> Sequence[bool | None]:
+        """Return that this is not known of any."""
+        return [None for _ in applications]
 
     def holds(self, ref: ResourceRef, client_id: str) -> bool | None:
         """Say that this cannot be told."""
         return None
 
-    def _hand_over(self, delivery: Delivery) -> None:
+    def _handed(self, delivery: Delivery) -> Kept | LocalFileError:
         try:
             done = subprocess.run(
                 self._words,
@@ -69,14 +76,22 @@ class ExecSink:
                 check=False,
             )
         except (OSError, subprocess.SubprocessError) as failure:
-            raise self._failed(delivery, type(failure).__name__) from None
+            return self._failed(delivery, type(failure).__name__)
         if done.returncode:
-            raise self._failed(delivery, f"exit code {done.returncode}")
+            return self._failed(delivery, f"exit code {done.returncode}")
+        return Kept(f"exec:{self._words[0]}")
+
+    def _not_started(self, delivery: Delivery) -> LocalFileError:
+        return LocalFileError(
+            f"the secret of {delivery.ref} was not given to {self._words[0]}: the run was "
+            "interrupted",
+            remedy="Run apply again: the secret is kept until then.",
+        )
 
     def _failed(self, delivery: Delivery, how: str) -> LocalFileError:
         return LocalFileError(
             f"{self._words[0]} did not take the secret of {delivery.ref} ({how})",
-            remedy="Mend the command and run apply again: the secret is kept until then.",
+            remedy="Fix the command and run apply again: the secret is kept until then.",
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from reconciler.apply.healing import Healed, Healer, absent_secrets, secret_order
 from reconciler.apply.journal import Intent, Journal
 from reconciler.apply.outcome import ApplyReport, Outcome, Progress, Status, Watch
-from reconciler.apply.sink import Delivery, SecretSink
+from reconciler.apply.sink import Delivery, Kept, SecretSink
 from reconciler.diagnostics import Diagnostic, warning
 from reconciler.errors import (
     REFUSED,
@@ -187,13 +187,15 @@ class Executor:
         ]
         if not deliveries:
             return {}
-        try:
-            places = self._proven_sink().deliver(deliveries)
-        except LocalFileError as failure:
-            self._broken = failure
-            owing.update((delivery.ref, failure) for delivery in deliveries)
-            return {}
-        return {d.ref: place for d, place in zip(deliveries, places, strict=True)}
+        places: dict[ResourceRef, str] = {}
+        results_of = self._proven_sink().deliver(deliveries, self._watch.stop_signal)
+        for delivery, kept in zip(deliveries, results_of, strict=True):
+            if isinstance(kept, Kept):
+                places[delivery.ref] = kept.at
+                self._healed.notes += kept.notes
+            else:
+                owing[delivery.ref] = self._broken = kept
+        return places
 
     def _end(
         self,

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from reconciler.apply.journal import Intent, Journal
-from reconciler.apply.sink import Delivery, SecretSink
+from reconciler.apply.sink import Delivery, Kept, SecretSink
 from reconciler.diagnostics import Diagnostic, warning
-from reconciler.errors import REFUSED, AccessDeniedError, ServiceError
+from reconciler.errors import REFUSED, AccessDeniedError, ReconcilerError, ServiceError
 from reconciler.resources.oidc import has_client_secret
 from reconciler.resources.ref import Kind, ResourceRef, fold
 from reconciler.service_client.port import CreateOrder, SecretOrder, ServiceClient, Written
@@ -115,7 +115,7 @@ class Healer:
         self, sink: SecretSink, deliveries: list[Delivery], done: list[Owed], lost: Sequence[Owed]
     ) -> None:
         """Deliver the secrets that came again and new ones for those that did not."""
-        failures = []
+        failures: list[ReconcilerError] = []
         for one, result in zip(lost, self._new_secrets(lost), strict=True):
             if isinstance(result, ServiceError):
                 failures.append(result)
@@ -124,8 +124,15 @@ class Healer:
             self._healed.notes.append(_made_anew(one.held))
             deliveries.append(_delivery(one.held, result))
             done.append(one)
-        sink.deliver(deliveries)
-        self._journal.end([key for one in done for key in one.keys])
+        undelivered: set[ResourceRef] = set()
+        for delivery, kept in zip(deliveries, sink.deliver(deliveries), strict=True):
+            if isinstance(kept, Kept):
+                self._healed.notes += kept.notes
+            else:
+                undelivered.add(delivery.ref)
+                failures.append(kept)
+        ended = [one for one in done if one.held.ref not in undelivered]
+        self._journal.end([key for one in ended for key in one.keys])
         if failures:
             raise failures[0]
 

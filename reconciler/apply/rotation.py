@@ -8,8 +8,8 @@ from typing import Any
 
 from reconciler.apply.healing import secret_order
 from reconciler.apply.journal import Intent, Journal
-from reconciler.apply.sink import Delivery, SecretSink
-from reconciler.errors import REFUSED, ServiceError, UsageError
+from reconciler.apply.sink import Delivery, Kept, SecretSink
+from reconciler.errors import REFUSED, LocalFileError, ServiceError, UsageError
 from reconciler.resources.crashpoint import crashpoint
 from reconciler.resources.oidc import has_client_secret
 from reconciler.service_client.port import ServiceClient
@@ -22,8 +22,8 @@ def rotate(
     journal: Journal,
     sink: SecretSink,
     context: Mapping[str, Any],
-) -> str:
-    """Make a new secret, deliver it, and return where it is. The old one ends at once.
+) -> Kept:
+    """Make a new secret, deliver it, and return its place. The old one ends at once.
 
     A crash in between is healed by the next apply or rotation of the same tree.
 
@@ -51,7 +51,9 @@ def rotate(
         raise ServiceError(
             f"the service gave no secret for {held.ref}", remedy="Run the command again."
         )
-    (place,) = sink.deliver([Delivery(held.ref, result.client_id, result.client_secret)])
+    (kept,) = sink.deliver([Delivery(held.ref, result.client_id, result.client_secret)])
+    if isinstance(kept, LocalFileError):
+        raise kept
     crashpoint("C10")
     journal.end([intent.key])
-    return place
+    return kept

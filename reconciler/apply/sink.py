@@ -6,10 +6,10 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 from reconciler.apply.durable import (
     check_replaceable,
@@ -17,6 +17,8 @@ from reconciler.apply.durable import (
     remove,
     write_private_files,
 )
+from reconciler.diagnostics import Diagnostic
+from reconciler.errors import LocalFileError
 from reconciler.resources.ref import ResourceRef, fold
 from reconciler.resources.secret import Secret
 
@@ -28,6 +30,43 @@ class Delivery:
     ref: ResourceRef
     client_id: str
     client_secret: Secret
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A secret that a sink keeps for good.
+
+    Attributes:
+        at: Its place, in words for a person: the path of a file, or the name of a command.
+        notes: Findings for a person, such as a file kept beside another of the same name.
+    """
+
+    at: str
+    notes: tuple[Diagnostic, ...] = ()
+
+
+class Application(NamedTuple):
+    """An application as a sink knows it."""
+
+    ref: ResourceRef
+    client_id: str
+
+
+class Move(NamedTuple):
+    """A rename of an application: its ref before and after. The client id stays."""
+
+    old: ResourceRef
+    ref: ResourceRef
+    client_id: str
+
+
+Stops: TypeAlias = Callable[[], object]
+"""Return a true value once nothing more may be started, because a signal asked for it."""
+
+
+def never() -> bool:
+    """Return that nothing asks to stop."""
+    return False
 
 
 class SecretSink(Protocol):
@@ -43,16 +82,22 @@ class SecretSink(Protocol):
         """
         ...
 
-    def deliver(self, deliveries: Sequence[Delivery]) -> Sequence[str]:
-        """Deliver secrets; return where each is. On return they are kept for good.
+    def deliver(
+        self, deliveries: Sequence[Delivery], stops: Stops = never
+    ) -> Sequence[Kept | LocalFileError]:
+        """Deliver secrets; return what became of each, in their order.
 
-        Raises:
-            LocalFileError: not all of them could be delivered.
+        A ``Kept`` secret is kept for good. An error in its place means that it is not known to
+        be in the sink: it is still owed, and may be delivered again.
         """
         ...
 
     def holds(self, ref: ResourceRef, client_id: str) -> bool | None:
-        """Say whether the secret of an application is here; None where that cannot be told."""
+        """Return whether the secret of an application is here; None where that is not known."""
+        ...
+
+    def held(self, applications: Sequence[Application]) -> Sequence[bool | None]:
+        """Return for each application what ``holds`` returns, at the cost of one look."""
         ...
 
 
@@ -70,11 +115,20 @@ class FileSink:
         write_private_files(self._folder, [(probe, b"room for a secret\n")])
         remove(self._folder / probe)
 
-    def deliver(self, deliveries: Sequence[Delivery]) -> Sequence[str]:
+    def deliver(
+        self, deliveries: Sequence[Delivery], stops: Stops = never
+    ) -> Sequence[Kept | LocalFileError]:
         """Write one file per secret."""
         files = [(file_name(delivery.ref), content_of(delivery)) for delivery in deliveries]
-        write_private_files(self._folder, files)
-        return [str(self._folder / name) for name, _ in files]
+        try:
+            write_private_files(self._folder, files)
+        except LocalFileError as failure:
+            return [failure for _ in files]
+        return [Kept(str(self._folder / name)) for name, _ in files]
+
+    def held(self, applications: Sequence[Application]) -> Sequence[bool | None]:
+        """Look for the file of each."""
+        return [self.holds(*application) for application in applications]
 
     def holds(self, ref: ResourceRef, client_id: str) -> bool | None:
         """Look for the application's file, and whether it is of this client id."""

@@ -10,6 +10,7 @@ from reconciler.cli.connection import seal_key_option, service_options
 from reconciler.cli.journals import open_journal
 from reconciler.cli.locking import locked
 from reconciler.cli.options import tree_option
+from reconciler.cli.reading import show_warnings
 from reconciler.cli.refs import RefType
 from reconciler.cli.secrets import secrets_option, sink_for
 from reconciler.cli.wiring import open_client
@@ -47,8 +48,9 @@ def rotate_command(ref: ResourceRef, service: str, tree: str, secrets_to: str | 
         observed = client.observe([organization])
         held = _application(observed, ref)
         with open_journal(service, observed.instance, Scope(tree), [organization], 0) as journal:
-            place = rotate(held, client, journal, sink, {"tree": tree, "revision": "", "plan": ""})
-    click.echo(f"rotated  {visible(str(held.ref))}  secret in {visible(place)}")
+            kept = rotate(held, client, journal, sink, {"tree": tree, "revision": "", "plan": ""})
+    show_warnings(kept.notes)
+    click.echo(f"rotated  {visible(str(held.ref))}  secret in {visible(kept.at)}")
 
 
 def _application(observed: ObservedState, ref: ResourceRef) -> ObservedObject:

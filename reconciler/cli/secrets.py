@@ -8,11 +8,12 @@ from dataclasses import replace
 
 import click
 
-from reconciler.apply.sink import Delivery, SecretSink
+from reconciler.apply.sink import Application, Delivery, Kept, SecretSink, Stops, never
 from reconciler.apply.sinks import KINDS, open_sink
 from reconciler.cli.addresses import is_embedded
 from reconciler.cli.options import option
 from reconciler.diagnostics import warning
+from reconciler.errors import LocalFileError
 from reconciler.plan.model import Plan
 from reconciler.resources.ref import ResourceRef
 
@@ -47,15 +48,21 @@ class MaskingSink:
         """Prove the other sink."""
         self._sink.prove(refs)
 
-    def deliver(self, deliveries: Sequence[Delivery]) -> Sequence[str]:
+    def deliver(
+        self, deliveries: Sequence[Delivery], stops: Stops = never
+    ) -> Sequence[Kept | LocalFileError]:
         """Mask, then deliver."""
         for delivery in deliveries:
             click.echo(f"::add-mask::{delivery.client_secret.reveal()}", err=True)
-        return self._sink.deliver(deliveries)
+        return self._sink.deliver(deliveries, stops)
 
     def holds(self, ref: ResourceRef, client_id: str) -> bool | None:
         """Ask the other sink."""
         return self._sink.holds(ref, client_id)
+
+    def held(self, applications: Sequence[Application]) -> Sequence[bool | None]:
+        """Ask the other sink."""
+        return self._sink.held(applications)
 
 
 def check_sink(plan: Plan, service: str, secrets_to: str | None) -> Plan:
