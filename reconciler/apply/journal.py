@@ -23,6 +23,7 @@ from reconciler.errors import LocalFileError, LockHeldError
 from reconciler.resources.ref import Kind, ResourceRef
 
 FORMAT = 1
+_LONGEST_HEAD = 64 * 1024  # bytes; the name of a tree is all that varies
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +55,10 @@ class Journal:
         is_new: No run of it has left a journal here before.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, tree: str = "") -> None:
+        """Open the journal; a tree's name is written at its head."""
         self._path = path
+        self._head = {"journal": FORMAT, **({"tree": tree} if tree else {})}
         self._descriptor, self.is_new = _open_locked(path)
         self._open: dict[str, Intent] = {}
         try:
@@ -111,7 +114,7 @@ class Journal:
         try:
             size = os.fstat(self._descriptor).st_size
             if size == 0:
-                lines.insert(0, json.dumps({"journal": FORMAT}))
+                lines.insert(0, json.dumps(self._head))
             self._write(memoryview(("\n".join(lines) + "\n").encode()), size)
         except OSError as failure:
             raise _cannot(self._path, failure) from failure
@@ -136,6 +139,19 @@ class Journal:
 
 
 _as_line = json.JSONEncoder(separators=(",", ":")).encode
+
+
+def tree_of(path: Path) -> str:
+    """Return the tree that the head of a journal names; empty for one of an older version.
+
+    A head that cannot be read names none: the error is left to the run that opens the journal.
+    """
+    try:
+        with path.open("rb") as file:
+            tree = json.loads(file.readline(_LONGEST_HEAD))["tree"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return ""
+    return tree if isinstance(tree, str) else ""
 
 
 def left_open(path: Path) -> Sequence[Intent]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import stat
 from collections.abc import Collection, Iterator, Sequence
@@ -10,13 +11,15 @@ from pathlib import Path
 
 from reconciler.apply.durable import STATE_FOLDER
 from reconciler.apply.handover import take_over
-from reconciler.apply.journal import Journal
+from reconciler.apply.journal import Journal, tree_of
 from reconciler.apply.sink import plain_name
 from reconciler.cli.addresses import is_file, store_path
 from reconciler.cli.locking import patiently
 from reconciler.plan.model import Scope
+from reconciler.resources.ref import fold
 
 BRIEF = 1.0  # seconds; what another run leaves open is taken over in a few milliseconds
+_EXACT = "~"  # before the digest of a tree's exact name; no plain name has it
 _SHARD = r"(\.\d+-of-\d+)?"
 
 
@@ -32,8 +35,8 @@ def open_journal(
     """
     path = journal_path(service, instance, scope)
     patience = max(timeout, BRIEF)
-    with patiently(lambda: Journal(path), patience) as journal:
-        others = _others(path, journal_path(service, instance, Scope(tree=scope.tree)))
+    with patiently(lambda: Journal(path, scope.tree), patience) as journal:
+        others = _others(path, journal_path(service, instance, Scope(tree=scope.tree)), scope.tree)
         patiently(lambda: take_over(journal, others, organizations), patience)
         yield journal
 
@@ -44,12 +47,23 @@ def journal_path(service: str, instance: str, scope: Scope) -> Path:
     What is in no file of this machine has its journal in the state folder.
     """
     folder = store_path(service).parent if is_file(service) else Path(STATE_FOLDER)
+    name = plain_name([scope.tree])
+    if scope.tree != fold(scope.tree):
+        # On some disks file names that differ in case alone are one file.
+        name += _EXACT + hashlib.sha256(scope.tree.encode()).hexdigest()[:16]
     shard = f".{scope.shard.index}-of-{scope.shard.count}" if scope.shard else ""
-    return folder / f"apply-{instance}-{plain_name([scope.tree])}{shard}.jsonl"
+    return folder / f"apply-{instance}-{name}{shard}.jsonl"
 
 
-def _others(path: Path, whole: Path) -> Sequence[Path]:
-    """Return the journals of the same tree under other shards, and of the whole, but for one."""
-    ours = re.compile(re.escape(whole.stem) + _SHARD + re.escape(whole.suffix), re.ASCII)
+def _others(path: Path, whole: Path, tree: str) -> Sequence[Path]:
+    """Return the journals of the same tree under other shards, and of the whole, but for one.
+
+    Versions before gave trees whose names differ in case alone one journal, and no tree at its
+    head. Such a journal may be of this tree, too.
+    """
+    stems = {whole.stem, whole.stem.partition(_EXACT)[0]}
+    names = "|".join(map(re.escape, sorted(stems)))
+    ours = re.compile(f"(?:{names}){_SHARD}{re.escape(whole.suffix)}", re.ASCII)
     found = (each for each in path.parent.iterdir() if ours.fullmatch(each.name))
-    return sorted(each for each in found if each != path and stat.S_ISREG(each.lstat().st_mode))
+    journals = (each for each in found if each != path and stat.S_ISREG(each.lstat().st_mode))
+    return sorted(each for each in journals if tree_of(each) in {"", tree})

@@ -58,9 +58,25 @@ shard_option = option(
     help="Look after the I-th of N parts of the tree, by organization, and leave the others alone.",
 )
 
+
+class _TreeType(click.ParamType["str"]):
+    name = "tree"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not value.strip():
+            raise UsageError(
+                "--tree is empty",
+                remedy="Write the name of the tree, or leave --tree out for the tree default. A "
+                "variable that CI did not set is empty.",
+            )
+        return str(value)
+
+
 tree_option = option(
     "--tree",
+    type=_TreeType(),
     default="default",
+    metavar="NAME",
     show_default=True,
     help="Name of the body of manifests that is applied together.",
 )

@@ -210,3 +210,13 @@ def test_the_deprecated_operation_is_told_once_a_run(run: Run, small: Path) -> N
         assert "IdpJwtConfig acme/partner (manifests/partner.yaml:1:" in ran.err
     assert applied.code == 0
     assert "PLAN-DEPRECATED-OPERATION" not in run("plan").err
+
+
+def test_a_tree_without_a_name_is_wrong_usage(run: Run, small: Path) -> None:
+    """A variable that CI did not set must not plan and prune as some tree."""
+    for command in ("plan", "apply", "drift"):
+        ran = run(command, "--tree", "")
+
+        assert ran.code == 1
+        assert "--tree is empty" in ran.err
+    assert not (small.parent / ".reconciler").exists()
