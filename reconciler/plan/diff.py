@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reconciler.plan.model import Change, Create, Delete
+from reconciler.plan.model import Adopt, Change, Create, Delete, Update, lacks_secret
 from reconciler.resources.normal import DEFAULTS
+from reconciler.resources.oidc import has_client_secret
 from reconciler.resources.ref import Kind
 from reconciler.state import Resource
 
@@ -23,6 +24,7 @@ _REQUIRED: Mapping[Kind, tuple[str, ...]] = {
 NAME = "metadata.name"
 PREVENT_DELETE = "metadata.preventDelete"
 CRITICAL = "metadata.critical"
+CLIENT_SECRET = "clientSecret"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,11 @@ def field_changes(change: Change) -> tuple[FieldChange, ...]:
         for name, value in after.items()
         if before.get(name) != value
     ]
-    return (*_metadata_changes(change.resource.ref.name, change), *fields)
+    return (
+        *_metadata_changes(change.resource.ref.name, change),
+        *fields,
+        *_secret_change(change),
+    )
 
 
 def _in_order(resource: Resource) -> Mapping[str, Any]:
@@ -96,6 +102,17 @@ def _metadata_changes(name: str, change: Change) -> list[FieldChange]:
         if held is not None and held != wanted
     ]
     return found
+
+
+def _secret_change(change: Update | Adopt) -> tuple[FieldChange, ...]:
+    """Return that an application gets a new secret: before and after are whether it has one.
+
+    Where it moves to a client secret, ``authMethodType`` says so already.
+    """
+    is_lacking = lacks_secret(change.resource, change.held) and has_client_secret(change.held.spec)
+    if not change.new_secret and not is_lacking:
+        return ()
+    return (FieldChange(CLIENT_SECRET, not is_lacking, after=True),)
 
 
 @dataclass(frozen=True, slots=True)

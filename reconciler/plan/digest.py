@@ -11,7 +11,7 @@ import hashlib
 import json
 from typing import Any
 
-from reconciler.plan.model import Change, Delete, Plan, held_of, ref_of, word
+from reconciler.plan.model import Adopt, Change, Delete, Plan, Update, held_of, ref_of, word
 from reconciler.resources.ref import fold
 from reconciler.state import DesiredState, Resource
 
@@ -52,7 +52,7 @@ def essence(change: Change) -> list[Any]:
     after = None
     if not isinstance(change, Delete):
         resource = change.resource
-        after = hash_of([resource.spec, resource.prevent_delete, resource.critical])
+        after = hash_of(_after_of(change, resource))
     return [
         word(change),
         list(ref_of(change)),
@@ -61,6 +61,13 @@ def essence(change: Change) -> list[Any]:
         hash_of([held.ref.name, held.spec]) if held else "",
         after or "",
     ]
+
+
+def _after_of(change: Change, resource: Resource) -> list[Any]:
+    """Return what is declared; a secret that is to be replaced is part of what is approved."""
+    after = [resource.spec, resource.prevent_delete, resource.critical]
+    replaced = isinstance(change, Update | Adopt) and change.new_secret
+    return [*after, "new secret"] if replaced else after
 
 
 def declared_digest(desired: DesiredState) -> str:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from reconciler.diagnostics import Diagnostic
-from reconciler.resources.ref import ResourceRef
+from reconciler.resources.oidc import has_client_secret
+from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.resources.shard import Shard
-from reconciler.state import ObservedObject, Resource
+from reconciler.state import ObservedObject, OwedSecret, Resource
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +25,14 @@ class Update:
     """The service holds something else; send every field.
 
     ``held`` is what the plan was based on. Apply refuses to write over anything newer.
+
+    Attributes:
+        new_secret: Replace the client secret too (``--rotate-missing``).
     """
 
     resource: Resource
     held: ObservedObject
+    new_secret: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,7 @@ class Adopt:
 
     resource: Resource
     held: ObservedObject
+    new_secret: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,31 @@ def held_of(change: Change) -> ObservedObject | None:
     return None if isinstance(change, Create) else change.held
 
 
+def lacks_secret(resource: Resource, held: ObservedObject) -> bool:
+    """Whether a held application has no client secret and is declared to sign in with one.
+
+    False where the service cannot tell.
+    """
+    return held.has_secret is False and signs_in_with_secret(resource)
+
+
+def signs_in_with_secret(resource: Resource | ObservedObject) -> bool:
+    """Whether something is an application that is configured to sign in with a client secret."""
+    return resource.ref.kind is Kind.OIDC_APPLICATION and has_client_secret(resource.spec)
+
+
+def makes_secret(change: Change) -> bool:
+    """Whether carrying out a change makes a client secret."""
+    if isinstance(change, Delete) or not signs_in_with_secret(change.resource):
+        return False
+    return (
+        isinstance(change, Create)
+        or change.new_secret
+        or lacks_secret(change.resource, change.held)
+        or not has_client_secret(change.held.spec)
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
     """What a plan is about, beside the states it compares.
@@ -74,12 +105,14 @@ class Scope:
         prune: Delete what this tree applied before and no longer declares.
         prune_unmanaged: Delete whatever is declared nowhere.
         shard: Which organizations of the tree it is about; None for all.
+        rotate_missing: Keys of the applications whose client secret is replaced, sorted.
     """
 
     tree: str = "default"
     prune: bool = False
     prune_unmanaged: bool = False
     shard: Shard | None = None
+    rotate_missing: tuple[ResourceRef, ...] = ()
 
 
 class Summary(NamedTuple):
@@ -92,6 +125,8 @@ class Summary(NamedTuple):
     in_step: int
     unmanaged: int
     blocked: int
+    owed: int = 0
+    owed_elsewhere: int = 0
 
 
 @dataclass(frozen=True)
@@ -107,6 +142,9 @@ class Plan:
         unmanaged: Held, but declared nowhere. Reported, never written to.
         blocks: Why the plan must not be applied; each says how to allow just that.
         warnings: What a reader should know before it is applied.
+        owed: Client secrets that the service keeps for this tree, or has lost. An apply delivers
+            them. Not covered by the digest.
+        owed_elsewhere: How many it keeps for other trees.
     """
 
     scope: Scope
@@ -117,6 +155,13 @@ class Plan:
     unmanaged: tuple[ResourceRef, ...] = ()
     blocks: tuple[Diagnostic, ...] = ()
     warnings: tuple[Diagnostic, ...] = ()
+    owed: tuple[OwedSecret, ...] = ()
+    owed_elsewhere: int = 0
+
+    @property
+    def deliverable(self) -> tuple[OwedSecret, ...]:
+        """Return the owed secrets that the service still keeps."""
+        return tuple(secret for secret in self.owed if not secret.lost)
 
     @property
     def summary(self) -> Summary:
@@ -130,4 +175,6 @@ class Plan:
             in_step=len(self.in_step),
             unmanaged=len(self.unmanaged),
             blocked=len(self.blocks),
+            owed=len(self.deliverable),
+            owed_elsewhere=self.owed_elsewhere,
         )

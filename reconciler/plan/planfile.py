@@ -28,8 +28,10 @@ from reconciler.plan.model import (
 from reconciler.plan.saved import (
     finding_as_json,
     object_as_json,
+    owed_as_json,
     read_finding,
     read_object_held,
+    read_owed,
     read_ref,
     read_resource,
     ref_as_list,
@@ -125,6 +127,8 @@ def _as_json(file: PlanFile) -> dict[str, Any]:
         "unmanaged": [ref_as_list(ref) for ref in plan.unmanaged],
         "blocks": [finding_as_json(finding) for finding in plan.blocks],
         "warnings": [finding_as_json(finding) for finding in plan.warnings],
+        "owed": [owed_as_json(secret) for secret in plan.owed],
+        "owed_elsewhere": plan.owed_elsewhere,
         "findings": [finding_as_json(finding) for finding in file.warnings],
     }
 
@@ -141,6 +145,7 @@ def _change_as_json(change: Change) -> dict[str, Any]:
         "after": after,
         "held": object_as_json(held) if held else None,
         "resource": None if isinstance(change, Delete) else resource_as_json(change.resource),
+        "new_secret": isinstance(change, Update | Adopt) and change.new_secret,
     }
 
 
@@ -157,6 +162,8 @@ def _read(value: dict[str, Any]) -> PlanFile:
             unmanaged=fields.each("unmanaged", read_ref),
             blocks=fields.each("blocks", read_finding),
             warnings=fields.each("warnings", read_finding),
+            owed=fields.each("owed", read_owed),
+            owed_elsewhere=fields.number("owed_elsewhere"),
         ),
         tool_version=fields.text("tool_version"),
         service=fields.text("service"),
@@ -179,6 +186,7 @@ def _scope_as_json(scope: Scope) -> dict[str, Any]:
         "prune": scope.prune,
         "prune_unmanaged": scope.prune_unmanaged,
         "shard": str(scope.shard or ""),
+        "rotate_missing": [ref_as_list(ref) for ref in scope.rotate_missing],
     }
 
 
@@ -188,6 +196,7 @@ def _read_scope(fields: Fields) -> Scope:
         prune=fields.flag("prune"),
         prune_unmanaged=fields.flag("prune_unmanaged"),
         shard=fields.one("shard", _read_shard),
+        rotate_missing=fields.each("rotate_missing", read_ref),
     )
     fields.end()
     return scope
@@ -217,12 +226,13 @@ def _read_change(value: Any) -> Change:
     hashes = [fields.text("before"), fields.text("after")]
     held = fields.one("held", lambda kept: None if kept is None else read_object_held(kept))
     resource = fields.one("resource", lambda kept: None if kept is None else read_resource(kept))
+    new_secret = fields.flag("new_secret")
     fields.end()
     change: Change
     if resource is not None and held is None and name == "create":
         change = Create(resource)
     elif resource is not None and held is not None and name in {"update", "adopt"}:
-        change = (Update if name == "update" else Adopt)(resource, held)
+        change = (Update if name == "update" else Adopt)(resource, held, new_secret)
     elif resource is None and held is not None and name == "delete":
         change = Delete(held)
     else:

@@ -9,8 +9,18 @@ from reconciler.errors import InvalidManifestsError
 from reconciler.plan.advice import advice
 from reconciler.plan.guards import Allowances, blocks
 from reconciler.plan.matching import match, taken_names
-from reconciler.plan.model import Adopt, Change, Create, Delete, Plan, Scope, Update
+from reconciler.plan.model import (
+    Adopt,
+    Change,
+    Create,
+    Delete,
+    Plan,
+    Scope,
+    Update,
+    lacks_secret,
+)
 from reconciler.plan.ordering import in_order
+from reconciler.plan.secrets import lost_secrets, owed_elsewhere, owed_to, to_rotate
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.state import DesiredState, ObservedObject, ObservedState, Resource
 
@@ -28,8 +38,10 @@ def build_plan(
     Raises:
         InvalidManifestsError: the manifests contradict what is held (an unknown pinned id, an
             owner that exists nowhere, names that are taken or swapped).
+        UsageError: a secret is to be replaced of what is no declared application with one.
     """
     scope = scope or Scope()
+    rotated = to_rotate(desired, scope)
     matching = match(desired, observed)
     _refuse(matching.findings)
     changes: list[Change] = []
@@ -37,17 +49,20 @@ def build_plan(
     for resource, held in matching.pairs:
         if held is None:
             changes.append(Create(resource))
-        elif is_in_step(resource, held):
+            continue
+        new_secret = resource.ref.key in rotated
+        if is_in_step(resource, held) and not new_secret and not lacks_secret(resource, held):
             in_step.append(resource.ref)
         elif scope.tree in held.trees:
-            changes.append(Update(resource, held))
+            changes.append(Update(resource, held, new_secret))
         else:
-            changes.append(Adopt(resource, held))
+            changes.append(Adopt(resource, held, new_secret))
     doomed = [held for held in matching.leftover if _is_pruned(held, scope)]
     staying = [held for held in matching.leftover if not _is_pruned(held, scope)]
     changes += [Delete(held) for held in doomed]
     ordered, swapped = in_order(changes)
     allowed = allowed or Allowances()
+    owed = owed_to(scope, observed)
     _refuse([*taken_names(matching, staying), *swapped])
     return Plan(
         scope=scope,
@@ -57,7 +72,12 @@ def build_plan(
         in_step=tuple(sorted(in_step)),
         unmanaged=tuple(sorted(_unmanaged(staying))),
         blocks=blocks(ordered, desired, observed, allowed),
-        warnings=advice(ordered, desired, observed, scope, allowed.glass),
+        warnings=(
+            *advice(ordered, desired, observed, scope, allowed.glass),
+            *lost_secrets(owed),
+        ),
+        owed=owed,
+        owed_elsewhere=owed_elsewhere(scope, observed),
     )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from reconciler.plan.address import authority_of, is_plain_http
-from reconciler.plan.model import Change, Create, Delete
+from reconciler.plan.model import Change, Create, Delete, lacks_secret
 from reconciler.resources.normal import DEFAULTS
 from reconciler.resources.ref import Kind
 
@@ -197,6 +197,7 @@ RULES: tuple[Rule, ...] = (
 )  # fmt: skip
 
 PROTECTION_LIFTED = "protection-lifted"
+SECRET_REPLACED = "secret-replaced"
 
 DELETED: Mapping[Kind, Risk] = {
     _APP: Risk("client-id-lost", "", "its client id and secret end, and cannot be had again"),
@@ -209,6 +210,7 @@ CLASSES: tuple[str, ...] = tuple(
         [
             *(risk.name for risk in DELETED.values()),
             PROTECTION_LIFTED,
+            SECRET_REPLACED,
             *(rule.name for rule in RULES),
         ]
     )
@@ -229,7 +231,7 @@ def risks_of(change: Change) -> tuple[Risk, ...]:
     if isinstance(change, Create):
         rules: Iterable[Rule] = (rule for rule in _BY_KIND[kind] if rule.also_new)
         return _found(rules, DEFAULTS[kind], after)
-    return (*_lifted(change), *_found(_BY_KIND[kind], change.held.spec, after))
+    return (*_lifted(change), *_replaced(change), *_found(_BY_KIND[kind], change.held.spec, after))
 
 
 def _found(rules: Iterable[Rule], before: Spec, after: Spec) -> tuple[Risk, ...]:
@@ -252,6 +254,15 @@ def _lifted(change: Change) -> tuple[Risk, ...]:
         for name, held, wanted in marks
         if held and not wanted
     )
+
+
+def _replaced(change: Change) -> tuple[Risk, ...]:
+    if isinstance(change, Create | Delete) or not change.new_secret:
+        return ()
+    if lacks_secret(change.resource, change.held):
+        return ()
+    sentence = "the secret so far ends at once: what is deployed with it is refused"
+    return (Risk(SECRET_REPLACED, "clientSecret", sentence),)
 
 
 def most_dangerous(risks: Sequence[Risk]) -> int:

@@ -14,7 +14,7 @@ from reconciler.diagnostics import Diagnostic, Severity, SourceLocation
 from reconciler.resources.normal import DEFAULTS
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.resources.strict_json import Fields, JsonError
-from reconciler.state import ObservedObject, Resource
+from reconciler.state import ObservedObject, OwedSecret, Resource
 
 _KINDS = {kind.value: kind for kind in Kind}
 _REQUIRED: Mapping[Kind, tuple[str, ...]] = {
@@ -110,6 +110,8 @@ def object_as_json(held: ObservedObject) -> dict[str, Any]:
         "critical": held.critical,
         "carried": held.carried,
         "uncarried": list(held.uncarried),
+        "owner": held.owner,
+        "has_secret": held.has_secret,
     }
 
 
@@ -133,9 +135,44 @@ def read_object_held(value: Any) -> ObservedObject:
         critical=fields.flag_or_none("critical"),
         carried=fields.plain("carried"),
         uncarried=fields.texts("uncarried"),
+        owner=fields.text_or_none("owner"),
+        has_secret=fields.flag_or_none("has_secret"),
     )
     fields.end()
     return held
+
+
+def owed_as_json(secret: OwedSecret) -> dict[str, Any]:
+    """Return that a secret is owed; the secret itself is never known here."""
+    return {
+        "ref": ref_as_list(secret.ref),
+        "id": secret.id,
+        "client_id": secret.client_id,
+        "made_at": secret.made_at,
+        "since": secret.since,
+        "by": secret.by,
+        "tree": secret.tree,
+        "run": secret.run,
+        "lost": secret.lost,
+    }
+
+
+def read_owed(value: Any) -> OwedSecret:
+    """Return an owed secret as it was kept."""
+    fields = Fields(value)
+    secret = OwedSecret(
+        ref=fields.one("ref", read_ref),
+        id=fields.text("id"),
+        client_id=fields.text("client_id"),
+        made_at=fields.number("made_at"),
+        since=fields.text("since"),
+        by=fields.text("by"),
+        tree=fields.text("tree"),
+        run=fields.text("run"),
+        lost=fields.flag("lost"),
+    )
+    fields.end()
+    return secret
 
 
 def finding_as_json(finding: Diagnostic) -> dict[str, Any]:

@@ -57,6 +57,8 @@ def other_options(approved: Plan, now: Plan) -> tuple[str, ...]:
 def _option(flag: str, value: object) -> str:
     if not value:
         return f"without {flag}"
+    if isinstance(value, tuple):
+        return "with " + " ".join(f"{flag} {ref.path}" for ref in value)
     return f"with {flag}" if value is True else f"with {flag} {value}"
 
 

@@ -219,6 +219,13 @@ class Fields:
             return None
         return self.flag(name)
 
+    def text_or_none(self, name: str) -> str | None:
+        """Take a text or null."""
+        if name in self._left and self._left[name] is None:
+            del self._left[name]
+            return None
+        return self.text(name)
+
     def texts(self, name: str) -> tuple[str, ...]:
         """Take a list of texts."""
         values = self._list(name)
