@@ -77,7 +77,7 @@ def carry_out(
     if report.interrupted:
         return report
     try:
-        again, _ = preview(desired, service, plan.scope, Allowances())
+        again, _ = preview(desired, service, replace(plan.scope, rotate_missing=()), Allowances())
     except ReconcilerError as failure:
         return replace(report, notes=(*report.notes, _not_observed(failure)))
     kept = tuple(_remaining(report, again))

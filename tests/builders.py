@@ -38,7 +38,13 @@ from reconciler.service_client.port import (
     UpdateOrder,
     Written,
 )
-from reconciler.state import DesiredState, ObservedObject, ObservedState, Resource
+from reconciler.state import (
+    DesiredState,
+    ObservedObject,
+    ObservedState,
+    OwedSecret,
+    Resource,
+)
 
 BASIC = "OIDC_AUTH_METHOD_TYPE_BASIC"
 NONE = "OIDC_AUTH_METHOD_TYPE_NONE"
@@ -158,6 +164,21 @@ def held(
         prevent_delete=prevent_delete,
         **fields,
     )
+
+
+def an_owed_secret(ref: ResourceRef = WEB, **more: Any) -> OwedSecret:
+    """Return a secret that the service keeps for the usual tree."""
+    fields: dict[str, Any] = {
+        "id": id_of(ref),
+        "client_id": f"{id_of(ref)}@shop",
+        "made_at": 1,
+        "since": "2026-01-02T03:04:05Z",
+        "by": "deployer",
+        "tree": TREE,
+        "run": "run-1",
+        **more,
+    }
+    return OwedSecret(ref=ref, **fields)
 
 
 def id_of(ref: ResourceRef) -> str:

@@ -21,10 +21,9 @@ from reconciler.errors import (
     ServiceUnavailableError,
     UsageError,
 )
-from reconciler.plan.model import Change, Create, Delete, Plan, ref_of
+from reconciler.plan.model import Change, Create, Delete, Plan, makes_secret, ref_of
 from reconciler.plan.ordering import batches
 from reconciler.resources.crashpoint import crashpoint
-from reconciler.resources.oidc import has_client_secret
 from reconciler.resources.ref import Kind, ResourceRef, organization_ref, owner_of
 from reconciler.service_client.port import (
     CreateOrder,
@@ -35,11 +34,6 @@ from reconciler.service_client.port import (
     Written,
 )
 from reconciler.state import ObservedObject, ObservedState
-
-
-def needs_sink(plan: Plan) -> bool:
-    """Say whether carrying out the plan makes client secrets."""
-    return any(_makes_secret(change) for change in plan.changes)
 
 
 class Executor:
@@ -76,7 +70,7 @@ class Executor:
                 nothing was sent.
             ServiceError: what an earlier run left open cannot be ended now.
         """
-        secrets = [ref_of(change) for change in plan.changes if _makes_secret(change)]
+        secrets = [ref_of(change) for change in plan.changes if makes_secret(change)]
         if secrets:
             self._proven_sink().prove(secrets)
         healer = Healer(self._service, self._journal, self._sink, self._context)
@@ -155,7 +149,7 @@ class Executor:
         moved = [
             index
             for index, (change, result) in enumerate(zip(changes, results, strict=True))
-            if not isinstance(change, Create) and _makes_secret(change) and _ok(result)
+            if not isinstance(change, Create) and makes_secret(change) and _ok(result)
         ]
         orders = [secret_order(_held(changes[index])) for index in moved]
         owing: dict[ResourceRef, ReconcilerError] = {}
@@ -241,12 +235,12 @@ class Executor:
                 purpose="create",
                 key=key,
                 ref=resource.ref,
-                owes_secret=_makes_secret(change),
+                owes_secret=makes_secret(change),
                 spec=resource.spec,
                 prevent_delete=resource.prevent_delete,
                 critical=resource.critical,
             )
-        if _makes_secret(change):
+        if makes_secret(change):
             key = uuid.uuid4().hex
             return Intent("secret", key, ref_of(change), owes_secret=True, id=_held(change).id)
         return None
@@ -288,14 +282,6 @@ class Executor:
                 remedy="Give --secrets-to file:DIR.",
             )
         return self._sink
-
-
-def _makes_secret(change: Change) -> bool:
-    if isinstance(change, Delete) or change.resource.ref.kind is not Kind.OIDC_APPLICATION:
-        return False
-    if not has_client_secret(change.resource.spec):
-        return False
-    return isinstance(change, Create) or not has_client_secret(change.held.spec)
 
 
 def _held(change: Change) -> ObservedObject:

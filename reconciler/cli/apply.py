@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from reconciler.apply.executor import Executor, needs_sink
+from reconciler.apply.executor import Executor
 from reconciler.apply.outcome import ApplyReport, Status
 from reconciler.apply.sink import SecretSink
 from reconciler.cli.addresses import require_seal_key
@@ -23,7 +23,7 @@ from reconciler.cli.options import format_option, option, paths_argument
 from reconciler.cli.reading import DEFAULT_PATHS, read_desired
 from reconciler.cli.revision import revision_of
 from reconciler.cli.scope import takes_scope
-from reconciler.cli.secrets import check_sink, secrets_option, sink_for
+from reconciler.cli.secrets import check_sink, secrets_of, secrets_option, sink_for
 from reconciler.cli.telling import FORMS, Words
 from reconciler.cli.wiring import (
     holds_anything,
@@ -163,16 +163,18 @@ def _approve(run: Run, plan: Plan) -> Plan:
         UsageError: nobody can be asked, or secrets have nowhere to go.
     """
     plan = check_sink(plan, run.service, run.secrets_to)
-    asks = bool(plan.changes) and not (run.auto_approve or run.approval.is_given)
+    asks = bool(plan.changes or plan.deliverable) and not (
+        run.auto_approve or run.approval.is_given
+    )
     run.told.plan(plan, run.warnings, asks=asks)
     if plan.blocks:
         raise BlockedPlanError(
             f"the plan is blocked by {len(plan.blocks)} guard(s)",
             remedy="Each says above how to allow just that. Nothing was written.",
         )
-    if needs_sink(plan) and run.sink is None:
+    if (why := secrets_of(plan)) and run.sink is None:
         raise BlockedPlanError(
-            "the plan makes client secrets, and there is nowhere to put them",
+            f"{why}, and there is nowhere to put them",
             remedy="Give --secrets-to file:DIR. Nothing was written.",
         )
     if asks:

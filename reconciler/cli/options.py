@@ -7,7 +7,9 @@ from typing import Any, TypeVar
 
 import click
 
+from reconciler.cli.refs import RefType
 from reconciler.errors import UsageError
+from reconciler.resources.ref import Kind
 from reconciler.resources.shard import Shard, read_shard
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -133,6 +135,14 @@ def scope_options(command: Command) -> Command:
             help="Let a plan pass that may lock people out of this object: "
             "Kind/organization[/project]/name, a slash inside a name written %2F. Can be given "
             "several times.",
+        ),
+        option(
+            "--rotate-missing",
+            multiple=True,
+            type=RefType(Kind.OIDC_APPLICATION),
+            metavar="REF",
+            help="Replace the client secret of this application: organization/project/name. The "
+            "one so far ends at once. Can be given several times.",
         ),
     ):
         command = add(command)

@@ -28,7 +28,7 @@ from reconciler.plan.model import Plan, Scope
 @option(
     "--detailed-exitcode",
     is_flag=True,
-    help="Exit 2 where changes are pending, 3 where a guard blocks them.",
+    help="Exit 2 where changes are pending or secrets owed, 3 where a guard blocks the plan.",
 )
 @option("--out", default="", metavar="FILE", help="Save the plan, for apply FILE and show FILE.")
 @option(
@@ -83,7 +83,7 @@ def plan_command(
 
 
 def exit_code(plan: Plan) -> ExitCode:
-    """Return the detailed exit code of a plan: blocked wins over changes."""
+    """Return the detailed exit code of a plan: blocked wins over changes and owed secrets."""
     if plan.blocks:
         return ExitCode.BLOCKED
-    return ExitCode.CHANGES if plan.changes else ExitCode.DONE
+    return ExitCode.CHANGES if plan.changes or plan.deliverable else ExitCode.DONE

@@ -22,6 +22,7 @@ from reconciler.plan.planfile import PlanFile, Snapshot, plan_file_content
 from reconciler.plan.sealed import seal_of
 from reconciler.plan.snapshot import SnapshotFile, snapshot_content
 from reconciler.report.visible import visible
+from reconciler.resources.ref import ResourceRef
 from reconciler.state import DesiredState
 
 OF_PLAN_ALONE = {
@@ -116,4 +117,4 @@ def _options() -> Iterator[str]:
         for each in value if isinstance(value, tuple) else [value]:
             yield parameter.opts[0]
             if each is not True:
-                yield str(each)
+                yield each.path if isinstance(each, ResourceRef) else str(each)

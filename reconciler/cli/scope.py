@@ -10,7 +10,7 @@ from reconciler.cli.options import scope_options
 from reconciler.cli.refs import ref_named
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Scope
-from reconciler.resources.ref import fold
+from reconciler.resources.ref import ResourceRef, fold
 from reconciler.resources.shard import Shard
 
 
@@ -28,9 +28,16 @@ def takes_scope(command: Callable[..., Any]) -> Callable[..., Any]:
         allow_deletes: int | None,
         no_adopt: bool,
         break_glass: tuple[str, ...],
+        rotate_missing: tuple[ResourceRef, ...],
         **rest: Any,
     ) -> Any:
-        scope = Scope(tree=tree, prune=prune, prune_unmanaged=prune_unmanaged, shard=shard)
+        scope = Scope(
+            tree=tree,
+            prune=prune,
+            prune_unmanaged=prune_unmanaged,
+            shard=shard,
+            rotate_missing=tuple(sorted({ref.key for ref in rotate_missing})),
+        )
         glass = {fold(ref_named(ref, "--break-glass").address): ref for ref in break_glass}
         allowed = Allowances(allow_updates, allow_deletes, adopt=not no_adopt, glass=glass)
         return command(scope=scope, allowed=allowed, **rest)

@@ -14,7 +14,7 @@ from reconciler.cli.addresses import is_embedded
 from reconciler.cli.options import option
 from reconciler.diagnostics import warning
 from reconciler.errors import LocalFileError
-from reconciler.plan.model import Plan
+from reconciler.plan.model import Plan, makes_secret
 from reconciler.resources.ref import ResourceRef
 
 DEFAULT_SINK = "file:.reconciler/secrets"
@@ -65,17 +65,21 @@ class MaskingSink:
         return self._sink.held(applications)
 
 
-def check_sink(plan: Plan, service: str, secrets_to: str | None) -> Plan:
-    """Add a warning to a plan that makes secrets with nowhere to go. It is not in the digest."""
-    if not plan.changes:
-        return plan
-    from reconciler.apply.executor import needs_sink
+def secrets_of(plan: Plan) -> str:
+    """Return why a plan needs a sink, as half a sentence; empty where it needs none."""
+    if any(makes_secret(change) for change in plan.changes):
+        return "the plan makes client secrets"
+    return "client secrets are owed to this tree" if plan.deliverable else ""
 
-    if not needs_sink(plan) or sink_for(service, secrets_to) is not None:
+
+def check_sink(plan: Plan, service: str, secrets_to: str | None) -> Plan:
+    """Add a warning to a plan with secrets that have nowhere to go. It is not in the digest."""
+    why = secrets_of(plan)
+    if not why or sink_for(service, secrets_to) is not None:
         return plan
     nowhere = warning(
         "SECRET-NO-SINK",
-        "the plan makes client secrets, and there is nowhere to put them",
+        f"{why}, and there is nowhere to put them",
         f"A secret is answered once. Give --secrets-to {KINDS}; apply refuses without it.",
     )
     return replace(plan, warnings=(*plan.warnings, nowhere))

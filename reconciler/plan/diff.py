@@ -24,7 +24,7 @@ _REQUIRED: Mapping[Kind, tuple[str, ...]] = {
 NAME = "metadata.name"
 PREVENT_DELETE = "metadata.preventDelete"
 CRITICAL = "metadata.critical"
-CLIENT_SECRET = "clientSecret"
+CREDENTIAL = "clientSecret"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ def _secret_change(change: Update | Adopt) -> tuple[FieldChange, ...]:
     is_lacking = lacks_secret(change.resource, change.held) and has_client_secret(change.held.spec)
     if not change.new_secret and not is_lacking:
         return ()
-    return (FieldChange(CLIENT_SECRET, not is_lacking, after=True),)
+    return (FieldChange(CREDENTIAL, not is_lacking, after=True),)
 
 
 @dataclass(frozen=True, slots=True)

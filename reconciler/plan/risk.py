@@ -197,7 +197,7 @@ RULES: tuple[Rule, ...] = (
 )  # fmt: skip
 
 PROTECTION_LIFTED = "protection-lifted"
-SECRET_REPLACED = "secret-replaced"
+CREDENTIAL_REPLACED = "secret-replaced"
 
 DELETED: Mapping[Kind, Risk] = {
     _APP: Risk("client-id-lost", "", "its client id and secret end, and cannot be had again"),
@@ -210,7 +210,7 @@ CLASSES: tuple[str, ...] = tuple(
         [
             *(risk.name for risk in DELETED.values()),
             PROTECTION_LIFTED,
-            SECRET_REPLACED,
+            CREDENTIAL_REPLACED,
             *(rule.name for rule in RULES),
         ]
     )
@@ -262,7 +262,7 @@ def _replaced(change: Change) -> tuple[Risk, ...]:
     if lacks_secret(change.resource, change.held):
         return ()
     sentence = "the secret so far ends at once: what is deployed with it is refused"
-    return (Risk(SECRET_REPLACED, "clientSecret", sentence),)
+    return (Risk(CREDENTIAL_REPLACED, "clientSecret", sentence),)
 
 
 def most_dangerous(risks: Sequence[Risk]) -> int:

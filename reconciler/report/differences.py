@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-from reconciler.plan.diff import FieldChange
+from reconciler.plan.diff import CREDENTIAL, FieldChange
 from reconciler.report.visible import visible
 
 CONTEXT = 3
@@ -47,12 +47,20 @@ def sides_of(field: FieldChange, *, is_new: bool) -> Sides:
 
     A line break at the end of both is not shown; one that only one of them has is.
     """
+    if field.name == CREDENTIAL:
+        before_word, after_word = secret_words(field)
+        return Sides([before_word], [after_word], by_line=False)
     values = [None if is_new else field.before, field.after]
     texts = [value for value in values if isinstance(value, str)]
     by_line = field.name == "script" or any("\n" in text for text in texts)
     strip = all(text.endswith("\n") for text in texts)
     before, after = (_lines(value, by_line=by_line, strip=strip) for value in values)
     return Sides(before, after, by_line)
+
+
+def secret_words(field: FieldChange) -> tuple[str, str]:
+    """Return the words for a client secret before and after, which are whether there is one."""
+    return ("(held)" if field.before else "(none)"), "(new)"
 
 
 def _lines(value: Any, *, by_line: bool, strip: bool) -> list[str]:

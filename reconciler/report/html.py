@@ -22,6 +22,7 @@ from reconciler.plan.model import Plan, ref_of
 from reconciler.plan.risk import CLASSES
 from reconciler.report.html_change import changed, named, shown_text, tags, words
 from reconciler.report.order import Shown, in_review_order, risky
+from reconciler.report.owed import TITLE, owed_line, owed_sentences
 from reconciler.report.plan_text import IN_STEP, OTHER_SHARDS, summary_sentence
 from reconciler.resources.ref import Kind, ResourceRef
 
@@ -51,6 +52,7 @@ def plan_as_html(
         "facts": _facts(plan, service),
         "blocked": _findings("Blocked: apply refuses this plan", "blocked", plan.blocks),
         "risks": _risks(shown),
+        "owed": _owed(plan),
         "warnings": _folded(f"Warnings ({len(warnings)})", map(_finding, warnings[:LISTED])),
         "changes-there": _options(each for each in _WORDS if getattr(plan.summary, each)),
         "kinds-there": _options(_kinds(shown)),
@@ -126,6 +128,17 @@ def _finding(finding: Diagnostic) -> str:
         f'<li><span class="code">{finding.code}</span> <bdi>{words(finding.summary)}</bdi>'
         f"{place if finding.location else ''}"
         f'<p class="remedy"><bdi>{words(finding.remedy)}</bdi></p></li>'
+    )
+
+
+def _owed(plan: Plan) -> str:
+    if not plan.owed and not plan.owed_elsewhere:
+        return ""
+    said = "".join(f"<p>{escape(sentence)}</p>" for sentence in owed_sentences(plan))
+    items = "".join(f"<li><bdi>{words(owed_line(one))}</bdi></li>" for one in plan.owed[:LISTED])
+    return (
+        f'<section class="panel owed"><h2>{TITLE}</h2>{said}<ul>{items}</ul>'
+        f"{_more(len(plan.owed))}</section>"
     )
 
 

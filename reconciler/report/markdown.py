@@ -21,10 +21,12 @@ from reconciler.report.differences import sides_of, unified, value_as_text
 from reconciler.report.fence import Item, Room, fenced
 from reconciler.report.limits import LEAST, LIMIT
 from reconciler.report.order import Shown, in_review_order, risky
+from reconciler.report.owed import TITLE, owed_line, owed_sentences
 from reconciler.report.plan_text import OTHER_SHARDS, summary_sentence
 from reconciler.report.visible import visible
 from reconciler.resources.compliance import MESSAGES
 from reconciler.resources.ref import Kind, ResourceRef
+from reconciler.state import OwedSecret
 
 MARKER = "<!-- reconciler-plan -->"
 NAMED = 8
@@ -60,6 +62,7 @@ def plan_as_markdown(plan: Plan, findings: Sequence[Diagnostic] = (), limit: int
             fence = fenced(group, _change_lines, "diff", part)
         sections += _folded(f"{len(group)} {_GROUPS[name]}", fence)
         hidden += fence[1]
+    sections += _folded(TITLE, fenced(plan.owed, _owed, "text", room))
     title = f"{len(plan.unmanaged)} held but declared nowhere: left alone"
     sections += _folded(title, fenced(plan.unmanaged, _unmanaged, "text", room))
     return "\n\n".join([_head(plan, shown, len(warnings), hidden), *sections]) + "\n"
@@ -92,6 +95,7 @@ def _head(plan: Plan, shown: Sequence[Shown], warnings: int, hidden: int) -> str
     lines.append(
         f"- {plan.summary.in_step} in step, {plan.summary.unmanaged} held but declared nowhere"
     )
+    lines += [f"- **{sentence}**" for sentence in owed_sentences(plan)]
     if hidden:
         lines.append(
             f"- **{hidden} of {len(shown)} changes are not shown below**: a comment has a limit. "
@@ -125,6 +129,10 @@ def _folded(title: str, fenced: tuple[list[str], int]) -> list[str]:
 
 def _rest(left: int) -> list[str]:
     return [f"{left} more {'is' if left == 1 else 'are'} not shown here."] if left else []
+
+
+def _owed(secret: OwedSecret) -> list[str]:
+    return [_cut(owed_line(secret))]
 
 
 def _unmanaged(ref: ResourceRef) -> list[str]:

@@ -16,6 +16,7 @@ from reconciler.plan.risk import risks_of
 from reconciler.report.findings import finding_as_json
 from reconciler.resources.compliance import MESSAGES
 from reconciler.resources.ref import ResourceRef
+from reconciler.state import OwedSecret
 
 FORMAT_VERSION = "1.0"
 
@@ -36,6 +37,7 @@ def plan_as_json(plan: Plan, service: str, findings: Sequence[Diagnostic]) -> di
         "digest": plan_digest(plan),
         "summary": {**plan.summary._asdict(), "risks": sum(bool(c["risks"]) for c in changes)},
         "changes": changes,
+        "owed": [owed_as_json(secret) for secret in plan.owed],
         "unmanaged": [ref_as_json(ref) for ref in plan.unmanaged],
         "diagnostics": [
             finding_as_json(finding) for finding in (*findings, *plan.warnings, *plan.blocks)
@@ -76,6 +78,20 @@ def _cause(cause: Cause) -> dict[str, str | None]:
         "at": cause.at or None,
         "sequence": str(cause.sequence) if cause.sequence else None,
         "tree": cause.tree or None,
+    }
+
+
+def owed_as_json(secret: OwedSecret) -> dict[str, Any]:
+    """Return what is known of an owed secret; the secret itself is not."""
+    return {
+        "ref": ref_as_json(secret.ref),
+        "id": secret.id,
+        "client_id": secret.client_id,
+        "since": secret.since,
+        "by": secret.by,
+        "tree": secret.tree,
+        "run": secret.run,
+        "lost": secret.lost,
     }
 
 

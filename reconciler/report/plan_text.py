@@ -8,12 +8,20 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from reconciler.plan.causes import cause_in_words, cause_of
-from reconciler.plan.diff import FieldChange, carried_fields, field_changes, item_changes
+from reconciler.plan.diff import (
+    CREDENTIAL,
+    FieldChange,
+    carried_fields,
+    field_changes,
+    item_changes,
+)
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.foresight import foreseen_problems
 from reconciler.plan.model import Change, Create, Delete, Plan, Summary, Update, ref_of, word
 from reconciler.plan.risk import risks_of
+from reconciler.report.differences import secret_words
 from reconciler.report.order import in_review_order, risky
+from reconciler.report.owed import TITLE, owed_line, owed_sentences
 from reconciler.report.style import PLAIN, Style
 from reconciler.report.visible import visible
 from reconciler.resources.compliance import MESSAGES
@@ -30,6 +38,9 @@ def plan_as_text(plan: Plan, style: Style = PLAIN) -> str:
     """Return a plan in words, the summary last."""
     blocks = ["\n".join(lines)] if (lines := list(_risky(plan, style))) else []
     blocks += [change_as_text(change, style, plan.scope.tree) for change in plan.changes]
+    if plan.owed:
+        lines = [style(f"{TITLE}:", "bold"), *(f"  {owed_line(secret)}" for secret in plan.owed)]
+        blocks.append("\n".join(lines))
     if plan.unmanaged:
         blocks.append("\n".join(_unmanaged(plan, style)))
     return "\n\n".join([*blocks, summary_as_text(plan, style)])
@@ -40,7 +51,8 @@ def summary_as_text(plan: Plan, style: Style = PLAIN) -> str:
     lines = [summary_sentence(plan.summary, style)]
     if plan.scope.shard is not None:
         lines.append(f"Shard {plan.scope.shard}: {OTHER_SHARDS}")
-    if plan.changes:
+    lines += owed_sentences(plan)
+    if plan.changes or plan.deliverable:
         lines.append(style(f"Digest: {plan_digest(plan)}", "dim"))
     return "\n".join(lines)
 
@@ -90,7 +102,10 @@ def _cause(change: Change, tree: str) -> Iterator[str]:
 
 def _field(field: FieldChange, change: Change, style: Style) -> Iterator[str]:
     reset = style("  # not in the manifest: the update resets it", "dim") if field.reset else ""
-    if field.name == "script":
+    if field.name == CREDENTIAL:
+        before, after = secret_words(field)
+        yield f"{field.name}: {style(before, 'red')} -> {style(after, 'green')}"
+    elif field.name == "script":
         yield f"{field.name}:{reset}"
         yield from _lines(field.before or "", field.after or "", style)
     elif isinstance(field.after, list) and (field.after or field.before):

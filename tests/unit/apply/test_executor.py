@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.apply.executor import Executor, needs_sink
+from reconciler.apply.executor import Executor
 from reconciler.apply.journal import Intent, Journal
 from reconciler.apply.outcome import ApplyReport, Outcome, Progress, Status
 from reconciler.errors import (
@@ -25,7 +25,7 @@ from reconciler.errors import (
 )
 from reconciler.loop import carry_out, preview
 from reconciler.plan.guards import Allowances
-from reconciler.plan.model import Adopt, Change, Create, Delete, Plan, Scope, Update, ref_of
+from reconciler.plan.model import Change, Create, Delete, Plan, Scope, Update, ref_of
 from reconciler.resources.ref import Kind, ResourceRef, project_ref
 from reconciler.service_client.port import CreateOrder
 from reconciler.state import Resource
@@ -356,31 +356,6 @@ def test_without_secrets_no_sink_is_needed(bench: Bench) -> None:
     report = bench.run(create(GREET), create(WEB, a_public_application()))
 
     assert [outcome.status for outcome in report.outcomes] == [MADE, MADE]
-
-
-BASIC_APP, PUBLIC_APP = held(WEB), held(WEB, a_public_application())
-TO_POST = declared(WEB, an_application(authMethodType="OIDC_AUTH_METHOD_TYPE_POST"))
-
-
-@pytest.mark.parametrize(
-    ("change", "expected"),
-    [
-        pytest.param(Create(declared(WEB)), True, id="create with a secret"),
-        pytest.param(Create(declared(WEB, a_public_application())), False, id="create without"),
-        pytest.param(Update(TO_POST, PUBLIC_APP), True, id="update to a secret"),
-        pytest.param(Adopt(TO_POST, PUBLIC_APP), True, id="adoption that moves to a secret"),
-        pytest.param(Update(TO_POST, BASIC_APP), False, id="from one kind of secret to another"),
-        pytest.param(
-            Update(declared(WEB, a_public_application()), BASIC_APP), False, id="away from a secret"
-        ),
-        pytest.param(Delete(BASIC_APP), False, id="delete"),
-        pytest.param(Create(declared(GREET)), False, id="another kind"),
-    ],
-)
-def test_a_plan_that_makes_a_secret_needs_a_sink(change: Change, expected: object) -> None:
-    """It is said before the plan is approved."""
-    assert needs_sink(a_plan(change)) is expected
-    assert needs_sink(a_plan()) is False
 
 
 # Keys of creates that were cut short.

@@ -1,0 +1,122 @@
+"""Owed secrets and new ones in every form of a plan: whose, since when, and what delivers them."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.cli import plan as plan_command
+from reconciler.plan.model import Plan, Update
+from reconciler.plan.planfile import PlanFile, plan_file_content, read_plan_file
+from reconciler.report.html import plan_as_html
+from reconciler.report.markdown import plan_as_markdown
+from reconciler.report.plan_json import change_as_json, plan_as_json
+from reconciler.report.plan_text import change_as_text, plan_as_text
+from tests.builders import WEB, a_plan, an_owed_secret, declared, held
+
+LINE = (
+    "OidcApplication acme/shop/storefront  "
+    "(client id oid-shop-storefront@shop, made by deployer at 2026-01-02T03:04:05Z)"
+)
+SENTENCE = (
+    "1 client secret is owed: reconciler apply delivers it, as does reconciler secret deliver."
+)
+ELSEWHERE = "3 client secrets are owed to other trees: their own apply delivers what is theirs."
+OWED = a_plan(owed=(an_owed_secret(),), owed_elsewhere=3)
+
+
+def test_a_plan_in_words_says_what_is_owed_and_what_delivers_it() -> None:
+    """No changes is not the whole truth there."""
+    text = plan_as_text(OWED)
+
+    assert f"Client secrets that are owed:\n  {LINE}\n" in text
+    assert f"No changes. The service holds what the manifests declare.\n{SENTENCE}\n" in text
+    assert f"\n{ELSEWHERE}\nDigest: sha256:" in text
+
+
+def test_a_comment_and_a_page_say_so_too() -> None:
+    """A reviewer reads one of them, and not the log."""
+    comment, page = plan_as_markdown(OWED), plan_as_html(OWED, "sqlite:x.db")
+
+    assert f"- **{SENTENCE}**\n- **{ELSEWHERE}**\n" in comment
+    assert LINE in comment
+    assert all(words in page for words in (SENTENCE, ELSEWHERE, LINE))
+    assert "Client secrets that are owed" not in plan_as_html(a_plan(), "sqlite:x.db")
+
+
+def test_a_program_is_told_what_is_known_of_each_secret() -> None:
+    """And never the secret: nothing here knows it."""
+    told = plan_as_json(OWED, "sqlite:x.db", [])
+
+    assert told["owed"] == [
+        {
+            "ref": {
+                "kind": "OidcApplication",
+                "organization": "acme",
+                "project": "shop",
+                "name": "storefront",
+            },
+            "id": "oid-shop-storefront",
+            "client_id": "oid-shop-storefront@shop",
+            "since": "2026-01-02T03:04:05Z",
+            "by": "deployer",
+            "tree": "default",
+            "run": "run-1",
+            "lost": False,
+        }
+    ]
+    assert (told["summary"]["owed"], told["summary"]["owed_elsewhere"]) == (1, 3)
+
+
+def test_a_lost_secret_is_listed_as_lost() -> None:
+    """No apply can deliver it, so none is named."""
+    text = plan_as_text(a_plan(owed=(an_owed_secret(lost=True, by=""),)))
+
+    assert "lost: no longer kept, made at 2026-01-02T03:04:05Z)" in text
+    assert "delivers" not in text
+
+
+@pytest.mark.parametrize(
+    ("plan", "code"),
+    [
+        pytest.param(OWED, 2, id="owed"),
+        pytest.param(a_plan(owed=(an_owed_secret(lost=True),)), 0, id="lost"),
+        pytest.param(a_plan(owed_elsewhere=3), 0, id="owed to others"),
+    ],
+)
+def test_what_this_tree_is_owed_counts_as_a_change(plan: Plan, code: int) -> None:
+    """A nightly job notices."""
+    assert plan_command.exit_code(plan) == code
+
+
+@pytest.mark.parametrize(
+    ("before", "words"),
+    [(False, "(none) -> (new)"), (True, "(held) -> (new)")],
+)
+def test_a_new_secret_is_shown_as_a_field(before: object, words: str) -> None:
+    """In every form, and in JSON as whether there is one."""
+    change = Update(declared(WEB), held(WEB, has_secret=before), new_secret=bool(before))
+    plan = a_plan(change)
+
+    assert f"\n    clientSecret: {words}" in change_as_text(change)
+    comment, page = plan_as_markdown(plan), plan_as_html(plan, "sqlite:x.db")
+    assert "    clientSecret:\n" in comment
+    for word in words.split(" -> "):
+        assert f"     {word}\n" in comment
+        assert f">{word}</td>" in page
+    assert change_as_json(change)["fields"] == [
+        {"name": "clientSecret", "before": before, "after": True, "reset": False}
+    ]
+
+
+def test_a_saved_plan_keeps_what_was_owed_and_what_is_replaced() -> None:
+    """``show`` tells what the plan told."""
+    change = Update(declared(WEB), held(WEB, has_secret=True, owner="default"), new_secret=True)
+    plan = a_plan(change, owed=OWED.owed, owed_elsewhere=3)
+    content = plan_file_content(PlanFile(plan, "1", "s", ("m",), "sha256:1", 1, 2))
+
+    again = read_plan_file(content).plan
+
+    assert (again.owed, again.owed_elsewhere) == (plan.owed, 3)
+    (kept,) = again.changes
+    assert isinstance(kept, Update)
+    assert (kept.new_secret, kept.held) == (True, change.held)
