@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from reconciler.apply.sink import Application, Delivery, Kept, Stops, never
+from reconciler.apply.sink import Application, Delivery, Followed, Kept, Move, Stops, never
 from reconciler.diagnostics import SourceLocation
 from reconciler.errors import (
     AlreadyExistsError,
@@ -466,3 +466,17 @@ class FakeSink:
     def held(self, applications: Sequence[Application]) -> Sequence[bool | None]:
         """Return for each application whether its secret is here."""
         return [self.holds(*application) for application in applications]
+
+    def moved(self, moves: Sequence[Move]) -> Sequence[Followed]:
+        """Keep secrets under the new names of their applications."""
+        for move in moves:
+            secret = self.kept.pop((move.old.key, move.client_id), None)
+            if secret is not None:
+                self.kept[move.ref.key, move.client_id] = secret
+        return [() for _ in moves]
+
+    def removed(self, applications: Sequence[Application]) -> Sequence[Followed]:
+        """Forget the secrets of applications."""
+        for application in applications:
+            self.kept.pop((application.ref.key, application.client_id), None)
+        return [() for _ in applications]

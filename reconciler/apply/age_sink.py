@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from reconciler.apply.durable import make_private_folder, remove, write_private_files
-from reconciler.apply.sink import (
-    Application,
-    Delivery,
-    Kept,
-    Stops,
-    content_of,
-    never,
-    plain_name,
-)
-from reconciler.errors import LocalFileError, UsageError
+from reconciler.apply.durable import make_private_folder
+from reconciler.apply.folder_sink import FolderSink
+from reconciler.apply.sink import Application, Delivery, content_of, plain_name
+from reconciler.errors import UsageError
 from reconciler.resources.ref import ResourceRef
 
 
-class AgeSink:
-    """One sealed file per application and client id. Its content is that of a plain file."""
+class AgeSink(FolderSink):
+    """One sealed file per application and client id. Its content is that of a plain file.
+
+    The name says whose a file is: the content cannot be read here.
+    """
+
+    suffix = ".json.age"
 
     def __init__(self, folder: Path, recipients: Sequence[str]) -> None:
         """Seal to recipients: ``age1...`` or public keys of SSH.
@@ -30,42 +27,39 @@ class AgeSink:
         Raises:
             UsageError: there is none, or one is no recipient.
         """
+        super().__init__(folder)
         if not recipients:
             raise UsageError(
                 "age: needs somebody who can open the files",
                 remedy="Write --secrets-to 'age:DIR?recipient=age1...'.",
             )
-        self._folder = folder
         self._recipients = [_recipient(text) for text in recipients]
 
     def prove(self, refs: Collection[ResourceRef] = ()) -> None:
         """Seal and write a probe the way a secret is written, and remove it."""
-        make_private_folder(self._folder)
-        probe = f".probe-{os.getpid()}"
-        write_private_files(self._folder, [(probe, self._sealed(b"room for a secret\n"))])
-        remove(self._folder / probe)
+        make_private_folder(self._folder.path)
+        self._folder.prove(self._sealed(b"room for a secret\n"))
 
-    def deliver(
-        self, deliveries: Sequence[Delivery], stops: Stops = never
-    ) -> Sequence[Kept | LocalFileError]:
-        """Write one sealed file per secret."""
-        files = [
-            (sealed_name(one.ref, one.client_id), self._sealed(content_of(one)))
-            for one in deliveries
-        ]
-        try:
-            write_private_files(self._folder, files)
-        except LocalFileError as failure:
-            return [failure for _ in files]
-        return [Kept(str(self._folder / name)) for name, _ in files]
+    def names(self, application: Application) -> tuple[str, ...]:
+        """Return the name of the application with its client id."""
+        return (sealed_name(*application),)
 
-    def held(self, applications: Sequence[Application]) -> Sequence[bool | None]:
-        """Look for the file of each."""
-        return [self.holds(*application) for application in applications]
+    def content(self, delivery: Delivery) -> bytes:
+        """Return the content of a plain file, sealed."""
+        return self._sealed(content_of(delivery))
 
-    def holds(self, ref: ResourceRef, client_id: str) -> bool | None:
-        """Look for the file of this client id; nobody here can open it."""
-        return (self._folder / sealed_name(ref, client_id)).is_file()
+    def is_of(self, path: Path, application: Application) -> bool:
+        """Return whether this is a file with the application's name and client id."""
+        return path.name in self.names(application) and _is_plain_file(path)
+
+    def client_id_of(self, path: Path) -> str | None:
+        """Return the client id in a readable name; a name with a checksum does not tell it."""
+        parts = path.name.removesuffix(self.suffix).split(".")
+        return parts[-1] if len(parts) == 4 and _is_plain_file(path) else None
+
+    def with_ref(self, path: Path, ref: ResourceRef) -> bytes | None:
+        """Leave the content as it is: only the recipients can open it."""
+        return None
 
     def _sealed(self, content: bytes) -> bytes:
         import pyrage
@@ -76,7 +70,11 @@ class AgeSink:
 def sealed_name(ref: ResourceRef, client_id: str) -> str:
     """Return the file of one client id of an application."""
     names = [ref.organization, ref.project, ref.name, client_id]
-    return plain_name(names) + ".json.age"
+    return plain_name(names) + AgeSink.suffix
+
+
+def _is_plain_file(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
 
 
 def _recipient(text: str) -> Any:

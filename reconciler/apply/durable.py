@@ -79,7 +79,7 @@ def write_private_files(folder: Path, files: Sequence[tuple[str, bytes]]) -> Non
     temporary = [(folder / f".{name}.tmp", folder / name) for name, _ in files]
     try:
         written = zip(temporary, files, strict=True)
-        _write_synced([(temp, content) for (temp, _), (_, content) in written])
+        write_synced([(temp, content) for (temp, _), (_, content) in written])
         crashpoint("C8")
         for temp, target in temporary:
             temp.replace(target)
@@ -88,7 +88,7 @@ def write_private_files(folder: Path, files: Sequence[tuple[str, bytes]]) -> Non
     except OSError as failure:
         for temp, _ in temporary:
             remove(temp)
-        raise _cannot("write into", folder, failure) from failure
+        raise cannot_write(folder, failure) from failure
 
 
 def remove(path: Path) -> None:
@@ -106,8 +106,12 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _write_synced(files: Sequence[tuple[Path, bytes]]) -> None:
-    """Write files, several at once: each wait for the disk is shared by all that are waiting."""
+def write_synced(files: Sequence[tuple[Path, bytes]]) -> None:
+    """Write files, several at once: each wait for the disk is shared by all that are waiting.
+
+    Raises:
+        OSError: one cannot be written; what was written of the others stays.
+    """
     from concurrent.futures import ThreadPoolExecutor
 
     shares = [files[start::AT_ONCE] for start in range(min(AT_ONCE, len(files)))]
@@ -132,6 +136,11 @@ def _write_one(path: Path, content: bytes) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def cannot_write(folder: Path, failure: OSError) -> LocalFileError:
+    """Return the error of a folder that cannot be written to."""
+    return _cannot("write into", folder, failure)
 
 
 def _cannot(do: str, folder: Path, failure: OSError) -> LocalFileError:

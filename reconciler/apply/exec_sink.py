@@ -11,7 +11,7 @@ import shutil
 import subprocess
 from collections.abc import Collection, Mapping, Sequence
 
-from reconciler.apply.sink import Application, Delivery, Kept, Stops, never
+from reconciler.apply.sink import Application, Delivery, Followed, Kept, Move, Stops, never
 from reconciler.errors import LocalFileError, UsageError
 from reconciler.resources.ref import ResourceRef
 
@@ -59,6 +59,14 @@ class ExecSink:
     def held(self, applications: Sequence[Application]) -> Sequence[bool | None]:
         """Return that this is not known of any."""
         return [None for _ in applications]
+
+    def moved(self, moves: Sequence[Move]) -> Sequence[Followed]:
+        """Leave to the operator what a rename means at the other end."""
+        return [() for _ in moves]
+
+    def removed(self, applications: Sequence[Application]) -> Sequence[Followed]:
+        """Leave to the operator what a delete means at the other end."""
+        return [() for _ in applications]
 
     def holds(self, ref: ResourceRef, client_id: str) -> bool | None:
         """Say that this cannot be told."""

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple, Protocol, TypeAlias
 
-from reconciler.apply.durable import (
-    check_replaceable,
-    make_private_folder,
-    remove,
-    write_private_files,
-)
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import LocalFileError
 from reconciler.resources.ref import ResourceRef, fold
@@ -60,6 +52,9 @@ class Move(NamedTuple):
     client_id: str
 
 
+Followed: TypeAlias = tuple[Diagnostic, ...] | LocalFileError
+"""Findings on one secret that followed its application, or why it could not."""
+
 Stops: TypeAlias = Callable[[], object]
 """Return a true value once nothing more may be started, because a signal asked for it."""
 
@@ -100,48 +95,20 @@ class SecretSink(Protocol):
         """Return for each application what ``holds`` returns, at the cost of one look."""
         ...
 
+    def moved(self, moves: Sequence[Move]) -> Sequence[Followed]:
+        """Let secrets follow applications that were renamed; return what became of each.
 
-class FileSink:
-    """A folder with one JSON file per application: its ref, client id and client secret."""
+        A secret that is not here, or followed already, gives no finding. One that cannot follow
+        stays under its old name.
+        """
+        ...
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def removed(self, applications: Sequence[Application]) -> Sequence[Followed]:
+        """Remove secrets of applications that were deleted; return what became of each.
 
-    def prove(self, refs: Collection[ResourceRef] = ()) -> None:
-        """Write a probe the way a secret is written, and remove it."""
-        make_private_folder(self._folder)
-        check_replaceable(self._folder, [file_name(ref) for ref in refs])
-        probe = f".probe-{os.getpid()}"
-        write_private_files(self._folder, [(probe, b"room for a secret\n")])
-        remove(self._folder / probe)
-
-    def deliver(
-        self, deliveries: Sequence[Delivery], stops: Stops = never
-    ) -> Sequence[Kept | LocalFileError]:
-        """Write one file per secret."""
-        files = [(file_name(delivery.ref), content_of(delivery)) for delivery in deliveries]
-        try:
-            write_private_files(self._folder, files)
-        except LocalFileError as failure:
-            return [failure for _ in files]
-        return [Kept(str(self._folder / name)) for name, _ in files]
-
-    def held(self, applications: Sequence[Application]) -> Sequence[bool | None]:
-        """Look for the file of each."""
-        return [self.holds(*application) for application in applications]
-
-    def holds(self, ref: ResourceRef, client_id: str) -> bool | None:
-        """Look for the application's file, and whether it is of this client id."""
-        try:
-            content = json.loads((self._folder / file_name(ref)).read_bytes())
-        except (OSError, ValueError, RecursionError):
-            return False
-        return isinstance(content, dict) and content.get("client_id") == client_id
-
-
-def file_name(ref: ResourceRef) -> str:
-    """Return the file of an application."""
-    return plain_name([ref.organization, ref.project, ref.name]) + ".json"
+        A secret that is not here gives no finding.
+        """
+        ...
 
 
 def plain_name(names: Sequence[str]) -> str:

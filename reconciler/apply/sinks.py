@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import parse_qsl
 
-from reconciler.apply.sink import FileSink, SecretSink
+from reconciler.apply.file_sink import FileSink
+from reconciler.apply.sink import SecretSink
 from reconciler.errors import UsageError
 
 KINDS = "file:DIR, 'age:DIR?recipient=age1...' or exec:COMMAND"

@@ -8,7 +8,16 @@ from dataclasses import replace
 
 import click
 
-from reconciler.apply.sink import Application, Delivery, Kept, SecretSink, Stops, never
+from reconciler.apply.sink import (
+    Application,
+    Delivery,
+    Followed,
+    Kept,
+    Move,
+    SecretSink,
+    Stops,
+    never,
+)
 from reconciler.apply.sinks import KINDS, open_sink
 from reconciler.cli.addresses import is_embedded
 from reconciler.cli.options import option
@@ -63,6 +72,14 @@ class MaskingSink:
     def held(self, applications: Sequence[Application]) -> Sequence[bool | None]:
         """Ask the other sink."""
         return self._sink.held(applications)
+
+    def moved(self, moves: Sequence[Move]) -> Sequence[Followed]:
+        """Let them follow in the other sink."""
+        return self._sink.moved(moves)
+
+    def removed(self, applications: Sequence[Application]) -> Sequence[Followed]:
+        """Remove them from the other sink."""
+        return self._sink.removed(applications)
 
 
 def secrets_of(plan: Plan) -> str:

@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reconciler.apply.executor import Executor
+from reconciler.apply.file_sink import FileSink
 from reconciler.apply.journal import Journal
 from reconciler.apply.outcome import ApplyReport, Progress, Status
-from reconciler.apply.sink import FileSink
 from reconciler.cli.embedded import InProcessWire, local_caller
 from reconciler.loop import carry_out, preview
 from reconciler.manifests.loader import load

@@ -10,15 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from reconciler.apply.sink import (
-    Delivery,
-    FileSink,
-    Kept,
-    SecretSink,
-    content_of,
-    file_name,
-    plain_name,
-)
+from reconciler.apply.file_sink import FileSink, file_name
+from reconciler.apply.sink import Delivery, Kept, SecretSink, plain_name
 from reconciler.apply.sinks import KINDS, open_sink
 from reconciler.errors import LocalFileError, UsageError
 from reconciler.resources.ref import ResourceRef
@@ -87,22 +80,6 @@ def test_a_sink_that_cannot_take_secrets_says_so_before_there_is_one(folder: Pat
 
     with pytest.raises(LocalFileError, match="cannot write into"):
         FileSink(folder).prove()
-
-
-@pytest.mark.parametrize("there", ["a file", "a link", "nothing"])
-def test_what_a_secret_replaces_is_not_in_its_way(folder: Path, there: str) -> None:
-    """A link is replaced itself, and never followed."""
-    folder.mkdir(parents=True, mode=0o700)
-    if there == "a file":
-        (folder / file_name(WEB)).write_bytes(b"old")
-    elif there == "a link":
-        (folder / file_name(WEB)).symlink_to(folder)
-
-    FileSink(folder).prove([WEB])
-    (place,) = places_of(FileSink(folder), delivery())
-
-    assert Path(place).read_bytes() == content_of(delivery())
-    assert not Path(place).is_symlink()
 
 
 def test_a_folder_where_a_secret_goes_is_found_before_there_is_one(folder: Path) -> None:

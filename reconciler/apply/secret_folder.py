@@ -1,0 +1,254 @@
+"""A folder of secrets that several runs and services may share.
+
+A run that changes the folder holds its lock, so that whatever temporary file it finds there was
+left by a run that was killed. A new file takes only a name that is free; a file is replaced only
+by one of the same client id. Everything reported as kept is on the disk.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from reconciler.apply.durable import cannot_write, remove, sync_folder, write_synced
+from reconciler.apply.sink import Application, Kept
+from reconciler.diagnostics import Diagnostic, warning
+from reconciler.errors import LocalFileError
+from reconciler.resources.crashpoint import crashpoint
+
+LOCK_SECONDS = 30.0
+PAUSE_SECONDS = 0.02
+# Where the file system has no locks, age alone says that the run behind a temporary file is dead.
+STALE_SECONDS = 3600.0
+_TEMPORARY = re.compile(r"\.secret-[0-9a-f]{16}-(\d+|probe)\.tmp", re.ASCII)
+_NO_LOCKS = {errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}
+
+
+@dataclass(frozen=True, slots=True)
+class NewFile:
+    """The file of one secret, on its way into the folder.
+
+    Attributes:
+        names: The names it may have, the best one first.
+    """
+
+    application: Application
+    names: tuple[str, ...]
+    content: bytes
+
+
+class SecretFolder:
+    """Files with one secret each; ``is_of`` tells whether a file is an application's own."""
+
+    def __init__(self, path: Path, is_of: Callable[[Path, Application], bool]) -> None:
+        self.path = path
+        self._is_of = is_of
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other runs from changing the folder, and remove what a killed run left in it.
+
+        Raises:
+            LocalFileError: it is no folder that can be written to, or another run keeps it.
+        """
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                age = 0.0 if _lock(descriptor, self.path) else STALE_SECONDS
+                _sweep(self.path, age)
+                yield
+            finally:
+                os.close(descriptor)
+        except OSError as failure:
+            raise cannot_write(self.path, failure) from failure
+
+    def prove(self, content: bytes) -> None:
+        """Write a file the way a secret is written, and remove it.
+
+        Raises:
+            LocalFileError: that is not possible.
+        """
+        with self.locked():
+            (temporary,) = _staged(self.path, [content])
+            crashpoint("C8")
+            probe = temporary.with_name(temporary.name.replace("-0.", "-probe."))
+            try:
+                _name(temporary, probe)
+                crashpoint("C9")
+                sync_folder(self.path)
+            finally:
+                remove(temporary)
+                remove(probe)
+
+    def put(self, files: Sequence[NewFile]) -> Sequence[Kept | LocalFileError]:
+        """Write files; return what became of each. A kept file is on the disk under its name."""
+        try:
+            with self.locked():
+                temporary = _staged(self.path, [file.content for file in files])
+                crashpoint("C8")
+                try:
+                    placed = list(map(self._place, temporary, files))
+                    crashpoint("C9")
+                finally:
+                    for path in temporary:
+                        remove(path)
+                sync_folder(self.path)
+        except LocalFileError as failure:
+            return [failure for _ in files]
+        return placed
+
+    def own(self, application: Application, names: Sequence[str]) -> Path | None:
+        """Return the application's own file under one of these names, or None."""
+        paths = (self.path / name for name in names)
+        return next((path for path in paths if self._is_of(path, application)), None)
+
+    def files(self, suffix: str) -> Sequence[Path]:
+        """Return what is in the folder under a name that ends so, by name."""
+        try:
+            with os.scandir(self.path) as entries:
+                names = [entry.name for entry in entries if entry.name.endswith(suffix)]
+        except FileNotFoundError:
+            return ()
+        except OSError as failure:
+            raise cannot_write(self.path, failure) from failure
+        return [self.path / name for name in sorted(names) if not name.startswith(".")]
+
+    def rename(self, source: Path, names: Sequence[str]) -> Path:
+        """Give a file the first of these names that is free, and return its new path.
+
+        A crash in between leaves the file under both names, and never under none.
+
+        Raises:
+            LocalFileError: all of the names are taken.
+            OSError: the folder cannot be changed.
+        """
+        for target in (self.path / name for name in names):
+            if _name(source, target):
+                crashpoint("C15")
+                remove(source)
+                return target
+        raise _taken(self.path / names[-1])
+
+    def replace(self, target: Path, content: bytes) -> None:
+        """Write a file anew, whole or not at all.
+
+        Raises:
+            OSError: that is not possible; the file is as it was.
+        """
+        (temporary,) = _staged(self.path, [content])
+        temporary.replace(target)
+
+    def _place(self, temporary: Path, file: NewFile) -> Kept | LocalFileError:
+        try:
+            before = self.own(file.application, file.names)
+            if before is not None:
+                temporary.replace(before)
+                return Kept(str(before))
+            for name in file.names:
+                target = self.path / name
+                if _name(temporary, target):
+                    return Kept(str(target), self.notes_on(file.application, target, file.names))
+        except OSError as failure:
+            return cannot_write(self.path, failure)
+        return _taken(self.path / file.names[-1])
+
+    def notes_on(
+        self, application: Application, target: Path, names: Sequence[str]
+    ) -> tuple[Diagnostic, ...]:
+        """Return what to say of the name that a file got: nothing, if it is the best one."""
+        if target.name == names[0]:
+            return ()
+        return (_kept_beside(application, self.path / names[0], target),)
+
+
+def _kept_beside(application: Application, other: Path, target: Path) -> Diagnostic:
+    return warning(
+        "SECRET-KEPT-BESIDE",
+        f"{other} is not of this application and was left as it is",
+        f"The client secret of {application.ref} is in {target}. Two services that share a "
+        "folder, or an application that was deleted by other means, lead to this. Give each "
+        "service a folder of its own, or remove the file that is no longer needed.",
+        ref=application.ref,
+    )
+
+
+def _lock(descriptor: int, path: Path) -> bool:
+    """Wait for the lock of an open folder. Return False where the file system has no locks."""
+    deadline = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise LocalFileError(
+                    f"another run has kept {path} locked for {LOCK_SECONDS:.0f} s",
+                    remedy="Wait until it is done, then run the command again.",
+                ) from None
+            time.sleep(PAUSE_SECONDS)
+        except OSError as failure:
+            if failure.errno not in _NO_LOCKS:
+                raise
+            return False
+        else:
+            return True
+
+
+def _sweep(folder: Path, age: float) -> None:
+    """Remove the temporary files of dead runs, which are those at least this old, in seconds."""
+    latest = time.time() - age
+    with os.scandir(folder) as entries:
+        found = [entry for entry in entries if _TEMPORARY.fullmatch(entry.name)]
+    for entry in found:
+        if not age or entry.stat(follow_symlinks=False).st_mtime < latest:
+            remove(Path(entry.path))
+
+
+def _staged(folder: Path, contents: Sequence[bytes]) -> list[Path]:
+    """Write temporary files; on return their content is on the disk."""
+    run = secrets.token_hex(8)
+    paths = [folder / f".secret-{run}-{number}.tmp" for number in range(len(contents))]
+    try:
+        write_synced(list(zip(paths, contents, strict=True)))
+    except OSError:
+        for path in paths:
+            remove(path)
+        raise
+    return paths
+
+
+def _name(source: Path, target: Path) -> bool:
+    """Give a file one more name. Return False where that name is taken."""
+    try:
+        os.link(source, target)
+    except FileExistsError:
+        return False
+    except OSError as failure:
+        if failure.errno not in {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS}:
+            raise
+        return _name_without_links(source, target)
+    return True
+
+
+def _name_without_links(source: Path, target: Path) -> bool:
+    """Do the same where the file system has no hard links: the file loses its first name."""
+    try:
+        os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
+    except FileExistsError:
+        return False
+    source.replace(target)
+    return True
+
+
+def _taken(target: Path) -> LocalFileError:
+    return LocalFileError(
+        f"cannot write {target}: something else is there",
+        remedy="A file of secrets goes there: move what is there away.",
+    )
