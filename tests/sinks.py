@@ -27,9 +27,10 @@ def a_file_sink(folder: Path) -> Sink:
     """Return a folder of files, mode 0600 each."""
 
     def read() -> dict[str, str]:
-        files = list((folder / "kept").glob("*.json"))
+        found = [path for path in (folder / "kept").glob("*.json") if not path.is_symlink()]
+        files = {path: content for path in found if "client_id" in (content := path.read_text())}
         assert {path.stat().st_mode & 0o777 for path in files} <= {0o600}
-        return _contents([path.read_bytes() for path in files])
+        return _contents(list(files.values()))
 
     return Sink("file:kept", read)
 
@@ -67,7 +68,7 @@ def an_exec_sink(folder: Path) -> Sink:
     return Sink(f"exec:{sys.executable} {taker}", read)
 
 
-def _contents(files: Sequence[bytes]) -> dict[str, str]:
+def _contents(files: Sequence[bytes | str]) -> dict[str, str]:
     read = [json.loads(content) for content in files]
     return {one["client_id"]: one["client_secret"] for one in read}
 

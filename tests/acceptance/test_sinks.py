@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.acceptance.conftest import Run, an_application, write
-from tests.sinks import SINKS, Sink, a_file_sink, counted, hashes
+from tests.running import Server, running_server
+from tests.sinks import SINKS, Sink, a_file_sink, an_age_sink, counted, hashes
 
 POINTS = ["C2", "C4", "C6", "C7", "C8", "C9", "C10", "C11"]
 POINTS += [f"S{number}" for number in range(1, 9)]
@@ -133,3 +135,86 @@ def test_only_an_application_with_a_secret_can_be_given_a_new_one(
 
     assert run("secret", "rotate", ref).code == 1
     assert counted(store_of(small)) == before
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Iterator[Server]:
+    """Serve a second service, which holds acme/shop already."""
+    (tmp_path / "server").mkdir()
+    with running_server(tmp_path / "server") as server:
+        yield server
+
+
+def files_of(folder: Path) -> dict[str, str]:
+    """Return the client id of every file of a sink, by file name."""
+    paths = sorted((folder / "kept").iterdir())
+    return {path.name: json.loads(path.read_bytes())["client_id"] for path in paths}
+
+
+def test_two_services_share_a_folder_and_lose_nothing(
+    run: Run, small: Path, elsewhere: Server
+) -> None:
+    """The same manifests for staging and production, and one sink by mistake."""
+    sink = a_file_sink(small.parent)
+    to_elsewhere = {"RECONCILER_SERVICE": elsewhere.address,
+                    "RECONCILER_TOKEN": elsewhere.token("admin")}  # fmt: skip
+    first = run("apply", "--auto-approve", "--secrets-to", sink.address)
+    second = run("apply", "--auto-approve", "--secrets-to", sink.address, **to_elsewhere)
+
+    assert (first.code, second.code) == (0, 0), first.all + second.all
+    both = counted(store_of(small)) | counted(elsewhere.store)
+    assert hashes(sink.read()) == both
+    (theirs,) = counted(elsewhere.store)
+    (ours,) = counted(store_of(small))
+    assert files_of(small.parent) == {
+        "acme.shop.web.json": ours, f"acme.shop.web.{theirs}.json": theirs,
+    }  # fmt: skip
+    assert "SECRET-KEPT-BESIDE" in second.all
+    assert f"secret in kept/acme.shop.web.{theirs}.json" in second.out
+
+    rotated = run("secret", "rotate", "acme/shop/web", "--secrets-to", sink.address,
+                  **to_elsewhere)  # fmt: skip
+    assert rotated.code == 0, rotated.all
+    assert f"secret in kept/acme.shop.web.{theirs}.json" in rotated.out
+    assert hashes(sink.read()) == counted(store_of(small)) | counted(elsewhere.store)
+    assert len(files_of(small.parent)) == 2
+
+
+@pytest.mark.parametrize("there", ["old\n", '{"client_id": "somebody"}'])
+def test_a_file_of_something_else_is_kept(run: Run, small: Path, there: str) -> None:
+    """It is not ours to replace, whatever it is."""
+    sink = a_file_sink(small.parent)
+    (small.parent / "kept").mkdir(mode=0o700)
+    target = small.parent / "kept" / "acme.shop.web.json"
+    target.write_text(there, encoding="ascii")
+    target.chmod(0o600)
+
+    applied = run("apply", "--auto-approve", "--secrets-to", sink.address, "--format", "json")
+
+    assert applied.code == 0, applied.all
+    (client,) = counted(store_of(small))
+    (outcome,) = [one for one in applied.json["outcomes"] if one["secret_at"]]
+    assert outcome["secret_at"] == f"kept/acme.shop.web.{client}.json"
+    assert "SECRET-KEPT-BESIDE" in [note["code"] for note in applied.json["diagnostics"]]
+    assert target.read_text(encoding="ascii") == there
+    kept = json.loads((target.parent / f"acme.shop.web.{client}.json").read_bytes())
+    assert hashes({client: kept["client_secret"]}) == counted(store_of(small))
+
+
+@pytest.mark.parametrize("make", [a_file_sink, an_age_sink])
+@pytest.mark.parametrize("point", ["C7", "C8", "C9"])
+def test_a_kill_while_the_sink_is_proven_leaves_nothing_for_long(
+    run: Run, small: Path, make: Callable[[Path], Sink], point: str
+) -> None:
+    """The probe is the first that passes these points. The next run removes what it left."""
+    sink = make(small.parent)
+    killed = run(
+        "apply", "--auto-approve", "--secrets-to", sink.address, RECONCILER_CRASHPOINT=point
+    )
+    left = list((small.parent / "kept").iterdir())
+
+    assert run("apply", "--auto-approve", "--secrets-to", sink.address).code == 0
+
+    assert (killed.code, bool(left)) == (-signal.SIGKILL, True)
+    assert [path.name for path in (small.parent / "kept").glob(".*")] == []
+    assert hashes(sink.read()) == counted(store_of(small))

@@ -63,7 +63,7 @@ def not_a_place_for_secrets(dice: random.Random, folder: Path) -> int:
 
 
 def _in_the_way(world: World, kept: Path) -> None:
-    """Put something where a secret's file will be: all but a folder is replaced."""
+    """Put something where a secret's file will be: the secret goes beside all but a folder."""
     dice = world.dice
     world.tree.declare("secret")
     name = next(reversed(world.tree.declared)).removeprefix("app-").removesuffix(".yaml")
@@ -85,6 +85,7 @@ def _in_the_way(world: World, kept: Path) -> None:
             target.rmdir()
     world.settle()
     must(elsewhere.read_text(encoding="ascii") == "{}", "I11", "a secret went through a link")
+    must(thing == "folder" or target.read_text(encoding="ascii") == "{}", "I11", "it is gone")
 
 
 def _remove(kept: Path) -> None:
