@@ -57,6 +57,7 @@ class InProcessWire:
             idempotency_key=call.idempotency_key,
             lease=call.lease,
             context=call.context,
+            custody=call.custody,
         )
 
 

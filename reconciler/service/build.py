@@ -14,9 +14,9 @@ from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore.errors import StoreUnusableError
 from reconciler.service.eventstore.port import EventStore
 from reconciler.service.operations.engine import Engine
+from reconciler.service.operations.means import MAX_KEEP_OWED, Means, Seals
 from reconciler.service.operations.reception import Reception
 from reconciler.service.operations.request import Request
-from reconciler.service.operations.session import Means, Seals
 
 SEAL_KEY_SUFFIX = ".seal-key"
 SEAL_KEY = "seal_key"  # under which a store keeps the fingerprint of its key
@@ -35,11 +35,18 @@ def random_bits(count: int) -> int:
 class IdentityService:
     """The identity service over one store, called in process. Any thread may call it."""
 
-    def __init__(self, store: EventStore, seals: Seals, now: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        store: EventStore,
+        seals: Seals,
+        now: Callable[[], int],
+        keep_owed: int = MAX_KEEP_OWED,
+    ) -> None:
+        """Serve a store; ``keep_owed`` is how long secrets wait for delivery, in microseconds."""
         self.store = store
         self.now = now
         identifiers = Identifiers(now, random_bits)
-        self._engine = Engine(store, Means(now, identifiers, os.urandom, seals))
+        self._engine = Engine(store, Means(now, identifiers, os.urandom, seals, keep_owed))
         self.reception = Reception(store, self._engine, now)
 
     def call(self, request: Request) -> dict[str, Any]:

@@ -34,14 +34,17 @@ class SealingKey:
         """Return what tells this key from others, and nothing about it."""
         return sha256(str(self._recipient).encode()).hexdigest()[:32]
 
-    def seal(self, secrets: Sequence[Secret]) -> bytes:
-        """Return secrets in one sealed piece. One costs as much as a thousand."""
+    def seal(self, secrets: Sequence[Secret | None]) -> bytes:
+        """Return secrets in one sealed piece. The cost is per call: seal a whole batch at once.
+
+        None keeps the place of a secret that was removed.
+        """
         import pyrage
 
-        text = json.dumps([secret.reveal() for secret in secrets])
+        text = json.dumps([secret.reveal() if secret else None for secret in secrets])
         return bytes(pyrage.encrypt(text.encode(), [self._recipient]))
 
-    def open(self, sealed: bytes) -> Sequence[Secret] | None:
+    def open(self, sealed: bytes) -> Sequence[Secret | None] | None:
         """Return the secrets of a sealed piece; None if another key sealed it."""
         import pyrage
 
@@ -49,7 +52,7 @@ class SealingKey:
             text = pyrage.decrypt(sealed, [self._identity])
         except pyrage.DecryptError:
             return None
-        return [Secret(value) for value in json.loads(text)]
+        return [None if value is None else Secret(value) for value in json.loads(text)]
 
 
 class KeyFile:
@@ -59,7 +62,7 @@ class KeyFile:
         self._path = path
         self._key: SealingKey | None = None
 
-    def seal(self, secrets: Sequence[Secret]) -> bytes:
+    def seal(self, secrets: Sequence[Secret | None]) -> bytes:
         """Return secrets in one sealed piece, with a new key where there is none yet.
 
         Raises:
@@ -69,7 +72,7 @@ class KeyFile:
             self._key = self.read() or self.make()
         return self._key.seal(secrets)
 
-    def open(self, sealed: bytes) -> Sequence[Secret] | None:
+    def open(self, sealed: bytes) -> Sequence[Secret | None] | None:
         """Return the secrets of a sealed piece; None if there is no key that opens it.
 
         Raises:
@@ -130,7 +133,7 @@ class KeyFile:
 class NoKey:
     """Where no key was named: nothing is sealed, and nothing opened."""
 
-    def seal(self, secrets: Sequence[Secret]) -> bytes:
+    def seal(self, secrets: Sequence[Secret | None]) -> bytes:
         """Refuse: a secret that cannot be answered again must not be made.
 
         Raises:

@@ -20,6 +20,7 @@ _APP = f"{_PROJECTS}/{{projectId}}/apps/{{appId}}"
 _IDPS = "/management/v1/idps"
 _ACTIONS = "/management/v1/actions"
 _OWN = "/reconciler/v1"
+_OWED = f"{_OWN}/organizations/{{organizationId}}/owed-secrets"
 
 ADDRESSES: Mapping[str, str] = {
     "GetIAM": "GET /management/v1/iam",
@@ -52,14 +53,17 @@ ADDRESSES: Mapping[str, str] = {
     "ListRemovals": f"GET {_OWN}/organizations/{{organizationId}}/removals",
     "ListTrees": f"GET {_OWN}/trees",
     "RecordContext": f"POST {_OWN}/objects/{{id}}/context",
+    "ListOwedSecrets": f"GET {_OWED}",
+    "ClaimSecrets": f"POST {_OWED}/_claim",
+    "AcknowledgeSecrets": f"POST {_OWED}/_acknowledge",
     "AcquireLease": f"POST {_OWN}/leases",
     "RenewLease": f"PUT {_OWN}/leases",
     "ReleaseLease": f"DELETE {_OWN}/leases",
 }
 
 _PARAMETER = re.compile(r"\{(\w+)\}", re.ASCII)
-# Doing these twice is doing them once.
-_REPEATABLE = frozenset({"RenewLease", "ReleaseLease"})
+# Doing these twice is doing them once, but for a second event of a claim.
+_REPEATABLE = frozenset({"RenewLease", "ReleaseLease", "ClaimSecrets", "AcknowledgeSecrets"})
 
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,200}", re.ASCII)

@@ -29,6 +29,7 @@ from reconciler.service_client.observation import (
     text_of,
     trees_of,
 )
+from reconciler.service_client.owed import Custody
 from reconciler.service_client.port import (
     CreateOrder,
     DeleteOrder,
@@ -37,7 +38,7 @@ from reconciler.service_client.port import (
     UpdateOrder,
     Written,
 )
-from reconciler.service_client.refusals import AGAIN, service_error
+from reconciler.service_client.refusals import AGAIN, no_custody, service_error
 from reconciler.service_client.requests import calls_of
 from reconciler.service_client.wire import Answer, Call, Wire, WireRefusal
 from reconciler.state import ObservedObject, ObservedState, OwedSecret
@@ -68,6 +69,9 @@ class OperationsClient:
         self._clock = clock
         self._renewed = clock()
         self._instance = ""
+        self._keeps_secrets = False
+        self._custody = Custody(wire)
+        self._run = uuid.uuid4().hex
         self.batch_size = batch_size
 
     def observe(self, organizations: Collection[str]) -> ObservedState:
@@ -75,13 +79,23 @@ class OperationsClient:
         instance = self.instance()
         objects: dict[ResourceRef, ObservedObject] = {}
         doubts: list[str] = []
+        owners: list[str] = []
         for listing in listings(self._wire, organizations):
+            owners.append(listing.owner[0])
             if listing.doubt:
                 doubts.append(listing.doubt)
             found_there = observed_objects(listing.owner, listing.objects, doubts)
             objects.update((found.ref.key, found) for found in found_there)
         elsewhere = self._elsewhere(organizations)
-        return ObservedState(instance, objects, tuple(doubts), elsewhere=elsewhere)
+        owed = self._custody.listed(owners, objects.values()) if self._keeps_secrets else ()
+        return ObservedState(
+            instance,
+            objects,
+            tuple(doubts),
+            elsewhere=elsewhere,
+            custody=self._keeps_secrets,
+            owed=owed,
+        )
 
     def _elsewhere(self, organizations: Collection[str]) -> Mapping[str, frozenset[str]]:
         """Return the trees of other organizations; of a service that does not tell, none."""
@@ -102,8 +116,9 @@ class OperationsClient:
             ServiceError: the service cannot be read, or has no id that can be used.
         """
         if not self._instance:
-            told = self._ask(Call("GetServiceInfo")).get("instance")
-            self._instance = id_of({"id": told})
+            told = self._ask(Call("GetServiceInfo"))
+            self._instance = id_of({"id": told.get("instance")})
+            self._keeps_secrets = told.get("custody") is True
         return self._instance
 
     def write(
@@ -114,7 +129,7 @@ class OperationsClient:
         Raises:
             ServiceError: the wire failed before it told of any order.
         """
-        plans = [deque(calls_of(order, context)) for order in orders]
+        plans = [deque(calls_of(order, context, self._run)) for order in orders]
         results: list[Written | ServiceError] = [_unchanged(order) for order in orders]
         is_first = True
         while any(plans):
@@ -129,18 +144,25 @@ class OperationsClient:
             is_first = False
             for index, result in zip(turn, answered, strict=True):
                 results[index] = result
+                self._custody.note(orders[index], result)
                 _go_on(plans[index], result)
         return results
 
     def claim(
         self, owed: Sequence[OwedSecret], context: Mapping[str, Any]
     ) -> Sequence[Written | ServiceError]:
-        """Return secrets in custody again."""
-        raise NotImplementedError
+        """Return secrets in custody again, in the order given."""
+        self.instance()
+        if not self._keeps_secrets:
+            raise no_custody()
+        leases = {fold(name): lease for name, lease in self._leases.items()}
+        return self._custody.claim(owed, context, lambda name: leases.get(name, ""))
 
     def acknowledge(self, delivered: Collection[Written]) -> None:
         """End the custody of secrets that are safely delivered."""
-        raise NotImplementedError
+        self.instance()
+        if self._keeps_secrets:
+            self._custody.acknowledge(delivered)
 
     def _carried_out(self, asked: Sequence[tuple[Order, Call]]) -> Sequence[Written | ServiceError]:
         """Send one call of each order, and see what became of those that nobody is sure of."""

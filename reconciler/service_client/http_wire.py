@@ -290,6 +290,7 @@ def _headers(call: Call, target: Target, bearer: str) -> Mapping[str, str]:
         "if-match": "" if expected is None else f'"{expected}"',
         "idempotency-key": call.idempotency_key,
         "x-reconciler-context": call.context,
+        "x-reconciler-custody": call.custody,
         "x-reconciler-lease": call.lease,
         "content-type": "" if target.body is None else "application/json",
     }

@@ -88,6 +88,8 @@ def _observed(
         critical=_mark(object_id, fields, "critical"),
         carried=spec.carried,
         uncarried=spec.uncarried,
+        owner=_owner(object_id, fields),
+        has_secret=_mark(object_id, fields, "hasSecret"),
     )
 
 
@@ -115,18 +117,18 @@ def text_of(fields: Mapping[str, Any], name: str) -> str:
     return value
 
 
-def sequence_of(details: Mapping[str, Any]) -> int:
+def sequence_of(details: Mapping[str, Any], name: str = "sequence") -> int:
     """Return the sequence in an object's details: a number that JSON carries as text.
 
     Raises:
         ServiceError: there is none.
     """
-    value = details.get("sequence")
+    value = details.get(name)
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) <= 20:
         number = int(value)
         if number <= LARGEST:
             return number
-    raise unsound("?", "its sequence is missing or no number")
+    raise unsound("?", f"its {name} is missing or no number")
 
 
 def unsound(object_id: str, why: str) -> ServiceError:
@@ -154,6 +156,14 @@ def _tree(context: Any) -> str:
     """Return the tree that made the last change, or nothing."""
     tree = context.get("tree") if isinstance(context, dict) else None
     return tree if isinstance(tree, str) else ""
+
+
+def _owner(object_id: str, fields: Mapping[str, Any]) -> str | None:
+    """Return the tree that owns an object; None of a service that does not tell."""
+    owner = fields.get("owner")
+    if owner is not None and type(owner) is not str:
+        raise unsound(object_id, "its owner is no text")
+    return owner
 
 
 def _mark(object_id: str, fields: Mapping[str, Any], name: str) -> bool | None:

@@ -49,6 +49,14 @@ _BY_ID: Mapping[str, tuple[type[ServiceError], str]] = {
 }
 
 
+def no_custody() -> ServiceError:
+    """Return the refusal of a service that keeps no secrets."""
+    return ServiceError(
+        "the service keeps no client secrets until they are delivered",
+        remedy="Make a new secret: reconciler apply --rotate-missing REF.",
+    )
+
+
 def service_error(refusal: WireRefusal) -> ServiceError:
     """Return the error that a refusal is, in words for the reader.
 

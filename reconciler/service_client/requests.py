@@ -25,14 +25,15 @@ _CREATES: Mapping[Kind, str] = {
 }
 
 
-def calls_of(order: Order, context: Mapping[str, Any]) -> Sequence[Call]:
+def calls_of(order: Order, context: Mapping[str, Any], run: str = "") -> Sequence[Call]:
     """Return the calls that carry out an order, one after the other.
 
+    A secret that a call makes is kept by the service for this run until it is acknowledged.
     Each but the first expects the sequence that the one before it answered.
     """
     match order:
         case CreateOrder():
-            return (_create(order, context),)
+            return (_create(order, context, run),)
         case UpdateOrder():
             update = _UPDATES.get(order.resource.ref.kind, _update_nothing)
             return update(order, context) or (
@@ -48,11 +49,12 @@ def calls_of(order: Order, context: Mapping[str, Any]) -> Sequence[Call]:
                     fields,
                     organization=order.organization_id,
                     context=json.dumps(context),
+                    custody=run,
                 ),
             )
 
 
-def _create(order: CreateOrder, context: Mapping[str, Any]) -> Call:
+def _create(order: CreateOrder, context: Mapping[str, Any], run: str) -> Call:
     fields: dict[str, Any] = {"name": order.ref.name, **order.spec}
     if order.ref.kind is Kind.OIDC_APPLICATION:
         fields["projectId"] = order.project_id
@@ -62,6 +64,7 @@ def _create(order: CreateOrder, context: Mapping[str, Any]) -> Call:
         organization=order.organization_id,
         idempotency_key=order.key,
         context=_context_text(context, order.prevent_delete, order.critical),
+        custody=run,
     )
 
 

@@ -27,6 +27,7 @@ from reconciler.service_client.port import (
     UpdateOrder,
     Written,
 )
+from reconciler.service_client.refusals import no_custody
 from reconciler.service_client.wire import Call, Wire, WireRefusal
 from reconciler.service_client.zitadel_lists import (
     asked,
@@ -243,14 +244,6 @@ def _stops(
         return True
     running.call = step
     return False
-
-
-def no_custody() -> ServiceError:
-    """Return the refusal of a service that keeps no secrets."""
-    return ServiceError(
-        "the service keeps no client secrets until they are delivered",
-        remedy="Make a new secret: reconciler apply --rotate-missing REF.",
-    )
 
 
 def _not_begun() -> ServiceError:

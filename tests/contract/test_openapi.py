@@ -158,7 +158,9 @@ class _Caller:
         self.known = server.known
         self.project = {"projectId": server.known.project}
 
-    def __call__(self, operation: str, *, by: str = "editor", **fields: Any) -> Any:
+    def __call__(
+        self, operation: str, *, by: str = "editor", under: str = "", run: str = "", **fields: Any
+    ) -> Any:
         """Call, and return the answer."""
         verb, _, path = OPERATIONS[operation].http[0].partition(" ")
         for name in list(fields):
@@ -166,6 +168,10 @@ class _Caller:
                 path = path.replace(f"{{{name}}}", fields.pop(name))
         headers = {**self._server.bearer(by), "content-type": "application/json"}
         headers["x-reconciler-context"] = '{"tree":"web"}'
+        if under:
+            headers["x-reconciler-lease"] = under
+        if run:
+            headers["x-reconciler-custody"] = run
         body = json.dumps(fields).encode() if fields else b""
         answer = exchange(self._server.port, request(verb, path, headers, body))
         assert answer is not None
@@ -228,5 +234,15 @@ def _own(call: _Caller) -> Iterator[tuple[str, Any]]:
     lease = {"organization": "acme", "seconds": 5}
     held = call("AcquireLease", holder="me", **lease)
     yield "AcquireLease", held
+    yield from _owed(call, held["lease"])
     yield call.told("RenewLease", lease=held["lease"], **lease)
     yield call.told("ReleaseLease", organization="acme", lease=held["lease"])
+
+
+def _owed(call: _Caller, lease: str) -> Iterator[tuple[str, Any]]:
+    made = call("AddOIDCApp", **call.project, name="owed", run="run-1")
+    mine = {"id": made["appId"], "madeAt": made["details"]["sequence"]}
+    here = {"organizationId": call.known.organization}
+    yield call.told("ListOwedSecrets", **here)
+    yield call.told("ClaimSecrets", **here, under=lease, secrets=[mine, {"id": "9", "madeAt": 1}])
+    yield call.told("AcknowledgeSecrets", **here, secrets=[mine])

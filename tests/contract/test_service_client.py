@@ -322,3 +322,92 @@ def test_a_wrong_token_is_told_apart_from_a_missing_service(server: Server) -> N
         pytest.raises(ServiceUnavailableError, match="cannot be reached"),
     ):
         client.observe(["acme"])
+
+
+def owed_by(house: House) -> list[tuple[str, bool]]:
+    return [(owed.ref.name, owed.lost) for owed in house.client.observe([house.organization]).owed]
+
+
+def test_a_secret_is_owed_until_it_is_acknowledged(house: House) -> None:
+    """Another client, which knows nothing but the address, has the same secret again."""
+    order = house.create(Kind.OIDC_APPLICATION, "web")
+    spa = house.create(Kind.OIDC_APPLICATION, "spa", a_public_application())
+    made, _ = house.write(order, spa)
+    assert isinstance(made, Written)
+    assert made.client_secret is not None
+
+    with house.open(OTHER) as later:
+        state = later.observe([house.organization])
+        (owed,) = state.owed
+        assert state.custody
+        assert (owed.ref, owed.id, owed.made_at) == (order.ref, made.id, made.sequence)
+        assert (owed.tree, owed.client_id, owed.lost) == ("default", made.client_id, False)
+        assert owed.by
+        assert len(owed.run) == 32
+        later.acquire([house.organization])
+        (claimed,) = later.claim([owed], CONTEXT)
+        (refused,) = later.claim([replace(owed, made_at=owed.made_at - 1)], CONTEXT)
+        later.release()
+        assert claimed == Written(made.id, made.sequence, made.client_id, made.client_secret)
+        assert isinstance(refused, PreconditionFailedError)
+        later.acknowledge([claimed])
+    assert owed_by(house) == []
+    house.client.acknowledge([made])
+
+
+def test_what_was_just_made_is_acknowledged_at_once(house: House) -> None:
+    """That is each batch of an apply: no listing in between, one call per organization."""
+    orders = [house.create(Kind.OIDC_APPLICATION, name) for name in ("a", "b")]
+    made = [result for result in house.write(*orders) if isinstance(result, Written)]
+    held = house.held(orders[0].ref)
+    (newer,) = house.write(
+        SecretOrder(held.ref, held.id, held.organization_id, held.project_id, held.client_id)
+    )
+    assert isinstance(newer, Written)
+    assert [name for name, _ in owed_by(house)] == ["a", "b"]
+
+    house.client.acknowledge(made)
+
+    assert [name for name, _ in owed_by(house)] == ["a"], "its newer secret was not delivered"
+    house.client.acknowledge([newer])
+    assert owed_by(house) == []
+
+
+def test_a_claim_without_the_lease_is_refused(house: House) -> None:
+    """Only the one writer of an organization delivers its secrets."""
+    house.made(house.create(Kind.OIDC_APPLICATION, "web"))
+    owed = house.client.observe([house.organization]).owed
+
+    with pytest.raises(ServiceUnavailableError, match="lease"):
+        house.client.claim(owed, CONTEXT)
+
+
+def test_owner_and_secret_of_an_object_are_observed(house: House) -> None:
+    """A new secret makes nobody an owner; an update does, and so does a recorded context."""
+    order = house.create(Kind.OIDC_APPLICATION, "web")
+    held = house.made(order)
+    assert (held.owner, held.has_secret, held.prevent_delete) == ("default", True, False)
+    secret = SecretOrder(held.ref, held.id, held.organization_id, held.project_id, held.client_id)
+    house.client.write([secret], {"tree": "rotator"})
+    held = house.held(order.ref)
+    assert (held.owner, held.trees) == ("default", frozenset({"default"}))
+
+    house.client.write([UpdateOrder(declared(order.ref), held)], {"tree": "team-b"})
+
+    held = house.held(order.ref)
+    assert (held.owner, held.trees) == ("team-b", frozenset({"default", "team-b"}))
+    public = declared(order.ref, a_public_application())
+    house.client.write([UpdateOrder(public, held)], {"tree": "default"})
+    held = house.held(order.ref)
+    assert (held.owner, held.has_secret) == ("default", False)
+
+
+def test_a_create_is_not_reported_again_once_its_object_is_gone(house: House) -> None:
+    """The run that lost the answer must not deliver the secret of an object that is dead."""
+    order = house.create(Kind.OIDC_APPLICATION, "web")
+    house.write(DeleteOrder(house.made(order)))
+
+    (again,) = house.write(order)
+
+    assert isinstance(again, PreconditionFailedError)
+    assert "removed or renamed" in again.problem

@@ -19,8 +19,8 @@ from reconciler.service.eventstore.port import EventStore
 from reconciler.service.eventstore.sqlite import SqliteEventStore
 from reconciler.service.operations.engine import Engine
 from reconciler.service.operations.headers import read_beside
+from reconciler.service.operations.means import Means
 from reconciler.service.operations.request import Request
-from reconciler.service.operations.session import Means
 from reconciler.service.operations.table import OPERATIONS
 from reconciler.service.projections.verify import verify
 from reconciler.service.transport.http_answers import json_answer
@@ -30,7 +30,7 @@ from tests.unit.service.asking import ADMIN, JWT, SCRIPT, Clock
 
 MAX_CALLS = 12
 _HEADERS = ("if-match", "idempotency-key", "x-reconciler-lease", "x-reconciler-context",
-            "x-service-orgid", "x-zitadel-orgid")  # fmt: skip
+            "x-reconciler-custody", "x-service-orgid", "x-zitadel-orgid")  # fmt: skip
 
 # Names that stores could compare, sort, escape or fold in ways of their own.
 ODD_NAMES = (
@@ -44,11 +44,11 @@ ODD_NAMES = (
 class _Open:
     """Seals nothing: sealing has tests of its own, and takes its time."""
 
-    def seal(self, secrets: Sequence[Secret]) -> bytes:
-        return json.dumps([secret.reveal() for secret in secrets]).encode()
+    def seal(self, secrets: Sequence[Secret | None]) -> bytes:
+        return json.dumps([secret.reveal() if secret else None for secret in secrets]).encode()
 
-    def open(self, sealed: bytes) -> Sequence[Secret] | None:
-        return [Secret(text) for text in json.loads(sealed)]
+    def open(self, sealed: bytes) -> Sequence[Secret | None] | None:
+        return [None if text is None else Secret(text) for text in json.loads(sealed)]
 
 
 class Story:

@@ -16,7 +16,7 @@ from reconciler.service.domain import (
 from reconciler.service.domain.action import ActionEvent
 from reconciler.service.domain.held import Held, ImpossibleHistoryError, State
 from reconciler.service.domain.identity_provider import IdpEvent
-from reconciler.service.domain.oidc_application import AppEvent
+from reconciler.service.domain.oidc_application import AppEvent, AppOidcSecretClaimed
 from reconciler.service.domain.organization import OrganizationEvent
 from reconciler.service.domain.project import ProjectEvent
 
@@ -48,7 +48,16 @@ _EVOLVE: Mapping[type[Any], Callable[[State, Any], State]] = {
     ContextRecorded: _record_context,
 }
 
+# Events in streams of their own: they tell of an object, and change nothing about it.
+Beside: TypeAlias = AppOidcSecretClaimed
+BESIDE: Mapping[str, type[Beside]] = {AppOidcSecretClaimed.TYPE: AppOidcSecretClaimed}
+
 EVENTS: Mapping[str, type[Event]] = {event.TYPE: event for event in _EVOLVE}
+
+
+def beside(object_id: str) -> str:
+    """Return the stream of the events that stand beside an object's own."""
+    return f"{object_id}.beside"
 
 
 def evolve(state: State, event: Event) -> State:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
-from reconciler.resources.oidc import oidc_problems
+from reconciler.resources.oidc import has_client_secret, oidc_problems
 from reconciler.resources.ref import Kind
 from reconciler.service.domain.held import Held, ImpossibleHistoryError, Removed, State, Unborn
 from reconciler.service.domain.refusal import invalid
@@ -50,6 +50,20 @@ class AppOidcSecretChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class AppOidcSecretClaimed:
+    """An owed secret was answered again. It stands beside the application's own events.
+
+    Attributes:
+        application: Its id.
+        made_at: Sequence of the event that made the secret, as text.
+    """
+
+    TYPE: ClassVar[str] = "app.oidc.secret.claimed"
+    application: str
+    made_at: str
+
+
+@dataclass(frozen=True, slots=True)
 class AppRemoved:
     """It is no more."""
 
@@ -87,6 +101,12 @@ def change_config(held: Held, spec: Mapping[str, Any]) -> tuple[AppEvent, ...]:
     return () if held.spec == spec else (AppOidcConfigChanged(spec),)
 
 
+def _ends_secret(held: Held, spec: Mapping[str, Any]) -> bool:
+    """Return whether a new configuration moves to a sign-in method without a client secret."""
+    method = "authMethodType"
+    return held.spec[method] != spec[method] and not has_client_secret(spec)
+
+
 def evolve(state: State, event: AppEvent) -> State:
     """Return the application as it is after one more event."""
     match event, state:
@@ -98,7 +118,9 @@ def evolve(state: State, event: AppEvent) -> State:
         case AppRenamed(name), Held():
             return replace(state, name=name)
         case AppOidcConfigChanged(spec), Held():
-            return replace(state, spec=spec)
+            return replace(
+                state, spec=spec, secret_hash="" if _ends_secret(state, spec) else state.secret_hash
+            )
         case AppOidcSecretChanged(secret_hash), Held():
             return replace(state, secret_hash=secret_hash)
         case AppRemoved(), Held():

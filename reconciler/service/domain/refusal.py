@@ -130,6 +130,31 @@ def secret_gone() -> Refusal:
     )
 
 
+def object_gone() -> Refusal:
+    """Refuse to answer a create again: what it made is not there any more, or has another name."""
+    return Refusal(
+        Code.PRECONDITION_FAILED,
+        "this was done before, and the object that was made then was removed or renamed since",
+        "idempotency.object_gone",
+    )
+
+
+def secret_replaced() -> Refusal:
+    """Refuse to answer an owed secret: the application has a newer one."""
+    return Refusal(
+        Code.PRECONDITION_FAILED, "the application has a newer secret", "custody.replaced"
+    )
+
+
+def secret_lost() -> Refusal:
+    """Refuse to answer an owed secret: it was kept for as long as it may be, and dropped."""
+    return Refusal(
+        Code.PRECONDITION_FAILED,
+        "the secret was not fetched in time and is lost; make a new one",
+        "custody.lost",
+    )
+
+
 def lease_lost() -> Refusal:
     """Refuse because a lease that a write was made under does not count any more."""
     return Refusal(Code.ABORTED, "the lease of this organization is no longer yours", "lease.lost")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from reconciler.service.eventstore.rows import (
     NewEvent,
     ObjectQuery,
     ObjectRow,
+    OwedRow,
     Record,
     SealRow,
     StoredEvent,
@@ -45,6 +46,7 @@ class MemoryEventStore:
         self._names: dict[tuple[str, str, str], str] = {}
         self._records: dict[tuple[str, str], Record] = {}
         self._seals: dict[str, SealRow] = {}
+        self._owed: dict[str, OwedRow] = {}
         self._leases: dict[str, LeaseRow] = {}
         self._tokens: dict[str, TokenRow] = {}
         self._meta = {"instance": os.urandom(16).hex()}
@@ -97,6 +99,10 @@ class MemoryEventStore:
         """Return a stream's events past a version, oldest first."""
         return self._streams.get(stream, [])[after : after + limit]
 
+    def stream_version(self, stream: str) -> int:
+        """Return how many events a stream has."""
+        return len(self._streams.get(stream, ()))
+
     def read_all(self, *, after: int = 0, limit: int = PAGE) -> Sequence[StoredEvent]:
         """Return events of every stream past a position, oldest first."""
         return self._events[after : after + limit]
@@ -112,6 +118,10 @@ class MemoryEventStore:
     def get_object(self, object_id: str) -> ObjectRow | None:
         """Return the object of an id."""
         return self._objects.get(object_id)
+
+    def get_objects(self, ids: Collection[str]) -> Sequence[ObjectRow]:
+        """Return the objects of these ids, less those that are missing."""
+        return [self._objects[name] for name in ids if name in self._objects]
 
     def find_object(self, kind: str, parent: str, folded: str) -> ObjectRow | None:
         """Return the object of a folded name."""
@@ -148,6 +158,21 @@ class MemoryEventStore:
     def seal(self, seal_id: str) -> SealRow | None:
         """Return a seal."""
         return self._seals.get(seal_id)
+
+    def owed(self, ids: Collection[str]) -> Sequence[OwedRow]:
+        """Return the secrets that these applications owe."""
+        return [self._owed[name] for name in ids if name in self._owed]
+
+    def owed_page(
+        self, organization: str, *, after: str = "", limit: int = PAGE
+    ) -> Sequence[OwedRow]:
+        """Return secrets owed in an organization, of applications with ids past one, by id."""
+        found = [row for row in self._owed.values() if row.organization == organization]
+        return sorted(row for row in found if row.id > after)[:limit]
+
+    def owed_in(self, seal_id: str) -> Sequence[OwedRow]:
+        """Return the owed secrets that a seal holds."""
+        return [row for row in self._owed.values() if row.seal == seal_id]
 
     def lease(self, organization: str) -> LeaseRow | None:
         """Return the last lease of a folded organization name, whether or not it still counts."""
@@ -222,11 +247,30 @@ class MemoryEventStore:
         self._put(self._records, (record.caller, record.key), record)
 
     def put_seal(self, seal: SealRow) -> None:
-        """Keep a seal."""
+        """Keep a seal, in the place of one of its id."""
         self._put(self._seals, seal.id, seal)
+
+    def remove_seal(self, seal_id: str) -> None:
+        """Remove a seal for good; what refers to it finds nothing."""
+        if seal_id in self._seals:
+            self._drop(self._seals, seal_id)
+
+    def put_owed(self, row: OwedRow) -> None:
+        """Keep that a secret is owed, in the place of another of the same application."""
+        self._put(self._owed, row.id, row)
+
+    def remove_owed(self, row: OwedRow) -> None:
+        """Remove an owed secret, unless a newer one has taken its place."""
+        known = self._owed.get(row.id)
+        if known is not None and known.made_at == row.made_at:
+            self._drop(self._owed, row.id)
 
     def expire(self, now: int) -> None:
         """Drop records and seals whose time has come."""
+        for row in list(self._owed.values()):
+            if row.seal is not None and row.expires_at <= now:
+                self.remove_seal(row.seal)
+                self.put_owed(row._replace(seal=None))
         for key, record in list(self._records.items()):
             if record.expires_at <= now:
                 self._drop(self._records, key)

@@ -8,7 +8,7 @@ write to one store. The first append to an organization locks its head row until
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
@@ -21,6 +21,7 @@ from reconciler.service.eventstore.rows import (
     NewEvent,
     ObjectQuery,
     ObjectRow,
+    OwedRow,
     Record,
     SealRow,
     StoredEvent,
@@ -38,6 +39,10 @@ class Snapshot(Protocol):
         self, stream: str, *, after: int = 0, limit: int = PAGE
     ) -> Sequence[StoredEvent]:
         """Return a stream's events past a version, oldest first."""
+        ...
+
+    def stream_version(self, stream: str) -> int:
+        """Return how many events a stream has."""
         ...
 
     def read_all(self, *, after: int = 0, limit: int = PAGE) -> Sequence[StoredEvent]:
@@ -59,6 +64,10 @@ class Snapshot(Protocol):
 
     def get_object(self, object_id: str) -> ObjectRow | None:
         """Return the object of an id."""
+        ...
+
+    def get_objects(self, ids: Collection[str]) -> Sequence[ObjectRow]:
+        """Return the objects of these ids, in any order, less those that are missing."""
         ...
 
     def find_object(self, kind: str, parent: str, folded: str) -> ObjectRow | None:
@@ -84,7 +93,21 @@ class Snapshot(Protocol):
         ...
 
     def seal(self, seal_id: str) -> SealRow | None:
-        """Return a seal."""
+        """Return a seal. In a transaction nobody else can change it from then on."""
+        ...
+
+    def owed(self, ids: Collection[str]) -> Sequence[OwedRow]:
+        """Return the secrets that these applications owe, in any order."""
+        ...
+
+    def owed_page(
+        self, organization: str, *, after: str = "", limit: int = PAGE
+    ) -> Sequence[OwedRow]:
+        """Return secrets owed in an organization, of applications with ids past one, by id."""
+        ...
+
+    def owed_in(self, seal_id: str) -> Sequence[OwedRow]:
+        """Return the owed secrets that a seal holds, in any order."""
         ...
 
     def lease(self, organization: str) -> LeaseRow | None:
@@ -150,11 +173,26 @@ class Transaction(Snapshot, Protocol):
         ...
 
     def put_seal(self, seal: SealRow) -> None:
-        """Keep a seal."""
+        """Keep a seal, in the place of one of its id."""
+        ...
+
+    def remove_seal(self, seal_id: str) -> None:
+        """Remove a seal for good; what refers to it finds nothing."""
+        ...
+
+    def put_owed(self, row: OwedRow) -> None:
+        """Keep that a secret is owed, in the place of another of the same application."""
+        ...
+
+    def remove_owed(self, row: OwedRow) -> None:
+        """Remove an owed secret, unless a newer one has taken its place."""
         ...
 
     def expire(self, now: int) -> None:
-        """Drop records and seals whose time has come."""
+        """Drop records and seals whose time has come.
+
+        A seal that a record needs stays, but for one of owed secrets: their rows stay without it.
+        """
         ...
 
     def put_lease(self, lease: LeaseRow) -> None:

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from reconciler.service.eventstore import postgres_tables as tables
-from reconciler.service.eventstore.rows import Head, ObjectRow, Record, SealRow, StoredEvent
+from reconciler.service.eventstore.rows import Head, ObjectRow, Record, StoredEvent
 
 Statement = tuple[str, tuple[Any, ...]]
 
@@ -23,7 +23,7 @@ class Pending:
     """Rows that wait to be sent, and what is known because of them and of those sent before.
 
     Attributes:
-        events, objects, records, seals: What waits, in order; the order matters within each.
+        events, objects, records, seals, owed: What waits, in order; the order matters within each.
         tips: Of every organization that was appended to.
         unsent: Organizations whose tip waits, too.
         versions: Of streams whose organization is locked.
@@ -36,7 +36,8 @@ class Pending:
         self.events: list[StoredEvent] = []
         self.objects: list[Statement] = []
         self.records: list[Statement] = []
-        self.seals: list[SealRow] = []
+        self.seals: list[Statement] = []
+        self.owed: list[Statement] = []
         self.tips: dict[str, Tip] = {}
         self.unsent: set[str] = set()
         self.versions: dict[str, int] = {}
@@ -52,24 +53,24 @@ class Pending:
         return made
 
     def __len__(self) -> int:
-        return len(self.events) + len(self.objects) + len(self.records) + len(self.seals)
+        rows = len(self.events) + len(self.objects) + len(self.records)
+        return rows + len(self.seals) + len(self.owed)
 
     def statements(self) -> Iterator[tuple[str, list[tuple[Any, ...]]]]:
         """Yield what is to be sent: statements, and the rows each is run for."""
         if self.events:
             yield tables.ADD_EVENT, list(self.events)
-        for waiting in (self.objects, self.records):
+        for waiting in (self.objects, self.records, self.owed, self.seals):
             for statement, run in groupby(waiting, key=_statement):
                 yield statement, [values for _, values in run]
-        if self.seals:
-            yield tables.PUT_SEAL, list(self.seals)
         if self.unsent:
             yield tables.SET_HEAD, [_as_values(self.tips[name]) for name in sorted(self.unsent)]
 
     def sent(self) -> None:
         """Forget what waited, and keep what is known."""
-        for waiting in (self.events, self.objects, self.records, self.seals, self.unsent):
+        for waiting in (self.events, self.objects, self.records, self.seals, self.owed):
             waiting.clear()
+        self.unsent.clear()
 
     def sent_before(self, earlier: Pending) -> None:
         """Forget what waited at an earlier moment, which was sent; what came since still waits."""
@@ -77,6 +78,7 @@ class Pending:
         del self.objects[: len(earlier.objects)]
         del self.records[: len(earlier.records)]
         del self.seals[: len(earlier.seals)]
+        del self.owed[: len(earlier.owed)]
         self.unsent = {
             name for name in self.unsent if self.tips[name] is not earlier.tips.get(name)
         }

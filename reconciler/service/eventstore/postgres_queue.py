@@ -60,6 +60,11 @@ class PostgresQueue(PostgresSnapshot):
             self._run("ROLLBACK TO SAVEPOINT one")
             self._run("RELEASE SAVEPOINT one")
 
+    def _settle(self) -> None:
+        """Let the database know all that was decided."""
+        if len(self._pending):
+            self._flush()
+
     def _flush(self) -> None:
         """Send what waits; first what was decided before the savepoint, which then is made.
 

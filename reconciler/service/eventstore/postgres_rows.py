@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import psycopg
@@ -15,6 +15,7 @@ from reconciler.service.eventstore.rows import (
     LeaseRow,
     ObjectQuery,
     ObjectRow,
+    OwedRow,
     Record,
     SealRow,
     StoredEvent,
@@ -37,6 +38,11 @@ class PostgresSnapshot:
         found = self._run(tables.READ_STREAM, (stream, after, limit))
         return list(map(StoredEvent._make, found))
 
+    def stream_version(self, stream: str) -> int:
+        """Return how many events a stream has."""
+        found = self._run(tables.STREAM_VERSION, (stream,)).fetchone()
+        return int(found[0]) if found else 0
+
     def read_all(self, *, after: int = 0, limit: int = PAGE) -> Sequence[StoredEvent]:
         """Return events of every stream past a position, those of one organization in order."""
         return list(map(StoredEvent._make, self._run(tables.READ_ALL, (after, limit))))
@@ -54,6 +60,10 @@ class PostgresSnapshot:
         """Return the object of an id."""
         found = self._run(tables.OBJECT, (object_id,)).fetchone()
         return ObjectRow._make(found) if found else None
+
+    def get_objects(self, ids: Collection[str]) -> Sequence[ObjectRow]:
+        """Return the objects of these ids, less those that are missing."""
+        return list(map(ObjectRow._make, self._run(tables.OBJECTS, (list(ids),))))
 
     def find_object(self, kind: str, parent: str, folded: str) -> ObjectRow | None:
         """Return the object of a folded name."""
@@ -89,6 +99,21 @@ class PostgresSnapshot:
         """Return a seal."""
         found = self._run(tables.SEAL, (seal_id,)).fetchone()
         return SealRow._make(found) if found else None
+
+    def owed(self, ids: Collection[str]) -> Sequence[OwedRow]:
+        """Return the secrets that these applications owe."""
+        return list(map(OwedRow._make, self._run(tables.OWED, (list(ids),))))
+
+    def owed_page(
+        self, organization: str, *, after: str = "", limit: int = PAGE
+    ) -> Sequence[OwedRow]:
+        """Return secrets owed in an organization, of applications with ids past one, by id."""
+        found = self._run(tables.OWED_PAGE, (organization, after, limit))
+        return list(map(OwedRow._make, found))
+
+    def owed_in(self, seal_id: str) -> Sequence[OwedRow]:
+        """Return the owed secrets that a seal holds."""
+        return list(map(OwedRow._make, self._run(tables.OWED_IN, (seal_id,))))
 
     def lease(self, organization: str) -> LeaseRow | None:
         """Return the last lease of a folded organization name, whether or not it still counts."""

@@ -11,14 +11,38 @@ from reconciler.service.eventstore.rows import (
     Head,
     LeaseRow,
     ObjectRow,
+    OwedRow,
     Record,
     SealRow,
     StoredEvent,
     TokenRow,
 )
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 PROGRAM = "reconciler identity service"
+
+# What version 2 has beyond version 1.
+OWED_TABLE = (
+    """
+CREATE TABLE IF NOT EXISTS reconciler_owed (
+    id TEXT COLLATE "C" PRIMARY KEY,
+    organization TEXT COLLATE "C" NOT NULL,
+    made_at BIGINT NOT NULL,
+    made_by TEXT COLLATE "C" NOT NULL,
+    tree TEXT COLLATE "C" NOT NULL,
+    run TEXT COLLATE "C" NOT NULL,
+    seal TEXT COLLATE "C",
+    slot BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL
+)""",
+    "CREATE INDEX IF NOT EXISTS reconciler_owed_listed ON reconciler_owed (organization, id)",
+    """
+CREATE INDEX IF NOT EXISTS reconciler_owed_time ON reconciler_owed (expires_at)
+    WHERE seal IS NOT NULL""",
+    """
+CREATE INDEX IF NOT EXISTS reconciler_owed_seal ON reconciler_owed (seal)
+    WHERE seal IS NOT NULL""",
+)
 
 TABLES = (
     """
@@ -117,6 +141,7 @@ CREATE TABLE IF NOT EXISTS reconciler_tokens (
     CONSTRAINT reconciler_tokens_hash UNIQUE (sha256)
 )""",
     "CREATE SEQUENCE IF NOT EXISTS reconciler_positions",
+    *OWED_TABLE,
 )
 
 # For databases that know no collations of columns. They may take these if the answer is true.
@@ -133,6 +158,7 @@ COLUMNS: dict[str, frozenset[str]] = {
     "reconciler_events": frozenset(StoredEvent._fields),
     "reconciler_objects": frozenset(ObjectRow._fields),
     "reconciler_seals": frozenset(SealRow._fields),
+    "reconciler_owed": frozenset(OwedRow._fields),
     "reconciler_records": frozenset(Record._fields),
     "reconciler_leases": frozenset(LeaseRow._fields),
     "reconciler_tokens": frozenset(TokenRow._fields),
@@ -149,6 +175,7 @@ UNIQUE_INDEXES = frozenset(
         NAME_CONSTRAINT,
         "reconciler_objects_client",
         "reconciler_records_pkey",
+        "reconciler_owed_pkey",
         "reconciler_leases_pkey",
         "reconciler_tokens_pkey",
         "reconciler_tokens_hash",
@@ -170,7 +197,7 @@ FIND_INDEXES = (
 BEGIN_WRITING = "BEGIN ISOLATION LEVEL READ COMMITTED"
 BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
-_Row = type[StoredEvent | Head | ObjectRow | Record | SealRow | LeaseRow | TokenRow]
+_Row = type[StoredEvent | Head | ObjectRow | Record | SealRow | OwedRow | LeaseRow | TokenRow]
 
 
 def _select(row: _Row, table: str, rest: str) -> str:
@@ -219,6 +246,12 @@ COUNT_OBJECTS = "SELECT count(*) FROM reconciler_objects WHERE kind = %s AND par
 RECORD = _select(Record, "reconciler_records", "WHERE caller = %s AND key = %s")
 RECORDS = _select(Record, "reconciler_records", "WHERE caller = ANY(%s) AND key = ANY(%s)")
 SEAL = _select(SealRow, "reconciler_seals", "WHERE id = %s")
+LOCK_SEAL = SEAL + " FOR UPDATE"
+OWED = _select(OwedRow, "reconciler_owed", "WHERE id = ANY(%s)")
+OWED_PAGE = _select(
+    OwedRow, "reconciler_owed", "WHERE organization = %s AND id > %s ORDER BY id LIMIT %s"
+)
+OWED_IN = _select(OwedRow, "reconciler_owed", "WHERE seal = %s")
 LEASE = _select(LeaseRow, "reconciler_leases", "WHERE organization = %s")
 TOKENS = _select(TokenRow, "reconciler_tokens", "ORDER BY name")
 TOKEN = _select(TokenRow, "reconciler_tokens", "WHERE sha256 = %s")
@@ -262,6 +295,9 @@ CLEAR_OBJECTS = (
 ADD_RECORD = _insert(Record, "reconciler_records")
 DROP_RECORD = "DELETE FROM reconciler_records WHERE caller = %s AND key = %s AND expires_at = %s"
 PUT_SEAL = _upsert(SealRow, "reconciler_seals", "id")
+REMOVE_SEAL = "DELETE FROM reconciler_seals WHERE id = %s"
+PUT_OWED = _upsert(OwedRow, "reconciler_owed", "id")
+REMOVE_OWED = "DELETE FROM reconciler_owed WHERE id = %s AND made_at = %s"
 # Rows that another server is just dropping are left to it: nobody waits for anybody here.
 EXPIRE_RECORDS = (
     "DELETE FROM reconciler_records WHERE (caller, key) IN (SELECT caller, key"
@@ -271,6 +307,16 @@ EXPIRE_SEALS = (
     "DELETE FROM reconciler_seals WHERE id IN (SELECT id FROM reconciler_seals"
     " WHERE expires_at <= %s FOR UPDATE SKIP LOCKED) AND NOT EXISTS"
     " (SELECT 1 FROM reconciler_records WHERE seal = reconciler_seals.id)"
+)
+EXPIRE_OWED_SEALS = (
+    "DELETE FROM reconciler_seals WHERE id IN (SELECT id FROM reconciler_seals WHERE id IN"
+    " (SELECT seal FROM reconciler_owed WHERE seal IS NOT NULL AND expires_at <= %s)"
+    " FOR UPDATE SKIP LOCKED)"
+)
+EXPIRE_OWED = (
+    "UPDATE reconciler_owed SET seal = NULL WHERE id IN (SELECT id FROM reconciler_owed"
+    " WHERE seal IS NOT NULL AND expires_at <= %s FOR UPDATE SKIP LOCKED)"
+    " AND NOT EXISTS (SELECT 1 FROM reconciler_seals WHERE id = reconciler_owed.seal)"
 )
 ADD_LEASE = _insert(LeaseRow, "reconciler_leases", "ON CONFLICT (organization) DO NOTHING")
 PUT_LEASE = _upsert(LeaseRow, "reconciler_leases", "organization")

@@ -10,7 +10,7 @@ to see what was committed while it waited.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import psycopg
 
@@ -19,9 +19,10 @@ from reconciler.service.eventstore import postgres_tables as tables
 from reconciler.service.eventstore.chain import chained
 from reconciler.service.eventstore.errors import NameTakenError, StreamConflictError
 from reconciler.service.eventstore.port import PAGE
+from reconciler.service.eventstore.postgres_custody import PostgresCustody
 from reconciler.service.eventstore.postgres_locks import NameKey, name_of
 from reconciler.service.eventstore.postgres_pending import Pending, Tip
-from reconciler.service.eventstore.postgres_queue import SENT_AT_ONCE, PostgresQueue
+from reconciler.service.eventstore.postgres_queue import SENT_AT_ONCE
 from reconciler.service.eventstore.postgres_rows import Connection
 from reconciler.service.eventstore.rows import (
     Author,
@@ -32,14 +33,13 @@ from reconciler.service.eventstore.rows import (
     ObjectQuery,
     ObjectRow,
     Record,
-    SealRow,
     StoredEvent,
     StreamAt,
     TokenRow,
 )
 
 
-class PostgresTransaction(PostgresQueue):
+class PostgresTransaction(PostgresCustody):
     """The rows, and writing them."""
 
     def __init__(
@@ -82,6 +82,16 @@ class PostgresTransaction(PostgresQueue):
         """Return a stream's events past a version, oldest first."""
         self._settle()
         return super().read_stream(stream, after=after, limit=limit)
+
+    def stream_version(self, stream: str) -> int:
+        """Return how many events a stream has."""
+        known = self._pending.versions.get(stream)
+        return super().stream_version(stream) if known is None else known
+
+    def get_objects(self, ids: Collection[str]) -> Sequence[ObjectRow]:
+        """Return the objects of these ids, less those that are missing."""
+        self._settle()
+        return super().get_objects(ids)
 
     def read_all(self, *, after: int = 0, limit: int = PAGE) -> Sequence[StoredEvent]:
         """Return events of every stream past a position, those of one organization in order.
@@ -153,11 +163,6 @@ class PostgresTransaction(PostgresQueue):
         found = self._seen[name] = super().record(caller, key)
         return found
 
-    def seal(self, seal_id: str) -> SealRow | None:
-        """Return a seal."""
-        self._settle()
-        return super().seal(seal_id)
-
     def lease(self, organization: str) -> LeaseRow | None:
         """Return the last lease of a folded organization name, which nobody else can change now.
 
@@ -171,11 +176,6 @@ class PostgresTransaction(PostgresQueue):
         """Return every token, by name. Nobody else who asks so can go on before the commit."""
         self._run(tables.LOCK_META, ("instance",))
         return super().tokens()
-
-    def _settle(self) -> None:
-        """Let the database know all that was decided."""
-        if len(self._pending):
-            self._flush()
 
     # Writing.
 
@@ -216,8 +216,7 @@ class PostgresTransaction(PostgresQueue):
     def _expect(self, stream: StreamAt) -> None:
         known = self._pending.versions.get(stream.id)
         if known is None and stream.version:
-            found = self._run(tables.STREAM_VERSION, (stream.id,)).fetchone()
-            known = found[0] if found else 0
+            known = super().stream_version(stream.id)
         if known not in {None, stream.version}:
             raise StreamConflictError
 
@@ -288,14 +287,11 @@ class PostgresTransaction(PostgresQueue):
         self._pending.known[name] = record
         crashpoint("S6")
 
-    def put_seal(self, seal: SealRow) -> None:
-        """Keep a seal."""
-        self._pending.seals.append(seal)
-
     def expire(self, now: int) -> None:
         """Drop records and seals whose time has come, where that was not done just now."""
         if self._is_due(now):
             self._flush()
+            self._expire_owed(now)
             self._run(tables.EXPIRE_RECORDS, (now,))
             self._run(tables.EXPIRE_SEALS, (now,))
             self._pending.known.clear()

@@ -122,6 +122,31 @@ class SealRow(NamedTuple):
     expires_at: int
 
 
+class OwedRow(NamedTuple):
+    """A client secret whose delivery was not acknowledged yet.
+
+    Attributes:
+        id: Of the application; it owes one secret at most.
+        made_at: Sequence of the event that made the secret.
+        made_by: Name of the token that made it.
+        tree: From the context of that event, or empty.
+        run: What the caller named its run.
+        seal: Id of the seal that holds the secret; None once its time is over.
+        slot: Place of the secret among those of the seal.
+        expires_at: When the secret is dropped, in microseconds since the epoch.
+    """
+
+    id: str
+    organization: str
+    made_at: int
+    made_by: str
+    tree: str
+    run: str
+    seal: str | None
+    slot: int
+    expires_at: int
+
+
 class LeaseRow(NamedTuple):
     """Who may write to an organization; ``token`` is empty once it was given back.
 

@@ -155,6 +155,8 @@ def connect(path: Path) -> sqlite3.Connection:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
+            # A secret that was acknowledged must not stay in the file, sealed or not.
+            connection.execute("PRAGMA secure_delete = ON")
             connection.execute("PRAGMA temp_store = MEMORY")  # what a savepoint undoes by
             connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         except BaseException:

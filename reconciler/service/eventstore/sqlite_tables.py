@@ -6,6 +6,7 @@ from reconciler.service.eventstore.rows import (
     Head,
     LeaseRow,
     ObjectRow,
+    OwedRow,
     Record,
     SealRow,
     StoredEvent,
@@ -13,9 +14,28 @@ from reconciler.service.eventstore.rows import (
 )
 
 APPLICATION_ID = 0x52436E6C  # "RCnl": tells this program's files from any other's
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
-TABLES = """
+# What version 2 has beyond version 1. The indexes by time and by seal are for few rows at a time.
+OWED_TABLE = """
+CREATE TABLE owed (
+    id TEXT PRIMARY KEY,
+    organization TEXT NOT NULL,
+    made_at INTEGER NOT NULL,
+    made_by TEXT NOT NULL,
+    tree TEXT NOT NULL,
+    run TEXT NOT NULL,
+    seal TEXT,
+    slot INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX owed_listed ON owed (organization, id);
+CREATE INDEX owed_by_time ON owed (expires_at) WHERE seal IS NOT NULL;
+CREATE INDEX owed_by_seal ON owed (seal) WHERE seal IS NOT NULL;
+"""
+
+TABLES = (
+    """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE heads (
     organization TEXT PRIMARY KEY,
@@ -94,9 +114,11 @@ CREATE TABLE tokens (
     revoked_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 """
+    + OWED_TABLE
+)
 
 
-_Row = type[StoredEvent | Head | ObjectRow | Record | SealRow | LeaseRow | TokenRow]
+_Row = type[StoredEvent | Head | ObjectRow | Record | SealRow | OwedRow | LeaseRow | TokenRow]
 
 
 def _select(row: _Row, table: str, rest: str) -> str:
@@ -118,6 +140,7 @@ READ_ALL = _select(StoredEvent, "events", "WHERE position > ? ORDER BY position 
 HEADS = _select(Head, "heads", "ORDER BY organization")
 HEAD = _select(Head, "heads", "WHERE organization = ?")
 OBJECT = _select(ObjectRow, "objects", "WHERE id = ?")
+OBJECTS = _select(ObjectRow, "objects", "WHERE id IN (SELECT value FROM json_each(?))")
 FIND_OBJECT = _select(ObjectRow, "objects", "WHERE parent = ? AND kind = ? AND folded = ?")
 OBJECTS_PAGE = _select(
     ObjectRow,
@@ -135,6 +158,9 @@ RECORDS = _select(
     " FROM json_each(?))",
 )
 SEAL = _select(SealRow, "seals", "WHERE id = ?")
+OWED = _select(OwedRow, "owed", "WHERE id IN (SELECT value FROM json_each(?))")
+OWED_PAGE = _select(OwedRow, "owed", "WHERE organization = ? AND id > ? ORDER BY id LIMIT ?")
+OWED_IN = _select(OwedRow, "owed", "WHERE seal = ?")
 LEASE = _select(LeaseRow, "leases", "WHERE organization = ?")
 TOKENS = _select(TokenRow, "tokens", "ORDER BY name")
 TOKEN = _select(TokenRow, "tokens", "WHERE sha256 = ?")
@@ -158,7 +184,16 @@ SET_OBJECT = (
 REMOVE_OBJECT = "DELETE FROM objects WHERE id = ?"
 CLEAR_OBJECTS = "DELETE FROM objects"
 PUT_RECORD = _insert(Record, "records", "REPLACE INTO")
-PUT_SEAL = _insert(SealRow, "seals")
+PUT_SEAL = _insert(SealRow, "seals", "REPLACE INTO")
+REMOVE_SEAL = "DELETE FROM seals WHERE id = ?"
+PUT_OWED = _insert(OwedRow, "owed", "REPLACE INTO")
+REMOVE_OWED = "DELETE FROM owed WHERE id = ? AND made_at = ?"
+IS_OWED_TOO_LONG = "SELECT 1 FROM owed WHERE seal IS NOT NULL AND expires_at <= ? LIMIT 1"
+EXPIRE_OWED_SEALS = (
+    "DELETE FROM seals WHERE id IN"
+    " (SELECT seal FROM owed WHERE seal IS NOT NULL AND expires_at <= ?)"
+)
+EXPIRE_OWED = "UPDATE owed SET seal = NULL WHERE seal IS NOT NULL AND expires_at <= ?"
 EXPIRE_RECORDS = "DELETE FROM records WHERE expires_at <= ?"
 EXPIRE_SEALS = (
     "DELETE FROM seals WHERE expires_at <= ? AND id NOT IN"

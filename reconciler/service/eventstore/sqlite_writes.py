@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 from reconciler.resources.crashpoint import crashpoint
@@ -24,6 +24,7 @@ from reconciler.service.eventstore.rows import (
     LeaseRow,
     NewEvent,
     ObjectRow,
+    OwedRow,
     Record,
     SealRow,
     StoredEvent,
@@ -40,6 +41,7 @@ class Waiting:
         heads: By organization; they stay, for they are looked up again.
         versions: Of streams that were appended to; they stay, too.
         records: By caller and key.
+        owed: By application.
     """
 
     def __init__(self) -> None:
@@ -47,6 +49,7 @@ class Waiting:
         self.heads: dict[str, Head] = {}
         self.versions: dict[str, int] = {}
         self.records: dict[tuple[str, str], Record] = {}
+        self.owed: dict[str, OwedRow] = {}
 
     def add(self, later: Waiting) -> None:
         """Take over what was decided later."""
@@ -54,6 +57,12 @@ class Waiting:
         self.heads.update(later.heads)
         self.versions.update(later.versions)
         self.records.update(later.records)
+        self.owed.update(later.owed)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no row waits to be written."""
+        return not (self.events or self.records or self.owed)
 
 
 class SqliteTransaction(SqliteSnapshot):
@@ -150,6 +159,30 @@ class SqliteTransaction(SqliteSnapshot):
                 return waiting.records[name]
         return self._foreseen[name] if name in self._foreseen else super().record(caller, key)
 
+    def stream_version(self, stream: str) -> int:
+        """Return how many events a stream has."""
+        for waiting in self._both():
+            if stream in waiting.versions:
+                return waiting.versions[stream]
+        return super().stream_version(stream)
+
+    def owed(self, ids: Collection[str]) -> Sequence[OwedRow]:
+        """Return the secrets that these applications owe."""
+        self.flush()
+        return super().owed(ids)
+
+    def owed_page(
+        self, organization: str, *, after: str = "", limit: int = PAGE
+    ) -> Sequence[OwedRow]:
+        """Return secrets owed in an organization, of applications with ids past one, by id."""
+        self.flush()
+        return super().owed_page(organization, after=after, limit=limit)
+
+    def owed_in(self, seal_id: str) -> Sequence[OwedRow]:
+        """Return the owed secrets that a seal holds."""
+        self.flush()
+        return super().owed_in(seal_id)
+
     def _both(self) -> Sequence[Waiting]:
         """Return what waits, the latest first."""
         return (self._inner, self._outer) if self._inner is not None else (self._outer,)
@@ -160,7 +193,7 @@ class SqliteTransaction(SqliteSnapshot):
         Raises:
             StreamConflictError: an event is of a stream and version that was there before.
         """
-        if self._inner is not None and (self._inner.events or self._inner.records):
+        if self._inner is not None and not self._inner.is_empty:
             self._hold()
             self._settle(self._inner)
         else:
@@ -178,6 +211,9 @@ class SqliteTransaction(SqliteSnapshot):
             self._cursor.executemany(tables.PUT_RECORD, list(waiting.records.values()))
             waiting.records = {}
             self._foreseen = {}
+        if waiting.owed:
+            self._cursor.executemany(tables.PUT_OWED, list(waiting.owed.values()))
+            waiting.owed = {}
 
     # Writing.
 
@@ -211,7 +247,7 @@ class SqliteTransaction(SqliteSnapshot):
         for waiting in reversed(self._both()):
             known = waiting.versions.get(stream.id, known)
         if known is None and stream.version:
-            (known,) = self._run(tables.STREAM_VERSION, (stream.id,)).fetchone()
+            known = super().stream_version(stream.id)
         if known not in {None, stream.version}:
             raise StreamConflictError
 
@@ -258,12 +294,28 @@ class SqliteTransaction(SqliteSnapshot):
         crashpoint("S6")
 
     def put_seal(self, seal: SealRow) -> None:
-        """Keep a seal."""
+        """Keep a seal, in the place of one of its id."""
         self._change(tables.PUT_SEAL, seal)
+
+    def remove_seal(self, seal_id: str) -> None:
+        """Remove a seal for good; what refers to it finds nothing."""
+        self._change(tables.REMOVE_SEAL, (seal_id,))
+
+    def put_owed(self, row: OwedRow) -> None:
+        """Keep that a secret is owed, in the place of another of the same application."""
+        self._both()[0].owed[row.id] = row
+
+    def remove_owed(self, row: OwedRow) -> None:
+        """Remove an owed secret, unless a newer one has taken its place."""
+        self.flush()
+        self._change(tables.REMOVE_OWED, (row.id, row.made_at))
 
     def expire(self, now: int) -> None:
         """Drop records and seals whose time has come."""
         self.flush()
+        if self._run(tables.IS_OWED_TOO_LONG, (now,)).fetchone():
+            self._change(tables.EXPIRE_OWED_SEALS, (now,))
+            self._change(tables.EXPIRE_OWED, (now,))
         if self._change(tables.EXPIRE_RECORDS, (now,)):
             self._change(tables.EXPIRE_SEALS, (now,))
             self._foreseen = {}

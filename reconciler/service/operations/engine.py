@@ -9,28 +9,32 @@ from hashlib import sha256
 from typing import Any
 
 from reconciler.resources.secret import Secret
+from reconciler.service.domain.client_secret import hash_of
 from reconciler.service.domain.refusal import (
     Code,
     Refusal,
     invalid,
     key_reused,
     not_allowed,
+    object_gone,
     secret_gone,
 )
 from reconciler.service.eventstore.errors import ConflictError, StoreError, StreamConflictError
 from reconciler.service.eventstore.port import EventStore, Snapshot, Transaction
-from reconciler.service.eventstore.rows import Record, SealRow
-from reconciler.service.operations.answers import MICROSECONDS
+from reconciler.service.eventstore.rows import ObjectRow, Record
+from reconciler.service.operations import custody
+from reconciler.service.operations.custody import KEPT, SHOWN_ONCE
 from reconciler.service.operations.foresight import foreseen
+from reconciler.service.operations.means import Batch, Means
 from reconciler.service.operations.operation import Operation, handler_of, reader_of
 from reconciler.service.operations.request import Request
-from reconciler.service.operations.session import Batch, Means, Reading, Writing, check_headers
+from reconciler.service.operations.session import Reading, Writing, check_headers
 from reconciler.service.operations.table import OPERATIONS, writes
 from reconciler.service.projections.codec import canonical
 
-KEPT = 24 * 60 * 60 * MICROSECONDS
 TRIES = 5
-SHOWN_ONCE = "clientSecret"
+REGENERATE = "RegenerateOIDCClientSecret"
+CLAIMED = "secrets"  # answers that hold several secrets have them here
 
 Answer = dict[str, Any]
 
@@ -88,7 +92,7 @@ class Engine:
             tx.foresee(foreseen(requests))
             batch = Batch()
             answers = [self._written(tx, request, batch) for request in requests]
-            self._seal(tx, batch)
+            custody.seal_batch(tx, batch, self._means)
         return answers
 
     def _answered(self, view: Snapshot, request: Request, batch: Batch) -> Answer | Refusal:
@@ -104,7 +108,9 @@ class Engine:
         try:
             operation, asked, text = _admitted(request)
             if not request.idempotency_key:
-                return _with_secret_shown(self._done(tx, request, batch, (operation, asked, text)))
+                answer = self._done(tx, request, batch, (operation, asked, text))
+                custody.keep(tx, request, answer, batch, self._means)
+                return _with_secret_shown(answer)
             return self._done_once(tx, request, batch, (operation, asked, text))
         except Refusal as refusal:
             batch.leases.clear()  # what was locked in an undone block is not any more
@@ -137,53 +143,54 @@ class Engine:
         now = self._means.now()
         known = tx.record(caller, key)
         if known is not None and known.expires_at > now:
-            return self._replayed(tx, known, digest, batch)
+            return self._replayed(tx, request, known, digest, batch)
         try:
             answer = self._done(tx, request, batch, what)
         except Refusal:
             known = tx.record(caller, key)
             if known is not None and known.expires_at > now:  # done elsewhere while we waited
-                return self._replayed(tx, known, digest, batch)
+                return self._replayed(tx, request, known, digest, batch)
             raise
-        secret = answer.pop(SHOWN_ONCE, None)
-        seal, slot = self._kept(secret, batch)
-        kept = canonical(answer)
+        seal, slot = custody.keep(tx, request, answer, batch, self._means)
+        kept = canonical({name: answer[name] for name in answer if name != SHOWN_ONCE})
         tie = _tie(digest, kept, seal, slot)
         tx.put_record(Record(caller, key, tie, kept, seal, slot, now + KEPT))
-        return _with_secret_shown({**answer, SHOWN_ONCE: secret}) if secret else answer
+        return _with_secret_shown(answer)
 
-    def _kept(self, secret: Secret | None, batch: Batch) -> tuple[str | None, int]:
-        """Put a secret among those that will be sealed at the commit; return where it is."""
-        if secret is None:
-            return None, 0
-        if not batch.seal:
-            batch.seal = self._means.identifiers.next()
-        batch.secrets.append(secret)
-        return batch.seal, len(batch.secrets) - 1
+    def _replayed(
+        self, tx: Transaction, request: Request, known: Record, digest: bytes, batch: Batch
+    ) -> Answer:
+        """Return the first answer again, if it still holds.
 
-    def _replayed(self, tx: Transaction, known: Record, digest: bytes, batch: Batch) -> Answer:
+        Raises:
+            Refusal: another request had the key, the object is gone, or its secret is.
+        """
         if known.digest != _tie(digest, known.answer, known.seal, known.slot):
             raise key_reused()
         answer: Answer = json.loads(known.answer)
-        if known.seal is not None:
-            answer[SHOWN_ONCE] = self._unsealed(tx, known.seal, batch)[known.slot].reveal()
-        return answer
-
-    def _unsealed(self, tx: Transaction, seal_id: str, batch: Batch) -> Sequence[Secret]:
-        if seal_id == batch.seal:
-            return batch.secrets
-        seal = tx.seal(seal_id)
-        secrets = self._means.seals.open(seal.sealed) if seal else None
-        if secrets is None:
+        held = _held_still(tx, request, answer)
+        if known.seal is None:
+            return answer
+        secret = custody.unsealed(tx, (known.seal, known.slot), batch, self._means)
+        if held is None or hash_of(secret) != held.secret_hash:
             raise secret_gone()
-        return secrets
+        return {**answer, SHOWN_ONCE: secret.reveal()}
 
-    def _seal(self, tx: Transaction, batch: Batch) -> None:
-        now = self._means.now()
-        if batch.secrets:
-            sealed = self._means.seals.seal(batch.secrets)
-            tx.put_seal(SealRow(batch.seal, sealed, now + KEPT))
-        tx.expire(now)
+
+def _held_still(tx: Transaction, request: Request, answer: Answer) -> ObjectRow | None:
+    """Return the object that a repeated call made, or made a secret for; None for other calls.
+
+    Raises:
+        Refusal: the object is gone, or has not the name any more that it was made with.
+    """
+    made = answer.get("appId") or answer.get("idpId") or answer.get("id")
+    object_id = made or (request.fields.get("appId") if request.operation == REGENERATE else "")
+    if not object_id:
+        return None
+    held = tx.get_object(object_id)
+    if held is None or (made and held.name != request.fields.get("name")):
+        raise object_gone()
+    return held
 
 
 def _tie(asked: bytes, answer: str, seal: str | None, slot: int) -> bytes:
@@ -221,4 +228,8 @@ def _text(request: Request) -> str:
 def _with_secret_shown(answer: Answer) -> Answer:
     """Return an answer as it leaves the service: here, and only here, a secret becomes text."""
     secret = answer.get(SHOWN_ONCE)
-    return {**answer, SHOWN_ONCE: secret.reveal()} if isinstance(secret, Secret) else answer
+    if isinstance(secret, Secret):
+        return {**answer, SHOWN_ONCE: secret.reveal()}
+    if CLAIMED in answer:
+        return {**answer, CLAIMED: [_with_secret_shown(claimed) for claimed in answer[CLAIMED]]}
+    return answer

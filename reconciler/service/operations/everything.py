@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 from reconciler.resources.ref import APPLICATION, Kind
+from reconciler.service.domain.evolution import BESIDE, beside
 from reconciler.service.domain.refusal import not_found
 from reconciler.service.eventstore.rows import ObjectRow, StoredEvent
 from reconciler.service.operations.answers import details_read, timestamp
@@ -15,6 +17,7 @@ from reconciler.service.operations.fields import Fields
 from reconciler.service.operations.session import Reading
 
 PAGE = 1000
+_CURSOR = re.compile(r"(0|[1-9][0-9]{0,17})(?:\.(0|[1-9][0-9]{0,17}))?", re.ASCII)
 _NEVER_SHOWN = "secret_hash"
 
 
@@ -53,7 +56,8 @@ def _view(row: ObjectRow, spec: dict[str, Any]) -> dict[str, Any]:
         "clientId": row.client_id,
         "hasSecret": row.secret_hash != "",
         "trees": marks["trees"],
-        "preventDelete": marks["preventDelete"],
+        "owner": marks["owner"],
+        "preventDelete": marks["preventDelete"] or False,
         "critical": marks.get("critical", False),
         "changedBy": row.changed_by,
         "context": _parsed(row.context),
@@ -68,17 +72,34 @@ def _parsed(text: str) -> dict[str, Any]:
 
 
 def get_object_history(call: Reading, fields: Fields) -> dict[str, Any]:
-    """Answer the events of one object, oldest first; of a removed one, too."""
-    object_id, after = fields.text("id", required=True), fields.number("after")
+    """Answer the events of one object, oldest first; of a removed one, too.
+
+    Events that stand beside the object's own are put among them by their sequence. A cursor has
+    the version of the last event of each stream: ``7``, or ``7.2`` once there are two streams.
+    """
+    object_id, after = fields.text("id", required=True), fields.text("after")
     fields.end()
+    passed = _CURSOR.fullmatch(after or "0")
+    if passed is None:
+        raise fields.wrong("after", "must be a cursor that this operation answered")
     first = call.view.read_stream(object_id, limit=1)
-    if not first or not call.sees(first[0].organization):
+    if not first or first[0].type in BESIDE or not call.sees(first[0].organization):
         raise not_found("object")
-    page = call.view.read_stream(object_id, after=after, limit=PAGE + 1)
-    events = page[:PAGE]
+    streams = (object_id, beside(object_id))
+    versions = [int(version or 0) for version in passed.groups()]
+    found = [
+        event
+        for stream, version in zip(streams, versions, strict=True)
+        for event in call.view.read_stream(stream, after=version, limit=PAGE + 1)
+    ]
+    found.sort(key=lambda event: event.sequence)
+    events = found[:PAGE]
+    for event in events:
+        versions[streams.index(event.stream)] = event.version
+    following = ".".join(str(version) for version in versions).removesuffix(".0")
     return {
         "events": [_event_view(event) for event in events],
-        "next": str(events[-1].version) if len(page) > PAGE else "",
+        "next": following if len(found) > PAGE else "",
     }
 
 

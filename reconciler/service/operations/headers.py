@@ -10,6 +10,7 @@ from reconciler.service.domain.refusal import invalid
 from reconciler.service.operations.tokens import unauthenticated
 
 ORGANIZATION = ("x-service-orgid", "x-zitadel-orgid")
+CUSTODY = "x-reconciler-custody"
 _BEARER = re.compile(r"Bearer ([!-~]{1,512})", re.ASCII | re.IGNORECASE)
 _SEQUENCE = re.compile(r'"(0|[1-9][0-9]{0,18})"', re.ASCII)
 
@@ -30,6 +31,7 @@ class Beside:
     idempotency_key: str = ""
     lease: str = ""
     context: str = ""
+    custody: str = ""
 
 
 def bearer_token(headers: Headers) -> str:
@@ -59,6 +61,7 @@ def read_beside(headers: Headers) -> Beside:
         idempotency_key=_one(headers, "idempotency-key"),
         lease=_one(headers, "x-reconciler-lease"),
         context=_one(headers, "x-reconciler-context"),
+        custody=_custody(headers),
     )
 
 
@@ -67,6 +70,13 @@ def _one(headers: Headers, name: str) -> str:
     if len(values) > 1:
         raise invalid(name, "must be given once")
     return values[0] if values else ""
+
+
+def _custody(headers: Headers) -> str:
+    run = _one(headers, CUSTODY)
+    if CUSTODY in headers and not run:
+        raise invalid(CUSTODY, "must not be empty")
+    return run
 
 
 def _organization(headers: Headers) -> str:

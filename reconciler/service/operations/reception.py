@@ -147,6 +147,7 @@ class Reception:
             idempotency_key=beside.idempotency_key,
             lease=beside.lease,
             context=beside.context,
+            custody=beside.custody,
         )
 
     def _caller(self, call: Incoming, view: Snapshot, known: dict[str, Caller]) -> Caller:

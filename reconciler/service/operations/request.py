@@ -22,6 +22,8 @@ class Request:
         lease: Token of the lease of the organization written to. Empty where the write is made
             under none.
         context: Why it is made (``x-reconciler-context``), text of a JSON object, or empty.
+        custody: Run that asks to keep a secret this call makes until its delivery is
+            acknowledged (``x-reconciler-custody``), or empty.
     """
 
     operation: str
@@ -32,3 +34,4 @@ class Request:
     idempotency_key: str = ""
     lease: str = ""
     context: str = ""
+    custody: str = ""

@@ -27,6 +27,7 @@ def get_service_info(call: Reading, fields: Fields) -> dict[str, Any]:
         "instance": call.view.meta("instance"),
         "product": PRODUCT,
         "version": __version__,
+        "custody": True,
     }
 
 

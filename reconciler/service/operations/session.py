@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Protocol
 
 from reconciler.resources.ref import Kind
-from reconciler.resources.secret import Secret
 from reconciler.resources.strict_json import JsonError, read_object
-from reconciler.service.domain.evolution import Event
-from reconciler.service.domain.identifiers import Identifiers
+from reconciler.service.domain.evolution import Beside, Event, beside
 from reconciler.service.domain.refusal import (
     invalid,
     lease_lost,
@@ -24,6 +20,8 @@ from reconciler.service.domain.refusal import (
 from reconciler.service.eventstore.errors import NameTakenError
 from reconciler.service.eventstore.port import Snapshot, Transaction
 from reconciler.service.eventstore.rows import Author, LeaseRow, ObjectRow, StoredEvent, StreamAt
+from reconciler.service.operations import custody
+from reconciler.service.operations.means import Batch, Means
 from reconciler.service.operations.request import Request
 from reconciler.service.projections.codec import encode
 from reconciler.service.projections.objects import next_row
@@ -37,50 +35,8 @@ NOUNS = {
 }
 MAX_CONTEXT = 4096
 _FLAT = 1  # an answer holds it a few levels down, and must not get too deep itself
+_RUN = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 _ID = re.compile(r"[A-Za-z0-9_-]{1,200}", re.ASCII)
-
-
-class Seals(Protocol):
-    """Seals secrets with a key that is not in the store."""
-
-    def seal(self, secrets: Sequence[Secret]) -> bytes:
-        """Return secrets in one sealed piece."""
-        ...
-
-    def open(self, sealed: bytes) -> Sequence[Secret] | None:
-        """Return the secrets of a sealed piece; None if there is no key that opens it."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Means:
-    """What operations reach the world through.
-
-    Attributes:
-        now: The clock, in microseconds since the epoch.
-    """
-
-    now: Callable[[], int]
-    identifiers: Identifiers
-    random_bytes: Callable[[int], bytes]
-    seals: Seals
-
-
-@dataclass(slots=True)
-class Batch:
-    """What calls in one transaction share, so that none looks up what another has.
-
-    Attributes:
-        owners: Organizations and projects by id; neither is ever changed or removed.
-        leases: By folded organization name.
-        seal: Id of the seal of this transaction.
-        secrets: What it will hold.
-    """
-
-    owners: dict[str, ObjectRow] = field(default_factory=dict)
-    leases: dict[str, LeaseRow | None] = field(default_factory=dict)
-    seal: str = ""
-    secrets: list[Secret] = field(default_factory=list)
 
 
 class Reading:
@@ -91,7 +47,7 @@ class Reading:
         self.request = request
         self.caller = request.caller
         self.means = means
-        self._batch = batch
+        self.batch = batch
 
     def organization(self) -> ObjectRow:
         """Return the organization the call is made for.
@@ -114,9 +70,9 @@ class Reading:
         Raises:
             Refusal: it is missing, or must look so.
         """
-        known = self._batch.owners.get(object_id)
+        known = self.batch.owners.get(object_id)
         if known is None:
-            known = self._batch.owners[object_id] = self.object(kind, object_id)
+            known = self.batch.owners[object_id] = self.object(kind, object_id)
         elif not self._is_visible(known, kind):
             raise not_found(NOUNS[kind])
         return known
@@ -191,14 +147,14 @@ class Writing(Reading):
         new = self.means.identifiers.next()
         owner = organization or new
         if organization:
-            self._check_lease(self.owner(Kind.ORGANIZATION, organization).folded)
+            self.check_lease(self.owner(Kind.ORGANIZATION, organization).folded)
         made = encode(event)
         (stored,) = self.tx.append(StreamAt(owner, new, 0), (made.event,), self._author)
         row = next_row(None, stored, event, made.spec)
         if row is None:
             raise AssertionError("a new object is held")
         if not organization:
-            self._check_lease(row.folded)
+            self.check_lease(row.folded)
         self._put(row)
         return row
 
@@ -215,6 +171,8 @@ class Writing(Reading):
             raise AssertionError("a changed object is held")
         if events:
             self._put(changed)
+        if changed.secret_hash != row.secret_hash:
+            custody.end(self.tx, row, self.batch)
         return changed
 
     def remove(self, row: ObjectRow, event: Event) -> StoredEvent:
@@ -225,12 +183,20 @@ class Writing(Reading):
         """
         (stored,) = self._record(row, (event,))
         self.tx.remove_object(row.id)
+        if row.secret_hash:
+            custody.end(self.tx, row, self.batch)
         return stored
+
+    def record_beside(self, row: ObjectRow, event: Beside) -> None:
+        """Write an event that tells of an object and leaves it, and its sequence, as they are."""
+        name = beside(row.id)
+        stream = StreamAt(row.organization, name, self.tx.stream_version(name))
+        self.tx.append(stream, (encode(event).event,), self._author)
 
     def _record(self, row: ObjectRow, events: Sequence[Event]) -> Sequence[StoredEvent]:
         if not events:
             return ()
-        self._check_lease(self._folded_owner(row))
+        self.check_lease(self._folded_owner(row))
         stream = StreamAt(row.organization, row.id, row.version)
         return self.tx.append(stream, [encode(event).event for event in events], self._author)
 
@@ -245,10 +211,11 @@ class Writing(Reading):
             return row.folded
         return self.owner(Kind.ORGANIZATION, row.organization).folded
 
-    def _check_lease(self, organization: str) -> None:
+    def check_lease(self, organization: str) -> None:
+        """Refuse if the call names a lease that is not the one of this folded organization name."""
         if not self.request.lease:
             return
-        leases = self._batch.leases
+        leases = self.batch.leases
         if organization not in leases:
             leases[organization] = self.tx.lease(organization)
         lease = leases[organization]
@@ -259,7 +226,7 @@ class Writing(Reading):
     def put_lease(self, lease: LeaseRow) -> None:
         """Make this the lease of its organization name."""
         self.tx.put_lease(lease)
-        self._batch.leases.clear()
+        self.batch.leases.clear()
 
 
 def check_headers(request: Request) -> None:
@@ -272,6 +239,8 @@ def check_headers(request: Request) -> None:
         raise invalid("x-service-orgid", "must be the id of one organization")
     if len(request.idempotency_key) > 200 or not request.idempotency_key.isprintable():
         raise invalid("idempotency-key", "must be at most 200 printable characters")
+    if request.custody and not _RUN.fullmatch(request.custody):
+        raise invalid("x-reconciler-custody", "must be 1 to 64 letters, digits, - and _")
     if request.context and not _is_context(request.context):
         raise invalid(
             "x-reconciler-context",

@@ -16,6 +16,7 @@ _APP = f"{_PROJECTS}/{{projectId}}/apps/{{appId}}"
 _IDPS = "/management/v1/idps"
 _ACTIONS = "/management/v1/actions"
 _OWN = "/reconciler/v1"
+_OWED = f"{_OWN}/organizations/{{organizationId}}/owed-secrets"
 
 
 def _managed(
@@ -169,6 +170,12 @@ _ROWS = (
     _own("ListTrees", f"GET {_OWN}/trees", "org.read", "trees", "list_trees", writes=False),
     _own("RecordContext", f"POST {_OWN}/objects/{{id}}/context", "org.context.write",
          "service_info", "record_context", writes=True),
+    _own("ListOwedSecrets", f"GET {_OWED}", "project.app.read",
+         "owed_secrets", "list_owed_secrets", writes=False),
+    _own("ClaimSecrets", f"POST {_OWED}/_claim", "project.app.write",
+         "owed_secrets", "claim_secrets", writes=True),
+    _own("AcknowledgeSecrets", f"POST {_OWED}/_acknowledge", "project.app.write",
+         "owed_secrets", "acknowledge_secrets", writes=True),
     _own("AcquireLease", f"POST {_OWN}/leases", "org.lease", "leases", "acquire_lease",
          writes=True),
     _own("RenewLease", f"PUT {_OWN}/leases", "org.lease", "leases", "renew_lease", writes=True),

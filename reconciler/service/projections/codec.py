@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Any, NamedTuple
 
-from reconciler.service.domain.evolution import EVENTS, Event
+from reconciler.service.domain.evolution import EVENTS, Beside, Event
 from reconciler.service.eventstore.rows import NewEvent, StoredEvent
 
 
@@ -39,7 +39,7 @@ def _writer() -> Callable[[Any], bytes]:
     return partial(orjson.dumps, option=strict | orjson.OPT_SORT_KEYS)
 
 
-def encode(event: Event) -> Encoded:
+def encode(event: Event | Beside) -> Encoded:
     """Return an event as it is appended.
 
     ``spec`` is the last name of every payload that has it, so its text can be put in.

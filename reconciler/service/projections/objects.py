@@ -13,10 +13,13 @@ from typing import Any
 from reconciler.resources.ref import Kind, fold
 from reconciler.service.domain.evolution import Event, evolve
 from reconciler.service.domain.held import Held, State, Unborn
+from reconciler.service.domain.oidc_application import AppOidcSecretChanged
 from reconciler.service.eventstore.rows import ObjectRow, StoredEvent
 from reconciler.service.projections.codec import canonical
 
-NO_MARKS = '{"preventDelete":null,"trees":[]}'
+# Who makes a new secret, such as a rotation, does not own the application by it.
+_SECRET = AppOidcSecretChanged
+NO_MARKS = '{"owner":"","preventDelete":null,"trees":[]}'
 
 
 def state_of(row: ObjectRow) -> Held:
@@ -53,7 +56,9 @@ def next_row(
         row.created if row else stored.sequence,
         stored.writer,
         stored.context,
-        _next_marks(row.marks if row else NO_MARKS, stored.context),
+        _next_marks(
+            row.marks if row else NO_MARKS, stored.context, gives=not isinstance(event, _SECRET)
+        ),
     )
 
 
@@ -62,15 +67,19 @@ def _is_same(before: State, held: Held) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _next_marks(marks: str, context: str) -> str:
-    """Return what contexts left behind, after one more. A whole apply has very few contexts."""
+def _next_marks(marks: str, context: str, *, gives: bool) -> str:
+    """Return what contexts left behind, after one more. A whole apply has very few contexts.
+
+    ``gives`` says whether the event makes the tree of its context the owner of the object.
+    """
     if not context:
         return marks
     said: dict[str, Any] = json.loads(context)
     known: dict[str, Any] = json.loads(marks)
     tree = said.get("tree")
-    if isinstance(tree, str) and tree and tree not in known["trees"]:
-        known["trees"] = sorted([*known["trees"], tree])
+    if gives and isinstance(tree, str) and tree:
+        known["owner"] = tree
+        known["trees"] = sorted({*known["trees"], tree})
     for mark in ("preventDelete", "critical"):
         if isinstance(said.get(mark), bool):
             known[mark] = said[mark]

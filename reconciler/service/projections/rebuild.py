@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from reconciler.resources.crashpoint import crashpoint
+from reconciler.service.domain.evolution import BESIDE
 from reconciler.service.eventstore.port import PAGE, EventStore, Snapshot
 from reconciler.service.eventstore.rows import ObjectRow, StoredEvent
 from reconciler.service.projections.codec import decode
@@ -36,6 +37,8 @@ def replayed(view: Snapshot) -> dict[str, ObjectRow]:
     """
     rows: dict[str, ObjectRow] = {}
     for stored in log(view):
+        if stored.type in BESIDE:
+            continue
         row = next_row(rows.get(stored.stream), stored, decode(stored))
         if row is None:
             del rows[stored.stream]

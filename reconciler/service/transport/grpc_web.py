@@ -41,6 +41,7 @@ ALLOWED_HEADERS = (
     "origin",
     "x-grpc-web",
     "x-reconciler-context",
+    "x-reconciler-custody",
     "x-reconciler-lease",
     "x-service-orgid",
     "x-user-agent",

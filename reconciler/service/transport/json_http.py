@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from reconciler.service.domain.refusal import Code, Refusal, invalid
 from reconciler.service.operations.fields import shown
-from reconciler.service.operations.headers import ORGANIZATION
+from reconciler.service.operations.headers import CUSTODY, ORGANIZATION
 from reconciler.service.operations.operation import Operation, nullable_of
 from reconciler.service.operations.reception import Incoming, Received
 from reconciler.service.operations.table import OPERATIONS
@@ -28,7 +28,7 @@ from reconciler.service.transport.observer import Answer, Observer, Seen, code_o
 MAX_PARAMETERS = 20
 _KNOWN = frozenset(
     {"authorization", "if-match", "idempotency-key", "x-reconciler-lease", "x-reconciler-context"}
-    | set(ORGANIZATION)
+    | {CUSTODY, *ORGANIZATION}
     | {"content-type", "content-encoding", "x-request-id"}
 )
 _HEADER_NAMES = {name.encode(): name for name in _KNOWN}

@@ -35,7 +35,8 @@ _OF_NO_ORGANIZATION = frozenset(
 # What there is at one time only can be expected to be at a sequence.
 _ON_AN_OBJECT = re.compile(r"(Update|Remove|Delete|Regenerate|Record)")
 _MAKES = re.compile(r"(Add|Create|Regenerate)")
-_UNDER_A_LEASE = re.compile(r"(Add|Create|Update|Remove|Delete|Regenerate|Record)")
+_UNDER_A_LEASE = re.compile(r"(Add|Create|Update|Remove|Delete|Regenerate|Record|Claim)")
+_MAKES_A_SECRET = frozenset({"AddOIDCApp", "RegenerateOIDCClientSecret"})
 
 
 @cache
@@ -175,6 +176,7 @@ def _headers(operation: Operation) -> list[dict[str, Any]]:
         names += ["idempotency-key"] if _MAKES.match(operation.name) else []
         if _UNDER_A_LEASE.match(operation.name):
             names += ["x-reconciler-lease", "x-reconciler-context"]
+        names += ["x-reconciler-custody"] if operation.name in _MAKES_A_SECRET else []
     return [{"name": name, "in": "header", **_REQUEST_HEADERS[name]} for name in names]
 
 
@@ -218,6 +220,11 @@ _REQUEST_HEADERS: Mapping[str, dict[str, Any]] = {
     "x-reconciler-lease": {
         "description": "Lease under which the write is made; 409 if it is lost.",
         "schema": {"type": "string", "pattern": _PRINTABLE},
+    },
+    "x-reconciler-custody": {
+        "description": "Id of a run that asks to keep the client secret, sealed, until its delivery"
+        " is acknowledged.",
+        "schema": {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"},
     },
     "x-reconciler-context": {
         "description": "Why the write is made: kept with the event. At most 4096 characters.",

@@ -57,6 +57,7 @@ def components() -> dict[str, Schema]:
         "Object": _object(),
         "Event": _event(),
         "Removal": _removal(),
+        "OwedSecret": _owed_secret(),
         "Lease": closed(
             {"lease": _TEXT, "fence": _NUMBER, "acquiredAt": _TIME, "expiresAt": _TIME}
         ),
@@ -157,7 +158,12 @@ def _object() -> Schema:
             "clientId": _TEXT,
             "hasSecret": flag(),
             "trees": many(_TEXT, "Names of the trees that applied it."),
-            "preventDelete": {"type": ["boolean", "null"], "description": "Null: never said."},
+            "owner": {
+                "type": "string",
+                "description": "Tree that was the last to create, update or take over the object;"
+                " empty where none was.",
+            },
+            "preventDelete": flag(),
             "critical": flag(),
             "changedBy": {"type": "string", "description": "Name of the last writer's token."},
             "context": _CONTEXT,
@@ -194,6 +200,33 @@ def _removal() -> Schema:
             "context": _CONTEXT,
         }
     )
+
+
+def _owed_secret() -> Schema:
+    return closed(
+        {
+            "id": {**_ID, "description": "Id of the application."},
+            "organizationId": _ID,
+            "projectId": _ID,
+            "name": _TEXT,
+            "clientId": _ID,
+            "madeAt": {**_NUMBER, "description": "Sequence of the event that made the secret."},
+            "since": _TIME,
+            "madeBy": {"type": "string", "description": "Name of the token that made it."},
+            "tree": _TEXT,
+            "run": {"type": "string", "description": "What the caller named its run."},
+            "state": choice(("owed", "lost")),
+            "expires": _TIME,
+        }
+    )
+
+
+def _claimed() -> Schema:
+    secret = {**_SECRET, "description": "Answered again until its delivery is acknowledged."}
+    had = closed({"id": _ID, "clientId": _ID, "madeAt": _NUMBER, "clientSecret": secret})
+    code: Schema = {"type": "integer", "format": "int32", "description": "The code of gRPC."}
+    refused = closed({"id": _TEXT, "error": closed({"code": code, "message": _TEXT})})
+    return closed({"secrets": many({"oneOf": [had, refused]}, "In the order asked.")})
 
 
 def _nothing() -> Schema:
@@ -258,7 +291,12 @@ _ANSWERS: Mapping[str, Callable[[], Schema]] = {
     "UpdateAction": _changed,
     "DeleteAction": _nothing,
     "GetServiceInfo": lambda: closed(
-        {"instance": _TEXT, "product": {"const": "reconciler"}, "version": _TEXT}
+        {
+            "instance": _TEXT,
+            "product": {"const": "reconciler"},
+            "version": _TEXT,
+            "custody": flag("Whether secrets are kept until their delivery is acknowledged."),
+        }
     ),
     "ListObjects": _page("objects", "Object"),
     "ListRemovals": _page("removals", "Removal"),
@@ -267,6 +305,9 @@ _ANSWERS: Mapping[str, Callable[[], Schema]] = {
         {"organizations": many(closed({"id": _TEXT, "name": _TEXT, "trees": many(_TEXT)}))}
     ),
     "RecordContext": _changed,
+    "ListOwedSecrets": _page("owedSecrets", "OwedSecret"),
+    "ClaimSecrets": _claimed,
+    "AcknowledgeSecrets": _nothing,
     "AcquireLease": lambda: ref("Lease"),
     "RenewLease": lambda: ref("Lease"),
     "ReleaseLease": _nothing,

@@ -9,6 +9,7 @@ from reconciler.resources.origin import DEFAULT_PORTS
 from reconciler.service.operations.leases import MAX_HOLDER, MAX_SECONDS
 from reconciler.service.operations.lists import METHODS
 from reconciler.service.operations.operation import Operation
+from reconciler.service.operations.owed_secrets import AT_ONCE
 from reconciler.service.transport.openapi_schemas import (
     LARGEST,
     Schema,
@@ -197,7 +198,27 @@ def _list_objects() -> Schema:
 
 
 def _history() -> Schema:
-    return closed({"after": _whole_number()}, ())
+    version = "(?:0|[1-9][0-9]{0,17})"
+    after: Schema = {
+        "type": "string",
+        "pattern": rf"^(?:{version}(?:\.{version})?)?$",
+        "description": "What the page before it gave as ``next``.",
+    }
+    return closed({"after": after}, ())
+
+
+def _owed_secrets() -> Schema:
+    made_at = number("Sequence of the event that made the secret.", least=1)
+    secret = closed({"id": text("Id of the application.", shortest=1), "madeAt": made_at})
+    return closed(
+        {
+            "secrets": {
+                **many(secret, "Secrets by application and sequence of the event that made them."),
+                "minItems": 1,
+                "maxItems": AT_ONCE,
+            }
+        }
+    )
 
 
 def _list_removals() -> Schema:
@@ -248,6 +269,9 @@ _READ_BY_HAND: Mapping[str, Callable[[], Schema]] = {
     "ListObjects": _list_objects,
     "ListRemovals": _list_removals,
     "GetObjectHistory": _history,
+    "ListOwedSecrets": _list_objects,
+    "ClaimSecrets": _owed_secrets,
+    "AcknowledgeSecrets": _owed_secrets,
     "AcquireLease": _acquire_lease,
     "RenewLease": _renew_lease,
     "ReleaseLease": _release_lease,

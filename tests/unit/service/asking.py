@@ -104,5 +104,6 @@ BESIDE = {
     "idempotency_key": "idempotency_key",
     "under": "lease",
     "context": "context",
+    "custody": "custody",
 }
 BORING = {"Organization", "Project"}

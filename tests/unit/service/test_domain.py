@@ -25,6 +25,8 @@ OIDC = dict(DEFAULTS[Kind.OIDC_APPLICATION])
 ACTION = Held(Kind.ACTION, "1", "acme", "acme", "greet", {"script": "x"})
 IDP = Held(Kind.IDP_JWT_CONFIG, "1", "acme", "acme", "partner", {"issuer": "x"})
 APP = Held(Kind.OIDC_APPLICATION, "1", "acme", "shop", "web", OIDC, "7", "hash")
+POST = {**OIDC, "authMethodType": "OIDC_AUTH_METHOD_TYPE_POST"}
+PUBLIC = {**OIDC, "authMethodType": "OIDC_AUTH_METHOD_TYPE_NONE"}
 REMOVED = Removed("1", "acme")
 
 HISTORY: list[tuple[State, Event, State]] = [
@@ -54,8 +56,27 @@ HISTORY: list[tuple[State, Event, State]] = [
     ),
     (
         APP,
-        oidc_application.AppOidcConfigChanged({}),
-        Held(Kind.OIDC_APPLICATION, "1", "acme", "shop", "web", {}, "7", "hash"),
+        oidc_application.AppOidcConfigChanged(POST),
+        Held(Kind.OIDC_APPLICATION, "1", "acme", "shop", "web", POST, "7", "hash"),
+    ),
+    (
+        APP,
+        oidc_application.AppOidcConfigChanged(PUBLIC),
+        Held(Kind.OIDC_APPLICATION, "1", "acme", "shop", "web", PUBLIC, "7", ""),
+    ),
+    (
+        Held(Kind.OIDC_APPLICATION, "1", "acme", "shop", "web", PUBLIC, "7", "by hand"),
+        oidc_application.AppOidcConfigChanged({**PUBLIC, "devMode": True}),
+        Held(
+            Kind.OIDC_APPLICATION,
+            "1",
+            "acme",
+            "shop",
+            "web",
+            {**PUBLIC, "devMode": True},
+            "7",
+            "by hand",
+        ),
     ),
     (
         APP,

@@ -19,7 +19,7 @@ from reconciler.service.eventstore.errors import StoreError
 from reconciler.service.eventstore.memory import MemoryEventStore
 from reconciler.service.operations.caller import Caller, Role
 from reconciler.service.operations.engine import Engine
-from reconciler.service.operations.session import Means
+from reconciler.service.operations.means import Means
 from reconciler.service.projections.verify import verify
 from reconciler.service.seal import KeyFile, new_key
 from tests.unit.service.asking import ADMIN, Asking, Clock

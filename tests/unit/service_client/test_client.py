@@ -31,7 +31,7 @@ from reconciler.service_client.observation import observed_objects
 from reconciler.service_client.port import CreateOrder, SecretOrder, UpdateOrder, Written
 from reconciler.service_client.refusals import service_error
 from reconciler.service_client.wire import Answer, Call, WireRefusal
-from reconciler.state import ObservedObject, ObservedState
+from reconciler.state import ObservedObject, ObservedState, OwedSecret
 from tests.builders import (
     GREET,
     SHOP,
@@ -237,7 +237,7 @@ LISTED = [
      if key != "preventDelete"},
 ]  # fmt: skip
 ORG = {"organization_id": "1", "sequence": 41, "changed_by": "ana",
-       "changed_at": "2026-01-01T00:00:00Z"}  # fmt: skip
+       "changed_at": "2026-01-01T00:00:00Z", "has_secret": False}  # fmt: skip
 SEEN = [
     ObservedObject(a_ref(Kind.ORGANIZATION, organization="Acme"), "1", spec={},
                    trees=frozenset({"default"}), prevent_delete=False, **ORG),
@@ -282,6 +282,47 @@ def test_observing_reads_each_organization_page_by_page_and_no_other() -> None:
         ["ListTrees"],
     ]  # fmt: skip
     assert {call.organization for turn in wire.sent for call in turn} == {"", "1"}
+
+
+def owed_in_pages(call: Call) -> Answer:
+    """Return one owed secret on each of two pages; the second is of no listed application."""
+    number = 5 if call.fields["cursor"] else 3
+    owed = {
+        "id": str(number), "clientId": "3@shop", "madeAt": "41", "since": "2026-01-01T00:00:00Z",
+        "madeBy": "ci", "tree": "default", "run": "run-1", "state": "lost",
+    }  # fmt: skip
+    return Answer({"owedSecrets": [owed], "next": "" if call.fields["cursor"] else "3"})
+
+
+def test_owed_secrets_are_listed_where_the_service_says_custody() -> None:
+    """One call per organization and page, and none where the service keeps nothing."""
+    wire = FakeWire(
+        GetServiceInfo=Answer({"instance": "i-1", "custody": True}),
+        ListOrgs=Answer({"result": [{"id": "1", "name": "Acme"}]}),
+        ListObjects=in_pages,
+        ListTrees=Answer({"organizations": []}),
+        ListOwedSecrets=owed_in_pages,
+    )
+
+    state = OperationsClient(wire, HERE).observe(["acme"])
+
+    assert state.custody
+    assert state.owed == (
+        OwedSecret(SEEN[1].ref, "3", "3@shop", 41, "2026-01-01T00:00:00Z", "ci", "default",
+                   "run-1", lost=True),
+    )  # fmt: skip
+    asked = [call.operation for turn in wire.sent for call in turn]
+    assert asked.count("ListOwedSecrets") == 2
+
+
+def test_a_service_without_custody_is_not_asked() -> None:
+    """An older service of ours would refuse; delivery goes on without it."""
+    wire = FakeWire(GetServiceInfo=Answer({"instance": "i-1"}))
+    client = OperationsClient(wire, HERE)
+
+    client.acknowledge([Written("3", 41)])
+    with pytest.raises(ServiceError, match="keeps no client secrets"):
+        client.claim([OwedSecret(SEEN[1].ref, "3", "c", 41, "", "", "", "")], {})
 
 
 def test_a_far_service_is_asked_for_several_organizations_in_the_time_of_one() -> None:

@@ -1,0 +1,143 @@
+"""Custody of client secrets: where a secret is sealed, how long, and how it is removed for good.
+
+Secrets that are answered once are sealed at the commit, together, because the cost is per seal.
+Those in custody have a seal of their own: it is kept longer, and it is sealed again without each
+secret whose custody ends.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from reconciler.resources.secret import Secret
+from reconciler.service.domain.refusal import secret_gone
+from reconciler.service.eventstore.port import Transaction
+from reconciler.service.eventstore.rows import ObjectRow, OwedRow, SealRow
+from reconciler.service.operations.answers import MICROSECONDS
+from reconciler.service.operations.means import Batch, Means, SealDraft
+from reconciler.service.operations.request import Request
+
+KEPT = 24 * 60 * 60 * MICROSECONDS  # answers under an idempotency key
+SHOWN_ONCE = "clientSecret"
+
+Place = tuple[str | None, int]
+NOWHERE: Place = (None, 0)
+
+
+def keep(
+    tx: Transaction, request: Request, answer: Mapping[str, Any], batch: Batch, means: Means
+) -> Place:
+    """Put the secret of an answer among those that the commit seals; return where it will be.
+
+    Where the caller asks for custody, the secret is owed from now on.
+    """
+    secret = answer.get(SHOWN_ONCE)
+    if secret is None or not (request.custody or request.idempotency_key):
+        return NOWHERE
+    if not request.custody:
+        return _put(batch.answered, secret, means, KEPT)
+    place = _put(batch.custody, secret, means, means.keep_owed)
+    tx.put_owed(_owed_row(request, answer, place, batch.custody.expires_at))
+    return place
+
+
+def _put(draft: SealDraft, secret: Secret, means: Means, kept: int) -> Place:
+    if not draft.id:
+        draft.id = means.identifiers.next()
+        draft.expires_at = means.now() + kept
+    draft.secrets.append(secret)
+    return draft.id, len(draft.secrets) - 1
+
+
+def _owed_row(
+    request: Request, answer: Mapping[str, Any], place: Place, expires_at: int
+) -> OwedRow:
+    details = answer["details"]
+    return OwedRow(
+        answer.get("appId") or request.fields["appId"],
+        details["resourceOwner"],
+        int(details["sequence"]),
+        request.caller.name,
+        _tree(request.context),
+        request.custody,
+        *place,
+        expires_at,
+    )
+
+
+@lru_cache(maxsize=16)
+def _tree(context: str) -> str:
+    tree = json.loads(context).get("tree") if context else ""
+    return tree if isinstance(tree, str) else ""
+
+
+def unsealed(tx: Transaction, place: Place, batch: Batch, means: Means) -> Secret:
+    """Return a secret that was kept.
+
+    Raises:
+        Refusal: it was removed, or the key that opens its seal is missing.
+    """
+    seal_id, slot = place
+    if seal_id is None:
+        raise secret_gone()
+    for draft in (batch.answered, batch.custody):
+        if seal_id == draft.id:
+            secrets: Sequence[Secret | None] = draft.secrets
+            break
+    else:
+        secrets = _opened(tx, seal_id, batch, means)
+    secret = secrets[slot] if slot < len(secrets) else None
+    if secret is None:
+        raise secret_gone()
+    return secret
+
+
+def _opened(tx: Transaction, seal_id: str, batch: Batch, means: Means) -> Sequence[Secret | None]:
+    """Return the secrets of a seal; none where it is gone or its key is missing."""
+    if seal_id not in batch.opened:
+        seal = tx.seal(seal_id)
+        batch.opened[seal_id] = (means.seals.open(seal.sealed) if seal else None) or ()
+    return batch.opened[seal_id]
+
+
+def end(tx: Transaction, row: ObjectRow, batch: Batch) -> None:
+    """End the custody of an application's secret, if it owes one."""
+    for owed in tx.owed([row.id]):
+        remove(tx, owed, batch)
+
+
+def remove(tx: Transaction, owed: OwedRow, batch: Batch) -> None:
+    """Remove an owed secret. The commit seals what is left of its seal again."""
+    tx.remove_owed(owed)
+    if owed.seal is not None:
+        batch.reduced.add(owed.seal)
+
+
+def seal_batch(tx: Transaction, batch: Batch, means: Means) -> None:
+    """Seal the secrets of a batch, remove those whose custody ended, drop what has expired."""
+    for draft in (batch.answered, batch.custody):
+        if draft.secrets:
+            tx.put_seal(SealRow(draft.id, means.seals.seal(draft.secrets), draft.expires_at))
+    for seal_id in sorted(batch.reduced):
+        _reduce(tx, seal_id, means)
+    tx.expire(means.now())
+
+
+def _reduce(tx: Transaction, seal_id: str, means: Means) -> None:
+    """Leave in a seal only the secrets that are still owed, each in its place."""
+    seal = tx.seal(seal_id)
+    if seal is None:
+        return
+    needed = {owed.slot for owed in tx.owed_in(seal_id)}
+    if not needed:
+        tx.remove_seal(seal_id)
+        return
+    secrets = means.seals.open(seal.sealed)
+    if secrets is None:
+        return  # sealed with a key that is missing here: it cannot be opened, nor sealed again
+    left = [secret if slot in needed else None for slot, secret in enumerate(secrets)]
+    if left != secrets:
+        tx.put_seal(seal._replace(sealed=means.seals.seal(left)))

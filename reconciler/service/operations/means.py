@@ -1,0 +1,76 @@
+"""Tools of the operations: clock, ids, random bits, sealing; and what a batch of calls shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from reconciler.resources.secret import Secret
+from reconciler.service.domain.identifiers import Identifiers
+from reconciler.service.eventstore.rows import LeaseRow, ObjectRow
+from reconciler.service.operations.answers import MICROSECONDS
+
+MAX_KEEP_OWED = 30 * 24 * 60 * 60 * MICROSECONDS
+
+
+class Seals(Protocol):
+    """Seals secrets with a key that is not in the store."""
+
+    def seal(self, secrets: Sequence[Secret | None]) -> bytes:
+        """Return secrets in one sealed piece. None keeps the place of a removed secret."""
+        ...
+
+    def open(self, sealed: bytes) -> Sequence[Secret | None] | None:
+        """Return the secrets of a sealed piece; None if there is no key that opens it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What operations reach the world through.
+
+    Attributes:
+        now: The clock, in microseconds since the epoch.
+        keep_owed: How long a secret is kept for its delivery, in microseconds.
+    """
+
+    now: Callable[[], int]
+    identifiers: Identifiers
+    random_bytes: Callable[[int], bytes]
+    seals: Seals
+    keep_owed: int = MAX_KEEP_OWED
+
+
+@dataclass(slots=True)
+class SealDraft:
+    """Secrets that the commit of a batch seals together; without an id as long as none is.
+
+    Attributes:
+        expires_at: When the seal is dropped, in microseconds since the epoch.
+    """
+
+    id: str = ""
+    secrets: list[Secret] = field(default_factory=list)
+    expires_at: int = 0
+
+
+@dataclass(slots=True)
+class Batch:
+    """What calls in one transaction share, so that none looks up what another has.
+
+    Attributes:
+        owners: Organizations and projects by id; neither is ever changed or removed.
+        leases: By folded organization name.
+        answered: Secrets that are kept for callers who repeat their call.
+        custody: Secrets that are kept until their delivery is acknowledged.
+        opened: Secrets of seals that were opened, by the id of the seal.
+        reduced: Ids of seals that may hold secrets whose custody ended.
+    """
+
+    owners: dict[str, ObjectRow] = field(default_factory=dict)
+    leases: dict[str, LeaseRow | None] = field(default_factory=dict)
+    answered: SealDraft = field(default_factory=SealDraft)
+    custody: SealDraft = field(default_factory=SealDraft)
+    opened: dict[str, Sequence[Secret | None]] = field(default_factory=dict)
+    reduced: set[str] = field(default_factory=set)

@@ -1,0 +1,192 @@
+"""Owed secrets over the wire: listing, claiming and acknowledging them."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from reconciler.errors import ServiceError
+from reconciler.resources.ref import fold
+from reconciler.resources.secret import Secret
+from reconciler.service_client.listing import MOST_PAGES, PAGE, objects_of
+from reconciler.service_client.observation import id_of, sequence_of, text_of, unsound
+from reconciler.service_client.port import CreateOrder, Order, SecretOrder, Written
+from reconciler.service_client.refusals import no_custody, service_error
+from reconciler.service_client.wire import Call, Wire, WireRefusal
+from reconciler.state import ObservedObject, OwedSecret
+
+AT_ONCE = 500  # secrets of one claim or acknowledgement
+_STATES = {"owed": False, "lost": True}
+T = TypeVar("T")
+
+
+class Custody:
+    """The secrets that a service keeps until their delivery is acknowledged.
+
+    The operations go by organization, and an order or a result by application: the owners of
+    all applications that were written or listed are kept here.
+    """
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self._owners: dict[str, str] = {}
+
+    def note(self, order: Order, result: Written | ServiceError) -> None:
+        """Remember the owner of an application that an order gave a secret."""
+        if isinstance(order, CreateOrder | SecretOrder) and isinstance(result, Written):
+            self._owners[result.id] = order.organization_id
+
+    def listed(
+        self, organizations: Sequence[str], objects: Iterable[ObservedObject]
+    ) -> tuple[OwedSecret, ...]:
+        """Return what is owed in organizations (ids), of the objects that were listed there.
+
+        Raises:
+            ServiceError: a call was refused, or its answer cannot be used.
+        """
+        held = {found.id: found for found in objects}
+        found: list[OwedSecret] = []
+        cursors = dict.fromkeys(organizations, "")
+        for _ in range(MOST_PAGES):
+            if not cursors:
+                break
+            calls = [_list_call(*asked) for asked in cursors.items()]
+            pages = zip(cursors, self._asked(calls), strict=True)
+            cursors = {}
+            for organization, page in pages:
+                found += owed_secrets(objects_of(page, "owedSecrets"), held)
+                if following := text_of(page, "next"):
+                    cursors[organization] = following
+        self._owners.update((owed.id, held[owed.id].organization_id) for owed in found)
+        return tuple(sorted(found, key=lambda owed: owed.ref.key))
+
+    def claim(
+        self,
+        owed: Sequence[OwedSecret],
+        context: Mapping[str, Any],
+        lease_of: Callable[[str], str],
+    ) -> Sequence[Written | ServiceError]:
+        """Return owed secrets, in the order given; ``lease_of`` takes a folded name.
+
+        Raises:
+            ServiceError: a call was refused, or its answer cannot be used.
+        """
+        found: dict[str, Written | ServiceError] = {}
+        text = json.dumps(context)
+        asked = []
+        for organization, mine in self._by_owner(owed, lambda each: each.id):
+            lease = lease_of(fold(mine[0].ref.organization))
+            named = [(each.id, each.made_at) for each in mine]
+            call = _custody_call("ClaimSecrets", organization, named)
+            asked.append((mine, replace(call, lease=lease, context=text)))
+        answers = self._asked([call for _, call in asked])
+        for (mine, _), answer in zip(asked, answers, strict=True):
+            results = _claimed_all(mine, answer)
+            found.update((each.id, result) for each, result in zip(mine, results, strict=True))
+        return [found.get(each.id) or no_custody() for each in owed]
+
+    def acknowledge(self, delivered: Collection[Written]) -> None:
+        """End the custody of delivered secrets.
+
+        An application that was neither written nor listed here owes nothing that is known.
+
+        Raises:
+            ServiceError: a call was refused.
+        """
+        self._asked(
+            [
+                _custody_call(
+                    "AcknowledgeSecrets", owner, [(each.id, each.sequence) for each in mine]
+                )
+                for owner, mine in self._by_owner(delivered, lambda each: each.id)
+            ]
+        )
+
+    def _by_owner(
+        self, values: Iterable[T], id_of_value: Callable[[T], str]
+    ) -> Iterator[tuple[str, Sequence[T]]]:
+        """Yield values by organization, as many at a time as one call may name."""
+        groups: dict[str, list[T]] = defaultdict(list)
+        for value in values:
+            owner = self._owners.get(id_of_value(value))
+            if owner is not None:
+                groups[owner].append(value)
+        for owner, mine in groups.items():
+            for start in range(0, len(mine), AT_ONCE):
+                yield owner, mine[start : start + AT_ONCE]
+
+    def _asked(self, calls: Sequence[Call]) -> Sequence[Mapping[str, Any]]:
+        answers = []
+        for reply in self._wire.send(calls) if calls else ():
+            if isinstance(reply, WireRefusal):
+                raise service_error(reply)
+            answers.append(reply.fields)
+        return answers
+
+
+def _list_call(organization: str, cursor: str) -> Call:
+    fields = {"organizationId": organization, "cursor": cursor, "limit": PAGE}
+    return Call("ListOwedSecrets", fields, organization=organization)
+
+
+def _custody_call(operation: str, organization: str, named: Sequence[tuple[str, int]]) -> Call:
+    secrets = [{"id": object_id, "madeAt": str(made_at)} for object_id, made_at in named]
+    fields = {"organizationId": organization, "secrets": secrets}
+    return Call(operation, fields, organization=organization)
+
+
+def owed_secrets(
+    listed: Sequence[Mapping[str, Any]], held: Mapping[str, ObservedObject]
+) -> Iterator[OwedSecret]:
+    """Yield listed secrets of applications that were listed too, by id.
+
+    An application that came to be between both listings is left for the next look.
+
+    Raises:
+        ServiceError: one of them is not as the interface has it.
+    """
+    for fields in listed:
+        application = held.get(id_of(fields))
+        state = _STATES.get(text_of(fields, "state"))
+        if state is None:
+            raise unsound(id_of(fields), "its state is not known here")
+        if application is not None:
+            yield OwedSecret(
+                ref=application.ref,
+                id=application.id,
+                client_id=text_of(fields, "clientId"),
+                made_at=sequence_of(fields, "madeAt"),
+                since=text_of(fields, "since"),
+                by=text_of(fields, "madeBy"),
+                tree=text_of(fields, "tree"),
+                run=text_of(fields, "run"),
+                lost=state,
+            )
+
+
+def _claimed_all(
+    owed: Sequence[OwedSecret], answer: Mapping[str, Any]
+) -> list[Written | ServiceError]:
+    """Return what a claim answered for each secret, in the order asked.
+
+    Raises:
+        ServiceError: it is not the answer to this claim.
+    """
+    found = objects_of(answer, "secrets")
+    if [each.get("id") for each in found] != [each.id for each in owed]:
+        raise unsound("?", "a claim was answered with other secrets")
+    return [_claimed(each, fields) for each, fields in zip(owed, found, strict=True)]
+
+
+def _claimed(owed: OwedSecret, fields: Mapping[str, Any]) -> Written | ServiceError:
+    error, secret = fields.get("error"), fields.get("clientSecret")
+    if isinstance(error, dict):
+        code, message = error.get("code"), error.get("message")
+        if isinstance(code, int) and isinstance(message, str):
+            return service_error(WireRefusal(code, message))
+    if not isinstance(secret, str) or not secret or sequence_of(fields, "madeAt") != owed.made_at:
+        raise unsound(owed.id, "a claim was answered with neither its secret nor an error")
+    return Written(owed.id, owed.made_at, text_of(fields, "clientId"), Secret(secret))
