@@ -67,5 +67,5 @@ def test_a_path_parameter_is_a_field_by_its_json_name(row: Operation) -> None:
     for address in row.http:
         verb, path = address.split(" ")
         assert verb in {"GET", "POST", "PUT", "DELETE"}
-        assert re.fullmatch(r"(/(_?[a-z_0-9]+|{[a-z]+[A-Za-z]*}))+", path)
+        assert re.fullmatch(r"(/(_?[a-z_0-9-]+|{[a-z]+[A-Za-z]*}))+", path)
         assert verb != "GET" or not row.writes
