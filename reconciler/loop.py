@@ -6,18 +6,26 @@ the run then does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reconciler.diagnostics import Diagnostic, warning
-from reconciler.errors import ReconcilerError
+from reconciler.errors import ObjectNotFoundError, ReconcilerError, ServiceError
+from reconciler.plan.causes import changed_on_service, field_causes
 from reconciler.plan.diff import field_changes
 from reconciler.plan.guards import Allowances
-from reconciler.plan.model import Adopt, Plan, Scope, Update
+from reconciler.plan.model import Adopt, Cause, Plan, Scope, Update, ref_of
 from reconciler.plan.planner import build_plan
 from reconciler.resources.collector import collector_paused
-from reconciler.service_client.port import ServiceClient, ServiceInquiry, ServiceReader
+from reconciler.resources.ref import ResourceRef
+from reconciler.service_client.port import (
+    HistoryReader,
+    ServiceClient,
+    ServiceInquiry,
+    ServiceReader,
+)
 from reconciler.state import DesiredState, ObservedState
 
 if TYPE_CHECKING:
@@ -38,6 +46,42 @@ def preview(
     with collector_paused():
         observed = service.observe(desired.organizations)
         return build_plan(desired, observed, scope, allowed), observed
+
+
+MOST_HISTORIES = 100  # each is a call of its own; a plan must not take minutes to explain itself
+
+
+def explained(plan: Plan, service: HistoryReader) -> Plan:
+    """Return a plan with the cause of each field of the updates that others had a hand in.
+
+    A plan without such updates costs no call. Where a history cannot be read, or there are too
+    many, the last writer stands for every field of the object, and a warning says so.
+    """
+    asked = changed_on_service(plan)
+    causes: dict[ResourceRef, Mapping[str, Cause]] = {}
+    try:
+        for change in asked[:MOST_HISTORIES]:
+            with suppress(ObjectNotFoundError):  # removed since it was listed
+                told = field_causes(change, service.history(change.held.id), plan.scope.tree)
+                causes[ref_of(change)] = {name: cause for name, (_, cause) in told.items()}
+    except ServiceError as failure:
+        why = f"{failure.problem}."
+    else:
+        why = f"A plan reads at most {MOST_HISTORIES} histories."
+    left = [ref_of(change) for change in asked if ref_of(change) not in causes]
+    if not left:
+        return replace(plan, causes=causes) if causes else plan
+    return replace(plan, causes=causes, warnings=(*plan.warnings, _not_explained(left, why)))
+
+
+def _not_explained(left: Sequence[ResourceRef], why: str) -> Diagnostic:
+    return warning(
+        "PLAN-CAUSES-NOT-READ",
+        f"the history of {len(left)} object(s) was not read",
+        f"{why} For {left[0]}{' and others' if len(left) > 1 else ''} the plan names the last "
+        "writer for all fields together; `reconciler history` tells them apart.",
+        ref=left[0],
+    )
 
 
 def look_for_drift(

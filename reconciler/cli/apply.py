@@ -32,7 +32,7 @@ from reconciler.cli.wiring import (
 )
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import BlockedPlanError, StalePlanError, UsageError
-from reconciler.loop import carry_out
+from reconciler.loop import carry_out, explained
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
@@ -133,7 +133,7 @@ def _run(run: Run) -> int:
 
 def _apply(run: Run, client: ServiceClient) -> int:
     plan, observed = run.approval.preview(run.desired, client, run.scope, run.allowed)
-    approved = _approve(run, plan)
+    approved = _approve(run, explained(plan, client))
     return _carry_out(run, approved, observed, client)
 
 

@@ -13,8 +13,8 @@ from reconciler.cli.reading import read_desired
 from reconciler.cli.scope import takes_scope
 from reconciler.cli.secrets import check_sink, secrets_option
 from reconciler.cli.showing import PlanForm, show_plan, takes_plan_form
-from reconciler.cli.wiring import open_reader
-from reconciler.loop import preview
+from reconciler.cli.wiring import open_inquiry
+from reconciler.loop import explained, preview
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
 
@@ -69,8 +69,9 @@ def plan_command(
         service = snapshot.service
     else:
         snapshot = None
-        with open_reader(service) as reader:
-            plan, observed = preview(desired, reader, scope, allowed)
+        with open_inquiry(service) as inquiry:
+            plan, observed = preview(desired, inquiry, scope, allowed)
+            plan = explained(plan, inquiry)
         hold(observed)
     plan = check_sink(plan, service, secrets_to)
     show_plan(plan, service, warnings, form)

@@ -1,46 +1,27 @@
-"""Why a change is in a plan: somebody declared it, or somebody changed the service.
+"""Why a change is in a plan: it was declared, or the service was changed.
 
 The service keeps with every event which tree wrote it. Where the last event of an object is of
 this tree, the service holds what was applied, and the manifests have changed since; where it is
-not, the service has.
+not, the service has. Then each field is told by itself, from the object's history: what this tree
+applied last, what is held and what is declared are compared.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Iterator, Mapping, Sequence
 
-from reconciler.plan.model import Change, Create, Delete, Update
-from reconciler.state import ObservedObject
+from reconciler.plan.diff import (
+    CREDENTIAL,
+    CRITICAL,
+    PREVENT_DELETE,
+    FieldChange,
+    field_changes,
+)
+from reconciler.plan.history import since_applied
+from reconciler.plan.model import Cause, CauseKind, Change, Create, Delete, Plan, Update, ref_of
+from reconciler.state import ObjectEvent, ObservedObject
 
-
-class CauseKind(StrEnum):
-    """What made a change necessary."""
-
-    NOT_HELD = "not_held"
-    DECLARED = "declared"
-    SERVICE = "changed_on_service"
-    NEVER_APPLIED = "never_applied"
-    UNDECLARED = "no_longer_declared"
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """Why a change is there.
-
-    Attributes:
-        by: Name of the token behind the object's last event, where that is the cause.
-        at: When, RFC 3339.
-        sequence: That of the event.
-        tree: The other tree that applied it, if one did.
-    """
-
-    kind: CauseKind
-    by: str = ""
-    at: str = ""
-    sequence: int = 0
-    tree: str = ""
+NO_CAUSES: Mapping[str, Cause] = {}
 
 
 def cause_of(change: Change, tree: str) -> Cause:
@@ -64,20 +45,98 @@ def last_change(held: ObservedObject) -> Cause:
     )
 
 
+def event_as_cause(event: ObjectEvent, kind: CauseKind = CauseKind.SERVICE) -> Cause:
+    """Return an event as the cause of what it changed."""
+    tree = event.context.get("tree")
+    shown = tree if isinstance(tree, str) else ""
+    return Cause(kind, event.writer, event.at, event.sequence, shown)
+
+
+def changed_on_service(plan: Plan) -> tuple[Update, ...]:
+    """Return the updates of objects whose last event is not this tree's: their histories count."""
+    tree = plan.scope.tree
+    return tuple(
+        change
+        for change in plan.changes
+        if isinstance(change, Update) and cause_of(change, tree).kind is CauseKind.SERVICE
+    )
+
+
+def field_causes(
+    change: Update, events: Sequence[ObjectEvent], tree: str
+) -> Mapping[str, tuple[FieldChange, Cause]]:
+    """Return each field of an update with its cause, told from the object's events.
+
+    Without an event of this tree every field counts as changed by the last writer.
+    """
+    since = since_applied(events, tree)
+    found = {}
+    for field in field_changes(change):
+        if field.name == CREDENTIAL:  # no event has a value of it to compare
+            cause = Cause(CauseKind.DECLARED)
+        elif since is None:
+            cause = last_change(change.held)
+        else:
+            unset = False if field.name in {PREVENT_DELETE, CRITICAL} else None
+            applied = since.applied.get(field.name, unset)
+            altered = since.altered.get(field.name)
+            writer = event_as_cause(altered) if altered else last_change(change.held)
+            cause = _compared(applied, field, writer)
+        found[field.name] = (field, cause)
+    return found
+
+
+def _compared(applied: object, field: FieldChange, writer: Cause) -> Cause:
+    """Return the cause of a difference between what is held (before) and declared (after)."""
+    if applied == field.before:
+        return Cause(CauseKind.DECLARED)
+    if applied == field.after:
+        return writer
+    return Cause(CauseKind.BOTH, writer.by, writer.at, writer.sequence, writer.tree)
+
+
+def cause_of_field(plan: Plan, change: Change, name: str) -> Cause | None:
+    """Return why a field of an update differs; None for a change of another kind.
+
+    Where the history was not read, the cause of the whole update stands for each field.
+    """
+    if not isinstance(change, Update):
+        return None
+    known = plan.causes.get(ref_of(change), NO_CAUSES).get(name)
+    return known or cause_of(change, plan.scope.tree)
+
+
+def causes_in_words(plan: Plan, change: Change) -> Iterator[str]:
+    """Yield why a change is there; fields are named only where their causes differ."""
+    fields: dict[Cause, list[str]] = {}
+    for name, cause in plan.causes.get(ref_of(change), NO_CAUSES).items():
+        fields.setdefault(cause, []).append(name)
+    if not fields:
+        words = cause_in_words(cause_of(change, plan.scope.tree))
+        if words:
+            yield words
+    for cause, names in fields.items():
+        named = f"{', '.join(names)}: " if len(fields) > 1 else ""
+        yield named + cause_in_words(cause)
+
+
 def cause_in_words(cause: Cause) -> str:
     """Return a cause as half a sentence; empty where there is nothing to say."""
     match cause.kind:
         case CauseKind.DECLARED:
             return "declared differently since it was last applied"
         case CauseKind.SERVICE:
-            tree = f" for tree {cause.tree}" if cause.tree else ""
-            return (
-                f"changed on the service since, by {cause.by}{tree} at {cause.at} "
-                f"(sequence {cause.sequence})"
-            )
+            return f"changed on the service since, {_writer(cause)}"
+        case CauseKind.BOTH:
+            return f"declared differently, and changed on the service since, {_writer(cause)}"
         case CauseKind.NEVER_APPLIED:
             return "never applied by this tree"
         case CauseKind.UNDECLARED:
             return "no longer declared"
         case _:
             return ""
+
+
+def _writer(cause: Cause) -> str:
+    tree = f" for tree {cause.tree}" if cause.tree else ""
+    return f"by {cause.by}{tree} at {cause.at} (sequence {cause.sequence})"

@@ -8,12 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from reconciler.plan.causes import Cause, CauseKind, cause_of, last_change
-from reconciler.plan.diff import CRITICAL, NAME, PREVENT_DELETE, FieldChange, field_changes
-from reconciler.plan.history import last_applied
-from reconciler.plan.model import Adopt, Change, Create, Delete, Plan
+from reconciler.plan.causes import (
+    cause_of,
+    changed_on_service,
+    event_as_cause,
+    field_causes,
+    last_change,
+)
+from reconciler.plan.diff import NAME, FieldChange
+from reconciler.plan.history import since_applied
+from reconciler.plan.model import Adopt, Cause, CauseKind, Change, Create, Delete, Plan
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.state import ObjectEvent, ObservedObject, ObservedState, Removal
 
@@ -57,12 +62,7 @@ class Drift:
 
 def suspects(plan: Plan, observed: ObservedState) -> tuple[ObservedObject, ...]:
     """Return the objects whose history must be known to tell drift from new declarations."""
-    tree = plan.scope.tree
-    changed = [
-        change.held
-        for change in plan.changes
-        if not isinstance(change, Create) and cause_of(change, tree).kind is CauseKind.SERVICE
-    ]
+    changed = [change.held for change in changed_on_service(plan)]
     return (*changed, *_perhaps_renamed(plan, observed))
 
 
@@ -118,11 +118,11 @@ def _drifted(
     cause = cause_of(change, tree)
     if cause.kind is not CauseKind.SERVICE:
         return None
-    applied = last_applied(histories.get(change.held.id, ()), tree)
+    events = histories.get(change.held.id, ())
     fields = tuple(
         FieldChange(field.name, field.after, field.before)
-        for field in field_changes(change)
-        if applied is None or _was(applied, field.name) != field.before
+        for field, why in field_causes(change, events, tree).values()
+        if why.kind is not CauseKind.DECLARED
     )
     return DriftedObject(change.resource.ref, change.held.id, cause, fields) if fields else None
 
@@ -140,15 +140,7 @@ def _gone(
         return DriftedObject(ref, held.id, last_change(held), fields)
     if removal is None:
         return None
-    event = removal.event
-    cause = Cause(
-        CauseKind.SERVICE,
-        event.writer,
-        event.at,
-        event.sequence,
-        str(event.context.get("tree", "")),
-    )
-    return DriftedObject(ref, removal.id, cause, removed=True)
+    return DriftedObject(ref, removal.id, event_as_cause(removal.event), removed=True)
 
 
 def _perhaps_renamed(plan: Plan, observed: ObservedState) -> list[ObservedObject]:
@@ -165,15 +157,10 @@ def _renamed(
 ) -> Mapping[ResourceRef, ObservedObject]:
     found = {}
     for held in _perhaps_renamed(plan, observed):
-        applied = last_applied(histories.get(held.id, ()), plan.scope.tree)
-        if applied is not None and NAME in applied:
-            found[held.ref._replace(name=applied[NAME]).key] = held
+        since = since_applied(histories.get(held.id, ()), plan.scope.tree)
+        if since is not None and NAME in since.applied:
+            found[held.ref._replace(name=since.applied[NAME]).key] = held
     return found
-
-
-def _was(applied: Mapping[str, Any], name: str) -> Any:
-    unset = False if name in {PREVENT_DELETE, CRITICAL} else None
-    return applied.get(name, unset)
 
 
 def _by(tree: str, event: ObjectEvent) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from reconciler.plan.diff import CRITICAL, NAME, PREVENT_DELETE, FieldChange
 from reconciler.state import ObjectEvent
@@ -47,15 +47,32 @@ def steps_of(events: Sequence[ObjectEvent]) -> Iterator[Step]:
         before = after
 
 
-def last_applied(events: Sequence[ObjectEvent], tree: str) -> Mapping[str, Any] | None:
-    """Return the fields as the last event of a tree left them; None where it wrote none."""
+class SinceApplied(NamedTuple):
+    """An object's fields as a tree applied them last, and what altered them afterwards.
+
+    Attributes:
+        applied: By the names that manifests use.
+        altered: The last event that gave a field another value, by its name.
+    """
+
+    applied: Mapping[str, Any]
+    altered: Mapping[str, ObjectEvent]
+
+
+def since_applied(events: Sequence[ObjectEvent], tree: str) -> SinceApplied | None:
+    """Return what a tree applied last and what happened since; None where it wrote nothing."""
     fields: Mapping[str, Any] = {}
+    altered: dict[str, ObjectEvent] = {}
     applied = None
     for event in events:
-        fields = _fields_after(fields, event)
+        before, fields = fields, _fields_after(fields, event)
         if event.context.get("tree") == tree and not event.type.endswith(_REGENERATED):
-            applied = fields
-    return applied
+            applied, altered = fields, {}
+            continue
+        for name, value in fields.items():
+            if before.get(name) != value:
+                altered[name] = event
+    return None if applied is None else SinceApplied(applied, altered)
 
 
 def _fields_after(before: Mapping[str, Any], event: ObjectEvent) -> Mapping[str, Any]:

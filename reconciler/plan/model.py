@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
 from reconciler.diagnostics import Diagnostic
@@ -96,6 +98,36 @@ def makes_secret(change: Change) -> bool:
     )
 
 
+class CauseKind(StrEnum):
+    """The reasons for a change, or for one of its fields."""
+
+    NOT_HELD = "not_held"
+    DECLARED = "declared"
+    SERVICE = "changed_on_service"
+    BOTH = "both"
+    NEVER_APPLIED = "never_applied"
+    UNDECLARED = "no_longer_declared"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """The reason for a change, or for one of its fields.
+
+    Attributes:
+        by: Name of the token behind the event, where the service was written to.
+        at: When, RFC 3339.
+        sequence: That of the event.
+        tree: The other tree that applied it, if one did.
+    """
+
+    kind: CauseKind
+    by: str = ""
+    at: str = ""
+    sequence: int = 0
+    tree: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
     """What a plan is about, beside the states it compares.
@@ -145,6 +177,8 @@ class Plan:
         owed: Client secrets that the service keeps for this tree, or has lost. An apply delivers
             them. Not covered by the digest.
         owed_elsewhere: How many it keeps for other trees.
+        causes: By the ref of an update whose history was read: the cause of each field, by its
+            name. Not covered by the digest.
     """
 
     scope: Scope
@@ -157,6 +191,7 @@ class Plan:
     warnings: tuple[Diagnostic, ...] = ()
     owed: tuple[OwedSecret, ...] = ()
     owed_elsewhere: int = 0
+    causes: Mapping[ResourceRef, Mapping[str, Cause]] = field(default_factory=dict)
 
     @property
     def deliverable(self) -> tuple[OwedSecret, ...]:

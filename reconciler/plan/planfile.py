@@ -8,6 +8,7 @@ covers every byte; it is no signature, and does not need to be one.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,8 @@ from reconciler.diagnostics import Diagnostic
 from reconciler.plan.digest import essence, plan_digest
 from reconciler.plan.model import (
     Adopt,
+    Cause,
+    CauseKind,
     Change,
     Create,
     Delete,
@@ -38,11 +41,13 @@ from reconciler.plan.saved import (
     resource_as_json,
 )
 from reconciler.plan.sealed import SavedFileError, sealed, unsealed
+from reconciler.resources.ref import ResourceRef
 from reconciler.resources.shard import Shard, read_shard
 from reconciler.resources.strict_json import Fields, JsonError
 
 FORMAT = "reconciler-plan"
 FORMAT_VERSION = "1.0"
+_CAUSE_TYPES = [str, str, str, str, int, str]  # field, kind, by, at, sequence, tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +128,11 @@ def _as_json(file: PlanFile) -> dict[str, Any]:
         "options": _scope_as_json(plan.scope),
         "organizations": list(plan.organizations),
         "changes": [_change_as_json(change) for change in plan.changes],
+        "causes": [
+            [ref_as_list(ref), name, *_cause_as_list(cause)]
+            for ref, fields in plan.causes.items()
+            for name, cause in fields.items()
+        ],
         "in_step": [ref_as_list(ref) for ref in plan.in_step],
         "unmanaged": [ref_as_list(ref) for ref in plan.unmanaged],
         "blocks": [finding_as_json(finding) for finding in plan.blocks],
@@ -149,6 +159,28 @@ def _change_as_json(change: Change) -> dict[str, Any]:
     }
 
 
+def _cause_as_list(cause: Cause) -> list[Any]:
+    return [cause.kind.value, cause.by, cause.at, cause.sequence, cause.tree]
+
+
+def _read_cause(value: Any) -> tuple[ResourceRef, str, Cause]:
+    """Return the ref, the field and its cause, from a list of seven."""
+    if isinstance(value, list) and [type(part) for part in value[1:]] == _CAUSE_TYPES:
+        ref, name, kind, *rest = value
+        if kind in set(CauseKind):
+            return read_ref(ref), name, Cause(CauseKind(kind), *rest)
+    raise JsonError("has an invalid cause of a field")
+
+
+def _by_ref(
+    told: Sequence[tuple[ResourceRef, str, Cause]],
+) -> Mapping[ResourceRef, Mapping[str, Cause]]:
+    causes: dict[ResourceRef, dict[str, Cause]] = {}
+    for ref, name, cause in told:
+        causes.setdefault(ref, {})[name] = cause
+    return causes
+
+
 def _read(value: dict[str, Any]) -> PlanFile:
     fields = Fields(value)
     digest = fields.text("digest")
@@ -164,6 +196,7 @@ def _read(value: dict[str, Any]) -> PlanFile:
             warnings=fields.each("warnings", read_finding),
             owed=fields.each("owed", read_owed),
             owed_elsewhere=fields.number("owed_elsewhere"),
+            causes=_by_ref(fields.each("causes", _read_cause)),
         ),
         tool_version=fields.text("tool_version"),
         service=fields.text("service"),

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from reconciler.plan.causes import CauseKind, cause_in_words, cause_of
+from reconciler.plan.causes import cause_in_words, cause_of
 from reconciler.plan.digest import essence
-from reconciler.plan.model import Change, Delete, Plan, held_of, ref_of, word
+from reconciler.plan.model import CauseKind, Change, Delete, Plan, held_of, ref_of, word
 from reconciler.resources.ref import ResourceRef
 from reconciler.state import DesiredState, ObservedState
 

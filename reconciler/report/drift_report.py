@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from reconciler.plan.causes import Cause
 from reconciler.plan.drift import Drift, DriftedObject
+from reconciler.plan.model import Cause
 from reconciler.report.field_text import field_lines
 from reconciler.report.plan_json import FORMAT_VERSION, ref_as_json
 from reconciler.report.style import PLAIN, Style

@@ -74,8 +74,8 @@ def _each_note(shown: Shown) -> Iterator[str]:
         yield f'<span class="tag">{risk.name}</span>{field} {escape(risk.sentence)}'
     for key in foreseen_problems(change):
         yield f"the service will report <code>{key}</code>: {escape(MESSAGES[key])}"
-    if shown.cause:
-        yield f'<bdi class="plain">{words(shown.cause)}</bdi>'
+    for cause in shown.causes:
+        yield f'<bdi class="plain">{words(cause)}</bdi>'
     if isinstance(change, Delete) and change.held.ref.kind is Kind.OIDC_APPLICATION:
         yield f"lost for good: client id {shown_text(change.held.client_id)} and any client secret"
     if isinstance(change, Create) and not field_changes(change):

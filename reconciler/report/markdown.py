@@ -155,7 +155,7 @@ def _change_lines(shown: Shown) -> list[str]:
     change = shown.change
     mark, held = _MARKS[word(change)], held_of(change)
     lines = [_cut(f"{mark} {_named(ref_of(change))}{f'  (id {visible(held.id)})' if held else ''}")]
-    lines += [f"# {visible(shown.cause)}"] if shown.cause else []
+    lines += [f"# {visible(cause)}" for cause in shown.causes]
     lines += [f"# {block.code}: {visible(block.summary)}" for block in shown.blocks]
     lines += [f"# {risk.name}: {risk.sentence}" for risk in shown.risks]
     lines += [f"# {key}: {MESSAGES[key]}" for key in foreseen_problems(change)]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from reconciler.diagnostics import Diagnostic
-from reconciler.plan.causes import cause_in_words, cause_of
+from reconciler.plan.causes import causes_in_words
 from reconciler.plan.model import Change, Plan, ref_of
 from reconciler.plan.risk import Risk, most_dangerous, risks_of
 from reconciler.resources.ref import ResourceRef
@@ -16,13 +16,13 @@ class Shown(NamedTuple):
     """A change as it is shown, with what a reviewer must know of it first.
 
     Attributes:
-        cause: Why it is there, in words; names of tokens and trees in it are not ours.
+        causes: Why it is there, in words; names of tokens and trees in them are not ours.
     """
 
     change: Change
     risks: tuple[Risk, ...]
     blocks: Sequence[Diagnostic]
-    cause: str = ""
+    causes: tuple[str, ...] = ()
 
 
 def in_review_order(plan: Plan) -> list[Shown]:
@@ -31,13 +31,13 @@ def in_review_order(plan: Plan) -> list[Shown]:
     for block in plan.blocks:
         if block.ref is not None:
             blocks.setdefault(block.ref, []).append(block)
-    shown = [_shown(change, blocks, plan.scope.tree) for change in plan.changes]
+    shown = [_shown(change, blocks, plan) for change in plan.changes]
     return sorted(shown, key=lambda each: (not each.blocks, most_dangerous(each.risks)))
 
 
-def _shown(change: Change, blocks: Mapping[ResourceRef, Sequence[Diagnostic]], tree: str) -> Shown:
-    cause = cause_in_words(cause_of(change, tree))
-    return Shown(change, risks_of(change), blocks.get(ref_of(change), ()), cause)
+def _shown(change: Change, blocks: Mapping[ResourceRef, Sequence[Diagnostic]], plan: Plan) -> Shown:
+    causes = tuple(causes_in_words(plan, change))
+    return Shown(change, risks_of(change), blocks.get(ref_of(change), ()), causes)
 
 
 def risky(shown: Sequence[Shown]) -> list[Shown]:

@@ -7,11 +7,11 @@ from typing import Any
 
 from reconciler import __version__
 from reconciler.diagnostics import Diagnostic
-from reconciler.plan.causes import Cause, cause_of
+from reconciler.plan.causes import cause_of, cause_of_field
 from reconciler.plan.diff import carried_fields, field_changes
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.foresight import foreseen_problems
-from reconciler.plan.model import Change, Plan, held_of, ref_of, word
+from reconciler.plan.model import Cause, Change, Plan, held_of, ref_of, word
 from reconciler.plan.risk import risks_of
 from reconciler.report.findings import finding_as_json
 from reconciler.resources.compliance import MESSAGES
@@ -25,7 +25,7 @@ def plan_as_json(plan: Plan, service: str, findings: Sequence[Diagnostic]) -> di
     """Return a plan and the findings that go with it."""
     tree = plan.scope.tree
     changes = [
-        {**change_as_json(change), "cause": _cause(cause_of(change, tree))}
+        {**change_as_json(plan, change), "cause": _cause(cause_of(change, tree))}
         for change in plan.changes
     ]
     return {
@@ -45,8 +45,8 @@ def plan_as_json(plan: Plan, service: str, findings: Sequence[Diagnostic]) -> di
     }
 
 
-def change_as_json(change: Change) -> dict[str, Any]:
-    """Return one change: its fields, its risks, and what the service will say of it."""
+def change_as_json(plan: Plan, change: Change) -> dict[str, Any]:
+    """Return one change of a plan: its fields, its risks, what the service will say of it."""
     held = held_of(change)
     return {
         "ref": ref_as_json(ref_of(change)),
@@ -59,6 +59,7 @@ def change_as_json(change: Change) -> dict[str, Any]:
                 "before": field.before,
                 "after": field.after,
                 "reset": field.reset,
+                "cause": _cause(cause_of_field(plan, change, field.name)),
             }
             for field in field_changes(change)
         ],
@@ -71,7 +72,9 @@ def change_as_json(change: Change) -> dict[str, Any]:
     }
 
 
-def _cause(cause: Cause) -> dict[str, str | None]:
+def _cause(cause: Cause | None) -> dict[str, str | None] | None:
+    if cause is None:
+        return None
     return {
         "kind": cause.kind.value,
         "by": cause.by or None,

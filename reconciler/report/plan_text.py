@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from reconciler.plan.causes import cause_in_words, cause_of
+from reconciler.plan.causes import causes_in_words
 from reconciler.plan.diff import (
     CREDENTIAL,
     FieldChange,
@@ -37,7 +37,9 @@ OTHER_SHARDS = "organizations of other shards are not in this plan."
 def plan_as_text(plan: Plan, style: Style = PLAIN) -> str:
     """Return a plan in words, the summary last."""
     blocks = ["\n".join(lines)] if (lines := list(_risky(plan, style))) else []
-    blocks += [change_as_text(change, style, plan.scope.tree) for change in plan.changes]
+    blocks += [
+        change_as_text(change, style, tuple(_causes(plan, change))) for change in plan.changes
+    ]
     if plan.owed:
         lines = [style(f"{TITLE}:", "bold"), *(f"  {owed_line(secret)}" for secret in plan.owed)]
         blocks.append("\n".join(lines))
@@ -68,12 +70,12 @@ def summary_sentence(summary: Summary, style: Style = PLAIN) -> str:
     )
 
 
-def change_as_text(change: Change, style: Style = PLAIN, tree: str = "default") -> str:
+def change_as_text(change: Change, style: Style = PLAIN, causes: Sequence[str] = ()) -> str:
     """Return one change: its heading, why it is there, its fields, what the service will say."""
     symbol, look = SYMBOLS.get(word(change), DELETE)
     lines = [f"{style(symbol, look, 'bold')} {style(visible(str(ref_of(change))), 'bold')}"]
     lines[0] += style(_remark(change), "dim")
-    lines += [style(f"    # {visible(why)}", "dim") for why in _cause(change, tree)]
+    lines += [style(f"    # {visible(why)}", "dim") for why in causes]
     for field in field_changes(change):
         lines += [f"    {line}" for line in _field(field, change, style)]
     lines += [f"    {line}" for line in _carried(change, style)]
@@ -94,10 +96,10 @@ def _remark(change: Change) -> str:
     return f"  (id {visible(change.held.id)}{meaning})"
 
 
-def _cause(change: Change, tree: str) -> Iterator[str]:
+def _causes(plan: Plan, change: Change) -> Iterator[str]:
     """Yield why a change is there, where its heading does not say so already."""
-    if isinstance(change, Update) and (words := cause_in_words(cause_of(change, tree))):
-        yield words
+    if isinstance(change, Update):
+        yield from causes_in_words(plan, change)
 
 
 def _field(field: FieldChange, change: Change, style: Style) -> Iterator[str]:

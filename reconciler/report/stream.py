@@ -43,7 +43,7 @@ def plan_records(plan: Plan, findings: Sequence[Diagnostic]) -> Iterator[Record]
     yield from map(diagnostic_record, (*findings, *plan.warnings, *plan.blocks))
     for change in plan.changes:
         message = f"{visible(str(ref_of(change)))}: plan to {word(change)}"
-        yield _record("planned_change", "info", message, **change_as_json(change))
+        yield _record("planned_change", "info", message, **change_as_json(plan, change))
     yield _record(
         "change_summary",
         "info",

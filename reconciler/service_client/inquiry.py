@@ -60,14 +60,14 @@ class Inquiry:
 
     def history(self, object_id: str) -> Sequence[ObjectEvent]:
         """Return the events of an object."""
-        pages = self._pages("GetObjectHistory", {"id": object_id}, "after")
-        return [_event(event) for page in pages for event in objects_of(page, "events")]
+        return history_of(self._wire, object_id)
 
     def removals(self, organization_id: str) -> Sequence[Removal]:
         """Return what was removed from an organization."""
         organization, names = self._names(organization_id)
         found = []
-        for page in self._pages("ListRemovals", {"organizationId": organization_id}, "cursor"):
+        fields = {"organizationId": organization_id}
+        for page in _pages(self._wire, "ListRemovals", fields, "cursor"):
             for removed in objects_of(page, "removals"):
                 project = names.get(text_of(removed, "projectId"), "")
                 kind = _KINDS.get(text_of(removed, "kind"))
@@ -87,26 +87,37 @@ class Inquiry:
         projects = objects_of(answer, "result")
         return organization[0], {id_of(found): text_of(found, "name") for found in projects}
 
-    def _pages(
-        self, operation: str, fields: Mapping[str, Any], cursor: str
-    ) -> Iterator[Mapping[str, Any]]:
-        here, seen = "", {""}
-        for _ in range(MOST_PAGES):
-            page = self._ask(Call(operation, {**fields, cursor: here} if here else fields))
-            yield page
-            here = text_of(page, "next")
-            if here in seen:
-                return
-            seen.add(here)
-        raise unsound("?", "its pages do not end")
-
     def _ask(self, call: Call) -> Mapping[str, Any]:
-        (reply,) = self._wire.send([call])
-        if isinstance(reply, Answer):
-            return reply.fields
-        if reply.code == _UNKNOWN_OPERATION:
-            raise no_history()
-        raise service_error(reply)
+        return _answer(self._wire, call)
+
+
+def history_of(wire: Wire, object_id: str) -> Sequence[ObjectEvent]:
+    """Return the events of an object over a wire, oldest first; raises as ``Inquiry.history``."""
+    pages = _pages(wire, "GetObjectHistory", {"id": object_id}, "after")
+    return [_event(event) for page in pages for event in objects_of(page, "events")]
+
+
+def _pages(
+    wire: Wire, operation: str, fields: Mapping[str, Any], cursor: str
+) -> Iterator[Mapping[str, Any]]:
+    here, seen = "", {""}
+    for _ in range(MOST_PAGES):
+        page = _answer(wire, Call(operation, {**fields, cursor: here} if here else fields))
+        yield page
+        here = text_of(page, "next")
+        if here in seen:
+            return
+        seen.add(here)
+    raise unsound("?", "its pages do not end")
+
+
+def _answer(wire: Wire, call: Call) -> Mapping[str, Any]:
+    (reply,) = wire.send([call])
+    if isinstance(reply, Answer):
+        return reply.fields
+    if reply.code == _UNKNOWN_OPERATION:
+        raise no_history()
+    raise service_error(reply)
 
 
 def no_history() -> ServiceError:

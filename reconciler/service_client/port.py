@@ -98,7 +98,19 @@ class ServiceReader(Protocol):
         ...
 
 
-class ServiceInquiry(ServiceReader, Protocol):
+class HistoryReader(Protocol):
+    """A service that can be asked what happened to an object."""
+
+    def history(self, object_id: str) -> Sequence[ObjectEvent]:
+        """Return the events of an object, oldest first; of a removed one, too.
+
+        Raises:
+            ServiceError: there was no such object, or the service keeps no history.
+        """
+        ...
+
+
+class ServiceInquiry(ServiceReader, HistoryReader, Protocol):
     """A service that can be asked what is there, what was, and why. It has no way to write."""
 
     def organizations(self) -> Sequence[str]:
@@ -106,14 +118,6 @@ class ServiceInquiry(ServiceReader, Protocol):
 
         Raises:
             ServiceError: the service cannot be read.
-        """
-        ...
-
-    def history(self, object_id: str) -> Sequence[ObjectEvent]:
-        """Return the events of an object, oldest first; of a removed one, too.
-
-        Raises:
-            ServiceError: there was no such object, or the service keeps no history.
         """
         ...
 
@@ -126,7 +130,7 @@ class ServiceInquiry(ServiceReader, Protocol):
         ...
 
 
-class ServiceClient(ServiceReader, Protocol):
+class ServiceClient(ServiceReader, HistoryReader, Protocol):
     """A service that can be looked at and written to.
 
     Attributes:

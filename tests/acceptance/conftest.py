@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.direct import Direct
 from tests.program import ROOT, Ran, Run, program
+from tests.running import running_server
 
 __all__ = ["ROOT", "Ran", "Run"]
 
@@ -104,3 +109,38 @@ def small(tree: Path) -> Path:
     write(tree / "greet.yaml", an_action())
     write(tree / "partner.yaml", an_idp())
     return tree
+
+
+@dataclass(frozen=True)
+class Place:
+    """A service, embedded or served, and the small tree beside it.
+
+    Attributes:
+        run: Runs the program against it, with a token that may do everything.
+        direct: Writes to it behind the program's back.
+    """
+
+    run: Run
+    direct: Direct
+    manifests: Path
+
+    @property
+    def folder(self) -> Path:
+        return self.manifests.parent
+
+
+@pytest.fixture(params=["embedded", "served"])
+def place(
+    run: Run, small: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Place]:
+    """Return a service to apply the small tree to; nothing is applied yet."""
+    if request.param == "embedded":
+        yield Place(run, Direct(small.parent / ".reconciler" / "identity.db"), small)
+        return
+    with running_server(tmp_path_factory.mktemp("server")) as server:
+        known = {
+            "RECONCILER_SERVICE": server.address,
+            "RECONCILER_TOKEN": server.token("admin"),
+            "RECONCILER_SECRETS_TO": "file:.reconciler/secrets",
+        }
+        yield Place(partial(run, **known), Direct(server.store), small)

@@ -3,44 +3,13 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from reconciler.service.build import open_sqlite
-from reconciler.service.operations.caller import Caller, Role
-from reconciler.service.operations.request import Request
 from tests.acceptance.conftest import Run, an_action, an_application, write
 from tests.acceptance.test_saved_plans import events
-
-ANA = Caller("ana", Role.ADMIN)
-
-
-class Direct:
-    """The service as somebody else uses it: without manifests, under another name."""
-
-    def __init__(self, store: Path) -> None:
-        self.store = store
-
-    def __call__(self, operation: str, organization: str = "", **fields: Any) -> dict[str, Any]:
-        with closing(open_sqlite(self.store)) as service:
-            return service.call(Request(operation, fields, caller=ANA, organization=organization))
-
-    def objects(self) -> dict[str, dict[str, Any]]:
-        owner = self("ListOrgs")["result"][0]["id"]
-        return {
-            found["name"]: found for found in self("ListObjects", organizationId=owner)["objects"]
-        }
-
-    def change(self, action: str, **fields: Any) -> None:
-        held = self.objects()[action]
-        self("UpdateAction", id=held["id"], **{"name": action, **held["spec"], **fields})
-
-    def remove_app(self, name: str) -> None:
-        held = self.objects()[name]
-        self("RemoveApp", projectId=held["projectId"], appId=held["id"])
+from tests.direct import Direct
 
 
 @pytest.fixture

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from reconciler.plan.causes import Cause, CauseKind, cause_in_words, cause_of
-from reconciler.plan.model import Adopt, Change, Create, Delete, Update
-from tests.builders import GREET, declared, held
+from reconciler.errors import ServiceError
+from reconciler.loop import MOST_HISTORIES, explained
+from reconciler.plan.causes import cause_in_words, cause_of, field_causes
+from reconciler.plan.digest import plan_digest
+from reconciler.plan.model import (
+    Adopt,
+    Cause,
+    CauseKind,
+    Change,
+    Create,
+    Delete,
+    Plan,
+    Update,
+)
+from reconciler.resources.normal import normal_form
+from reconciler.resources.ref import Kind
+from reconciler.state import ObjectEvent
+from tests.builders import GREET, a_plan, a_ref, an_action, declared, held
 
 ANA: dict[str, Any] = {"changed_by": "ana", "changed_at": "2026-01-01T00:00:00Z", "sequence": 43}
 
@@ -71,3 +88,116 @@ def test_every_cause_has_words_or_none_are_needed(kind: CauseKind) -> None:
     silent = {CauseKind.NOT_HELD, CauseKind.UNKNOWN}
 
     assert (cause_in_words(Cause(kind)) == "") is (kind in silent)
+
+
+def event(type_: str, at: str, writer: str, tree: str = "", **said: Any) -> ObjectEvent:
+    spec = normal_form(Kind.ACTION, an_action(**said))
+    context = {"tree": tree} if tree else {}
+    return ObjectEvent(type_, 43, at, writer, context, {"name": "greet", "spec": spec})
+
+
+ADDED = event("action.added", "one", "ci", "default")
+BY_ANA = Cause(CauseKind.SERVICE, "ana", "two", 43)
+
+
+def causes_of(
+    wanted: dict[str, Any], found: dict[str, Any], *events: ObjectEvent
+) -> dict[str, Cause]:
+    update = Update(declared(GREET, an_action(**wanted)), held(GREET, an_action(**found), **ANA))
+    return {name: cause for name, (_, cause) in field_causes(update, events, "default").items()}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found", "cause"),
+    [
+        pytest.param("5s", "20s", Cause(CauseKind.DECLARED), id="held as it was applied"),
+        pytest.param("20s", "1s", BY_ANA, id="declared as it was applied"),
+        pytest.param("5s", "1s", replace(BY_ANA, kind=CauseKind.BOTH), id="neither"),
+    ],
+)
+def test_applied_held_and_declared_tell_the_cause_of_a_field(
+    wanted: str, found: str, cause: Cause
+) -> None:
+    """The comparison that drift makes, for every field by itself."""
+    events = [ADDED, event("action.changed", "two", "ana", timeout=found)]
+
+    assert causes_of({"timeout": wanted}, {"timeout": found}, *events) == {"timeout": cause}
+
+
+def test_a_field_is_blamed_on_the_last_event_that_altered_it() -> None:
+    """The last writer of the object may have altered another field."""
+    events = [
+        ADDED,
+        event("action.changed", "two", "ana", timeout="1s"),
+        event("action.changed", "three", "bob", timeout="1s", allowedToFail=True),
+    ]
+
+    told = causes_of({}, {"timeout": "1s", "allowedToFail": True}, *events)
+
+    assert told == {"timeout": BY_ANA, "allowedToFail": replace(BY_ANA, by="bob", at="three")}
+
+
+def test_without_an_event_of_the_tree_the_last_writer_stands_for_every_field() -> None:
+    """Better the last writer than none."""
+    told = causes_of({}, {"timeout": "1s"}, event("action.added", "one", "bob"))
+
+    assert told == {"timeout": Cause(CauseKind.SERVICE, "ana", "2026-01-01T00:00:00Z", 43)}
+
+
+class Histories:
+    """A service that counts which histories are read, and fails from some number on."""
+
+    def __init__(self, failing_from: int = 1000) -> None:
+        self.asked: list[str] = []
+        self._failing_from = failing_from
+
+    def history(self, object_id: str) -> Sequence[ObjectEvent]:
+        self.asked.append(object_id)
+        if len(self.asked) > self._failing_from:
+            raise ServiceError("the service is away", remedy="Later.")
+        return [ADDED, event("action.changed", "two", "ana", timeout="1s")]
+
+
+def updates(number: int, **more: Any) -> Plan:
+    refs = [a_ref(Kind.ACTION, f"a{place:03}") for place in range(number)]
+    return a_plan(
+        *(Update(declared(ref), held(ref, an_action(timeout="1s"), **more)) for ref in refs)
+    )
+
+
+def test_only_histories_of_what_others_wrote_last_are_read() -> None:
+    """A plan of plain new declarations costs no call."""
+    service = Histories()
+    plain = updates(3, **{**ANA, "changed_in": "default"})
+
+    assert explained(plain, service) is plain
+    assert service.asked == []
+    assert len(explained(updates(2, **ANA), service).causes) == len(service.asked) == 2
+
+
+def test_no_more_histories_are_read_than_a_plan_has_time_for() -> None:
+    """The rest is told by the last writer, and the plan says so."""
+    service = Histories()
+
+    plan = explained(updates(MOST_HISTORIES + 2, **ANA), service)
+
+    assert len(service.asked) == len(plan.causes) == MOST_HISTORIES
+    (told,) = plan.warnings
+    assert told.code == "PLAN-CAUSES-NOT-READ"
+    assert told.summary == "the history of 2 object(s) was not read"
+    assert "at most 100 histories" in told.remedy
+
+
+def test_a_history_that_cannot_be_read_keeps_no_plan_from_being_shown() -> None:
+    """What was read counts; the rest is said."""
+    plan = explained(updates(3, **ANA), Histories(failing_from=1))
+
+    assert len(plan.causes) == 1
+    assert "the service is away. For Action acme/a001 and others" in plan.warnings[0].remedy
+
+
+def test_causes_are_no_part_of_the_digest() -> None:
+    """Who wrote last changes nothing about what would be done."""
+    plan = updates(1, **ANA)
+
+    assert plan_digest(explained(plan, Histories())) == plan_digest(plan)

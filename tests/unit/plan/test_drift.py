@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.plan.causes import Cause, CauseKind
 from reconciler.plan.diff import FieldChange
 from reconciler.plan.drift import Drift, DriftedObject, find_drift, owners_to_ask, suspects
+from reconciler.plan.model import Cause, CauseKind
 from reconciler.plan.planner import build_plan
 from reconciler.resources.normal import normal_form
 from reconciler.resources.ref import Kind, ResourceRef

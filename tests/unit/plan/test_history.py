@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reconciler.plan.diff import FieldChange
-from reconciler.plan.history import Step, last_applied, steps_of
+from reconciler.plan.history import Step, since_applied, steps_of
 from reconciler.state import ObjectEvent
 
 
@@ -73,8 +73,11 @@ def test_a_mark_is_told_from_when_it_was_first_set() -> None:
 
 def test_what_a_tree_applied_last_is_what_its_last_write_left() -> None:
     """Everything before it included, nothing after it."""
-    assert last_applied(EVENTS, "default") == {"metadata.name": "shop", "devMode": True}
-    assert last_applied(EVENTS, "nobody") is None
+    since = since_applied(EVENTS, "default")
+
+    assert since is not None
+    assert since.applied == {"metadata.name": "shop", "devMode": True}
+    assert since_applied(EVENTS, "nobody") is None
 
 
 def test_a_new_secret_is_not_an_application_of_the_manifest() -> None:
@@ -82,4 +85,8 @@ def test_a_new_secret_is_not_an_application_of_the_manifest() -> None:
     events = [EVENTS[0], EVENTS[2], event("app.oidc.config.changed", spec={"devMode": False})]
     rotated = event("app.oidc.secret.changed", {"tree": "default"})
 
-    assert last_applied([*events, rotated], "default") == {"metadata.name": "web", "devMode": True}
+    since = since_applied([*events, rotated], "default")
+
+    assert since is not None
+    assert since.applied == {"metadata.name": "web", "devMode": True}
+    assert since.altered == {"devMode": events[-1]}
