@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from reconciler.service.domain.identifiers import Identifiers
 from reconciler.service.domain.refusal import Refusal
@@ -17,9 +17,13 @@ from reconciler.service.operations.engine import Engine
 from reconciler.service.operations.means import MAX_KEEP_OWED, Means, Seals
 from reconciler.service.operations.reception import Reception
 from reconciler.service.operations.request import Request
+from reconciler.service.projections.upgrade import readable, upgrade
 
 SEAL_KEY_SUFFIX = ".seal-key"
 SEAL_KEY = "seal_key"  # under which a store keeps the fingerprint of its key
+
+
+S = TypeVar("S", bound=EventStore)
 
 
 def microseconds() -> int:
@@ -91,12 +95,15 @@ def open_sqlite(
     seal_key_file: Path | None = None,
     create: bool = False,
     read_only: bool = False,
+    keep_owed: int = MAX_KEEP_OWED,
     now: Callable[[], int] = microseconds,
 ) -> IdentityService:
     """Return a service over a SQLite file.
 
-    ``create`` makes the file where there is none; ``read_only`` makes and changes nothing. The
-    key that seals secrets is in a file beside it unless another is named.
+    ``create`` makes the file where there is none; ``read_only`` makes and changes nothing.
+    Otherwise a store of an earlier version is brought up to this one. ``keep_owed`` is how long
+    secrets wait for delivery, in microseconds. The key that seals secrets is in a file beside it
+    unless another is named.
 
     Raises:
         StoreError: the file is no sound store, or cannot be used so.
@@ -107,10 +114,11 @@ def open_sqlite(
 
     seals = KeyFile(seal_key_file or path.with_name(path.name + SEAL_KEY_SUFFIX))
     if read_only:
-        return IdentityService(SqliteReadOnlyStore(path), seals, now)
+        return IdentityService(readable(SqliteReadOnlyStore(path)), seals, now)
     if create and not path.exists():
         create_file(path)
-    return IdentityService(SqliteEventStore(path, now), seals, now)
+    store = _upgraded(SqliteEventStore(path, now))
+    return IdentityService(store, seals, now, keep_owed)
 
 
 def open_postgres(
@@ -119,13 +127,16 @@ def open_postgres(
     seal_key_file: Path | None = None,
     create: bool = False,
     read_only: bool = False,
+    keep_owed: int = MAX_KEEP_OWED,
     now: Callable[[], int] = microseconds,
 ) -> IdentityService:
     """Return a service over a PostgreSQL database.
 
     ``create`` makes the tables where there are none; ``read_only`` makes and changes nothing.
-    Every server of a database is given the same key file. Without one nothing can be sealed, so
-    no application with a secret can be made under an idempotency key.
+    Otherwise a store of an earlier version is brought up to this one. ``keep_owed`` is how long
+    secrets wait for delivery, in microseconds. Every server of a database is given the same key
+    file. Without one nothing can be sealed, so no application with a secret can be made under an
+    idempotency key or with custody.
 
     Raises:
         StoreMissingError: the database holds no store, and none was to be made.
@@ -135,10 +146,11 @@ def open_postgres(
 
     postgres = _postgres()
     if read_only:
-        return IdentityService(postgres.PostgresReadOnlyStore(address), NoKey(), now)
+        store = readable(postgres.PostgresReadOnlyStore(address))
+        return IdentityService(store, NoKey(), now)
     if create:
         postgres.create(address)
-    store = postgres.PostgresEventStore(address, now)
+    store = _upgraded(postgres.PostgresEventStore(address, now))
     if seal_key_file is None:
         return IdentityService(store, NoKey(), now)
     try:
@@ -148,7 +160,17 @@ def open_postgres(
     except BaseException:
         store.close()
         raise
-    return IdentityService(store, key, now)
+    return IdentityService(store, key, now, keep_owed)
+
+
+def _upgraded(store: S) -> S:
+    """Return a store that was opened to be written to, brought up to this version."""
+    try:
+        upgrade(store)
+    except BaseException:
+        store.close()
+        raise
+    return store
 
 
 def postgres_holds_store(address: str) -> bool:

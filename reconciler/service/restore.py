@@ -8,6 +8,7 @@ from pathlib import Path
 from reconciler.service.eventstore.errors import StoreUnusableError
 from reconciler.service.eventstore.sqlite import SqliteReadOnlyStore
 from reconciler.service.eventstore.sqlite_restore import replace
+from reconciler.service.projections.upgrade import readable
 from reconciler.service.projections.verify import verify
 
 
@@ -18,7 +19,7 @@ def restore(backup: Path, path: Path) -> None:
         StoreError: the backup is not sound, or the store is in use or cannot be written.
     """
     with closing(SqliteReadOnlyStore(backup)) as store:
-        findings = verify(store)
+        findings = verify(readable(store))
     if findings:
         raise StoreUnusableError(
             f"{backup} is damaged: {findings[0]}", "Restore another backup. Nothing was changed."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 from reconciler.service.eventstore.chain import chained, first_head
 from reconciler.service.eventstore.errors import NameTakenError, StoreError, StreamConflictError
-from reconciler.service.eventstore.port import PAGE
+from reconciler.service.eventstore.port import PAGE, Snapshot
 from reconciler.service.eventstore.rows import (
     Author,
     Foresight,
@@ -76,6 +77,25 @@ class MemoryEventStore:
         with self._lock:
             yield self
 
+    def load(self, view: Snapshot, events: list[StoredEvent], objects: list[ObjectRow]) -> None:
+        """Take over the log of another store, and objects; this one must be empty."""
+        self._events = events
+        for event in events:
+            self._streams.setdefault(event.stream, []).append(event)
+        self._heads = {head.organization: head for head in view.heads()}
+        self._objects = {row.id: row for row in objects}
+        self._names = {(row.parent, row.kind, row.folded): row.id for row in objects}
+        self._tokens = {token.name: token for token in view.tokens()}
+        self._meta = {"instance": view.meta("instance")}
+
+    def is_outdated(self) -> bool:
+        """Return False: the memory is of this process."""
+        return False
+
+    def upgrade(self) -> bool:
+        """Do nothing: there is no earlier version."""
+        return False
+
     def damage(self) -> Sequence[str]:
         """Return nothing: there is no file to be damaged."""
         return ()
@@ -105,7 +125,8 @@ class MemoryEventStore:
 
     def read_all(self, *, after: int = 0, limit: int = PAGE) -> Sequence[StoredEvent]:
         """Return events of every stream past a position, oldest first."""
-        return self._events[after : after + limit]
+        start = bisect_right(self._events, after, key=lambda event: event.position)
+        return self._events[start : start + limit]
 
     def heads(self) -> Sequence[Head]:
         """Return where every organization's chain ends, by organization."""

@@ -195,6 +195,13 @@ class Transaction(Snapshot, Protocol):
         """
         ...
 
+    def upgrade(self) -> bool:
+        """Give a store of an earlier version the tables of this one; return whether it was one.
+
+        The objects are still those of the earlier version.
+        """
+        ...
+
     def put_lease(self, lease: LeaseRow) -> None:
         """Make this the lease of its organization name."""
         ...
@@ -221,6 +228,10 @@ class EventStore(Protocol):
 
     def snapshot(self) -> AbstractContextManager[Snapshot]:
         """Read, undisturbed by writers."""
+        ...
+
+    def is_outdated(self) -> bool:
+        """Return whether an earlier version made the store, and nothing has upgraded it since."""
         ...
 
     def damage(self) -> Sequence[str]:

@@ -48,6 +48,11 @@ class PostgresReadOnlyStore:
             f"{self._place} was opened to be read only", "Open it for writing."
         )
 
+    def is_outdated(self) -> bool:
+        """Return whether an earlier version made the store, and nothing has upgraded it since."""
+        with self._connections.begun(tables.BEGIN_READING) as connection:
+            return schema.is_outdated(connection)
+
     def damage(self) -> Sequence[str]:
         """Return what is missing of what keeps writers apart. The rest is the database's care."""
         with self._connections.begun(tables.BEGIN_READING) as connection:

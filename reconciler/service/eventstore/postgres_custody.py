@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from reconciler.service.eventstore import postgres_schema as schema
 from reconciler.service.eventstore import postgres_tables as tables
 from reconciler.service.eventstore.port import PAGE
 from reconciler.service.eventstore.postgres_queue import PostgresQueue
@@ -60,3 +61,8 @@ class PostgresCustody(PostgresQueue):
         """Drop the seals of secrets that were owed for too long; their rows stay without them."""
         self._run(tables.EXPIRE_OWED_SEALS, (now,))
         self._run(tables.EXPIRE_OWED, (now,))
+
+    def upgrade(self) -> bool:
+        """Give a store of an earlier version the tables of this one; return whether it was one."""
+        self._settle()
+        return schema.upgrade(self._connection)

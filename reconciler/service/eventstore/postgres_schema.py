@@ -80,8 +80,7 @@ def create(connection: Connection, place: str) -> None:
 
 
 def _fill(connection: Connection, statements: Sequence[str]) -> None:
-    for statement in statements:
-        connection.execute(statement)
+    _run_all(connection, statements)
     for name, value in (
         ("schema", str(tables.SCHEMA_VERSION)),
         ("instance", uuid.uuid4().hex),
@@ -105,10 +104,41 @@ def _without_collation(connection: Connection, place: str) -> Sequence[str]:
     return tables.PLAIN_TABLES
 
 
+def is_outdated(connection: Connection) -> bool:
+    """Return whether an earlier version made the tables, and nothing has upgraded them since."""
+    return int(_meta(connection, "schema")) < tables.SCHEMA_VERSION
+
+
+def upgrade(connection: Connection) -> bool:
+    """Make the tables that an earlier version lacks, in the transaction that was begun.
+
+    Return whether there were any to make. Other servers that upgrade wait until the commit.
+    """
+    connection.execute(tables.LOCK_META, ("schema",))
+    if not is_outdated(connection):
+        return False
+    try:
+        with connection.transaction():
+            _run_all(connection, tables.OWED_TABLE)
+    except REFUSED_COLLATION:
+        plain = [statement.replace(tables.COLLATION, "") for statement in tables.OWED_TABLE]
+        _run_all(connection, plain)
+    connection.execute(tables.SET_META, (str(tables.SCHEMA_VERSION), "schema"))
+    return True
+
+
+def _run_all(connection: Connection, statements: Sequence[str]) -> None:
+    for statement in statements:
+        connection.execute(statement)
+
+
 def missing_indexes(connection: Connection) -> Sequence[str]:
     """Return the unique indexes that somebody dropped, or that are not sound."""
-    found = connection.execute(tables.FIND_INDEXES, (sorted(tables.UNIQUE_INDEXES),))
-    return sorted(tables.UNIQUE_INDEXES - {name for (name,) in found})
+    wanted = tables.UNIQUE_INDEXES
+    if is_outdated(connection):
+        wanted -= tables.ADDED_INDEXES
+    found = connection.execute(tables.FIND_INDEXES, (sorted(wanted),))
+    return sorted(wanted - {name for (name,) in found})
 
 
 def _is_ours(connection: Connection, place: str) -> bool:
@@ -128,7 +158,9 @@ def _is_ours(connection: Connection, place: str) -> bool:
         program = _meta(connection, "program")
     if any(columns != tables.COLUMNS[name] for name, columns in found.items() if columns):
         raise _not_ours(place)
-    is_whole = all(found[name] for name in tables.COLUMNS)
+    is_old = program != "" and is_outdated(connection)
+    added = tables.ADDED_TABLES if is_old else frozenset()
+    is_whole = all(found[name] for name in tables.COLUMNS.keys() - added)
     if program and (program != tables.PROGRAM or not is_whole):
         raise _not_ours(place)
     # Tables of ours without that word are being made, by a database that shows them one by one.

@@ -145,7 +145,8 @@ CREATE TABLE IF NOT EXISTS reconciler_tokens (
 )
 
 # For databases that know no collations of columns. They may take these if the answer is true.
-PLAIN_TABLES = tuple(statement.replace(' COLLATE "C"', "") for statement in TABLES)
+COLLATION = ' COLLATE "C"'
+PLAIN_TABLES = tuple(statement.replace(COLLATION, "") for statement in TABLES)
 IS_BY_CODE_POINT = (
     "SELECT max(sign) = '\U0001f600' AND min(sign) = 'B' AND count(*) = 5"
     " FROM (VALUES ('a'), ('B'), ('\u00e9'), ('\uff41'), ('\U0001f600')) AS signs (sign)"
@@ -163,6 +164,9 @@ COLUMNS: dict[str, frozenset[str]] = {
     "reconciler_leases": frozenset(LeaseRow._fields),
     "reconciler_tokens": frozenset(TokenRow._fields),
 }
+# What version 1 does not have.
+ADDED_TABLES = frozenset({"reconciler_owed"})
+ADDED_INDEXES = frozenset({"reconciler_owed_pkey"})
 NAME_CONSTRAINT = "reconciler_objects_name"
 # Without these, two writers may both get what only one can have.
 UNIQUE_INDEXES = frozenset(
@@ -258,6 +262,7 @@ TOKEN = _select(TokenRow, "reconciler_tokens", "WHERE sha256 = %s")
 META = "SELECT value FROM reconciler_meta WHERE name = %s"
 
 ADD_META = "INSERT INTO reconciler_meta (name, value) VALUES (%s, %s) ON CONFLICT (name) DO NOTHING"
+SET_META = "UPDATE reconciler_meta SET value = %s WHERE name = %s"
 LOCK_META = META + " FOR UPDATE"
 LOCK_HEAD = (
     "SELECT organization, sequence, events, hash, position FROM reconciler_heads"

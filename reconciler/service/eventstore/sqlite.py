@@ -83,6 +83,11 @@ class SqliteEventStore:
         else:
             reader.close()
 
+    def is_outdated(self) -> bool:
+        """Return whether an earlier version made the store, and nothing has upgraded it since."""
+        with in_words(self._path):
+            return files.is_outdated(self._writer)
+
     def damage(self) -> Sequence[str]:
         """Return what SQLite itself finds wrong with the file's structure."""
         return _damage(self._path, self._writer)
@@ -153,6 +158,11 @@ class SqliteReadOnlyStore:
             StoreReadOnlyError: always.
         """
         raise StoreReadOnlyError(f"{self._path} was opened to be read only", "Open it for writing.")
+
+    def is_outdated(self) -> bool:
+        """Return whether an earlier version made the store, and nothing has upgraded it since."""
+        with in_words(self._path):
+            return files.is_outdated(self._connection)
 
     def damage(self) -> Sequence[str]:
         """Return what SQLite itself finds wrong with the file's structure."""

@@ -19,8 +19,10 @@ from reconciler.service.eventstore.sqlite_errors import in_words
 from reconciler.service.eventstore.sqlite_tables import (
     ADD_META,
     APPLICATION_ID,
+    OLDEST_VERSION,
     SCHEMA_VERSION,
     TABLES,
+    VERSION,
 )
 
 BUSY_SECONDS = 10.0
@@ -61,7 +63,7 @@ def _fill(path: Path) -> None:
 
 
 def recognise(path: Path) -> None:
-    """Accept a file that is a whole store of this version.
+    """Accept a file that is a whole store of this version, or of one that can be upgraded.
 
     Raises:
         StoreUnusableError: it is none; the message says what it is instead.
@@ -118,7 +120,7 @@ def _check_version(path: Path, version: int) -> None:
             f"this version knows {SCHEMA_VERSION})",
             "Use that version or a newer one. The file was left as it is.",
         )
-    if version < SCHEMA_VERSION:
+    if version < OLDEST_VERSION:
         raise _not_ours(path, f"has schema {version}, which no version ever wrote")
 
 
@@ -184,6 +186,15 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
             isolation_level=None,
             check_same_thread=False,
         )
+
+
+def is_outdated(connection: sqlite3.Connection) -> bool:
+    """Return whether an earlier version made a store.
+
+    The header of the file may say so for a while after an upgrade, until the log is copied in.
+    """
+    (version,) = connection.execute(VERSION).fetchone()
+    return bool(version < SCHEMA_VERSION)
 
 
 def has_log(path: Path) -> bool:

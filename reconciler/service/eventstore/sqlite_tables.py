@@ -15,6 +15,7 @@ from reconciler.service.eventstore.rows import (
 
 APPLICATION_ID = 0x52436E6C  # "RCnl": tells this program's files from any other's
 SCHEMA_VERSION = 2
+OLDEST_VERSION = 1  # which is upgraded when it is opened to be written to
 
 # What version 2 has beyond version 1. The indexes by time and by seal are for few rows at a time.
 OWED_TABLE = """
@@ -132,6 +133,13 @@ def _insert(row: _Row, table: str, verb: str = "INSERT INTO") -> str:
     words = [verb, table, f"({columns})", "VALUES", f"({places})"]
     return " ".join(words)
 
+
+# What makes version 2 of version 1. One transaction runs them, so no script, which would commit.
+UPGRADE = (
+    *(statement for statement in OWED_TABLE.split(";") if statement.strip()),
+    f"PRAGMA user_version = {SCHEMA_VERSION}",
+)
+VERSION = "PRAGMA user_version"
 
 READ_STREAM = _select(
     StoredEvent, "events", "WHERE stream = ? AND version > ? ORDER BY version LIMIT ?"

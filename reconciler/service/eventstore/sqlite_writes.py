@@ -31,6 +31,7 @@ from reconciler.service.eventstore.rows import (
     StreamAt,
     TokenRow,
 )
+from reconciler.service.eventstore.sqlite_files import is_outdated
 from reconciler.service.eventstore.sqlite_rows import SqliteSnapshot
 
 
@@ -319,6 +320,14 @@ class SqliteTransaction(SqliteSnapshot):
         if self._change(tables.EXPIRE_RECORDS, (now,)):
             self._change(tables.EXPIRE_SEALS, (now,))
             self._foreseen = {}
+
+    def upgrade(self) -> bool:
+        """Give a store of an earlier version the tables of this one; return whether it was one."""
+        if not is_outdated(self._connection):
+            return False
+        for statement in tables.UPGRADE:
+            self._write(statement)
+        return True
 
     def put_lease(self, lease: LeaseRow) -> None:
         """Make this the lease of its organization name."""

@@ -56,7 +56,7 @@ def _view(row: ObjectRow, spec: dict[str, Any]) -> dict[str, Any]:
         "clientId": row.client_id,
         "hasSecret": row.secret_hash != "",
         "trees": marks["trees"],
-        "owner": marks["owner"],
+        "owner": marks.get("owner", ""),
         "preventDelete": marks["preventDelete"] or False,
         "critical": marks.get("critical", False),
         "changedBy": row.changed_by,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from reconciler.resources.crashpoint import crashpoint
 from reconciler.service.domain.evolution import BESIDE
-from reconciler.service.eventstore.port import PAGE, EventStore, Snapshot
+from reconciler.service.eventstore.port import PAGE, EventStore, Snapshot, Transaction
 from reconciler.service.eventstore.rows import ObjectRow, StoredEvent
 from reconciler.service.projections.codec import decode
 from reconciler.service.projections.objects import next_row
@@ -20,11 +20,21 @@ def rebuild(store: EventStore) -> int:
         StoreError: the store cannot be written to.
     """
     with store.transaction() as tx:
-        rows = replayed(tx)
-        tx.clear_objects()
-        for row in rows.values():
-            crashpoint("S12")
-            tx.put_object(row)
+        return replace_objects(tx)
+
+
+def replace_objects(tx: Transaction) -> int:
+    """Replace every object by what the log says; return how many there are.
+
+    Raises:
+        ValueError: the log holds events that this version does not know.
+        ImpossibleHistoryError: the log holds events that cannot follow each other.
+    """
+    rows = replayed(tx)
+    tx.clear_objects()
+    for row in rows.values():
+        crashpoint("S12")
+        tx.put_object(row)
     return len(rows)
 
 

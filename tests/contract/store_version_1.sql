@@ -1,0 +1,99 @@
+BEGIN TRANSACTION;
+CREATE TABLE events (
+    position INTEGER PRIMARY KEY,
+    organization TEXT NOT NULL REFERENCES heads (organization),
+    sequence INTEGER NOT NULL,
+    stream TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    type TEXT NOT NULL,
+    payload TEXT NOT NULL,
+    context TEXT NOT NULL,
+    writer TEXT NOT NULL,
+    recorded_at INTEGER NOT NULL,
+    previous BLOB NOT NULL,
+    hash BLOB NOT NULL,
+    UNIQUE (stream, version),
+    UNIQUE (organization, sequence)
+) STRICT;
+INSERT INTO "events" VALUES(1,'1021329801218333304',1800000000000002,'1021329801218333304',1,'organization.added','{"name":"acme"}','{"tree":"team-a","preventDelete":true,"critical":false}','admin',1800000000000002,X'0000000000000000000000000000000000000000000000000000000000000000',X'C2CD8440542FEB0D4E341A047E6068FB2E4BC42A5A6AE440BEA21386DEA14D03');
+INSERT INTO "events" VALUES(2,'1021329801218333304',1800000000000005,'1021329801218932344',1,'project.added','{"name":"shop"}','{"tree":"team-a","preventDelete":true,"critical":false}','admin',1800000000000005,X'C2CD8440542FEB0D4E341A047E6068FB2E4BC42A5A6AE440BEA21386DEA14D03',X'027839876AD292E2F4640B1E13B236B7FB370B0818F19E3F57231173159C43EF');
+INSERT INTO "events" VALUES(3,'1021329801218333304',1800000000000010,'1021329801219168215',1,'app.oidc.added','{"client_id":"1021329801218932345","name":"web","project":"1021329801218932344","secret_hash":"984b018e29c9e76c069e7c627771b49c7f71447c4780afc7fa4cb20c771a10e8","spec":{"accessTokenRoleAssertion":false,"accessTokenType":"OIDC_TOKEN_TYPE_BEARER","additionalOrigins":[],"appType":"OIDC_APP_TYPE_WEB","authMethodType":"OIDC_AUTH_METHOD_TYPE_BASIC","clockSkew":"0s","devMode":false,"grantTypes":["OIDC_GRANT_TYPE_AUTHORIZATION_CODE"],"idTokenRoleAssertion":false,"idTokenUserinfoAssertion":false,"postLogoutRedirectUris":[],"redirectUris":[],"responseTypes":["OIDC_RESPONSE_TYPE_CODE"],"skipNativeAppSuccessPage":false,"version":"OIDC_VERSION_1_0"}}','{"tree":"team-a","preventDelete":true,"critical":false}','admin',1800000000000010,X'027839876AD292E2F4640B1E13B236B7FB370B0818F19E3F57231173159C43EF',X'BCB92AF69AC029F51770A72D60F59A8B2E2BE1D21E4EDDAAAEC35AF0CDC2BE28');
+INSERT INTO "events" VALUES(4,'1021329801218333304',1800000000000013,'1021329801219168215',2,'app.oidc.config.changed','{"spec":{"accessTokenRoleAssertion":false,"accessTokenType":"OIDC_TOKEN_TYPE_BEARER","additionalOrigins":[],"appType":"OIDC_APP_TYPE_WEB","authMethodType":"OIDC_AUTH_METHOD_TYPE_BASIC","clockSkew":"0s","devMode":true,"grantTypes":["OIDC_GRANT_TYPE_AUTHORIZATION_CODE"],"idTokenRoleAssertion":false,"idTokenUserinfoAssertion":false,"postLogoutRedirectUris":[],"redirectUris":[],"responseTypes":["OIDC_RESPONSE_TYPE_CODE"],"skipNativeAppSuccessPage":false,"version":"OIDC_VERSION_1_0"}}','','admin',1800000000000013,X'BCB92AF69AC029F51770A72D60F59A8B2E2BE1D21E4EDDAAAEC35AF0CDC2BE28',X'C092187668F2D6444210A6073E4AEECC8A729B54270E63AF38B17D2332912EF2');
+INSERT INTO "events" VALUES(5,'1021329801218333304',1800000000000015,'1021329801219168215',3,'app.oidc.secret.changed','{"secret_hash":"f393a9ee4f755b991bfa1689792bc11c2848adab289cf145907f7b6fd7892d5b"}','{"tree":"team-b"}','admin',1800000000000015,X'C092187668F2D6444210A6073E4AEECC8A729B54270E63AF38B17D2332912EF2',X'5196D001C5D4CB205F68B86CE34D21B0253A4E04759E4A0C7F449A0AE12E56F0');
+INSERT INTO "events" VALUES(6,'1021329801218333304',1800000000000019,'1021329801219503439',1,'app.oidc.added','{"client_id":"1021329801219168217","name":"spa","project":"1021329801218932344","secret_hash":"1f3a318c781a7110f98abae565c12c754e85ce6ccb20c16db49115c52358224e","spec":{"accessTokenRoleAssertion":false,"accessTokenType":"OIDC_TOKEN_TYPE_BEARER","additionalOrigins":[],"appType":"OIDC_APP_TYPE_WEB","authMethodType":"OIDC_AUTH_METHOD_TYPE_BASIC","clockSkew":"0s","devMode":false,"grantTypes":["OIDC_GRANT_TYPE_AUTHORIZATION_CODE"],"idTokenRoleAssertion":false,"idTokenUserinfoAssertion":false,"postLogoutRedirectUris":[],"redirectUris":[],"responseTypes":["OIDC_RESPONSE_TYPE_CODE"],"skipNativeAppSuccessPage":false,"version":"OIDC_VERSION_1_0"}}','{"tree":"team-a","preventDelete":true,"critical":false}','admin',1800000000000019,X'5196D001C5D4CB205F68B86CE34D21B0253A4E04759E4A0C7F449A0AE12E56F0',X'A24A462C2AB92DD472B8D760DE167BA0DE9BDE0DCECA5DBA7FBFCEF838847159');
+INSERT INTO "events" VALUES(7,'1021329801218333304',1800000000000021,'1021329801219503439',2,'app.oidc.config.changed','{"spec":{"accessTokenRoleAssertion":false,"accessTokenType":"OIDC_TOKEN_TYPE_BEARER","additionalOrigins":[],"appType":"OIDC_APP_TYPE_WEB","authMethodType":"OIDC_AUTH_METHOD_TYPE_NONE","clockSkew":"0s","devMode":false,"grantTypes":["OIDC_GRANT_TYPE_AUTHORIZATION_CODE"],"idTokenRoleAssertion":false,"idTokenUserinfoAssertion":false,"postLogoutRedirectUris":[],"redirectUris":[],"responseTypes":["OIDC_RESPONSE_TYPE_CODE"],"skipNativeAppSuccessPage":false,"version":"OIDC_VERSION_1_0"}}','{"tree":"team-b"}','admin',1800000000000021,X'A24A462C2AB92DD472B8D760DE167BA0DE9BDE0DCECA5DBA7FBFCEF838847159',X'E33EDC42928A539C4244E9AC0AF6CD36CC02654D9C21627574E5E342C3169F67');
+INSERT INTO "events" VALUES(8,'1021329801218333304',1800000000000024,'1021329801219560962',1,'action.added','{"name":"byhand","spec":{"allowedToFail":false,"script":"function byhand() {}","timeout":"20s"}}','','admin',1800000000000024,X'E33EDC42928A539C4244E9AC0AF6CD36CC02654D9C21627574E5E342C3169F67',X'6E8963056F9A2755B07399179B9E6E22C9374A28517CE84E0B9D582C64007E61');
+INSERT INTO "events" VALUES(9,'1021329801218333304',1800000000000027,'1021329801219891271',1,'action.added','{"name":"gone","spec":{"allowedToFail":false,"script":"x","timeout":"20s"}}','{"tree":"team-b"}','admin',1800000000000027,X'6E8963056F9A2755B07399179B9E6E22C9374A28517CE84E0B9D582C64007E61',X'0350B59567CE61DCE90053AF813ED028C726FE61DF2E4971663B5917D4BE42A7');
+INSERT INTO "events" VALUES(10,'1021329801218333304',1800000000000029,'1021329801219891271',2,'action.removed','{}','{"tree":"team-b"}','admin',1800000000000029,X'0350B59567CE61DCE90053AF813ED028C726FE61DF2E4971663B5917D4BE42A7',X'11E6DB7224C1DBC58C6EE6099279EB2308D71AA97A677F702280F8A198BE4DE7');
+CREATE TABLE heads (
+    organization TEXT PRIMARY KEY,
+    sequence INTEGER NOT NULL,
+    events INTEGER NOT NULL,
+    hash BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+INSERT INTO "heads" VALUES('1021329801218333304',1800000000000029,10,X'11E6DB7224C1DBC58C6EE6099279EB2308D71AA97A677F702280F8A198BE4DE7');
+CREATE TABLE leases (
+    organization TEXT PRIMARY KEY,
+    token TEXT NOT NULL,
+    holder TEXT NOT NULL,
+    fence INTEGER NOT NULL,
+    acquired_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+INSERT INTO "meta" VALUES('instance','47634e005b965049f0f66452deab478a');
+CREATE TABLE objects (
+    id TEXT PRIMARY KEY,
+    kind TEXT NOT NULL,
+    organization TEXT NOT NULL,
+    parent TEXT NOT NULL,
+    name TEXT NOT NULL,
+    folded TEXT NOT NULL,
+    spec TEXT NOT NULL,
+    client_id TEXT NOT NULL,
+    secret_hash TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    sequence INTEGER NOT NULL,
+    created INTEGER NOT NULL,
+    changed_by TEXT NOT NULL,
+    context TEXT NOT NULL,
+    marks TEXT NOT NULL,
+    UNIQUE (parent, kind, folded)
+) STRICT;
+INSERT INTO "objects" VALUES('1021329801218333304','Organization','1021329801218333304','','acme','acme','{}','','',1,1800000000000002,1800000000000002,'admin','{"tree":"team-a","preventDelete":true,"critical":false}','{"critical":false,"preventDelete":true,"trees":["team-a"]}');
+INSERT INTO "objects" VALUES('1021329801218932344','Project','1021329801218333304','1021329801218333304','shop','shop','{}','','',1,1800000000000005,1800000000000005,'admin','{"tree":"team-a","preventDelete":true,"critical":false}','{"critical":false,"preventDelete":true,"trees":["team-a"]}');
+INSERT INTO "objects" VALUES('1021329801219168215','OidcApplication','1021329801218333304','1021329801218932344','web','web','{"accessTokenRoleAssertion":false,"accessTokenType":"OIDC_TOKEN_TYPE_BEARER","additionalOrigins":[],"appType":"OIDC_APP_TYPE_WEB","authMethodType":"OIDC_AUTH_METHOD_TYPE_BASIC","clockSkew":"0s","devMode":true,"grantTypes":["OIDC_GRANT_TYPE_AUTHORIZATION_CODE"],"idTokenRoleAssertion":false,"idTokenUserinfoAssertion":false,"postLogoutRedirectUris":[],"redirectUris":[],"responseTypes":["OIDC_RESPONSE_TYPE_CODE"],"skipNativeAppSuccessPage":false,"version":"OIDC_VERSION_1_0"}','1021329801218932345','f393a9ee4f755b991bfa1689792bc11c2848adab289cf145907f7b6fd7892d5b',3,1800000000000015,1800000000000010,'admin','{"tree":"team-b"}','{"critical":false,"preventDelete":true,"trees":["team-a","team-b"]}');
+INSERT INTO "objects" VALUES('1021329801219503439','OidcApplication','1021329801218333304','1021329801218932344','spa','spa','{"accessTokenRoleAssertion":false,"accessTokenType":"OIDC_TOKEN_TYPE_BEARER","additionalOrigins":[],"appType":"OIDC_APP_TYPE_WEB","authMethodType":"OIDC_AUTH_METHOD_TYPE_NONE","clockSkew":"0s","devMode":false,"grantTypes":["OIDC_GRANT_TYPE_AUTHORIZATION_CODE"],"idTokenRoleAssertion":false,"idTokenUserinfoAssertion":false,"postLogoutRedirectUris":[],"redirectUris":[],"responseTypes":["OIDC_RESPONSE_TYPE_CODE"],"skipNativeAppSuccessPage":false,"version":"OIDC_VERSION_1_0"}','1021329801219168217','1f3a318c781a7110f98abae565c12c754e85ce6ccb20c16db49115c52358224e',2,1800000000000021,1800000000000019,'admin','{"tree":"team-b"}','{"critical":false,"preventDelete":true,"trees":["team-a","team-b"]}');
+INSERT INTO "objects" VALUES('1021329801219560962','Action','1021329801218333304','1021329801218333304','byhand','byhand','{"allowedToFail":false,"script":"function byhand() {}","timeout":"20s"}','','',1,1800000000000024,1800000000000024,'admin','','{"preventDelete":null,"trees":[]}');
+CREATE TABLE records (
+    caller TEXT NOT NULL,
+    key TEXT NOT NULL,
+    digest BLOB NOT NULL,
+    answer TEXT NOT NULL,
+    seal TEXT,
+    slot INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    PRIMARY KEY (caller, key)
+) STRICT;
+INSERT INTO "records" VALUES('admin','k',X'B8D96133509C2A46D9DD021B53BA19B639BDCEEFB9EEBC2CBAA463F06D20CEB3','{"appId":"1021329801219168215","clientId":"1021329801218932345","complianceProblems":[{"key":"Application.OIDC.V1.NotCompliant","localizedMessage":"This configuration breaks rules of OIDC 1.0."},{"key":"Application.OIDC.V1.NoRedirectUris","localizedMessage":"At least one redirect URI is needed for this grant type."}],"details":{"changeDate":"2027-01-15T08:00:00.000010Z","creationDate":"2027-01-15T08:00:00.000010Z","resourceOwner":"1021329801218333304","sequence":"1800000000000010"},"noneCompliant":true}','1021329801219168216',0,1800086400000007);
+CREATE TABLE seals (
+    id TEXT PRIMARY KEY,
+    sealed BLOB NOT NULL,
+    expires_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+INSERT INTO "seals" VALUES('1021329801219168216',X'6167652D656E6372797074696F6E2E6F72672F76310A2D3E20583235353139204A6679706D6846624D576254627261536A2B5544723349434B726D5A5A4E376B546C4437586147497177410A4A64583657776949354B706567616F565145546E64714E356A7673446343344678424978703633643457730A2D3E20732D6772656173650A317161625A33634E646452305749630A2D2D2D20536A2B356B546F44385234597864376E517549724C774C6756702B5A4E736865312F7271784632382F75670A90905BD4DD83B2F2BBD7923875FC1EFBCB243242F9447CDADA5F82F2895AD484E7A7B0E85083C489A120C4C3DB7E9AFC02785E919B5BEE2313538BE8D8081290B42BB3EFE36B38DFD0F0F1916B9EAE693EE8035193EB0101439CB62AF79A936F11FDC2E6',1800086400000012);
+CREATE TABLE tokens (
+    name TEXT PRIMARY KEY,
+    role TEXT NOT NULL,
+    organizations TEXT NOT NULL,
+    sha256 BLOB NOT NULL UNIQUE,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    revoked_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+INSERT INTO "tokens" VALUES('ci','editor','',X'3030303030303030303030303030303030303030303030303030303030303030',1,0,0);
+CREATE UNIQUE INDEX objects_of_organization ON objects (organization, id);
+CREATE INDEX objects_listed ON objects (parent, kind, id);
+CREATE UNIQUE INDEX client_ids ON objects (client_id) WHERE client_id <> '';
+CREATE INDEX records_by_time ON records (expires_at);
+COMMIT;
