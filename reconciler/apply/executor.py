@@ -11,6 +11,7 @@ from reconciler.apply.healing import Healed, Healer, absent_secrets, secret_orde
 from reconciler.apply.journal import Intent, Journal
 from reconciler.apply.outcome import ApplyReport, Outcome, Progress, Status, Watch
 from reconciler.apply.sink import Delivery, Kept, SecretSink
+from reconciler.apply.upkeep import Upkeep
 from reconciler.diagnostics import Diagnostic, warning
 from reconciler.errors import (
     REFUSED,
@@ -53,6 +54,7 @@ class Executor:
         self._sink = sink
         self._watch = watch
         self._context = context
+        self._upkeep = Upkeep(journal, sink)
         self._ids: dict[ResourceRef, str] = {}
         self._healed = Healed()
         self._superseded: dict[ResourceRef, list[str]] = {}
@@ -74,7 +76,9 @@ class Executor:
         if secrets:
             self._proven_sink().prove(secrets)
         healer = Healer(self._service, self._journal, self._sink, self._context)
+        followed = self._upkeep.heal(observed, plan.organizations)
         self._healed = healer.heal(observed, plan.organizations)
+        self._healed.notes[:0] = followed
         self._forget_unplanned(plan)
         if self._journal.is_new and self._sink is not None:
             tree = str(self._context.get("tree", ""))
@@ -112,6 +116,7 @@ class Executor:
         self._watch.begins(ready)
         results = self._send(ready, intents)
         crashpoint("C4")
+        self._healed.notes += self._upkeep.follow(ready, results)
         owing = self._ask_new_secrets(ready, results)
         crashpoint("C6")
         places = self._deliver(ready, results, owing)
@@ -131,7 +136,7 @@ class Executor:
     ) -> list[Written | ReconcilerError]:
         try:
             self._service.renew()
-            self._journal.begin(list(intents.values()))
+            self._journal.begin([*intents.values(), *self._upkeep.intents(changes)])
             crashpoint("C2")
             orders = [self._order(change, intents.get(ref_of(change))) for change in changes]
             results = self._service.write(orders, self._context)
@@ -198,7 +203,7 @@ class Executor:
         intents: Mapping[ResourceRef, Intent],
     ) -> None:
         """Record what is at its end. What may still happen at the service stays open."""
-        ended: list[str] = []
+        ended = self._upkeep.take_ended()
         for change, result in zip(changes, results, strict=True):
             ref = ref_of(change)
             if isinstance(result, Written):

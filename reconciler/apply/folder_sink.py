@@ -63,7 +63,10 @@ class FolderSink(ABC):
         A run that was killed may have left a file under the name before a rename.
         """
         search = _Search(self)
-        return [bool(search.paths(application)) for application in applications]
+        try:
+            return [bool(search.paths(application)) for application in applications]
+        except LocalFileError:
+            return [None for _ in applications]
 
     def moved(self, moves: Sequence[Move]) -> Sequence[Followed]:
         """Give files the names that their applications have now."""
@@ -131,8 +134,6 @@ class FolderSink(ABC):
                 self._folder.replace(target, content)
         except LocalFileError as failure:
             return failure
-        if not others and content is None:
-            return ()
         return (_moved(move, target), *self._folder.notes_on(now, target, self.names(now)))
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from reconciler.apply.journal import Intent, Journal
 from reconciler.apply.sink import Delivery, Kept, SecretSink
+from reconciler.apply.upkeep import UPKEEP
 from reconciler.diagnostics import Diagnostic, warning
 from reconciler.errors import REFUSED, AccessDeniedError, ReconcilerError, ServiceError
 from reconciler.resources.oidc import has_client_secret
@@ -75,7 +76,7 @@ class Healer:
         by_id = {held.id: held for held in observed.objects.values()}
         seen = {fold(name) for name in organizations}
         for intent in self._journal.open_intents:
-            if intent.ref.key.organization not in seen:
+            if intent.ref.key.organization not in seen or intent.purpose in UPKEEP:
                 continue
             held = by_id.get(intent.id) if intent.id else observed.objects.get(intent.ref.key)
             if held is None and intent.purpose == "create":

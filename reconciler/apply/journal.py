@@ -31,14 +31,17 @@ class Intent:
     """Something that must be brought to its end once it is begun.
 
     Attributes:
-        purpose: ``create`` an object, or give an application a new ``secret``.
+        purpose: ``create`` an object, give an application a new ``secret``, or ``rename`` or
+            ``delete`` one whose secret the sink may have.
         key: Idempotency key of the create; the intent's own name otherwise.
         spec: The fields of the create in normal form.
-        id: The application's id, for a secret.
+        ref: With the names before a rename.
+        id: The application's id, but for a create.
+        client_id: The application's, for a rename or a delete.
         owes_secret: Whether its end is the delivery of a client secret.
     """
 
-    purpose: Literal["create", "secret"]
+    purpose: Literal["create", "secret", "rename", "delete"]
     key: str
     ref: ResourceRef
     owes_secret: bool
@@ -46,6 +49,7 @@ class Intent:
     prevent_delete: bool = False
     critical: bool = False
     id: str = ""
+    client_id: str = ""
 
 
 class Journal:
@@ -252,7 +256,7 @@ def _intent(fields: Mapping[str, Any]) -> Intent:
     kind, *names = fields["ref"]
     organization, project, name = names
     intent = Intent(**{**fields, "ref": ResourceRef(Kind(kind), organization, project, name)})
-    for text in (*names, intent.key, intent.id):
+    for text in (*names, intent.key, intent.id, intent.client_id):
         _check(isinstance(text, str))
     for flag in (intent.owes_secret, intent.prevent_delete, intent.critical):
         _check(isinstance(flag, bool))
@@ -260,8 +264,11 @@ def _intent(fields: Mapping[str, Any]) -> Intent:
     _check(is_application or not intent.owes_secret)
     if intent.purpose == "create":
         _check(isinstance(intent.spec, dict) and not intent.id)
+    elif intent.purpose == "secret":
+        _check(intent.owes_secret and intent.id)
     else:
-        _check(fields["purpose"] == "secret" and intent.owes_secret and intent.id)
+        _check(fields["purpose"] in {"rename", "delete"} and is_application)
+        _check(intent.id and intent.client_id and not intent.owes_secret)
     json.dumps(fields, ensure_ascii=False).encode()  # half a character is no text
     return intent
 

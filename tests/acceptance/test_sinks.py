@@ -218,3 +218,94 @@ def test_a_kill_while_the_sink_is_proven_leaves_nothing_for_long(
     assert (killed.code, bool(left)) == (-signal.SIGKILL, True)
     assert [path.name for path in (small.parent / "kept").glob(".*")] == []
     assert hashes(sink.read()) == counted(store_of(small))
+
+
+def held_as(run: Run, name: str) -> tuple[str, str]:
+    """Return id and client id of an application."""
+    told = run("outputs", "--format", "json")
+    (found,) = [one for one in told.json["applications"] if one["ref"]["name"] == name]
+    return found["id"], found["client_id"]
+
+
+def renamed(run: Run, small: Path, name: str = "portal") -> str:
+    """Give the application web another name in the manifests, and return its client id."""
+    object_id, client = held_as(run, "web")
+    manifest = json.loads(an_application(name))
+    manifest["metadata"]["id"] = object_id
+    write(small / "web.yaml", json.dumps(manifest))
+    return client
+
+
+@pytest.mark.parametrize(
+    ("make", "point"),
+    [
+        *((a_file_sink, point) for point in ("", "C2", "C4", "C15", "C10")),
+        *((an_age_sink, point) for point in ("", "C4")),
+    ],
+)
+def test_a_secret_follows_a_rename(
+    run: Run, small: Path, make: Callable[[Path], Sink], point: str
+) -> None:
+    """Wherever the run is killed: the next one ends what it began."""
+    sink = make(small.parent)
+    to = ("apply", "--auto-approve", "--secrets-to", sink.address)
+    run(*to)
+    client, before = renamed(run, small), sink.read()
+    first = run(*to, RECONCILER_CRASHPOINT=point)
+    assert sink.read() == before
+    second = run(*to)
+
+    assert (first.code, second.code) == (-signal.SIGKILL if point else 0, 0), second.all
+    assert sink.read() == before
+    end = f"portal.{client}.json.age" if make is an_age_sink else "portal.json"
+    assert [path.name for path in (small.parent / "kept").iterdir()] == [f"acme.shop.{end}"]
+    said = [ran for ran in (first, second) if "SECRET-MOVED" in ran.all]
+    assert [f"acme.shop.{end}" in ran.all for ran in said] == [True]
+
+
+def test_a_renamed_and_a_new_application_have_each_its_own_secret(run: Run, small: Path) -> None:
+    """The new one takes the old name in the same apply."""
+    sink = a_file_sink(small.parent)
+    run("apply", "--auto-approve", "--secrets-to", sink.address)
+    client = renamed(run, small)
+    (before,) = sink.read().values()
+    write(small / "new.yaml", an_application("web"))
+
+    applied = run("apply", "--auto-approve", "--secrets-to", sink.address, "--format", "json")
+
+    assert applied.code == 0, applied.all
+    _, new = held_as(run, "web")
+    assert files_of(small.parent) == {"acme.shop.portal.json": client, "acme.shop.web.json": new}
+    assert sink.read()[client] == before
+    assert hashes(sink.read()) == counted(store_of(small))
+    codes = [note["code"] for note in applied.json["diagnostics"]]
+    assert codes.count("SECRET-MOVED") == 1
+    assert "SECRET-KEPT-BESIDE" not in codes
+    moved = json.loads((small.parent / "kept" / "acme.shop.portal.json").read_bytes())
+    assert moved["ref"]["name"] == "portal"
+
+
+@pytest.mark.parametrize(
+    ("make", "point"),
+    [(a_file_sink, ""), (a_file_sink, "C2"), (a_file_sink, "C4"), (an_age_sink, "C4")],
+)
+def test_a_secret_goes_with_its_application(
+    run: Run, small: Path, make: Callable[[Path], Sink], point: str
+) -> None:
+    """And no other does, not even one of another service under the same name."""
+    sink = make(small.parent)
+    to = ("apply", "--auto-approve", "--secrets-to", sink.address)
+    write(small / "api.yaml", an_application("api"))
+    run(*to)
+    _, client = held_as(run, "web")
+    before = sink.read()
+    (small / "web.yaml").unlink()
+
+    first = run(*to, "--prune", RECONCILER_CRASHPOINT=point)
+    second = run(*to, "--prune")
+
+    assert (first.code, second.code) == (-signal.SIGKILL if point else 0, 0), second.all
+    assert sink.read() == {other: before[other] for other in before if other != client}
+    said = [ran for ran in (first, second) if "SECRET-REMOVED" in ran.all]
+    assert len(said) == 1
+    assert hashes(sink.read()) == counted(store_of(small))

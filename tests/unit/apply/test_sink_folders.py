@@ -243,7 +243,8 @@ def test_a_secret_follows_a_renamed_application(sink: FolderSink, folder: Path) 
     name = "portal" if isinstance(sink, FileSink) else "storefront"
     assert secrets_in(folder)[now] == ("7", "geheim", name)
     assert codes(followed) == ["SECRET-MOVED"]
-    assert codes(sink.moved([Move(WEB, PORTAL, "7")])) == []
+    assert codes(sink.moved([Move(WEB, PORTAL, "7")])) == ["SECRET-MOVED"], "and is said again"
+    assert sink.moved([Move(WEB, PORTAL, "8")]) == [()]
 
 
 def test_a_new_application_may_have_the_old_name_then(folder: Path) -> None:
