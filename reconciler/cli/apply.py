@@ -15,7 +15,12 @@ from reconciler.apply.outcome import ApplyReport, Status
 from reconciler.apply.sink import SecretSink
 from reconciler.cli.addresses import require_seal_key
 from reconciler.cli.approval import Approval, take_approval
-from reconciler.cli.connection import connection, seal_key_option, service_options
+from reconciler.cli.connection import (
+    connection,
+    keep_owed_option,
+    seal_key_option,
+    service_options,
+)
 from reconciler.cli.exit_codes import ExitCode, exit_code_of
 from reconciler.cli.journals import open_journal
 from reconciler.cli.locking import locked
@@ -67,6 +72,7 @@ class Run:
 @paths_argument
 @service_options
 @seal_key_option
+@keep_owed_option
 @takes_scope
 @secrets_option
 @format_option(*FORMS)

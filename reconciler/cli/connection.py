@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import click
 
+from reconciler.cli.keep_owed import MAX_KEEP_OWED, keep_owed_settings
 from reconciler.cli.options import Command, option, service_option
 
 ServiceKind = Literal["auto", "reconciler", "zitadel"]
@@ -28,6 +29,7 @@ class Connection:
         max_rps: Requests a second, or 0 for as many as go.
         use_proxy: Whether to go through the proxy that the environment names.
         seal_key_file: The key that all servers of a database share.
+        keep_owed: How long an embedded store keeps a secret for its delivery, in seconds.
     """
 
     service_kind: ServiceKind = "auto"
@@ -36,6 +38,7 @@ class Connection:
     max_rps: float = 0.0
     use_proxy: bool = False
     seal_key_file: Path | None = None
+    keep_owed: int = MAX_KEEP_OWED
 
 
 def connection() -> Connection:
@@ -75,6 +78,9 @@ seal_key_option = _remote(
     help="File with the key that seals secrets: needed with postgresql:, beside a SQLite store"
     " by default.",
 )
+
+
+keep_owed_option = _remote("--keep-owed", "keep_owed", **keep_owed_settings())
 
 
 def service_options(command: Command) -> Command:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from reconciler.apply.durable import STATE_FOLDER, keep_out_of_git, make_folder
 from reconciler.cli.addresses import is_database, require_seal_key, store_path
+from reconciler.cli.keep_owed import MAX_KEEP_OWED
 from reconciler.errors import ServiceError
 from reconciler.service.build import (
     IdentityService,
@@ -19,6 +20,7 @@ from reconciler.service.build import (
 )
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore.errors import StoreError
+from reconciler.service.operations.answers import MICROSECONDS
 from reconciler.service.operations.caller import Caller, Role
 from reconciler.service.operations.request import Request
 from reconciler.service_client.wire import Answer, Call, WireRefusal
@@ -68,15 +70,21 @@ def open_service(
     create: bool = False,
     read_only: bool = False,
     seal_key_file: Path | None = None,
+    keep_owed: int = MAX_KEEP_OWED,
 ) -> Iterator[IdentityService]:
     """Open the service over the store at an address; ``create`` makes a store that is missing.
+
+    ``keep_owed`` is how long secrets wait for delivery, in seconds.
 
     Raises:
         ServiceError: there is no store there, it is not one of ours, or it cannot be used.
     """
     open_store = _open_database if is_database(service) else _open_file
+    kept = keep_owed * MICROSECONDS
     with store_errors():
-        opened = open_store(service, seal_key_file, create=create, read_only=read_only)
+        opened = open_store(
+            service, seal_key_file, create=create, read_only=read_only, keep_owed=kept
+        )
         try:
             yield opened
         finally:
@@ -84,13 +92,19 @@ def open_service(
 
 
 def _open_database(
-    service: str, seal_key_file: Path | None, *, create: bool, read_only: bool
+    service: str, seal_key_file: Path | None, *, create: bool, read_only: bool, keep_owed: int
 ) -> IdentityService:
-    return open_postgres(service, seal_key_file=seal_key_file, create=create, read_only=read_only)
+    return open_postgres(
+        service,
+        seal_key_file=seal_key_file,
+        create=create,
+        read_only=read_only,
+        keep_owed=keep_owed,
+    )
 
 
 def _open_file(
-    service: str, seal_key_file: Path | None, *, create: bool, read_only: bool
+    service: str, seal_key_file: Path | None, *, create: bool, read_only: bool, keep_owed: int
 ) -> IdentityService:
     path = store_path(service)
     if create:
@@ -100,7 +114,13 @@ def _open_file(
             f"there is no store at {path}",
             remedy="Name one with --service sqlite:PATH; apply makes it.",
         )
-    return open_sqlite(path, seal_key_file=seal_key_file, create=create, read_only=read_only)
+    return open_sqlite(
+        path,
+        seal_key_file=seal_key_file,
+        create=create,
+        read_only=read_only,
+        keep_owed=keep_owed,
+    )
 
 
 def database_holds_store(service: str) -> bool:
@@ -124,7 +144,11 @@ def store_errors() -> Iterator[None]:
 
 @contextmanager
 def open_wire(
-    service: str, *, read_only: bool, seal_key_file: Path | None = None
+    service: str,
+    *,
+    read_only: bool,
+    seal_key_file: Path | None = None,
+    keep_owed: int = MAX_KEEP_OWED,
 ) -> Iterator[InProcessWire]:
     """Open the service at an address as a wire; for writing, a missing store is made.
 
@@ -135,7 +159,11 @@ def open_wire(
         require_seal_key(service, seal_key_file)
         _make_folder(Path(STATE_FOLDER))  # for the journal
     with open_service(
-        service, create=not read_only, read_only=read_only, seal_key_file=seal_key_file
+        service,
+        create=not read_only,
+        read_only=read_only,
+        seal_key_file=seal_key_file,
+        keep_owed=keep_owed,
     ) as opened:
         yield InProcessWire(opened, local_caller())
 

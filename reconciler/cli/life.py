@@ -11,7 +11,7 @@ _LIFE = re.compile(r"([1-9][0-9]{0,4})([dhm])", re.ASCII)
 _UNITS = {"d": 86_400, "h": 3_600, "m": 60}
 
 
-def life_in_seconds(text: str) -> int:
+def life_in_seconds(text: str, example: str = "--expires 90d") -> int:
     """Return the seconds in a text such as ``90d``, ``24h`` or ``30m``.
 
     Raises:
@@ -21,7 +21,7 @@ def life_in_seconds(text: str) -> int:
     if found is None:
         raise UsageError(
             f"{visible(text)} is no length of time",
-            remedy="Write a number and d, h or m: --expires 90d.",
+            remedy=f"Write a number and d, h or m: {example}.",
         )
     return int(found.group(1)) * _UNITS[found.group(2)]
 

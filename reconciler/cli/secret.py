@@ -6,7 +6,7 @@ import click
 
 from reconciler.apply.rotation import rotate
 from reconciler.apply.sinks import KINDS
-from reconciler.cli.connection import seal_key_option, service_options
+from reconciler.cli.connection import keep_owed_option, seal_key_option, service_options
 from reconciler.cli.journals import open_journal
 from reconciler.cli.locking import locked
 from reconciler.cli.options import tree_option
@@ -30,6 +30,7 @@ def secret_group() -> None:
 @click.argument("ref", metavar="REF", type=RefType(Kind.OIDC_APPLICATION))
 @service_options
 @seal_key_option
+@keep_owed_option
 @tree_option
 @secrets_option
 def rotate_command(ref: ResourceRef, service: str, tree: str, secrets_to: str | None) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from reconciler.cli.keep_owed import MAX_KEEP_OWED, keep_owed_settings
 from reconciler.cli.options import option, service_option
 from reconciler.errors import UsageError
 
@@ -24,6 +25,7 @@ from reconciler.errors import UsageError
     type=click.Path(path_type=Path),
     help="File with the key that seals secrets; beside a SQLite store by default.",
 )
+@option("--keep-owed", default=MAX_KEEP_OWED, **keep_owed_settings())
 @option("--tls-cert", type=click.Path(path_type=Path), help="Certificate chain, in PEM.")
 @option("--tls-key", type=click.Path(path_type=Path), help="Key of the certificate, in PEM.")
 @option(
@@ -42,6 +44,7 @@ def serve_command(
     service: str,
     listen: str,
     seal_key_file: Path | None,
+    keep_owed: int,
     tls_cert: Path | None,
     tls_key: Path | None,
     metrics_listen: str | None,
@@ -57,10 +60,10 @@ def serve_command(
         )
     place = _address("--listen", listen)
     metrics_place = _address("--metrics-listen", metrics_listen) if metrics_listen else None
-    from reconciler.cli.serving import listen_on, serve_store
+    from reconciler.cli.serving import KeptSecrets, listen_on, serve_store
 
     listening = listen_on(place, metrics_place, (tls_cert, tls_key))
-    serve_store(service, seal_key_file, listening, log_format)
+    serve_store(service, KeptSecrets(seal_key_file, keep_owed), listening, log_format)
 
 
 def _address(flag: str, text: str) -> tuple[str, int]:

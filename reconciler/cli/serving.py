@@ -47,6 +47,13 @@ class Listening(NamedTuple):
     tls: ssl.SSLContext | None
 
 
+class KeptSecrets(NamedTuple):
+    """How secrets are kept: the file with the key, and for how many seconds without delivery."""
+
+    seal_key_file: Path | None
+    keep_owed: int
+
+
 def listen_on(
     place: Place, metrics: Place | None, tls: tuple[Path | None, Path | None]
 ) -> Listening:
@@ -63,16 +70,19 @@ def listen_on(
         raise UsageError(failure.problem, remedy=failure.remedy) from failure
 
 
-def serve_store(
-    service: str, seal_key_file: Path | None, listening: Listening, log_format: str
-) -> None:
+def serve_store(service: str, secrets: KeptSecrets, listening: Listening, log_format: str) -> None:
     """Serve the store at an address until a signal ends it.
 
     Raises:
         ServiceError: the store cannot be used.
     """
-    require_seal_key(service, seal_key_file)
-    with open_service(service, create=True, seal_key_file=seal_key_file) as opened:
+    require_seal_key(service, secrets.seal_key_file)
+    with open_service(
+        service,
+        create=True,
+        seal_key_file=secrets.seal_key_file,
+        keep_owed=secrets.keep_owed,
+    ) as opened:
         set_up_logs(log_format)
         if not _has_token(opened):
             _tell(log_format, _how_to_begin(service))

@@ -60,6 +60,8 @@ def open_client(service: str) -> Iterator[ServiceClient]:
     from reconciler.cli.connection import connection
     from reconciler.cli.embedded import open_wire
 
-    key = connection().seal_key_file
-    with open_wire(service, read_only=False, seal_key_file=key) as wire:
+    told = connection()
+    with open_wire(
+        service, read_only=False, seal_key_file=told.seal_key_file, keep_owed=told.keep_owed
+    ) as wire:
         yield OperationsClient(wire, this_process())

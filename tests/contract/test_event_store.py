@@ -23,6 +23,7 @@ from reconciler.service.eventstore.rows import (
     NewEvent,
     ObjectQuery,
     ObjectRow,
+    OwedRow,
     Record,
     SealRow,
     StoredEvent,
@@ -100,6 +101,11 @@ def an_object(object_id: str = "1", name: str = "greet", **changes: Any) -> Obje
     return row._replace(**changes)
 
 
+def an_owed(application: str = "1", seal: str | None = "s", **changes: Any) -> OwedRow:
+    row = OwedRow(application, "acme", NOON, "us", "default", "run-1", seal, 0, NOON + 9)
+    return row._replace(**changes)
+
+
 def append(
     tx: Transaction, stream: str, version: int, *events: NewEvent, owner: str = "acme"
 ) -> Sequence[StoredEvent]:
@@ -115,6 +121,7 @@ def everything(store: EventStore) -> list[object]:
             view.all_objects(),
             view.record("us", "key"),
             view.seal("s"),
+            view.owed_page("acme"),
             view.lease("acme"),
             view.tokens(),
         ]
@@ -125,6 +132,7 @@ def write_one_of_each(tx: Transaction) -> None:
     tx.put_object(an_object())
     tx.put_record(Record("us", "key", b"digest", "{}", "s", 0, NOON + 1))
     tx.put_seal(SealRow("s", b"sealed", NOON + 1))
+    tx.put_owed(an_owed("1"))
     tx.put_lease(LeaseRow("acme", "t", "me", 1, NOON, NOON + 9))
     tx.put_token(TokenRow("ci", "editor", "", b"hash", NOON, 0, 0))
 
@@ -136,6 +144,12 @@ def write_one_and_then(tx: Transaction, stream: str, version: int) -> None:
 
 def begin_another(tx: Transaction) -> None:
     append(tx, "1", 0, ADDED, owner="globex")
+
+
+def owe_another_instead(tx: Transaction) -> None:
+    tx.put_owed(an_owed("2"))
+    tx.remove_owed(an_owed("1"))
+    tx.remove_seal("s")
 
 
 def and_fail(write: Callable[[Transaction], None], tx: Transaction) -> None:
@@ -571,3 +585,105 @@ def test_every_store_is_one_of_its_own(store: EventStore, tmp_path: Path, clock:
             assert len({view.meta("instance"), there.meta("instance")}) == 2
         assert len(view.meta("instance")) == 32
     assert list(store.damage()) == []
+
+
+def test_owed_secrets_are_found_by_application_organization_and_seal(store: EventStore) -> None:
+    """Inside the transaction as after it."""
+    rows = [an_owed("1"), an_owed("2", "t"), an_owed("3"), an_owed("4", organization="globex")]
+    with store.transaction() as tx:
+        for row in rows:
+            tx.put_owed(row)
+        inside = (sorted(tx.owed(["2", "4", "9"])), tx.owed_page("acme"), sorted(tx.owed_in("s")))
+
+    with store.snapshot() as view:
+        assert inside == (
+            [rows[1], rows[3]], [rows[0], rows[1], rows[2]], [rows[0], rows[2], rows[3]],
+        )  # fmt: skip
+        assert sorted(view.owed(["2", "4", "9"])) == inside[0]
+        assert sorted(view.owed_in("s")) == inside[2]
+        assert view.owed_page("acme", after="1", limit=1) == [rows[1]]
+        assert view.owed([]) == []
+
+
+def test_a_newer_secret_is_owed_in_the_place_of_the_first(store: EventStore) -> None:
+    """What is removed is the one that was meant, and no newer one."""
+    first, newer = an_owed(), an_owed(made_at=NOON + 1)
+    with store.transaction() as tx:
+        tx.put_owed(first)
+        tx.put_owed(newer)
+        tx.remove_owed(first)
+    with store.snapshot() as view:
+        assert view.owed(["1"]) == [newer]
+
+    with store.transaction() as tx:
+        tx.remove_owed(newer)
+        assert tx.owed(["1"]) == []
+        tx.put_owed(first)
+    with store.snapshot() as view:
+        assert view.owed(["1"]) == [first]
+
+
+def test_what_is_owed_is_undone_with_its_savepoint(store: EventStore) -> None:
+    """A refused call leaves no trace, and takes nothing of the others away."""
+    with store.transaction() as tx:
+        tx.put_owed(an_owed("1"))
+        tx.put_seal(SealRow("s", b"sealed", NOON + 9))
+        with pytest.raises(UndoError), tx.savepoint():
+            and_fail(owe_another_instead, tx)
+        with tx.savepoint():
+            tx.put_owed(an_owed("3"))
+
+    with store.snapshot() as view:
+        assert [row.id for row in view.owed_page("acme")] == ["1", "3"]
+        assert view.seal("s") is not None
+
+
+def test_a_seal_is_replaced_and_removed(store: EventStore) -> None:
+    """Each time for good."""
+    with store.transaction() as tx:
+        tx.put_seal(SealRow("s", b"three", NOON + 9))
+    with store.transaction() as tx:
+        tx.put_seal(SealRow("s", b"two", NOON + 9))
+        assert tx.seal("s") == SealRow("s", b"two", NOON + 9)
+    with store.transaction() as tx:
+        tx.remove_seal("s")
+        tx.remove_seal("none")
+    with store.snapshot() as view:
+        assert view.seal("s") is None
+
+
+def test_owed_secrets_lose_their_seal_when_their_time_comes(store: EventStore) -> None:
+    """Although a record needs it, too; the rows stay, and others keep their seal."""
+    kept = an_owed("2", "t", expires_at=NOON + 10)
+    with store.transaction() as tx:
+        tx.put_owed(an_owed("1"))
+        tx.put_owed(kept)
+        tx.put_record(Record("us", "key", b"digest", "{}", "s", 0, NOON + 99))
+        for name in ("s", "t"):
+            tx.put_seal(SealRow(name, b"sealed", NOON + 10))
+    with store.transaction() as tx:
+        tx.expire(NOON + 9)
+
+    with store.snapshot() as view:
+        assert view.owed_page("acme") == [an_owed("1", seal=None), kept]
+        assert (view.seal("s"), view.seal("t")) == (None, SealRow("t", b"sealed", NOON + 10))
+
+
+def test_streams_tell_how_long_they_are(store: EventStore) -> None:
+    """Inside the transaction as after it."""
+    with store.transaction() as tx:
+        append(tx, "1", 0, ADDED, CHANGED)
+        assert (tx.stream_version("1"), tx.stream_version("2")) == (2, 0)
+    with store.snapshot() as view:
+        assert (view.stream_version("1"), view.stream_version("2")) == (2, 0)
+
+
+def test_objects_are_found_by_their_ids(store: EventStore) -> None:
+    """Those that are there, in any order."""
+    with store.transaction() as tx:
+        append(tx, "1", 0, ADDED)
+        for number in ("1", "2"):
+            tx.put_object(an_object(number, f"greet-{number}"))
+        assert len(tx.get_objects(["1", "2", "3"])) == 2
+    with store.snapshot() as view:
+        assert sorted(view.get_objects(["3", "2"])) == [an_object("2", "greet-2")]

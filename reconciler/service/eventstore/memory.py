@@ -78,14 +78,13 @@ class MemoryEventStore:
             yield self
 
     def load(self, view: Snapshot, events: list[StoredEvent], objects: list[ObjectRow]) -> None:
-        """Take over the log of another store, and objects; this one must be empty."""
+        """Take over what another store's readers need, and these objects; this one is empty."""
         self._events = events
         for event in events:
             self._streams.setdefault(event.stream, []).append(event)
         self._heads = {head.organization: head for head in view.heads()}
         self._objects = {row.id: row for row in objects}
         self._names = {(row.parent, row.kind, row.folded): row.id for row in objects}
-        self._tokens = {token.name: token for token in view.tokens()}
         self._meta = {"instance": view.meta("instance")}
 
     def is_outdated(self) -> bool:
