@@ -19,6 +19,7 @@ from reconciler.errors import (
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
 from reconciler.plan.planner import build_plan
+from reconciler.report.place import Place
 from reconciler.resources.normal import normal_form
 from reconciler.resources.oidc import has_client_secret
 from reconciler.resources.ref import (
@@ -238,6 +239,10 @@ def a_plan(*changes: Any, **fields: Any) -> Plan:
             **fields,
         }
     )
+
+
+PLACE = Place("sqlite:x.db", "instance-1", "default")
+"""Where a plan of ``a_plan`` takes place."""
 
 
 Trouble = Callable[[str], None]

@@ -41,6 +41,7 @@ from reconciler.loop import carry_out, explained
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
+from reconciler.report.place import Place, place_as_text, place_of
 from reconciler.resources.crashpoint import crashpoint
 from reconciler.service_client.port import ServiceClient
 from reconciler.state import DesiredState, ObservedState
@@ -172,7 +173,7 @@ def _approve(run: Run, plan: Plan) -> Plan:
     asks = bool(plan.changes or plan.deliverable) and not (
         run.auto_approve or run.approval.is_given
     )
-    run.told.plan(plan, run.warnings, asks=asks)
+    run.told.plan(plan, run.service, run.warnings, asks=asks)
     if plan.blocks:
         raise BlockedPlanError(
             f"the plan is blocked by {len(plan.blocks)} guard(s)",
@@ -184,17 +185,18 @@ def _approve(run: Run, plan: Plan) -> Plan:
             remedy="Give --secrets-to file:DIR. Nothing was written.",
         )
     if asks:
-        _ask()
+        _ask(place_of(plan, run.service))
     return plan
 
 
-def _ask() -> None:
+def _ask(place: Place) -> None:
     if not sys.stdin.isatty():
         raise UsageError(
             "nobody can be asked whether to apply this plan",
             remedy="Give --auto-approve, or run apply in a terminal. Nothing was written.",
         )
-    click.echo("\nApply this plan? Only the word yes will do: ", err=True, nl=False)
+    click.echo(f"\n{place_as_text(place)}", err=True)
+    click.echo("Apply this plan? Only the word yes will do: ", err=True, nl=False)
     if sys.stdin.readline().strip() != "yes":
         raise UsageError("the plan was not approved", remedy="Nothing was written.")
 
@@ -202,16 +204,17 @@ def _ask() -> None:
 def _carry_out(run: Run, plan: Plan, observed: ObservedState, client: ServiceClient) -> int:
     context = {"tree": run.scope.tree, "revision": run.revision, "plan": plan_digest(plan)}
     organizations = run.desired.organizations
+    place = Place(run.service, observed.instance, run.scope.tree)
     opened = open_journal(
         run.service, observed.instance, run.scope, organizations, run.lock_timeout
     )
     with opened as journal, run.told.watch() as watch:
         if not plan.changes and not journal.open_intents:
-            run.told.nothing_to_do()
+            run.told.nothing_to_do(place)
             return ExitCode.DONE
         executor = Executor(client, journal, run.sink, watch, context)
         report = carry_out(plan, observed, run.desired, client, executor)
-    run.told.report(report)
+    run.told.report(report, place)
     return exit_code(report)
 
 

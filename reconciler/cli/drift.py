@@ -17,6 +17,7 @@ from reconciler.loop import look_for_drift
 from reconciler.plan.drift import Drift
 from reconciler.plan.model import Scope
 from reconciler.report.drift_report import drift_as_json, drift_as_markdown, drift_as_text
+from reconciler.report.place import Place
 from reconciler.resources.shard import Shard
 from reconciler.state import ObservedState
 
@@ -44,13 +45,14 @@ def drift_command(
     desired, warnings = read_desired(paths, shard)
     with open_inquiry(service) as inquiry:
         drift, observed = look_for_drift(desired, inquiry, Scope(tree=tree, shard=shard))
+    place = Place(service, observed.instance, tree)
     show_warnings(warnings)
     if form == "json":
-        print_json(drift_as_json(drift, service))
+        print_json(drift_as_json(drift, place))
     elif form == "markdown":
-        click.echo(drift_as_markdown(drift), nl=False)
+        click.echo(drift_as_markdown(drift, place), nl=False)
     else:
-        click.echo(drift_as_text(drift, stdout_style()))
+        click.echo(drift_as_text(drift, place, stdout_style()))
     sys.stdout.flush()
     _tell_incomplete(observed)
     return exit_code(drift, observed) if detailed_exitcode else ExitCode.DONE

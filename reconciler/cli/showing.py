@@ -56,12 +56,12 @@ def show_plan(plan: Plan, service: str, findings: Sequence[Diagnostic], form: Pl
     elif form.name == "markdown":
         from reconciler.report.markdown import plan_as_markdown
 
-        click.echo(plan_as_markdown(plan, findings, form.max_chars), nl=False)
+        click.echo(plan_as_markdown(plan, service, findings, form.max_chars), nl=False)
     elif form.name == "html":
         from reconciler.report.html import plan_as_html
 
         click.echo(plan_as_html(plan, service, findings), nl=False)
     else:
         show_warnings((*findings, *plan.warnings, *plan.blocks))
-        click.echo(plan_as_text(plan, stdout_style()))
+        click.echo(plan_as_text(plan, service, stdout_style()))
     sys.stdout.flush()

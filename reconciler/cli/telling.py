@@ -20,7 +20,8 @@ from reconciler.errors import ReconcilerError
 from reconciler.plan.model import Change, Plan
 from reconciler.report import stream
 from reconciler.report.apply_report import report_as_json, report_as_text
-from reconciler.report.plan_text import plan_as_text, summary_as_text
+from reconciler.report.place import Place, place_of
+from reconciler.report.plan_text import plan_as_text, plan_in_short
 from reconciler.report.style import style_of
 
 
@@ -32,40 +33,40 @@ class Words:
         """Tell a whole run, and why it ended where it ends early."""
         yield
 
-    def plan(self, plan: Plan, findings: Sequence[Diagnostic], *, asks: bool) -> None:
+    def plan(self, plan: Plan, service: str, findings: Sequence[Diagnostic], *, asks: bool) -> None:
         """Show what is about to be done; somebody may be asked about it next."""
         show_warnings((*findings, *plan.warnings, *plan.blocks))
-        click.echo(plan_as_text(plan, stdout_style()))
+        click.echo(plan_as_text(plan, service, stdout_style()))
 
     def watch(self) -> TerminalWatch:
         """Return who watches the run."""
         return TerminalWatch()
 
-    def nothing_to_do(self) -> None:
+    def nothing_to_do(self, place: Place) -> None:
         """Say nothing more: the plan has said it."""
 
-    def report(self, report: ApplyReport) -> None:
+    def report(self, report: ApplyReport, place: Place) -> None:
         """Tell what came of it."""
-        click.echo("\n" + report_as_text(report, stdout_style()))
+        click.echo("\n" + report_as_text(report, place, stdout_style()))
         sys.stdout.flush()
 
 
 class Document(Words):
     """Tells a script: one document on stdout at the end. What a person reads goes to stderr."""
 
-    def plan(self, plan: Plan, findings: Sequence[Diagnostic], *, asks: bool) -> None:
+    def plan(self, plan: Plan, service: str, findings: Sequence[Diagnostic], *, asks: bool) -> None:
         """Show what is about to be done, in full to who is asked about it or must mend it."""
         show_warnings((*findings, *plan.warnings, *plan.blocks))
-        told = plan_as_text if asks or plan.blocks else summary_as_text
-        click.echo(told(plan, style_of(sys.stderr, os.environ)), err=True)
+        told = plan_as_text if asks or plan.blocks else plan_in_short
+        click.echo(told(plan, service, style_of(sys.stderr, os.environ)), err=True)
 
-    def nothing_to_do(self) -> None:
+    def nothing_to_do(self, place: Place) -> None:
         """Tell that nothing remains."""
-        self.report(ApplyReport((), remaining=0))
+        self.report(ApplyReport((), remaining=0), place)
 
-    def report(self, report: ApplyReport) -> None:
+    def report(self, report: ApplyReport, place: Place) -> None:
         """Print the document."""
-        print_json(report_as_json(report))
+        print_json(report_as_json(report, place))
         sys.stdout.flush()
 
 
@@ -82,18 +83,19 @@ class Records(Document):
             _write([stream.error_record(failure)])
             raise
 
-    def plan(self, plan: Plan, findings: Sequence[Diagnostic], *, asks: bool) -> None:
+    def plan(self, plan: Plan, service: str, findings: Sequence[Diagnostic], *, asks: bool) -> None:
         """Write what is planned, and show it beside the stream."""
-        super().plan(plan, findings, asks=asks)
+        super().plan(plan, service, findings, asks=asks)
+        _write([stream.place_record(place_of(plan, service))])
         _write(stream.plan_records(plan, findings))
 
     def watch(self) -> TerminalWatch:
         """Return who writes a record of each change that begins and ends."""
         return _RecordingWatch()
 
-    def report(self, report: ApplyReport) -> None:
+    def report(self, report: ApplyReport, place: Place) -> None:
         """Write what the run came to."""
-        _write(stream.report_records(report))
+        _write(stream.report_records(report, place))
 
 
 class _RecordingWatch(TerminalWatch):

@@ -7,6 +7,7 @@ from typing import Any
 from reconciler.apply.outcome import ApplyReport, Outcome, Status
 from reconciler.plan.model import ref_of, word
 from reconciler.report.findings import finding_as_json, finding_as_text
+from reconciler.report.place import Place, place_as_json, place_as_text
 from reconciler.report.plan_json import FORMAT_VERSION, ref_as_json
 from reconciler.report.style import PLAIN, Style
 from reconciler.report.visible import visible
@@ -14,8 +15,8 @@ from reconciler.report.visible import visible
 DONE = {"create": "created", "update": "updated", "adopt": "adopted", "delete": "deleted"}
 
 
-def report_as_text(report: ApplyReport, style: Style = PLAIN) -> str:
-    """Return what was done, what was not and why, and what remains."""
+def report_as_text(report: ApplyReport, place: Place, style: Style = PLAIN) -> str:
+    """Return what was done where, what was not and why, and what remains."""
     lines = [finding_as_text(note, style) for note in report.notes]
     lines += [_outcome(outcome, style) for outcome in report.outcomes]
     counts = dict.fromkeys(DONE, 0)
@@ -26,13 +27,14 @@ def report_as_text(report: ApplyReport, style: Style = PLAIN) -> str:
     )
     failed, skipped = report.count(Status.FAILED), report.count(Status.NOT_TRIED)
     if failed or skipped or report.interrupted:
-        head = "Apply interrupted." if report.interrupted else "Apply incomplete."
-        sentence = f"{style(head, 'bold', 'red')} {made}; {failed} failed, {skipped} not tried."
+        how = "Apply interrupted." if report.interrupted else "Apply incomplete."
+        sentence = f"{style(how, 'bold', 'red')} {made}; {failed} failed, {skipped} not tried."
     else:
         sentence = f"{style('Apply complete!', 'bold', 'green')} {made}."
     if report.remaining is not None:
         sentence += f" {report.remaining} remaining."
-    return "\n".join([*lines, "", sentence] if lines else [sentence])
+    head = place_as_text(place)
+    return "\n".join([head, "", *lines, "", sentence] if lines else [head, "", sentence])
 
 
 def _outcome(outcome: Outcome, style: Style) -> str:
@@ -51,18 +53,24 @@ def _outcome(outcome: Outcome, style: Style) -> str:
     return line
 
 
-def report_as_json(report: ApplyReport) -> dict[str, Any]:
-    """Return what came of every change."""
+def report_as_json(report: ApplyReport, place: Place) -> dict[str, Any]:
+    """Return what came of every change, and where."""
     return {
         "format_version": FORMAT_VERSION,
-        "summary": {
-            "made": report.count(Status.MADE),
-            "failed": report.count(Status.FAILED),
-            "not_tried": report.count(Status.NOT_TRIED),
-            "remaining": report.remaining,
-        },
+        **place_as_json(place),
+        "summary": counts_as_json(report),
         "outcomes": [outcome_as_json(outcome) for outcome in report.outcomes],
         "diagnostics": [finding_as_json(note) for note in report.notes],
+    }
+
+
+def counts_as_json(report: ApplyReport) -> dict[str, int | None]:
+    """Return how many changes came to what, and how many remain, if that is known."""
+    return {
+        "made": report.count(Status.MADE),
+        "failed": report.count(Status.FAILED),
+        "not_tried": report.count(Status.NOT_TRIED),
+        "remaining": report.remaining,
     }
 
 

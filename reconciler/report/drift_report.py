@@ -9,6 +9,7 @@ from typing import Any
 from reconciler.plan.drift import Drift, DriftedObject
 from reconciler.plan.model import Cause
 from reconciler.report.field_text import field_lines
+from reconciler.report.place import Place, place_as_json, place_as_text
 from reconciler.report.plan_json import FORMAT_VERSION, ref_as_json
 from reconciler.report.style import PLAIN, Style
 from reconciler.report.visible import visible
@@ -17,9 +18,10 @@ LIMIT = 60_000
 _TICKS = re.compile("`+")
 
 
-def drift_as_text(drift: Drift, style: Style = PLAIN) -> str:
-    """Return what drifted: first as declared, then as held; the count last."""
-    blocks = ["\n".join(_drifted(drifted, style)) for drifted in drift.objects]
+def drift_as_text(drift: Drift, place: Place, style: Style = PLAIN) -> str:
+    """Return what drifted, below its place: first as declared, then as held; the count last."""
+    blocks = [place_as_text(place)]
+    blocks += ["\n".join(_drifted(drifted, style)) for drifted in drift.objects]
     if drift.unmanaged:
         lines = [style("Held, but declared nowhere:", "bold")]
         blocks.append("\n".join([*lines, *(f"  {visible(str(ref))}" for ref in drift.unmanaged)]))
@@ -40,21 +42,20 @@ def drift_sentence(drift: Drift, style: Style = PLAIN) -> str:
     )
 
 
-def drift_as_markdown(drift: Drift, limit: int = LIMIT) -> str:
+def drift_as_markdown(drift: Drift, place: Place, limit: int = LIMIT) -> str:
     """Return drift for an issue: everything that others wrote stands in one fence."""
-    text = drift_as_text(drift)
+    text = drift_as_text(drift, place)
     if len(text) > limit:
         text = f"{text[:limit]}\n[cut: the whole of it is in the output of the job]"
     fence = "`" * max(3, 1 + max(map(len, _TICKS.findall(text)), default=0))
     return f"### {drift_sentence(drift)}\n\n{fence}text\n{text}\n{fence}\n"
 
 
-def drift_as_json(drift: Drift, service: str) -> dict[str, Any]:
+def drift_as_json(drift: Drift, place: Place) -> dict[str, Any]:
     """Return drift in stable keys."""
     return {
         "format_version": FORMAT_VERSION,
-        "service": service,
-        "tree": drift.tree,
+        **place_as_json(place),
         "summary": {
             "changed": sum(not drifted.removed for drifted in drift.objects),
             "removed": sum(drifted.removed for drifted in drift.objects),

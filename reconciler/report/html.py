@@ -23,6 +23,7 @@ from reconciler.plan.risk import CLASSES
 from reconciler.report.html_change import changed, named, shown_text, tags, words
 from reconciler.report.order import Shown, in_review_order, risky
 from reconciler.report.owed import TITLE, owed_line, owed_sentences
+from reconciler.report.place import NEW, place_of
 from reconciler.report.plan_text import IN_STEP, OTHER_SHARDS, summary_sentence
 from reconciler.resources.ref import Kind, ResourceRef
 
@@ -37,7 +38,7 @@ _WORDS = ("create", "update", "adopt", "delete")
 
 
 def plan_as_html(
-    plan: Plan, service: str = "", findings: Sequence[Diagnostic] = (), limit: int = LIMIT
+    plan: Plan, service: str, findings: Sequence[Diagnostic] = (), limit: int = LIMIT
 ) -> str:
     """Return a plan and the findings that go with it as a page."""
     template = (Path(__file__).parent / "plan.html").read_text(encoding="utf-8")
@@ -100,11 +101,13 @@ def _meter(plan: Plan) -> str:
 
 def _facts(plan: Plan, service: str) -> str:
     summary = plan.summary
+    place = place_of(plan, service)
     facts = {
-        "Digest": f"<code>{plan_digest(plan)}</code>",
-        "Tree": shown_text(plan.scope.tree),
+        "Service": shown_text(place.address),
+        "Instance": shown_text(place.instance or NEW),
+        "Tree": shown_text(place.tree),
         **({"Shard": f"{shard}: {OTHER_SHARDS}"} if (shard := plan.scope.shard) else {}),
-        **({"Service": shown_text(service)} if service else {}),
+        "Digest": f"<code>{plan_digest(plan)}</code>",
         "Untouched": f"{summary.in_step} in step, {summary.unmanaged} held but declared nowhere",
         "Made by": f"reconciler {__version__}",
     }

@@ -22,6 +22,7 @@ from reconciler.report.fence import Item, Room, fenced
 from reconciler.report.limits import LEAST, LIMIT
 from reconciler.report.order import Shown, in_review_order, risky
 from reconciler.report.owed import TITLE, owed_line, owed_sentences
+from reconciler.report.place import Place, place_as_code, place_of
 from reconciler.report.plan_text import OTHER_SHARDS, summary_sentence
 from reconciler.report.visible import visible
 from reconciler.resources.compliance import MESSAGES
@@ -42,7 +43,9 @@ _GROUPS = {
 }
 
 
-def plan_as_markdown(plan: Plan, findings: Sequence[Diagnostic] = (), limit: int = LIMIT) -> str:
+def plan_as_markdown(
+    plan: Plan, service: str, findings: Sequence[Diagnostic] = (), limit: int = LIMIT
+) -> str:
     """Return a plan and the findings that go with it, in at most so many characters."""
     shown = in_review_order(plan)
     warnings = [*findings, *plan.warnings]
@@ -65,7 +68,8 @@ def plan_as_markdown(plan: Plan, findings: Sequence[Diagnostic] = (), limit: int
     sections += _folded(TITLE, fenced(plan.owed, _owed, "text", room))
     title = f"{len(plan.unmanaged)} held but declared nowhere: left alone"
     sections += _folded(title, fenced(plan.unmanaged, _unmanaged, "text", room))
-    return "\n\n".join([_head(plan, shown, len(warnings), hidden), *sections]) + "\n"
+    place = place_of(plan, service)
+    return "\n\n".join([_head(plan, place, shown, (len(warnings), hidden)), *sections]) + "\n"
 
 
 def _above(plan: Plan, shown: Sequence[Shown], room: Room) -> list[str]:
@@ -78,8 +82,11 @@ def _above(plan: Plan, shown: Sequence[Shown], room: Room) -> list[str]:
     return sections
 
 
-def _head(plan: Plan, shown: Sequence[Shown], warnings: int, hidden: int) -> str:
+def _head(plan: Plan, place: Place, shown: Sequence[Shown], counts: tuple[int, int]) -> str:
+    """Return the summary; ``counts`` are the warnings, and the changes there is no room for."""
+    warnings, hidden = counts
     lines = [MARKER, f"## {summary_sentence(plan.summary).removesuffix('.')}", ""]
+    lines.append(f"- {place_as_code(place)}")
     if plan.blocks:
         lines.append(
             f"- **Blocked by {_count(len(plan.blocks), 'guard')}: apply refuses this plan.** "

@@ -14,6 +14,7 @@ from reconciler.plan.foresight import foreseen_problems
 from reconciler.plan.model import Cause, Change, Plan, held_of, ref_of, word
 from reconciler.plan.risk import risks_of
 from reconciler.report.findings import finding_as_json
+from reconciler.report.place import place_as_json, place_of
 from reconciler.resources.compliance import MESSAGES
 from reconciler.resources.ref import ResourceRef
 from reconciler.state import OwedSecret
@@ -31,8 +32,8 @@ def plan_as_json(plan: Plan, service: str, findings: Sequence[Diagnostic]) -> di
     return {
         "format_version": FORMAT_VERSION,
         "tool_version": __version__,
-        "service": service,
-        "tree": plan.scope.tree,
+        **place_as_json(place_of(plan, service)),
+        "new_service": not plan.instance,
         "shard": str(plan.scope.shard) if plan.scope.shard else None,
         "digest": plan_digest(plan),
         "summary": {**plan.summary._asdict(), "risks": sum(bool(c["risks"]) for c in changes)},

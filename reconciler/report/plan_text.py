@@ -22,6 +22,7 @@ from reconciler.plan.risk import risks_of
 from reconciler.report.differences import secret_words
 from reconciler.report.order import in_review_order, risky
 from reconciler.report.owed import TITLE, owed_line, owed_sentences
+from reconciler.report.place import place_as_text, place_of
 from reconciler.report.style import PLAIN, Style
 from reconciler.report.visible import visible
 from reconciler.resources.compliance import MESSAGES
@@ -34,9 +35,11 @@ IN_STEP = "The service holds what the manifests declare."
 OTHER_SHARDS = "organizations of other shards are not in this plan."
 
 
-def plan_as_text(plan: Plan, style: Style = PLAIN) -> str:
-    """Return a plan in words, the summary last."""
-    blocks = ["\n".join(lines)] if (lines := list(_risky(plan, style))) else []
+def plan_as_text(plan: Plan, service: str, style: Style = PLAIN) -> str:
+    """Return a plan in words: the service first, the summary last."""
+    blocks = [place_as_text(place_of(plan, service))]
+    if risky_ones := "\n".join(_risky(plan, style)):
+        blocks.append(risky_ones)
     blocks += [
         change_as_text(change, style, tuple(_causes(plan, change))) for change in plan.changes
     ]
@@ -46,6 +49,11 @@ def plan_as_text(plan: Plan, style: Style = PLAIN) -> str:
     if plan.unmanaged:
         blocks.append("\n".join(_unmanaged(plan, style)))
     return "\n\n".join([*blocks, summary_as_text(plan, style)])
+
+
+def plan_in_short(plan: Plan, service: str, style: Style = PLAIN) -> str:
+    """Return the first and the last lines of a plan: the service, and the summary."""
+    return f"{place_as_text(place_of(plan, service))}\n{summary_as_text(plan, style)}"
 
 
 def summary_as_text(plan: Plan, style: Style = PLAIN) -> str:

@@ -15,8 +15,9 @@ from reconciler.diagnostics import Diagnostic, Severity
 from reconciler.errors import ReconcilerError
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Change, Plan, ref_of, word
-from reconciler.report.apply_report import outcome_as_json, report_as_json
+from reconciler.report.apply_report import counts_as_json, outcome_as_json
 from reconciler.report.findings import finding_as_json
+from reconciler.report.place import Place, place_as_json, place_as_text
 from reconciler.report.plan_json import change_as_json, ref_as_json
 from reconciler.report.plan_text import summary_sentence
 from reconciler.report.visible import visible
@@ -36,6 +37,11 @@ def version_record() -> Record:
     """Return the record every stream begins with."""
     said = {"version": VERSION, "tool_version": __version__}
     return _record("version", "info", f"reconciler {__version__}", **said)
+
+
+def place_record(place: Place) -> Record:
+    """Return which service and tree a run is about; the report repeats it with the id it has."""
+    return _record("service", "info", place_as_text(place), **place_as_json(place))
 
 
 def plan_records(plan: Plan, findings: Sequence[Diagnostic]) -> Iterator[Record]:
@@ -68,14 +74,21 @@ def end_record(outcome: Outcome) -> Record:
     return _record(kind, level, message, **outcome_as_json(outcome))
 
 
-def report_records(report: ApplyReport) -> Iterator[Record]:
+def report_records(report: ApplyReport, place: Place) -> Iterator[Record]:
     """Yield what the whole run came to."""
     yield from map(diagnostic_record, report.notes)
-    summary = report_as_json(report)["summary"]
+    summary = counts_as_json(report)
     message = ", ".join(
         f"{count} {name.replace('_', ' ')}" for name, count in summary.items() if count is not None
     )
-    yield _record("change_summary", "info", message, operation="apply", summary=summary)
+    yield _record(
+        "change_summary",
+        "info",
+        message,
+        operation="apply",
+        summary=summary,
+        **place_as_json(place),
+    )
 
 
 def diagnostic_record(finding: Diagnostic) -> Record:

@@ -135,7 +135,7 @@ def a_real_plan() -> Plan:
 )
 def test_a_link_filters_the_page_as_its_controls_do(fragment: str, shown: int) -> None:
     """A reviewer sends the part that matters to somebody else."""
-    seen = in_browser(plan_as_html(a_real_plan()), fragment)
+    seen = in_browser(plan_as_html(a_real_plan(), "sqlite:x.db"), fragment)
 
     assert (len(seen.cards), seen.shown) == (4, shown)
     said_so = f"{shown} shown" if shown == 4 else f"{shown} of 4 shown"
@@ -157,7 +157,7 @@ HOSTILE = (
 def test_a_hostile_pull_request_has_no_effect_on_the_page() -> None:
     """No script of it runs, nothing is loaded, no dialog stops the reader, and the filter works."""
     plan = hostile_plan(HOSTILE)
-    text = plan_as_html(plan)
+    text = plan_as_html(plan, "sqlite:x.db")
 
     seen = in_browser(text, "#risk=client-id-lost")
 
@@ -177,7 +177,7 @@ def test_even_markup_that_got_in_would_do_nothing() -> None:
         "<body onload=\"document.documentElement.dataset.pwned='handler'\">"
         f"<style>body {{ background: url('{BEACON}') }}</style><base href='https://evil.example'>"
     )
-    page = plan_as_html(a_real_plan()).replace("<main>", f"<main>{inside}", 1)
+    page = plan_as_html(a_real_plan(), "sqlite:x.db").replace("<main>", f"<main>{inside}", 1)
 
     seen = in_browser(page)
 

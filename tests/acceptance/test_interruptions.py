@@ -143,6 +143,7 @@ def test_apply_asks_and_the_word_yes_goes_on(run: Run, small: Path) -> None:
     assert code == 0
     assert "\x1b[" in screen
     assert screen.index("6 to create") < screen.index("yes will do")
+    assert "no store yet), tree default\r\nApply this plan?" in screen
     assert "Apply complete!" in screen
     assert run("plan", "--detailed-exitcode").code == 0
 

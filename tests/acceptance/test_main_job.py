@@ -21,7 +21,7 @@ def test_a_starter_is_planned_applied_and_then_in_step(run: Run) -> None:
     after = run("plan", "--detailed-exitcode")
 
     assert after.code == 0
-    assert after.out.startswith("No changes.")
+    assert "\n\nNo changes." in after.out
 
 
 def test_the_example_organization_converges(run: Run) -> None:

@@ -16,6 +16,8 @@ from tests.unit.report.sarif_schema import SARIF
 
 MISSPELT = '{"apiVersion": "reconciler/v1", "kind": "Action", "metadata": {"organization": "acme", '
 
+NEW_SERVICE = "Service sqlite:.reconciler/identity.db (new: there is no store yet), tree default"
+
 
 @pytest.fixture
 def broken(small: Path) -> Path:
@@ -125,7 +127,7 @@ def test_a_plan_shows_its_risks_first_in_every_form(run: Run, small: Path) -> No
     comment = run("plan", "--format", "markdown").out
     page = run("plan", "--format", "html").out
 
-    assert text.startswith("Risks, the most dangerous first:\n  dev-mode-on  OidcApplication acme/")
+    assert "Risks, the most dangerous first:\n  dev-mode-on  OidcApplication acme/" in text
     assert "! dev-mode-on (devMode): checks of the OIDC specification are not performed" in text
     assert plan["summary"]["risks"] == 1
     assert plan["changes"][0]["risks"] == [
@@ -153,8 +155,8 @@ def test_apply_as_a_stream_tells_each_change_as_it_begins_and_ends(run: Run, sma
     found = records(ran.out)
 
     assert ran.code == 0
-    assert kinds(found)[:8] == ["version", *["planned_change"] * 6, "change_summary"]
-    assert sorted(kinds(found)[8:-1]) == [*["apply_complete"] * 6, *["apply_start"] * 6]
+    assert kinds(found)[:9] == ["version", "service", *["planned_change"] * 6, "change_summary"]
+    assert sorted(kinds(found)[9:-1]) == [*["apply_complete"] * 6, *["apply_start"] * 6]
     assert (found[-1]["type"], found[-1]["operation"]) == ("change_summary", "apply")
     assert found[-1]["summary"] == {"made": 6, "failed": 0, "not_tried": 0, "remaining": 0}
     assert all({"@level", "@message", "@timestamp", "type"} <= record.keys() for record in found)
@@ -176,7 +178,7 @@ def test_a_stream_of_nothing_to_do_ends_with_its_summary(run: Run, small: Path) 
 
     found = records(run("apply", "--auto-approve", "--format", "jsonl").out)
 
-    assert kinds(found) == ["version", "change_summary", "change_summary"]
+    assert kinds(found) == ["version", "service", "change_summary", "change_summary"]
     assert found[-1]["summary"]["remaining"] == 0
 
 
@@ -207,7 +209,8 @@ def test_beside_the_output_for_programs_stands_the_summary_alone(
     assert (asked.code, applied.code, blocked.code) == (1, 0, 3)
     assert "+ OidcApplication acme/shop/web" in asked.err
     assert "~ OidcApplication acme/shop/web" in blocked.err
-    plan, digest, *_ = applied.err.splitlines()
+    service, plan, digest, *_ = applied.err.splitlines()
+    assert service == NEW_SERVICE
     assert plan == "Plan: 6 to create, 0 to update, 0 to delete."
     assert digest.startswith("Digest: sha256:")
     assert "+ OidcApplication" not in applied.err

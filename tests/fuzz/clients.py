@@ -62,8 +62,8 @@ def observed(data: bytes) -> bool:
     except ReconcilerError as refusal:
         f"{refusal.problem}{refusal.remedy}".encode()
         return False
-    plan_as_text(plan).encode()
-    plan_as_markdown(plan).encode()
+    plan_as_text(plan, "sqlite:x.db").encode()
+    plan_as_markdown(plan, "sqlite:x.db").encode()
     file = PlanFile(plan, "1", "service", (), "digest", 1, 2)
     assert plan_file_content(read_plan_file(plan_file_content(file))) == plan_file_content(file)
     content = snapshot_content(SnapshotFile(state, "1", "service", 1, ("acme",)))

@@ -206,8 +206,8 @@ def _read_saved(content: bytes) -> bool:
 
 def _show(file: PlanFile) -> None:
     """Show a plan in every form that ``show`` has."""
-    plan_as_text(file.plan).encode()
-    plan_as_markdown(file.plan, file.warnings).encode()
+    plan_as_text(file.plan, file.service).encode()
+    plan_as_markdown(file.plan, file.service, file.warnings).encode()
     plan_as_html(file.plan, file.service, file.warnings).encode()
     json.dumps(plan_as_json(file.plan, file.service, file.warnings)).encode()
 

@@ -183,7 +183,7 @@ def comment(data: bytes) -> bool:
     """Write the comment for a plan of hostile texts: only ours stands outside of fences."""
     limit = LEAST if data[:1] == b"<" else LIMIT
     texts = [text_of(part) for part in data.split(b"\x1e")[:3]]
-    shown = plan_as_markdown(hostile_plan(texts), hostile_findings(texts[0]), limit)
+    shown = plan_as_markdown(hostile_plan(texts), "sqlite:x.db", hostile_findings(texts[0]), limit)
     check_only_ours(shown)
     assert len(shown) <= limit
     return "not shown" not in shown

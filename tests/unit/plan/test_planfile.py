@@ -88,7 +88,7 @@ def test_a_plan_from_a_file_is_shown_as_it_was() -> None:
     """Show tells in every form what plan told."""
     again = read_plan_file(CONTENT).plan
 
-    assert plan_as_text(again) == plan_as_text(PLAN)
+    assert plan_as_text(again, "sqlite:x.db") == plan_as_text(PLAN, "sqlite:x.db")
     assert plan_as_json(again, "s", ()) == plan_as_json(PLAN, "s", ())
 
 
@@ -203,7 +203,7 @@ def test_whatever_a_clever_hand_writes_is_refused_or_can_be_shown() -> None:
             except SavedFileError:
                 refused += 1
                 continue
-            plan_as_text(file.plan)
+            plan_as_text(file.plan, file.service)
             json.dumps(plan_as_json(file.plan, file.service, file.warnings))
             accepted += 1
 

@@ -12,7 +12,7 @@ from reconciler.diagnostics import warning
 from reconciler.errors import AlreadyExistsError
 from reconciler.plan.model import Adopt, Create, Delete, Update
 from reconciler.report.apply_report import report_as_json, report_as_text
-from tests.builders import GREET, PARTNER, WEB, a_ref, declared, held
+from tests.builders import GREET, PARTNER, PLACE, WEB, a_ref, declared, held
 
 CREATED = Outcome(
     Create(declared(WEB)), Status.MADE, "7", "7@shop", "secrets/acme.shop.storefront.json"
@@ -32,6 +32,9 @@ HOSTILE = Outcome(
     Status.FAILED,
     error=AlreadyExistsError("taken by ##[x\n::error::", remedy="::stop"),
 )
+
+
+HEAD = "Service sqlite:x.db (instance instance-1), tree default\n\n"
 
 
 @pytest.mark.parametrize(
@@ -94,7 +97,7 @@ HOSTILE = Outcome(
 )
 def test_a_report_says_what_was_done_and_what_was_not(report: ApplyReport, text: str) -> None:
     """Whoever reads it knows whether anything is left to do, and where the secrets are."""
-    assert report_as_text(report) == text
+    assert report_as_text(report, PLACE) == HEAD + text
 
 
 def ref(kind: str, name: str, project: str = "") -> dict[str, str]:
@@ -109,10 +112,13 @@ def test_a_report_is_json_with_stable_keys() -> None:
     """Scripts take ids and places of secrets from here."""
     report = ApplyReport((CREATED, FAILED, SKIPPED), (NOTE,), remaining=2)
 
-    found = report_as_json(report)
+    found = report_as_json(report, PLACE)
 
     assert json.loads(json.dumps(found)) == found == {
         "format_version": "1.0",
+        "service": "sqlite:x.db",
+        "instance": "instance-1",
+        "tree": "default",
         "summary": {"made": 1, "failed": 1, "not_tried": 1, "remaining": 2},
         "outcomes": [
             outcome(

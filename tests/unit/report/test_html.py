@@ -144,7 +144,7 @@ def test_no_text_at_all_becomes_markup(texts: list[str]) -> None:
 
 def test_the_policy_lets_only_the_page_s_own_style_and_script_count() -> None:
     """Their hashes, no connection, no form, no base."""
-    page = plan_as_html(RISKY)
+    page = plan_as_html(RISKY, "sqlite:x.db")
     (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', page)
     hashes = [
         b64encode(
@@ -162,7 +162,7 @@ def test_the_policy_lets_only_the_page_s_own_style_and_script_count() -> None:
 @pytest.mark.parametrize("outside", ["//", "http:", "url(", "@import", "src=", "style=", "on"])
 def test_the_page_refers_to_nothing_outside_of_it(outside: str) -> None:
     """It reads the same in ten years, on a machine without a network."""
-    page = plan_as_html(a_plan())
+    page = plan_as_html(a_plan(), "sqlite:x.db")
     markup = re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)
     text = "".join(re.findall(r"<[^>]*>", markup)) if outside == "on" else page
     found = re.findall(r"\son[a-z]+=" if outside == "on" else re.escape(outside), text)
@@ -172,7 +172,7 @@ def test_the_page_refers_to_nothing_outside_of_it(outside: str) -> None:
 
 def test_blocked_changes_come_first_then_the_most_dangerous() -> None:
     """The order in which a reviewer should read."""
-    page = plan_as_html(RISKY)
+    page = plan_as_html(RISKY, "sqlite:x.db")
 
     card = r'<details class="c" id="c\d" data-c="(\w+)" data-k="\w+" data-r="(.*?)"'
     assert re.findall(card, page) == [
@@ -187,7 +187,7 @@ def test_blocked_changes_come_first_then_the_most_dangerous() -> None:
 
 def test_a_script_is_shown_line_by_line_on_two_sides() -> None:
     """The line that changed, between those that did not, with their numbers."""
-    page = plan_as_html(RISKY)
+    page = plan_as_html(RISKY, "sqlite:x.db")
 
     assert (
         '<tr class="same"><td class="no">1</td><td class="s">a</td>'
@@ -201,7 +201,7 @@ def test_a_script_is_shown_line_by_line_on_two_sides() -> None:
 
 def test_the_page_reads_without_its_script() -> None:
     """What folds is a fold of HTML, and the filter hides where nothing would happen."""
-    page = plan_as_html(RISKY)
+    page = plan_as_html(RISKY, "sqlite:x.db")
 
     assert page.count("<details") == page.count("</details>") >= 4
     assert 'id="bar" role="search" aria-label="Filter the changes" hidden>' in page
@@ -209,7 +209,7 @@ def test_the_page_reads_without_its_script() -> None:
 
 def test_no_changes_is_said_as_plainly_as_changes_are() -> None:
     """There is nothing to filter, and no meter."""
-    page = plan_as_html(a_plan())
+    page = plan_as_html(a_plan(), "sqlite:x.db")
 
     check_only_ours(page)
     assert "<h1>No changes. The service holds what the manifests declare</h1>" in page
@@ -227,7 +227,7 @@ def many(count: int) -> Plan:
 
 def test_ten_thousand_changes_fit_on_a_page() -> None:
     """Every one of them is there to be found."""
-    page = plan_as_html(many(10_000))
+    page = plan_as_html(many(10_000), "sqlite:x.db")
 
     assert page.count('<details class="c"') == 10_000
     assert "are not on this page" not in page
@@ -236,7 +236,7 @@ def test_ten_thousand_changes_fit_on_a_page() -> None:
 
 def test_a_hundred_thousand_changes_are_cut_with_their_count_above_the_fold() -> None:
     """A page that a browser cannot open shows nothing at all."""
-    page = plan_as_html(many(100_000), limit=LIMIT)
+    page = plan_as_html(many(100_000), "sqlite:x.db", limit=LIMIT)
 
     shown = page.count('<details class="c"')
     assert f"<b>{100_000 - shown} of 100000 changes are not on this page</b>" in page

@@ -35,6 +35,7 @@ COUNTS = r"\d+ to create, \d+ to update, (?:\d+ to adopt, )?\d+ to delete"
 NAMES = "|".join(CLASSES)
 BLOCKED = "apply refuses this plan.** Each guard says how to allow just that."
 HIDDEN = "a comment has a limit. `reconciler plan` shows them all."
+PLACE = "`Service sqlite:x.db (instance instance-1), tree default`"
 OURS = (
     rf"(?:Plan: {COUNTS}|No changes\. The service holds what the manifests declare)",
     r"Blocked",
@@ -72,7 +73,8 @@ def check_only_ours(text: str) -> None:
         if token.type == "fence":
             assert token.info in {"text", "diff"}
         elif token.type == "inline":
-            assert any(re.fullmatch(ours, token.content) for ours in OURS), token.content
+            ours = any(re.fullmatch(ours, token.content) for ours in OURS)
+            assert ours or is_the_place(token), token.content
         elif token.type == "html_block":
             assert any(re.fullmatch(fold, token.content.rstrip()) for fold in FOLDS), token.content
         else:
@@ -80,6 +82,14 @@ def check_only_ours(text: str) -> None:
             assert token.tag in {"", "ul", "li", "p", "h2", "h3"}
     opened = sum(token.content.startswith("<details>") for token in parsed(text))
     assert opened == sum(token.content.rstrip() == "</details>" for token in parsed(text))
+
+
+def is_the_place(token: Token) -> bool:
+    """Tell the line of service and tree, which is code and nothing else."""
+    children = token.children or []
+    return [child.type for child in children] == ["code_inline"] and children[0].content.startswith(
+        "Service "
+    )
 
 
 def fences(text: str) -> list[str]:
@@ -108,10 +118,11 @@ RISKY = a_plan(
 
 def test_summary_and_digest_come_first_then_what_is_blocked_and_what_is_risky() -> None:
     """A reviewer who reads ten lines has read the ten that matter."""
-    assert plan_as_markdown(RISKY).split("\n")[:20] == [
+    assert plan_as_markdown(RISKY, "sqlite:x.db").split("\n")[:21] == [
         "<!-- reconciler-plan -->",
         "## Plan: 1 to create, 1 to update, 1 to delete",
         "",
+        f"- {PLACE}",
         f"- **Blocked by 1 guard: {BLOCKED}",
         "- Risks: 1 `action-removed`, 1 `credential-weaker`",
         "- 2 in step, 1 held but declared nowhere",
@@ -134,7 +145,9 @@ def test_summary_and_digest_come_first_then_what_is_blocked_and_what_is_risky() 
 
 def test_a_change_is_shown_as_a_difference_with_its_marks_in_the_first_column() -> None:
     """That is where GitHub looks for what to colour."""
-    update = next(fence for fence in fences(plan_as_markdown(RISKY)) if fence.startswith("!"))
+    update = next(
+        fence for fence in fences(plan_as_markdown(RISKY, "sqlite:x.db")) if fence.startswith("!")
+    )
 
     assert update.split("\n") == [
         "! OidcApplication acme/shop/storefront  (id oid-shop-storefront)",
@@ -151,9 +164,9 @@ def test_a_change_is_shown_as_a_difference_with_its_marks_in_the_first_column() 
 
 def test_nothing_to_do_is_said_in_one_heading() -> None:
     """A comment without news is short."""
-    text = plan_as_markdown(a_plan())
+    text = plan_as_markdown(a_plan(), "sqlite:x.db")
 
-    assert text.count("\n") == 5
+    assert text.count("\n") == 6
     assert "## No changes. The service holds what the manifests declare\n" in text
     check_only_ours(text)
 
@@ -161,7 +174,9 @@ def test_nothing_to_do_is_said_in_one_heading() -> None:
 @pytest.mark.parametrize("payload", PAYLOADS, ids=ascii)
 def test_what_others_wrote_stands_in_fences_alone(payload: str) -> None:
     """A pull request must not speak in the voice of the one who comments on it."""
-    text = plan_as_markdown(hostile_plan([payload]), hostile_findings(marked(payload)))
+    text = plan_as_markdown(
+        hostile_plan([payload]), "sqlite:x.db", hostile_findings(marked(payload))
+    )
 
     check_only_ours(text)
     assert MARK in text
@@ -170,7 +185,7 @@ def test_what_others_wrote_stands_in_fences_alone(payload: str) -> None:
 
 def test_every_fence_is_longer_than_what_is_in_it() -> None:
     """The one rule on which all the rest hangs, on a name that is nothing but back-ticks."""
-    text = plan_as_markdown(a_plan(Create(declared(a_ref(name="`" * 150)))))
+    text = plan_as_markdown(a_plan(Create(declared(a_ref(name="`" * 150)))), "sqlite:x.db")
 
     assert f"\n{'`' * 151}diff\n" in text
     check_only_ours(text)
@@ -188,7 +203,7 @@ TEXTS = st.lists(CHARACTERS, max_size=12).map("".join)
 @given(texts=st.lists(TEXTS, min_size=1, max_size=3), limit=st.sampled_from([LEAST, 5000, LIMIT]))
 def test_no_text_at_all_gets_out_of_its_fence(texts: list[str], limit: int) -> None:
     """What nobody thought of is drawn by chance; and the limit holds whatever is drawn."""
-    text = plan_as_markdown(hostile_plan(texts), [], limit)
+    text = plan_as_markdown(hostile_plan(texts), "sqlite:x.db", [], limit)
 
     check_only_ours(text)
     assert len(text) <= limit
@@ -208,11 +223,13 @@ def test_what_has_no_room_is_counted_and_the_summary_stays(limit: int) -> None:
     """A plan of 100,000 changes is still a comment, and it does not look complete."""
     plan = many(100_000)
 
-    text = plan_as_markdown(plan, (), limit)
+    text = plan_as_markdown(plan, "sqlite:x.db", (), limit)
 
     check_only_ours(text)
     assert len(text) <= limit
-    assert text.startswith(f"{MARKER}\n## Plan: 50000 to create, 50000 to update, 0 to delete\n")
+    assert text.startswith(
+        f"{MARKER}\n## Plan: 50000 to create, 50000 to update, 0 to delete\n\n- {PLACE}\n"
+    )
     assert plan_digest(plan) in text
     (hidden,) = re.findall(r"\*\*(\d+) of 100000 changes are not shown below\*\*", text)
     shown = [
@@ -224,7 +241,7 @@ def test_what_has_no_room_is_counted_and_the_summary_stays(limit: int) -> None:
 def test_one_change_that_is_too_long_does_not_hide_the_others() -> None:
     """A script of a thousand lines is cut, and says by how much."""
     long = Update(declared(GREET, an_action(script="x\n" * 990)), held(GREET))
-    text = plan_as_markdown(a_plan(long, Create(declared(WEB))))
+    text = plan_as_markdown(a_plan(long, Create(declared(WEB))), "sqlite:x.db")
 
     assert re.search(r"# \d+ more lines of this change\n", text)
     assert "+ OidcApplication acme/shop/storefront\n" in text
@@ -234,7 +251,9 @@ def test_one_change_that_is_too_long_does_not_hide_the_others() -> None:
 def test_a_long_line_is_cut_with_its_length() -> None:
     """Nobody reads four thousand characters on one line, and nobody may hide behind them."""
     uri = "https://a.example.com/" + "x" * 4000
-    text = plan_as_markdown(a_plan(Create(declared(WEB, an_application(redirectUris=[uri])))))
+    text = plan_as_markdown(
+        a_plan(Create(declared(WEB, an_application(redirectUris=[uri])))), "sqlite:x.db"
+    )
 
     assert re.search(r"x \[\d+ more characters\]\n", text)
     assert max(map(len, text.split("\n"))) < 500
@@ -242,4 +261,4 @@ def test_a_long_line_is_cut_with_its_length() -> None:
 
 def test_the_same_plan_gives_the_same_comment() -> None:
     """An unchanged comment need not be edited."""
-    assert plan_as_markdown(RISKY) == plan_as_markdown(RISKY)
+    assert plan_as_markdown(RISKY, "sqlite:x.db") == plan_as_markdown(RISKY, "sqlite:x.db")

@@ -26,7 +26,7 @@ OWED = a_plan(owed=(an_owed_secret(),), owed_elsewhere=3)
 
 def test_a_plan_in_words_says_what_is_owed_and_what_delivers_it() -> None:
     """No changes is not the whole truth there."""
-    text = plan_as_text(OWED)
+    text = plan_as_text(OWED, "sqlite:x.db")
 
     assert f"Client secrets that are owed:\n  {LINE}\n" in text
     assert f"No changes. The service holds what the manifests declare.\n{SENTENCE}\n" in text
@@ -35,7 +35,7 @@ def test_a_plan_in_words_says_what_is_owed_and_what_delivers_it() -> None:
 
 def test_a_comment_and_a_page_say_so_too() -> None:
     """A reviewer reads one of them, and not the log."""
-    comment, page = plan_as_markdown(OWED), plan_as_html(OWED, "sqlite:x.db")
+    comment, page = plan_as_markdown(OWED, "sqlite:x.db"), plan_as_html(OWED, "sqlite:x.db")
 
     assert f"- **{SENTENCE}**\n- **{ELSEWHERE}**\n" in comment
     assert LINE in comment
@@ -69,7 +69,7 @@ def test_a_program_is_told_what_is_known_of_each_secret() -> None:
 
 def test_a_lost_secret_is_listed_as_lost() -> None:
     """No apply can deliver it, so none is named."""
-    text = plan_as_text(a_plan(owed=(an_owed_secret(lost=True, by=""),)))
+    text = plan_as_text(a_plan(owed=(an_owed_secret(lost=True, by=""),)), "sqlite:x.db")
 
     assert "lost: no longer kept, made at 2026-01-02T03:04:05Z)" in text
     assert "delivers" not in text

@@ -60,6 +60,8 @@ def test_a_plan_has_the_promised_keys() -> None:
             "format_version": "1.0",
             "tool_version": __version__,
             "service": "sqlite:x.db",
+            "instance": "instance-1",
+            "new_service": False,
             "tree": "web",
             "digest": plan_digest(plan),
             "summary": {

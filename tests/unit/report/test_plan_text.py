@@ -222,7 +222,7 @@ def test_a_plan_is_its_changes_what_is_left_alone_and_the_counts() -> None:
         unmanaged=(WEB, a_ref(name="a\nb")),
     )
 
-    assert without_remarks(plan_as_text(plan)).endswith(
+    assert without_remarks(plan_as_text(plan, "sqlite:x.db")).endswith(
         "+ Action acme/greet\n"
         "    script:\n"
         "      + let a;\n"
@@ -238,9 +238,13 @@ def test_a_plan_is_its_changes_what_is_left_alone_and_the_counts() -> None:
     )
 
 
-def test_an_empty_plan_says_so_in_one_line() -> None:
+def test_an_empty_plan_says_of_what_and_that_it_is_empty() -> None:
     """The most frequent output of all."""
-    assert plan_as_text(a_plan()) == "No changes. The service holds what the manifests declare."
+    assert plan_as_text(a_plan(), "sqlite:x.db") == (
+        "Service sqlite:x.db (instance instance-1), tree default\n"
+        "\n"
+        "No changes. The service holds what the manifests declare."
+    )
 
 
 @pytest.mark.parametrize(
@@ -289,7 +293,7 @@ def hostile_changes(draw: st.DrawFn) -> Change:
 @given(change=hostile_changes())
 def test_no_line_of_a_plan_is_a_command_or_hides_anything(change: Change) -> None:
     """Plans are printed in CI logs and read by who approves them."""
-    text = plan_as_text(a_plan(change, unmanaged=(a_ref(name="##[x"),)))
+    text = plan_as_text(a_plan(change, unmanaged=(a_ref(name="##[x"),)), "sqlite:x.db")
 
     assert "##[" not in text
     assert all(line.isprintable() for line in text.split("\n"))
@@ -302,7 +306,7 @@ def test_colour_changes_nothing_but_the_colour(change: Change) -> None:
     """What is piped into a file is what was on the screen."""
     plan = a_plan(change)
 
-    coloured = plan_as_text(plan, Style(colour=True))
+    coloured = plan_as_text(plan, "sqlite:x.db", Style(colour=True))
 
-    assert re.sub(r"\x1b\[[0-9;]+m", "", coloured) == plan_as_text(plan)
+    assert re.sub(r"\x1b\[[0-9;]+m", "", coloured) == plan_as_text(plan, "sqlite:x.db")
     assert "\x1b[" in coloured

@@ -19,7 +19,7 @@ from reconciler.plan.model import Create
 from reconciler.report.apply_report import report_as_json, report_as_text
 from reconciler.resources.secret import Secret
 from reconciler.service_client.port import Written
-from tests.builders import WEB, declared
+from tests.builders import PLACE, WEB, declared
 
 VALUE = "geheim" * 10
 SECRET = Secret(VALUE)
@@ -107,7 +107,11 @@ def test_reports_show_where_a_secret_is_and_never_the_secret() -> None:
     outcome = Outcome(Create(declared(WEB)), Status.MADE, "7", "7@shop", "secrets/a.json")
     report = ApplyReport((outcome,))
 
-    for text in (report_as_text(report), json.dumps(report_as_json(report)), repr(report)):
+    for text in (
+        report_as_text(report, PLACE),
+        json.dumps(report_as_json(report, PLACE)),
+        repr(report),
+    ):
         assert VALUE not in text
         assert "secrets/a.json" in text
 

@@ -20,7 +20,7 @@ from reconciler.report.stream import (
     start_record,
     version_record,
 )
-from tests.builders import GREET, NONE, WEB, a_plan, an_application, declared, held
+from tests.builders import GREET, NONE, PLACE, WEB, a_plan, an_application, declared, held
 from tests.hostile import PAYLOADS, hostile_plan
 
 CHANGE = Update(declared(WEB, an_application(authMethodType=NONE)), held(WEB))
@@ -83,12 +83,13 @@ def test_each_change_has_a_beginning_and_an_end(
 def test_the_end_of_a_run_counts_and_says_what_else_to_know() -> None:
     """What an interrupted run had left open, above all."""
     note, summary = report_records(
-        ApplyReport((MADE, FAILED), notes=(warning("N-X", "s", "r"),), remaining=1)
+        ApplyReport((MADE, FAILED), notes=(warning("N-X", "s", "r"),), remaining=1), PLACE
     )
 
     assert note["diagnostic"]["code"] == "N-X"
     assert (summary["type"], summary["operation"]) == ("change_summary", "apply")
     assert summary["summary"] == {"made": 1, "failed": 1, "not_tried": 0, "remaining": 1}
+    assert [summary[key] for key in ("service", "instance", "tree")] == list(PLACE)
     assert summary["@message"] == "1 made, 1 failed, 0 not tried, 1 remaining"
 
 

@@ -1,0 +1,75 @@
+"""The line that every plan, question and report begins with: which service, and which tree.
+
+A run that was pointed at the wrong service shows it here first. The address is shown without
+credentials, and nothing in it is obeyed by a terminal or a runner.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from reconciler.plan.model import Plan
+from reconciler.report.visible import visible
+
+LONGEST = 400
+"""Characters of the line in Markdown, whose head has a limit."""
+
+NEW = "new: there is no store yet"
+_IN_USER = re.compile(r"(://[^/?#@:]*):[^/?#]*@")
+_IN_QUERY = re.compile(r"([?&](?:ssl)?password=)[^&#]*", re.IGNORECASE)
+_TICKS = re.compile("`+")
+
+
+class Place(NamedTuple):
+    """Where a run takes place.
+
+    Attributes:
+        service: The address as it was given.
+        instance: Id of the service; empty where there is none yet.
+        tree: Name of the body of manifests.
+    """
+
+    service: str
+    instance: str
+    tree: str
+
+    @property
+    def address(self) -> str:
+        """Return the address without credentials."""
+        return without_credentials(self.service)
+
+
+def place_of(plan: Plan, service: str) -> Place:
+    """Return where a plan takes place."""
+    return Place(service, plan.instance, plan.scope.tree)
+
+
+def without_credentials(address: str) -> str:
+    """Return an address with every password in it replaced by ``***``."""
+    return _IN_QUERY.sub(r"\1***", _IN_USER.sub(r"\1:***@", address))
+
+
+def place_as_text(place: Place) -> str:
+    """Return the line for a terminal."""
+    instance = f"instance {place.instance}" if place.instance else NEW
+    return visible(f"Service {place.address} ({instance}), tree {place.tree}")
+
+
+def place_as_code(place: Place) -> str:
+    """Return the line for Markdown, as code that its text cannot leave."""
+    text = place_as_text(place)
+    if len(text) > LONGEST:
+        text = f"{text[:LONGEST]} [cut]"
+    ticks = "`" * (1 + max(map(len, _TICKS.findall(text)), default=0))
+    pad = " " if "`" in text else ""
+    return f"{ticks}{pad}{text}{pad}{ticks}"
+
+
+def place_as_json(place: Place) -> dict[str, Any]:
+    """Return the place in stable keys; ``instance`` is null where there is no store yet."""
+    return {
+        "service": place.address,
+        "instance": place.instance or None,
+        "tree": place.tree,
+    }
