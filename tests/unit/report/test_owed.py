@@ -98,7 +98,7 @@ def test_a_new_secret_is_shown_as_a_field(before: object, words: str) -> None:
     plan = a_plan(change)
 
     assert f"\n    clientSecret: {words}" in change_as_text(change)
-    comment, page = plan_as_markdown(plan), plan_as_html(plan, "sqlite:x.db")
+    comment, page = plan_as_markdown(plan, "sqlite:x.db"), plan_as_html(plan, "sqlite:x.db")
     assert "    clientSecret:\n" in comment
     for word in words.split(" -> "):
         assert f"     {word}\n" in comment
