@@ -103,7 +103,7 @@ def test_a_new_secret_is_shown_as_a_field(before: object, words: str) -> None:
     for word in words.split(" -> "):
         assert f"     {word}\n" in comment
         assert f">{word}</td>" in page
-    assert change_as_json(change)["fields"] == [
+    assert change_as_json(plan, change)["fields"] == [
         {"name": "clientSecret", "before": before, "after": True, "reset": False}
     ]
 
