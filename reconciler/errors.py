@@ -112,6 +112,10 @@ class AccessDeniedError(ServiceError):
     """The service does not know the caller, or does not allow it this."""
 
 
+class NoHistoryError(ServiceError):
+    """The service keeps no history that can be read."""
+
+
 class PreconditionFailedError(ServiceError):
     """The object is no longer what the request was based on."""
 

@@ -63,6 +63,7 @@ class ObservedObject:
         changed_by: Name of the token behind the last change, where the service tells.
         changed_at: Time of the last change, RFC 3339.
         changed_in: The tree that made the last change; empty where no tree did.
+        changed_for: Digest of the plan that the last change was made for; empty for none.
         prevent_delete: Whether it was applied as protected; None where the service cannot
             remember that.
         critical: Whether it was applied as critical; None where the service cannot remember that.
@@ -85,6 +86,7 @@ class ObservedObject:
     changed_by: str = ""
     changed_at: str = ""
     changed_in: str = ""
+    changed_for: str = ""
     prevent_delete: bool | None = None
     critical: bool | None = None
     carried: Mapping[str, Any] = field(default_factory=dict)

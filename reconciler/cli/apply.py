@@ -33,12 +33,11 @@ from reconciler.cli.telling import FORMS, Words
 from reconciler.cli.wiring import (
     holds_anything,
     open_client,
-    open_reader,
+    open_inquiry,
 )
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import BlockedPlanError, StalePlanError, UsageError
 from reconciler.loop import carry_out, explained
-from reconciler.plan.digest import plan_digest
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
 from reconciler.report.place import Place, place_as_text, place_of
@@ -146,7 +145,7 @@ def _apply(run: Run, client: ServiceClient) -> int:
 
 def _apply_to_nothing(run: Run) -> int:
     """Plan against a store that is not there yet, and make it once the plan is approved."""
-    with open_reader(run.service) as nothing:
+    with open_inquiry(run.service) as nothing:
         plan, _ = run.approval.preview(run.desired, nothing, run.scope, run.allowed)
     approved = _approve(run, plan)
     if not approved.changes:
@@ -202,7 +201,11 @@ def _ask(place: Place) -> None:
 
 
 def _carry_out(run: Run, plan: Plan, observed: ObservedState, client: ServiceClient) -> int:
-    context = {"tree": run.scope.tree, "revision": run.revision, "plan": plan_digest(plan)}
+    context = {
+        "tree": run.scope.tree,
+        "revision": run.revision,
+        "plan": run.approval.digest_of(plan),
+    }
     organizations = run.desired.organizations
     place = Place(run.service, observed.instance, run.scope.tree)
     opened = open_journal(

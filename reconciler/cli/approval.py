@@ -5,19 +5,29 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+import click
 
 from reconciler import __version__
 from reconciler.cli.life import age_in_words, time_in_words
 from reconciler.cli.reading import show_warnings
 from reconciler.diagnostics import error
-from reconciler.errors import InvalidManifestsError, StalePlanError, UsageError
+from reconciler.errors import InvalidManifestsError, NoHistoryError, StalePlanError, UsageError
 from reconciler.loop import preview
 from reconciler.plan.digest import declared_digest, plan_digest
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
-from reconciler.service_client.port import ServiceReader
+from reconciler.plan.resuming import (
+    Traces,
+    begun,
+    owners_of_gone,
+    perhaps_renewed,
+    traces_of,
+    written_for,
+)
+from reconciler.service_client.port import HistoryReader, ServiceReader
 from reconciler.state import DesiredState, ObservedState
 
 if TYPE_CHECKING:
@@ -45,10 +55,20 @@ class Approval:
         """Say whether there is one; without one somebody is asked."""
         return self.file is not None or self.digest != ""
 
+    def digest_of(self, plan: Plan) -> str:
+        """Return the digest to keep with what is written: that of the plan that was approved.
+
+        A run that goes on with a plan file plans less than was approved, and writes for the same
+        plan, so that it can be gone on with again.
+        """
+        return plan_digest(plan) if self.file is None else self.file.digest
+
     def preview(
-        self, desired: DesiredState, service: ServiceReader, scope: Scope, allowed: Allowances
+        self, desired: DesiredState, service: HistoryReader, scope: Scope, allowed: Allowances
     ) -> tuple[Plan, ObservedState]:
         """Return what a run would do now, and what it was decided on: just what was approved.
+
+        Of a plan file that an earlier run carried out in part, it is what is left.
 
         Raises:
             StalePlanError: it is not; what moved is told on stderr, object by object.
@@ -57,20 +77,33 @@ class Approval:
         """
         if self.file is None:
             plan, observed = preview(desired, service, scope, allowed)
+            known = plan_digest(plan)
         else:
             plan, observed = _preview_again(self.file, desired, service, (scope, allowed))
-        if self.digest and self.digest != plan_digest(plan):
-            raise StalePlanError(
-                "the plan is no longer the one that was approved",
-                remedy=f"Approved was {self.digest}; now it is {plan_digest(plan)}. {AGAIN}",
-            )
+            known = self.file.digest
+        if self.digest and self.digest != known:
+            raise _other_digest(self.digest, known, written_for(observed, self.digest))
         return plan, observed
+
+
+def _other_digest(approved: str, now: str, begun: int) -> StalePlanError:
+    if begun:
+        return StalePlanError(
+            f"the plan that was approved was carried out in part: {begun} object(s) were written"
+            " last for it",
+            remedy="A digest cannot go on with it. Give the plan file (`plan --out FILE`, then "
+            "`apply FILE`), or plan and approve again. Nothing more was written.",
+        )
+    return StalePlanError(
+        "the plan is no longer the one that was approved",
+        remedy=f"Approved was {approved}; now it is {now}. {AGAIN}",
+    )
 
 
 def _preview_again(
     file: PlanFile,
     desired: DesiredState,
-    service: ServiceReader,
+    service: HistoryReader,
     options: tuple[Scope, Allowances],
 ) -> tuple[Plan, ObservedState]:
     try:
@@ -83,8 +116,7 @@ def _preview_again(
             "the service has changed so that the manifests no longer fit what it holds",
             remedy=AGAIN,
         ) from failure
-    _check_same(file, plan, desired, observed)
-    return plan, observed
+    return _same_or_left(file, plan, desired, observed, service), observed
 
 
 class _OneService:
@@ -102,7 +134,7 @@ class _OneService:
         """
         observed = self._service.observe(organizations)
         approved, now = self._file.plan.instance, observed.instance
-        if approved == now:
+        if approved == now or (not approved and self._was_made_for(observed)):
             return observed
         if approved:
             problem = f"the plan was made for service {approved}, and this is {now or 'none yet'}"
@@ -111,6 +143,12 @@ class _OneService:
         raise StalePlanError(
             problem, remedy=f"Give the --service it was made for ({self._file.service}). {AGAIN}"
         )
+
+    def _was_made_for(self, observed: ObservedState) -> bool:
+        """Whether a store was made by an earlier run of this very plan, or holds nothing."""
+        if written_for(observed, self._file.digest):
+            return True
+        return not observed.objects and not observed.elsewhere
 
 
 def take_approval(paths: Sequence[str], digest: str) -> tuple[Approval, tuple[str, ...]]:
@@ -162,7 +200,18 @@ def _check_use(file: PlanFile, now: int) -> None:
         )
 
 
-def _check_same(file: PlanFile, plan: Plan, desired: DesiredState, observed: ObservedState) -> None:
+def _same_or_left(
+    file: PlanFile,
+    plan: Plan,
+    desired: DesiredState,
+    observed: ObservedState,
+    service: HistoryReader,
+) -> Plan:
+    """Return the plan of now if it is the approved one, or what is left of that one.
+
+    Raises:
+        StalePlanError: it is neither; what moved is told on stderr, object by object.
+    """
     from reconciler.plan.staleness import moved, other_options
 
     options = other_options(file.plan, plan)
@@ -171,9 +220,14 @@ def _check_same(file: PlanFile, plan: Plan, desired: DesiredState, observed: Obs
             "the plan was made with other options",
             remedy=f"It was made {', '.join(options)}: give the same to apply it. {AGAIN}",
         )
-    if file.digest == plan_digest(plan) and file.declared == declared_digest(desired):
-        return
-    found = moved(file.plan, plan, desired, observed)
+    is_declared = file.declared == declared_digest(desired)
+    if is_declared and file.digest == plan_digest(replace(plan, instance=file.plan.instance)):
+        return plan
+    state = begun(file.plan, file.digest, plan, observed, _traces(file, plan, observed, service))
+    found = moved(state.expected, state.left, desired, observed)
+    if state.was_begun and is_declared and not found:
+        _tell_progress(state.done, len(file.plan.changes))
+        return state.left
     _tell(found)
     if found:
         problem = f"{len(found)} object(s) moved since the plan was approved"
@@ -181,6 +235,27 @@ def _check_same(file: PlanFile, plan: Plan, desired: DesiredState, observed: Obs
         problem = "the manifests declare something else than when the plan was approved"
     paths = " ".join(file.paths)
     raise StalePlanError(problem, remedy=f"It was made of the manifests in {paths}. {AGAIN}")
+
+
+def _traces(file: PlanFile, plan: Plan, observed: ObservedState, service: HistoryReader) -> Traces:
+    """Ask what an earlier run of a plan file removed, and which secrets it replaced.
+
+    Costs no call where nothing that was to be deleted is gone, and no secret may be replaced.
+    """
+    histories = {each: service.history(each) for each in perhaps_renewed(plan, file.digest)}
+    owners = owners_of_gone(file.plan, observed)
+    try:
+        removals = [removal for owner in owners for removal in service.removals(owner)]
+    except NoHistoryError:
+        return traces_of(file.digest, None, histories)
+    return traces_of(file.digest, removals, histories)
+
+
+def _tell_progress(done: int, total: int) -> None:
+    if done == total:
+        click.echo("Every change of this plan is done already.", err=True)
+    else:
+        click.echo(f"Going on with this plan: {done} of {total} done already.", err=True)
 
 
 def _tell(found: Sequence[Moved]) -> None:

@@ -41,7 +41,7 @@ def steps_of(events: Sequence[ObjectEvent]) -> Iterator[Step]:
                 for name, value in after.items()
                 if name not in before or before[name] != value
             ),
-            secret="secret_hash" in event.payload or event.type.endswith(_REGENERATED),
+            secret="secret_hash" in event.payload or gives_secret(event),
             removed=event.type.endswith(".removed"),
         )
         before = after
@@ -66,13 +66,18 @@ def since_applied(events: Sequence[ObjectEvent], tree: str) -> SinceApplied | No
     applied = None
     for event in events:
         before, fields = fields, _fields_after(fields, event)
-        if event.context.get("tree") == tree and not event.type.endswith(_REGENERATED):
+        if event.context.get("tree") == tree and not gives_secret(event):
             applied, altered = fields, {}
             continue
         for name, value in fields.items():
             if before.get(name) != value:
                 altered[name] = event
     return None if applied is None else SinceApplied(applied, altered)
+
+
+def gives_secret(event: ObjectEvent) -> bool:
+    """Whether an event gave an application that was there already another client secret."""
+    return event.type.endswith(_REGENERATED)
 
 
 def _fields_after(before: Mapping[str, Any], event: ObjectEvent) -> Mapping[str, Any]:

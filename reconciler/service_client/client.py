@@ -21,7 +21,7 @@ from reconciler.resources.ref import ResourceRef, fold
 from reconciler.resources.secret import Secret
 from reconciler.service_client.aftermath import came_true
 from reconciler.service_client.holder import Holder, shown_holder
-from reconciler.service_client.inquiry import history_of
+from reconciler.service_client.inquiry import Past
 from reconciler.service_client.listing import listings, objects_of
 from reconciler.service_client.observation import (
     id_of,
@@ -42,14 +42,14 @@ from reconciler.service_client.port import (
 from reconciler.service_client.refusals import AGAIN, no_custody, service_error
 from reconciler.service_client.requests import calls_of
 from reconciler.service_client.wire import Answer, Call, Wire, WireRefusal
-from reconciler.state import ObjectEvent, ObservedObject, ObservedState, OwedSecret
+from reconciler.state import ObservedObject, ObservedState, OwedSecret
 
 LEASE_SECONDS = 120
 YOUNG_SECONDS = LEASE_SECONDS / 4
 _ABORTED = 10
 
 
-class OperationsClient:
+class OperationsClient(Past):
     """A ``ServiceClient`` over a wire to a service that has the ``/reconciler/v1/`` operations."""
 
     keeps_answers = True
@@ -63,7 +63,7 @@ class OperationsClient:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Speak over a wire, as this holder; so many orders at a time are best for the wire."""
-        self._wire = wire
+        super().__init__(wire)
         self._holder = holder
         self._leases: dict[str, str] = {}
         self._fences: dict[str, int] = {}
@@ -121,10 +121,6 @@ class OperationsClient:
             self._instance = id_of({"id": told.get("instance")})
             self._keeps_secrets = told.get("custody") is True
         return self._instance
-
-    def history(self, object_id: str) -> Sequence[ObjectEvent]:
-        """Return the events of an object."""
-        return history_of(self._wire, object_id)
 
     def write(
         self, orders: Sequence[Order], context: Mapping[str, Any]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from reconciler.errors import ServiceError
+from reconciler.errors import NoHistoryError
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.service_client.addresses import is_read
 from reconciler.service_client.listing import MOST_PAGES, objects_of
@@ -41,33 +41,22 @@ class ReadingWire:
         return self._wire.send(calls)
 
 
-class Inquiry:
-    """A ``ServiceInquiry`` of a service that has the ``/reconciler/v1/`` operations."""
+class Past:
+    """Tells what happened to objects, asked over the wire of the client that it is part of."""
 
-    def __init__(self, reader: ServiceReader, wire: ReadingWire) -> None:
-        """Ask over a wire; ``reader`` observes over the same one."""
-        self._reader = reader
+    def __init__(self, wire: Wire) -> None:
         self._wire = wire
-
-    def observe(self, organizations: Collection[str]) -> ObservedState:
-        """Return all that is held in these organizations."""
-        return self._reader.observe(organizations)
-
-    def organizations(self) -> Sequence[str]:
-        """Return every organization that the caller may see."""
-        answer = self._ask(Call("ListOrgs"))
-        return sorted(text_of(found, "name") for found in objects_of(answer, "result"))
 
     def history(self, object_id: str) -> Sequence[ObjectEvent]:
         """Return the events of an object."""
-        return history_of(self._wire, object_id)
+        pages = self._pages("GetObjectHistory", {"id": object_id}, "after")
+        return [_event(event) for page in pages for event in objects_of(page, "events")]
 
     def removals(self, organization_id: str) -> Sequence[Removal]:
         """Return what was removed from an organization."""
         organization, names = self._names(organization_id)
         found = []
-        fields = {"organizationId": organization_id}
-        for page in _pages(self._wire, "ListRemovals", fields, "cursor"):
+        for page in self._pages("ListRemovals", {"organizationId": organization_id}, "cursor"):
             for removed in objects_of(page, "removals"):
                 project = names.get(text_of(removed, "projectId"), "")
                 kind = _KINDS.get(text_of(removed, "kind"))
@@ -79,50 +68,57 @@ class Inquiry:
 
     def _names(self, organization_id: str) -> tuple[str, Mapping[str, str]]:
         """Return the name of an organization, and those of its projects by id."""
-        answer = self._ask(Call("ListOrgs", {"queries": [{"idQuery": {"id": organization_id}}]}))
+        answer = self._told(Call("ListOrgs", {"queries": [{"idQuery": {"id": organization_id}}]}))
         organization = [text_of(found, "name") for found in objects_of(answer, "result")]
         if not organization:
             raise unsound(organization_id, "it is in no listing")
-        answer = self._ask(Call("ListProjects", organization=organization_id))
+        answer = self._told(Call("ListProjects", organization=organization_id))
         projects = objects_of(answer, "result")
         return organization[0], {id_of(found): text_of(found, "name") for found in projects}
 
-    def _ask(self, call: Call) -> Mapping[str, Any]:
-        return _answer(self._wire, call)
+    def _pages(
+        self, operation: str, fields: Mapping[str, Any], cursor: str
+    ) -> Iterator[Mapping[str, Any]]:
+        here, seen = "", {""}
+        for _ in range(MOST_PAGES):
+            page = self._told(Call(operation, {**fields, cursor: here} if here else fields))
+            yield page
+            here = text_of(page, "next")
+            if here in seen:
+                return
+            seen.add(here)
+        raise unsound("?", "its pages do not end")
+
+    def _told(self, call: Call) -> Mapping[str, Any]:
+        (reply,) = self._wire.send([call])
+        if isinstance(reply, Answer):
+            return reply.fields
+        if reply.code == _UNKNOWN_OPERATION:
+            raise no_history()
+        raise service_error(reply)
 
 
-def history_of(wire: Wire, object_id: str) -> Sequence[ObjectEvent]:
-    """Return the events of an object over a wire, oldest first; raises as ``Inquiry.history``."""
-    pages = _pages(wire, "GetObjectHistory", {"id": object_id}, "after")
-    return [_event(event) for page in pages for event in objects_of(page, "events")]
+class Inquiry(Past):
+    """A ``ServiceInquiry`` of a service that has the ``/reconciler/v1/`` operations."""
+
+    def __init__(self, reader: ServiceReader, wire: ReadingWire) -> None:
+        """Ask over a wire; ``reader`` observes over the same one."""
+        super().__init__(wire)
+        self._reader = reader
+
+    def observe(self, organizations: Collection[str]) -> ObservedState:
+        """Return all that is held in these organizations."""
+        return self._reader.observe(organizations)
+
+    def organizations(self) -> Sequence[str]:
+        """Return every organization that the caller may see."""
+        answer = self._told(Call("ListOrgs"))
+        return sorted(text_of(found, "name") for found in objects_of(answer, "result"))
 
 
-def _pages(
-    wire: Wire, operation: str, fields: Mapping[str, Any], cursor: str
-) -> Iterator[Mapping[str, Any]]:
-    here, seen = "", {""}
-    for _ in range(MOST_PAGES):
-        page = _answer(wire, Call(operation, {**fields, cursor: here} if here else fields))
-        yield page
-        here = text_of(page, "next")
-        if here in seen:
-            return
-        seen.add(here)
-    raise unsound("?", "its pages do not end")
-
-
-def _answer(wire: Wire, call: Call) -> Mapping[str, Any]:
-    (reply,) = wire.send([call])
-    if isinstance(reply, Answer):
-        return reply.fields
-    if reply.code == _UNKNOWN_OPERATION:
-        raise no_history()
-    raise service_error(reply)
-
-
-def no_history() -> ServiceError:
+def no_history() -> NoHistoryError:
     """Return the error that a service does not tell what was before."""
-    return ServiceError(
+    return NoHistoryError(
         "the service keeps no history that it tells",
         remedy="Who changed what, and when, can be asked of the reconciler's own service only.",
     )

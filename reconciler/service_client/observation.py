@@ -83,7 +83,8 @@ def _observed(
         trees=trees_of(fields),
         changed_by=author,
         changed_at=text_of(details, "changeDate"),
-        changed_in=_tree(fields.get("context")),
+        changed_in=_said(fields.get("context"), "tree"),
+        changed_for=_said(fields.get("context"), "plan"),
         prevent_delete=_mark(object_id, fields, "preventDelete"),
         critical=_mark(object_id, fields, "critical"),
         carried=spec.carried,
@@ -152,10 +153,10 @@ def trees_of(fields: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(value)
 
 
-def _tree(context: Any) -> str:
-    """Return the tree that made the last change, or nothing."""
-    tree = context.get("tree") if isinstance(context, dict) else None
-    return tree if isinstance(tree, str) else ""
+def _said(context: Any, name: str) -> str:
+    """Return a text from the context of the last change, or nothing."""
+    text = context.get(name) if isinstance(context, dict) else None
+    return text if isinstance(text, str) else ""
 
 
 def _owner(object_id: str, fields: Mapping[str, Any]) -> str | None:

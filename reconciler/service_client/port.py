@@ -98,26 +98,14 @@ class ServiceReader(Protocol):
         ...
 
 
-class HistoryReader(Protocol):
-    """A service that can be asked what happened to an object."""
+class HistoryReader(ServiceReader, Protocol):
+    """A service that can be asked what is there, and what was."""
 
     def history(self, object_id: str) -> Sequence[ObjectEvent]:
         """Return the events of an object, oldest first; of a removed one, too.
 
         Raises:
             ServiceError: there was no such object, or the service keeps no history.
-        """
-        ...
-
-
-class ServiceInquiry(ServiceReader, HistoryReader, Protocol):
-    """A service that can be asked what is there, what was, and why. It has no way to write."""
-
-    def organizations(self) -> Sequence[str]:
-        """Return the names of all organizations that the caller may see, by name.
-
-        Raises:
-            ServiceError: the service cannot be read.
         """
         ...
 
@@ -130,7 +118,19 @@ class ServiceInquiry(ServiceReader, HistoryReader, Protocol):
         ...
 
 
-class ServiceClient(ServiceReader, HistoryReader, Protocol):
+class ServiceInquiry(HistoryReader, Protocol):
+    """A service that can be asked what is there, what was, and why. It has no way to write."""
+
+    def organizations(self) -> Sequence[str]:
+        """Return the names of all organizations that the caller may see, by name.
+
+        Raises:
+            ServiceError: the service cannot be read.
+        """
+        ...
+
+
+class ServiceClient(HistoryReader, Protocol):
     """A service that can be looked at and written to.
 
     Attributes:

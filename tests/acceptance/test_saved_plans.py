@@ -47,15 +47,23 @@ def test_an_approved_plan_is_applied_without_a_question(run: Run, approved: Path
 
 
 def test_a_plan_is_applied_once(run: Run, approved: Path) -> None:
-    """Applied again it is stale: what it says is done."""
+    """Applied again it has nothing to do, until somebody else wrote to what it changed."""
     run("apply", "plan.json")
     count = events(run)
 
     again = run("apply", "plan.json")
 
-    assert again.code == 4
-    assert "Action acme/greet: in step since, changed on the service by local:" in again.err
+    assert again.code == 0
+    assert "Every change of this plan is done already." in again.err
     assert events(run) == count
+
+    change_the_service(run, approved.parent)
+    write(approved.parent / "theirs" / "greet.yaml", an_action(timeout="5s"))
+    assert run("apply", "theirs", "--tree", "theirs", "--auto-approve").code == 0
+    stale = run("apply", "plan.json")
+
+    assert stale.code == 4
+    assert "Action acme/greet: in step since, changed on the service by local:" in stale.err
 
 
 def test_plan_tells_how_to_apply_exactly_what_it_saved(run: Run, approved: Path) -> None:

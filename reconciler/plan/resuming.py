@@ -1,0 +1,167 @@
+"""Going on with an approved plan that an earlier run carried out in part.
+
+Every event carries the digest of the plan that it was written for. So a change is known to be
+done where the object's last event carries the digest of the approved plan; where another event
+came after it, the object has moved. A service that tells no writers has no such trace: there a
+change counts as done where the object is as it was planned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from reconciler.plan.digest import essence
+from reconciler.plan.history import gives_secret
+from reconciler.plan.model import Change, Create, Delete, Plan, held_of, ref_of
+from reconciler.plan.planner import is_in_step
+from reconciler.resources.ref import ResourceRef
+from reconciler.state import ObjectEvent, ObservedObject, ObservedState, Removal
+
+
+@dataclass(frozen=True, slots=True)
+class Traces:
+    """What a service tells of an earlier run of a plan, beside what it holds.
+
+    Attributes:
+        removed: Ids of the objects that the run removed; None where the service cannot tell.
+        renewed: Ids of the applications that the run gave a new client secret.
+    """
+
+    removed: frozenset[str] | None = frozenset()
+    renewed: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """An approved plan of which an earlier run carried out a part.
+
+    Attributes:
+        done: How many of its changes are done.
+        was_begun: Whether any of its changes is done, or half done.
+        expected: The approved plan without what is done.
+        left: The plan of now without what is done. Equal to ``expected`` unless something moved.
+    """
+
+    done: int
+    was_begun: bool
+    expected: Plan
+    left: Plan
+
+
+def written_for(observed: ObservedState, digest: str) -> int:
+    """Return how many of the objects held were written last for the plan of this digest."""
+    return sum(held.changed_for == digest for held in observed.everything)
+
+
+def owners_of_gone(approved: Plan, observed: ObservedState) -> tuple[str, ...]:
+    """Return the ids of organizations in which something that was to be deleted is gone."""
+    there = {held.id for held in observed.everything}
+    gone = [
+        change.held.organization_id
+        for change in approved.changes
+        if isinstance(change, Delete) and change.held.id not in there
+    ]
+    return tuple(dict.fromkeys(gone))
+
+
+def perhaps_renewed(now: Plan, digest: str) -> tuple[str, ...]:
+    """Return the ids of applications that an earlier run may have given a new secret already."""
+    return tuple(
+        change.held.id
+        for change in now.changes
+        if not isinstance(change, Create | Delete)
+        and change.new_secret
+        and change.held.changed_for == digest
+    )
+
+
+def traces_of(
+    digest: str,
+    removals: Sequence[Removal] | None,
+    histories: Mapping[str, Sequence[ObjectEvent]],
+) -> Traces:
+    """Return what an earlier run of a plan left behind; ``removals`` is None if not told."""
+    removed = None
+    if removals is not None:
+        removed = frozenset(each.id for each in removals if _is_for(each.event, digest))
+    renewed = frozenset(
+        object_id
+        for object_id, events in histories.items()
+        if any(_is_for(event, digest) and gives_secret(event) for event in events)
+    )
+    return Traces(removed, renewed)
+
+
+def begun(approved: Plan, digest: str, now: Plan, observed: ObservedState, traces: Traces) -> Begun:
+    """Return what an earlier run of an approved plan has done, and what is left."""
+    told = _Told(digest, observed, traces)
+    planned = {ref_of(change).key: change for change in now.changes}
+    done: list[ResourceRef] = []
+    expected: list[Change] = []
+    continued = 0
+    for old in approved.changes:
+        new = planned.get(ref_of(old).key)
+        if told.is_done(old, new):
+            done.append(ref_of(old))
+        elif told.is_continued(old, new) and new is not None:
+            expected.append(new)
+            continued += 1
+        else:
+            expected.append(old)
+    keys = {ref.key for ref in done}
+    in_step = [ref for ref in done if ref.key in told.keys]
+    also = [ref_of(change) for key, change in planned.items() if key in keys]
+    return Begun(
+        len(done),
+        bool(done or continued),
+        replace(approved, changes=tuple(expected), in_step=(*approved.in_step, *in_step)),
+        replace(
+            now,
+            changes=tuple(change for key, change in planned.items() if key not in keys),
+            in_step=tuple(sorted((*now.in_step, *also))),
+        ),
+    )
+
+
+class _Told:
+    """What is held now, asked about one change after the other."""
+
+    def __init__(self, digest: str, observed: ObservedState, traces: Traces) -> None:
+        self._digest = digest
+        self._traces = traces
+        self._by_id = {held.id: held for held in observed.everything}
+        self._by_key = observed.objects
+        self._tells_writers = any(held.changed_by for held in observed.everything)
+        self.keys = frozenset(observed.objects)
+
+    def is_done(self, old: Change, new: Change | None) -> bool:
+        """Whether an approved change was carried out; ``new`` is what is planned there now."""
+        if isinstance(old, Delete):
+            removed = self._traces.removed
+            gone = old.held.id not in self._by_id
+            return gone and (removed is None or old.held.id in removed)
+        held = self._held(old)
+        if held is None or (self._tells_writers and held.changed_for != self._digest):
+            return False
+        return new is None or (held.id in self._traces.renewed and is_in_step(old.resource, held))
+
+    def is_continued(self, old: Change, new: Change | None) -> bool:
+        """Whether an approved change was carried out in part: several calls may make one up."""
+        held = held_of(new) if new is not None else None
+        if held is None or isinstance(old, Delete) or held.changed_for != self._digest:
+            return False
+        return new is not None and held == self._held(old) and _after(old) == _after(new)
+
+    def _held(self, old: Change) -> ObservedObject | None:
+        if isinstance(old, Create):
+            return self._by_key.get(old.resource.ref.key)
+        return self._by_id.get(old.held.id)
+
+
+def _after(change: Change) -> object:
+    return essence(change)[-1]
+
+
+def _is_for(event: ObjectEvent, digest: str) -> bool:
+    return event.context.get("plan") == digest
