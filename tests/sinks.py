@@ -68,6 +68,32 @@ def an_exec_sink(folder: Path) -> Sink:
     return Sink(f"exec:{sys.executable} {taker}", read)
 
 
+def an_exec_batch_sink(folder: Path) -> Sink:
+    """Return a command that takes many secrets in one process."""
+    taker = folder / "batch_taker.py"
+    taker.write_text(
+        "import json, os, sys\n"
+        "assert 'RECONCILER_TOKEN' not in os.environ\n"
+        f"taken = open({str(folder / 'taken')!r}, 'a+')\n"
+        "for line in sys.stdin:\n"
+        "    client_id = json.loads(line)['client_id']\n"
+        "    if sys.argv[1] == 'put':\n"
+        "        taken.write(line)\n"
+        "        taken.flush()\n"
+        "        print(json.dumps({'client_id': client_id, 'kept': True}), flush=True)\n"
+        "    else:\n"
+        "        taken.seek(0)\n"
+        "        print(json.dumps({'client_id': client_id, 'has': client_id in taken.read()}))\n",
+        encoding="utf-8",
+    )
+
+    def read() -> dict[str, str]:
+        taken = folder / "taken"
+        return _contents(taken.read_bytes().splitlines() if taken.exists() else [])
+
+    return Sink(f"exec-batch:{sys.executable} {taker}", read)
+
+
 def _contents(files: Sequence[bytes | str]) -> dict[str, str]:
     read = [json.loads(content) for content in files]
     return {one["client_id"]: one["client_secret"] for one in read}

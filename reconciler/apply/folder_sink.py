@@ -99,6 +99,11 @@ class FolderSink(ABC):
             for application, paths in zip(applications, found, strict=True)
         ]
 
+    @property
+    def folder(self) -> Path:
+        """Return the folder."""
+        return self._folder.path
+
     def own(self, application: Application) -> Path | None:
         """Return the file under one of the names of an application, or None."""
         return self._folder.own(application, self.names(application))

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.acceptance.conftest import Run, an_application, write
+from tests.program import environment
 from tests.running import Server, running_server
-from tests.sinks import SINKS, Sink, a_file_sink, an_age_sink, counted, hashes
+from tests.sinks import SINKS, Sink, a_file_sink, an_age_sink, an_exec_batch_sink, counted, hashes
 
 POINTS = ["C2", "C4", "C6", "C7", "C8", "C9", "C10", "C11"]
 POINTS += [f"S{number}" for number in range(1, 9)]
@@ -22,7 +26,7 @@ def store_of(tree: Path) -> Path:
     return tree.parent / ".reconciler" / "identity.db"
 
 
-@pytest.mark.parametrize("make", SINKS)
+@pytest.mark.parametrize("make", [*SINKS, an_exec_batch_sink])
 def test_every_sink_gets_the_secrets_that_count(
     run: Run, small: Path, make: Callable[[Path], Sink]
 ) -> None:
@@ -54,7 +58,7 @@ def test_a_crash_at_any_point_is_healed_for_every_sink(
     assert run("plan", "--detailed-exitcode").code == 0
 
 
-@pytest.mark.parametrize("make", SINKS)
+@pytest.mark.parametrize("make", [*SINKS, an_exec_batch_sink])
 def test_a_rotated_secret_is_delivered_before_it_says_done(
     run: Run, small: Path, make: Callable[[Path], Sink]
 ) -> None:
@@ -98,6 +102,9 @@ def test_a_rotation_that_is_cut_short_is_ended_by_the_next_apply(
         pytest.param("exec:'", "quote", id="an open quote"),
         pytest.param("exec:false", "did not take", id="a command that fails"),
         pytest.param("vault:x", "file:DIR", id="no such kind"),
+        pytest.param("exec-batch:false", "verb put", id="a command without verbs"),
+        pytest.param("exec?parallel=0:cat", "parallel=N", id="none at once"),
+        pytest.param("file:~me/kept", "only ~/ is the home folder", id="the home of another"),
     ],
 )
 def test_a_sink_that_cannot_keep_secrets_is_told(
@@ -309,3 +316,70 @@ def test_a_secret_goes_with_its_application(
     said = [ran for ran in (first, second) if "SECRET-REMOVED" in ran.all]
     assert len(said) == 1
     assert hashes(sink.read()) == counted(store_of(small))
+
+
+def test_a_tilde_is_the_home_folder(run: Run, small: Path, tmp_path: Path) -> None:
+    """No shell replaces it behind a colon."""
+    home = tmp_path / "home"
+    home.mkdir()
+
+    applied = run("apply", "--auto-approve", "--secrets-to", "file:~/kept/here", HOME=str(home))
+
+    assert applied.code == 0, applied.all
+    (client,) = counted(store_of(small))
+    kept = json.loads((home / "kept" / "here" / "acme.shop.web.json").read_bytes())
+    assert kept["client_id"] == client
+    assert not (tmp_path / "~").exists()
+
+
+def test_a_tilde_without_a_home_is_told(run: Run, small: Path) -> None:
+    """Before anything is written."""
+    refused = run("apply", "--auto-approve", "--secrets-to", "age:~/kept?recipient=x", HOME="")
+
+    assert refused.code == 1
+    assert "HOME does not say where that is" in refused.err
+    assert not store_of(small).exists()
+    assert not (small.parent / "~").exists()
+
+
+SLOW = """
+import os, pathlib, sys, time
+time.sleep(0.4)
+with open(sys.argv[1], "a") as taken:
+    taken.write(os.environ["RECONCILER_SECRET_CLIENT_ID"] + " " + sys.stdin.read() + chr(10))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_does_not_wait_for_the_rest_of_a_batch(
+    run: Run, small: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    """What is in the sink is told as made, the rest is owed, and delivered by the next apply."""
+    script, taken = tmp_path / "slow.py", tmp_path / "taken"
+    script.write_text(SLOW, encoding="utf-8")
+    for name in range(12):
+        write(small / f"app-{name}.yaml", an_application(f"app-{name}"))
+    to = f"exec?parallel=2:{sys.executable} {script} {taken}"
+    command = [sys.executable, "-m", "reconciler", "apply", "--auto-approve", "--format", "json"]
+    with subprocess.Popen(
+        [*command, "--secrets-to", to], cwd=tmp_path, env=environment(), text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        while not taken.exists():
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+
+    assert process.returncode == 128 + number, out + err
+    lines = taken.read_text(encoding="utf-8").splitlines()
+    kept = dict(line.split() for line in lines)
+    assert len(kept) < 13
+    told = [one["client_id"] for one in json.loads(out)["outcomes"] if one["secret_at"]]
+    assert sorted(told) == sorted(kept)
+    assert run("apply", "--auto-approve", "--secrets-to", to).code == 0
+    kept |= dict(line.split() for line in taken.read_text(encoding="utf-8").splitlines())
+    assert hashes(kept) == counted(store_of(small))
+    again = taken.read_text(encoding="utf-8").splitlines()
+    assert again[: len(lines)] == lines
+    assert len(again) == 13, "none is delivered twice"

@@ -76,7 +76,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "grpc_health": ("service/transport/grpc_server.py",),
     "grpc_reflection": ("service/transport/grpc_server.py",),
     "google": ("service/transport/",),
-    "subprocess": ("apply/exec_sink.py",),
+    "subprocess": ("apply/command.py",),
     "pickle": (),
 }
 

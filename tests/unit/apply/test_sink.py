@@ -238,3 +238,29 @@ def test_a_folder_is_a_sink(tmp_path: Path) -> None:
     sink.prove()
 
     assert places_of(sink, delivery()) == [str(tmp_path / "a:b" / "acme.shop.storefront.json")]
+
+
+@pytest.mark.parametrize(
+    ("address", "folder"),
+    [
+        pytest.param("file:~/kept", "/base/ada/kept", id="below the home folder"),
+        pytest.param("file:~", "/base/ada", id="the home folder"),
+        pytest.param("file:~/", "/base/ada", id="the home folder with a slash"),
+        pytest.param("file:./~x/kept", "~x/kept", id="a folder named so"),
+        pytest.param("file:a/~/kept", "a/~/kept", id="in the middle"),
+    ],
+)
+def test_a_tilde_in_front_is_the_home_folder(address: str, folder: str) -> None:
+    """It stands behind a colon, where no shell replaces it."""
+    sink = open_sink(address, {"HOME": "/base/ada"})
+
+    assert isinstance(sink, FileSink)
+    assert sink.folder == Path(folder)
+
+
+@pytest.mark.parametrize("home", [{}, {"HOME": ""}, {"HOME": "relative"}])
+@pytest.mark.parametrize("address", ["file:~/kept", "age:~/kept?recipient=x"])
+def test_a_home_folder_that_is_not_known_is_told(address: str, home: dict[str, str]) -> None:
+    """A folder named ~ helps nobody."""
+    with pytest.raises(UsageError, match="HOME does not say where that is"):
+        open_sink(address, home)

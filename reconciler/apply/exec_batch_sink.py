@@ -1,0 +1,92 @@
+"""A command of the operator's that takes many secrets in one process, like a credential helper.
+
+It is run with a verb as its last argument, reads a line of JSON per application, and answers a
+line of JSON per application:
+
+- ``put``: ``{"organization", "project", "name", "client_id", "client_secret"}`` is answered with
+  ``{"client_id", "kept": true}`` once the secret is kept.
+- ``has``: the same without ``client_secret`` is answered with ``{"client_id", "has": true}`` or
+  ``false``.
+
+Answers may come in any order. An application without an answer is not kept, or not known.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from threading import Event
+
+from reconciler.apply.command import several_at_once
+from reconciler.apply.exec_sink import ExecSink, not_given, not_taken
+from reconciler.apply.sink import Application, Delivery, Kept, Stops, never
+from reconciler.errors import LocalFileError
+from reconciler.resources.ref import ResourceRef
+from reconciler.resources.secret import Secret
+
+
+class ExecBatchSink(ExecSink):
+    """Hands a whole batch to a command, or a share of it to each of several."""
+
+    def prove(self, refs: Collection[ResourceRef] = ()) -> None:
+        """Run ``put`` without a line: a command that knows the verb ends with exit code 0.
+
+        Raises:
+            LocalFileError: the program is not there, or does not.
+        """
+        super().prove(refs)
+        failure = self._command.exchange("put", [], never, Event()).failure
+        if failure:
+            raise LocalFileError(
+                f"{self._command.name} cannot take secrets with the verb put ({failure})",
+                remedy="With nothing on its standard input it must end with exit code 0. A "
+                "command that takes one secret at a time is written exec:COMMAND.",
+            )
+
+    def deliver(
+        self, deliveries: Sequence[Delivery], stops: Stops = never
+    ) -> Sequence[Kept | LocalFileError]:
+        """Give each process its share. A run that is to stop gives no further line."""
+
+        def put(share: Sequence[Delivery], abort: Event) -> Sequence[Kept | LocalFileError]:
+            return self._put(share, stops, abort)
+
+        shares = [deliveries[start :: self._parallel] for start in range(self._parallel)]
+        done = several_at_once(put, [share for share in shares if share], self._parallel)
+        return [done[at % self._parallel][at // self._parallel] for at in range(len(deliveries))]
+
+    def holds(self, ref: ResourceRef, client_id: str) -> bool | None:
+        """Ask the command about one application."""
+        return self.held([Application(ref, client_id)])[0]
+
+    def held(self, applications: Sequence[Application]) -> Sequence[bool | None]:
+        """Ask the command about all of them, in one process."""
+        if not applications:
+            return []
+        lines = [_line(ref, client_id) for ref, client_id in applications]
+        answers = self._command.exchange("has", lines, never, Event()).answers
+        said = [answers.get(client_id, {}).get("has") for _, client_id in applications]
+        return [one if isinstance(one, bool) else None for one in said]
+
+    def _put(
+        self, share: Sequence[Delivery], stops: Stops, abort: Event
+    ) -> Sequence[Kept | LocalFileError]:
+        lines = [_line(one.ref, one.client_id, one.client_secret) for one in share]
+        done = self._command.exchange("put", lines, stops, abort)
+
+        def result(place: int, delivery: Delivery) -> Kept | LocalFileError:
+            if done.answers.get(delivery.client_id, {}).get("kept") is True:
+                return self._kept
+            if place >= done.given and stops():
+                return not_given(self._command, delivery)
+            return not_taken(self._command, delivery, done.failure or "no answer")
+
+        return [result(place, delivery) for place, delivery in enumerate(share)]
+
+
+def _line(ref: ResourceRef, client_id: str, secret: Secret | None = None) -> str:
+    line = {"organization": ref.organization, "project": ref.project, "name": ref.name}
+    line["client_id"] = client_id
+    if secret is not None:
+        line["client_secret"] = secret.reveal()
+    return json.dumps(line)
