@@ -16,7 +16,7 @@ from reconciler.errors import ObjectNotFoundError, ReconcilerError, ServiceError
 from reconciler.plan.causes import changed_on_service, field_causes
 from reconciler.plan.diff import field_changes
 from reconciler.plan.guards import Allowances
-from reconciler.plan.model import Adopt, Cause, Plan, Scope, Update, ref_of
+from reconciler.plan.model import Adopt, Cause, Delete, Plan, Scope, Update, ref_of
 from reconciler.plan.planner import build_plan
 from reconciler.resources.collector import collector_paused
 from reconciler.resources.ref import ResourceRef
@@ -45,7 +45,12 @@ def preview(
     """
     with collector_paused():
         observed = service.observe(desired.organizations)
-        return build_plan(desired, observed, scope, allowed), observed
+        plan = build_plan(desired, observed, scope, allowed)
+        doomed = [change.held for change in plan.changes if isinstance(change, Delete)]
+        if doomed and desired.look_elsewhere is not None:
+            elsewhere = desired.look_elsewhere(doomed)
+            plan = build_plan(replace(desired, elsewhere=elsewhere), observed, scope, allowed)
+        return plan, observed
 
 
 MOST_HISTORIES = 100  # each is a call of its own; a plan must not take minutes to explain itself

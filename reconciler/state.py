@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
-from reconciler.diagnostics import Source
+from reconciler.diagnostics import Source, SourceLocation
 from reconciler.resources.ref import ResourceRef
 
 
@@ -32,6 +32,45 @@ class Resource:
     critical: bool = False
 
 
+class Declared(Protocol):
+    """Everything that is said of one object: by a resource, or by an order that makes it."""
+
+    @property
+    def ref(self) -> ResourceRef:
+        """Return kind and names."""
+        ...
+
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        """Return the fields in normal form."""
+        ...
+
+    @property
+    def prevent_delete(self) -> bool:
+        """Return ``metadata.preventDelete``."""
+        ...
+
+    @property
+    def critical(self) -> bool:
+        """Return ``metadata.critical``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """Manifests of the same repository that a run did not read.
+
+    Attributes:
+        declared: Place of a manifest that declares an object, by the object's id.
+        unreadable: Files and folders that may hold manifests and cannot be read, each with why.
+        is_whole: Whether the whole of a Git repository was searched.
+    """
+
+    declared: Mapping[str, SourceLocation] = field(default_factory=dict)
+    unreadable: tuple[tuple[SourceLocation, str], ...] = ()
+    is_whole: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class DesiredState:
     """Everything one body of manifests declares.
@@ -41,11 +80,16 @@ class DesiredState:
         organizations: Names of the organizations declared or referred to: the scope of a run.
         whole: Whether the whole tree was read, or a whole shard of it, so that absence means
             something.
+        look_elsewhere: Looks in the rest of the repository for manifests of objects that would be
+            deleted. It is called only where there are any, since it may take long.
+        elsewhere: What it found, once it was called.
     """
 
     resources: Mapping[ResourceRef, Resource]
     organizations: tuple[str, ...]
     whole: bool = True
+    look_elsewhere: Callable[[Collection[ObservedObject]], Elsewhere] | None = None
+    elsewhere: Elsewhere | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +137,32 @@ class ObservedObject:
     uncarried: tuple[str, ...] = ()
     owner: str | None = None
     has_secret: bool | None = None
+
+
+def is_in_step(declared: Declared, held: ObservedObject) -> bool:
+    """Return whether the service holds exactly what is declared.
+
+    A mark that the service cannot remember (None) is no difference.
+    """
+    return (
+        held.spec == declared.spec
+        and held.ref.name == declared.ref.name
+        and held.prevent_delete in {None, declared.prevent_delete}
+        and held.critical in {None, declared.critical}
+    )
+
+
+def is_owned_by(held: ObservedObject, tree: str) -> bool:
+    """Return whether a tree owns an object.
+
+    Where the service does not tell owners, every tree that ever applied the object is one.
+    """
+    return tree in held.trees if held.owner is None else held.owner == tree
+
+
+def other_owner(held: ObservedObject, tree: str) -> str:
+    """Return the tree that owns an object instead of this one; empty where there is none."""
+    return held.owner if held.owner and held.owner != tree else ""
 
 
 @dataclass(frozen=True, slots=True)

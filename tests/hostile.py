@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error, warning
-from reconciler.plan.model import Adopt, Create, Delete, Plan, Scope, Update
+from reconciler.plan.model import Adopt, Create, Delete, Plan, Scope, Unmanaged, Update
 from reconciler.resources.ref import Kind
 from tests.builders import (
     FakeSource,
@@ -80,7 +80,9 @@ def hostile_plan(texts: Sequence[str]) -> Plan:
         instance=said[0],
         organizations=tuple(said),
         changes=tuple(changes),
-        unmanaged=tuple(a_ref(Kind.ACTION, text, organization=text) for text in said),
+        unmanaged=tuple(
+            Unmanaged(a_ref(Kind.ACTION, text, organization=text), "1", text) for text in said
+        ),
         blocks=tuple(findings),
         warnings=tuple(findings),
     )

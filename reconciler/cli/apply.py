@@ -25,7 +25,7 @@ from reconciler.cli.exit_codes import ExitCode, exit_code_of
 from reconciler.cli.journals import open_journal
 from reconciler.cli.locking import locked
 from reconciler.cli.options import format_option, option, paths_argument
-from reconciler.cli.reading import DEFAULT_PATHS, read_desired
+from reconciler.cli.reading import DEFAULT_PATHS, read_whole
 from reconciler.cli.revision import revision_of
 from reconciler.cli.scope import takes_scope
 from reconciler.cli.secrets import check_sink, secrets_of, secrets_option, sink_for
@@ -116,7 +116,7 @@ def apply_command(
     with told.telling():
         require_seal_key(service, connection().seal_key_file)
         approval, paths = take_approval(paths, digest)
-        desired, warnings = read_desired(paths, scope.shard)
+        desired, warnings, scope = read_whole(paths, scope)
         revision = revision or revision_of(paths or DEFAULT_PATHS, os.environ)
         run = Run(
             desired, warnings, service, scope, allowed, secrets_to,

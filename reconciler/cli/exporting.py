@@ -14,9 +14,8 @@ from reconciler.manifests.layout import Written, manifest_of, order_of
 from reconciler.manifests.manifest import Loaded, Manifest
 from reconciler.manifests.source_file import Root, SourceFile
 from reconciler.manifests.yaml_source import read_documents
-from reconciler.plan.planner import is_in_step
 from reconciler.resources.ref import ResourceRef, owner_of
-from reconciler.state import ObservedObject, ObservedState
+from reconciler.state import ObservedObject, ObservedState, is_in_step
 from reconciler.validation.desired import judge
 
 

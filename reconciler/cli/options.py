@@ -96,54 +96,72 @@ def format_option(*formats: str) -> Callable[[Command], Command]:
     )
 
 
+_SCOPE_OPTIONS = (
+    tree_option,
+    shard_option,
+    option(
+        "--prune",
+        is_flag=True,
+        help="Delete what this tree owns and no longer declares.",
+    ),
+    option(
+        "--prune-unmanaged",
+        is_flag=True,
+        help="Delete what is declared nowhere and no other tree owns, whoever made it.",
+    ),
+    option(
+        "--other-tree",
+        multiple=True,
+        metavar="PATH",
+        help="Do not look in this folder for manifests that keep an object from being "
+        "deleted: it belongs to another tree or service. Can be given several times.",
+    ),
+    option(
+        "--take-over",
+        multiple=True,
+        type=RefType(),
+        metavar="REF",
+        help="Become the owner of this object without a change of its fields: "
+        "Kind/organization[/project]/name. Can be given several times.",
+    ),
+    option(
+        "--allow-updates",
+        type=click.IntRange(min=0),
+        metavar="N",
+        help="Let a plan pass that updates up to N objects of a kind.",
+    ),
+    option(
+        "--allow-deletes",
+        type=click.IntRange(min=0),
+        metavar="N",
+        help="Let a plan pass that deletes up to N objects of a kind.",
+    ),
+    option(
+        "--no-adopt",
+        is_flag=True,
+        help="Block a plan that updates what this tree never applied.",
+    ),
+    option(
+        "--break-glass",
+        multiple=True,
+        metavar="REF",
+        help="Let a plan pass that may lock people out of this object: "
+        "Kind/organization[/project]/name, a slash inside a name written %2F. Can be given "
+        "several times.",
+    ),
+    option(
+        "--rotate-missing",
+        multiple=True,
+        type=RefType(Kind.OIDC_APPLICATION),
+        metavar="REF",
+        help="Replace the client secret of this application: organization/project/name. The "
+        "one so far ends at once. Can be given several times.",
+    ),
+)
+
+
 def scope_options(command: Command) -> Command:
     """Add the options that decide what a plan may do."""
-    for add in (
-        tree_option,
-        shard_option,
-        option(
-            "--prune",
-            is_flag=True,
-            help="Delete what this tree applied before and no longer declares.",
-        ),
-        option(
-            "--prune-unmanaged",
-            is_flag=True,
-            help="Delete whatever is declared nowhere, whoever made it.",
-        ),
-        option(
-            "--allow-updates",
-            type=click.IntRange(min=0),
-            metavar="N",
-            help="Let a plan pass that updates up to N objects of a kind.",
-        ),
-        option(
-            "--allow-deletes",
-            type=click.IntRange(min=0),
-            metavar="N",
-            help="Let a plan pass that deletes up to N objects of a kind.",
-        ),
-        option(
-            "--no-adopt",
-            is_flag=True,
-            help="Block a plan that updates what this tree never applied.",
-        ),
-        option(
-            "--break-glass",
-            multiple=True,
-            metavar="REF",
-            help="Let a plan pass that may lock people out of this object: "
-            "Kind/organization[/project]/name, a slash inside a name written %2F. Can be given "
-            "several times.",
-        ),
-        option(
-            "--rotate-missing",
-            multiple=True,
-            type=RefType(Kind.OIDC_APPLICATION),
-            metavar="REF",
-            help="Replace the client secret of this application: organization/project/name. The "
-            "one so far ends at once. Can be given several times.",
-        ),
-    ):
+    for add in _SCOPE_OPTIONS:
         command = add(command)
     return command

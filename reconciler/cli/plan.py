@@ -9,7 +9,7 @@ from reconciler.cli.ending import hold
 from reconciler.cli.exit_codes import ExitCode
 from reconciler.cli.life import life_in_seconds
 from reconciler.cli.options import option, paths_argument
-from reconciler.cli.reading import read_desired
+from reconciler.cli.reading import read_whole
 from reconciler.cli.scope import takes_scope
 from reconciler.cli.secrets import check_sink, secrets_option
 from reconciler.cli.showing import PlanForm, show_plan, takes_plan_form
@@ -61,7 +61,7 @@ def plan_command(
     PATHS are files and folders; the default is the folder manifests.
     """
     lasting = life_in_seconds(expires)
-    desired, warnings = read_desired(paths, scope.shard)
+    desired, warnings, scope = read_whole(paths, scope)
     if against:
         from reconciler.cli.saving import plan_against
 

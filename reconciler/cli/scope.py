@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
@@ -29,6 +29,8 @@ def takes_scope(command: Callable[..., Any]) -> Callable[..., Any]:
         no_adopt: bool,
         break_glass: tuple[str, ...],
         rotate_missing: tuple[ResourceRef, ...],
+        take_over: tuple[ResourceRef, ...],
+        other_tree: tuple[str, ...],
         **rest: Any,
     ) -> Any:
         scope = Scope(
@@ -37,9 +39,17 @@ def takes_scope(command: Callable[..., Any]) -> Callable[..., Any]:
             prune_unmanaged=prune_unmanaged,
             shard=shard,
             rotate_missing=tuple(sorted({ref.key for ref in rotate_missing})),
+            take_over=_taken_over(take_over, shard),
+            other_tree=other_tree,
         )
         glass = {fold(ref_named(ref, "--break-glass").address): ref for ref in break_glass}
         allowed = Allowances(allow_updates, allow_deletes, adopt=not no_adopt, glass=glass)
         return command(scope=scope, allowed=allowed, **rest)
 
     return scope_options(with_scope)
+
+
+def _taken_over(refs: Sequence[ResourceRef], shard: Shard | None) -> tuple[ResourceRef, ...]:
+    """Return the keys of objects to take over: those of a shard, where one is given."""
+    ours = (ref for ref in refs if shard is None or shard.holds(ref.organization))
+    return tuple(sorted({ref.key for ref in ours}))

@@ -26,7 +26,7 @@ def load(paths: Sequence[str | Path], shard: Shard | None = None) -> Loaded:
     Of a shard, only the manifests that belong to it are kept and resolved, and those that do not
     say where they belong: nobody else could tell what is wrong with them.
     """
-    discovery, resolver, reader = Discovery(), Resolver(), _Reader()
+    discovery, resolver, reader = Discovery(), Resolver(), Reader()
     with collector_paused():
         manifests = tuple(
             resolver.resolve(manifest)
@@ -45,7 +45,9 @@ def _belongs(manifest: Manifest, shard: Shard) -> bool:
     return organization is None or shard.holds(organization)
 
 
-class _Reader:
+class Reader:
+    """Reads the documents of files, and keeps what it finds wrong with them."""
+
     def __init__(self) -> None:
         self.findings: list[Diagnostic] = []
 

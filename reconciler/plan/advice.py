@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from reconciler.diagnostics import Diagnostic, warning
+from reconciler.plan.lockout import is_same_content
 from reconciler.plan.model import Adopt, Change, Create, Delete, Scope, Update
-from reconciler.resources.ref import Kind, ResourceRef, fold
-from reconciler.state import DesiredState, ObservedState, Resource
+from reconciler.resources.kinds import KINDS
+from reconciler.resources.ref import Kind, ResourceRef, fold, owner_of
+from reconciler.state import DesiredState, ObservedObject, ObservedState, Resource, other_owner
 
 DEPRECATED = "UpdateOrgIDPJWTConfig"
 NAMED = 20
@@ -93,6 +95,43 @@ def _broken_for_nothing(
             "--break-glass names what this plan does not touch",
             f"Nothing is planned for {_listed(idle)}. Correct the name, or leave the flag out.",
         )
+
+
+def second_objects(
+    changes: Sequence[Change], staying: Sequence[ObservedObject], tree: str
+) -> Iterator[Diagnostic]:
+    """Yield creates beside an object that stays, is declared nowhere, and has the same content.
+
+    That is what a rename without ``metadata.id`` looks like. Each held object is named once. What
+    another tree owns is left out: that tree declares it.
+    """
+    places: dict[tuple[Kind, ResourceRef | None], list[ObservedObject]] = {}
+    for held in sorted(staying, key=lambda each: (each.ref.key, each.id)):
+        if KINDS[held.ref.kind].renamable and not other_owner(held, tree):
+            places.setdefault((held.ref.kind, owner_of(held.ref.key)), []).append(held)
+    for change in changes if places else ():
+        if not isinstance(change, Create):
+            continue
+        resource = change.resource
+        beside = places.get((resource.ref.kind, owner_of(resource.ref.key)), [])
+        twin = next((held for held in beside if is_same_content(resource, held)), None)
+        if twin is not None:
+            beside.remove(twin)
+            yield _second_object(resource, twin)
+
+
+def _second_object(resource: Resource, twin: ObservedObject) -> Diagnostic:
+    is_application = twin.ref.kind is Kind.OIDC_APPLICATION
+    return warning(
+        "PLAN-SECOND-OBJECT",
+        "a second object of the same content would be created",
+        f"The service holds {twin.ref} with the same content, and no manifest declares it. "
+        f"{resource.ref} will be a second object with a new "
+        f"{'client id' if is_application else 'id'}. To rename the one that is held instead, "
+        f'write in its manifest: metadata.id: "{twin.id}"',
+        resource.source.place("metadata", "name"),
+        resource.ref,
+    )
 
 
 def _refs(change: Change) -> Iterator[ResourceRef]:

@@ -13,15 +13,31 @@ from collections.abc import Iterator, Mapping, Sequence
 from reconciler.plan.diff import (
     CREDENTIAL,
     CRITICAL,
+    OWNER,
     PREVENT_DELETE,
     FieldChange,
     field_changes,
 )
 from reconciler.plan.history import since_applied
-from reconciler.plan.model import Cause, CauseKind, Change, Create, Delete, Plan, Update, ref_of
+from reconciler.plan.model import (
+    Cause,
+    CauseKind,
+    Change,
+    Create,
+    Delete,
+    Plan,
+    Update,
+    only_takes_over,
+    ref_of,
+)
 from reconciler.state import ObjectEvent, ObservedObject
 
 NO_CAUSES: Mapping[str, Cause] = {}
+_PLAIN: Mapping[CauseKind, str] = {
+    CauseKind.DECLARED: "declared differently since it was last applied",
+    CauseKind.NEVER_APPLIED: "never applied by this tree",
+    CauseKind.UNDECLARED: "no longer declared",
+}
 
 
 def cause_of(change: Change, tree: str) -> Cause:
@@ -29,6 +45,8 @@ def cause_of(change: Change, tree: str) -> Cause:
     if isinstance(change, Create):
         return Cause(CauseKind.NOT_HELD)
     held = change.held
+    if only_takes_over(change):
+        return _take_over(held)
     if not held.changed_by:
         return Cause(CauseKind.UNKNOWN)
     if tree not in held.trees:
@@ -36,6 +54,10 @@ def cause_of(change: Change, tree: str) -> Cause:
     if isinstance(change, Update) and held.changed_in != tree:
         return last_change(held)
     return Cause(CauseKind.UNDECLARED if isinstance(change, Delete) else CauseKind.DECLARED)
+
+
+def _take_over(held: ObservedObject) -> Cause:
+    return Cause(CauseKind.TAKE_OVER, tree=held.owner or "")
 
 
 def last_change(held: ObservedObject) -> Cause:
@@ -74,6 +96,8 @@ def field_causes(
     for field in field_changes(change):
         if field.name == CREDENTIAL:  # no event has a value of it to compare
             cause = Cause(CauseKind.DECLARED)
+        elif field.name == OWNER:
+            cause = _take_over(change.held)
         elif since is None:
             cause = last_change(change.held)
         else:
@@ -123,18 +147,14 @@ def causes_in_words(plan: Plan, change: Change) -> Iterator[str]:
 def cause_in_words(cause: Cause) -> str:
     """Return a cause as half a sentence; empty where there is nothing to say."""
     match cause.kind:
-        case CauseKind.DECLARED:
-            return "declared differently since it was last applied"
         case CauseKind.SERVICE:
             return f"changed on the service since, {_writer(cause)}"
         case CauseKind.BOTH:
             return f"declared differently, and changed on the service since, {_writer(cause)}"
-        case CauseKind.NEVER_APPLIED:
-            return "never applied by this tree"
-        case CauseKind.UNDECLARED:
-            return "no longer declared"
+        case CauseKind.TAKE_OVER:
+            return f"taken over from {f'tree {cause.tree}' if cause.tree else 'no tree'}"
         case _:
-            return ""
+            return _PLAIN.get(cause.kind, "")
 
 
 def _writer(cause: Cause) -> str:

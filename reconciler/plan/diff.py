@@ -25,6 +25,7 @@ NAME = "metadata.name"
 PREVENT_DELETE = "metadata.preventDelete"
 CRITICAL = "metadata.critical"
 CREDENTIAL = "clientSecret"
+OWNER = "owner"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,8 @@ def _metadata_changes(name: str, change: Change) -> list[FieldChange]:
         for name, held, wanted in marks
         if held is not None and held != wanted
     ]
+    if change.new_owner:
+        found.append(FieldChange(OWNER, change.held.owner or None, change.new_owner))
     return found
 
 

@@ -33,6 +33,8 @@ def _digest(plan: Plan) -> str:
             "tree": plan.scope.tree,
             "prune": plan.scope.prune,
             "pruneUnmanaged": plan.scope.prune_unmanaged,
+            **({"takeOver": list(plan.scope.take_over)} if plan.scope.take_over else {}),
+            **({"otherTree": list(plan.scope.other_tree)} if plan.scope.other_tree else {}),
             "instance": plan.instance,
             "organizations": sorted({fold(name) for name in plan.organizations}),
             "changes": [essence(change) for change in plan.changes],

@@ -100,7 +100,7 @@ def find_drift(
     return Drift(
         tree,
         tuple(found),
-        tuple(ref for ref in plan.unmanaged if observed.objects[ref.key].id not in moved),
+        tuple(found.ref for found in plan.unmanaged if found.id not in moved),
         tuple(_untold(plan)),
     )
 
@@ -122,7 +122,7 @@ def _drifted(
     fields = tuple(
         FieldChange(field.name, field.after, field.before)
         for field, why in field_causes(change, events, tree).values()
-        if why.kind is not CauseKind.DECLARED
+        if why.kind not in {CauseKind.DECLARED, CauseKind.TAKE_OVER}
     )
     return DriftedObject(change.resource.ref, change.held.id, cause, fields) if fields else None
 
@@ -147,7 +147,7 @@ def _perhaps_renamed(plan: Plan, observed: ObservedState) -> list[ObservedObject
     """Return what this tree applied, is declared nowhere, and may once have had another name."""
     if not any(isinstance(change, Create) for change in plan.changes):
         return []
-    left = [observed.objects[ref.key] for ref in plan.unmanaged]
+    left = [observed.objects[found.ref.key] for found in plan.unmanaged]
     tree = plan.scope.tree
     return [held for held in left if tree in held.trees and held.changed_in != tree]
 

@@ -5,16 +5,17 @@ A guard looks at a whole plan. What it finds blocks apply and not the showing of
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from reconciler.diagnostics import Diagnostic, error
+from reconciler.diagnostics import Diagnostic, SourceLocation, error
 from reconciler.plan.lockout import lockouts
-from reconciler.plan.model import Adopt, Change, Delete, Update, ref_of
+from reconciler.plan.model import Adopt, Change, Delete, Update, only_takes_over, ref_of
 from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind, ResourceRef
-from reconciler.state import DesiredState, ObservedState
+from reconciler.state import DesiredState, Elsewhere, ObservedState
 
 MANY = 0.3
 FEW_OBJECTS = 10
@@ -86,19 +87,50 @@ def _same_names(desired: DesiredState, observed: ObservedState) -> Iterator[Diag
 
 
 def _partial_prune(changes: Sequence[Change], desired: DesiredState) -> Iterator[Diagnostic]:
-    deletes = sum(isinstance(change, Delete) for change in changes)
-    if deletes and not desired.whole:
+    """Yield why absence from the manifests that were read does not mean that a thing is gone."""
+    deletes = [change.held for change in changes if isinstance(change, Delete)]
+    if not deletes:
+        return
+    elsewhere = desired.elsewhere or Elsewhere()
+    for held in deletes:
+        place = elsewhere.declared.get(held.id)
+        if place is not None:
+            yield _declared_elsewhere(held.ref, place)
+    for place, why in elsewhere.unreadable:
+        yield error(
+            "GUARD-PARTIAL-TREE",
+            "deletes are planned, and a file that may declare them cannot be read",
+            f"{place.file} {why}. Correct it, or leave it out if it belongs to another tree or "
+            f"service: --other-tree {shlex.quote(place.file)}.",
+            place,
+        )
+    if not (desired.whole or elsewhere.is_whole):
         yield error(
             "GUARD-PARTIAL-TREE",
             "deletes are planned from a part of the tree",
-            f"{deletes} object(s) would be deleted because no manifest that was read declares "
-            "them. Give the folder of the whole tree, or leave --prune out.",
+            f"{len(deletes)} object(s) would be deleted because no manifest that was read "
+            "declares them. Give the folder of the whole tree, or leave --prune out.",
         )
+
+
+def _declared_elsewhere(ref: ResourceRef, place: SourceLocation) -> Diagnostic:
+    folder = place.file.rpartition("/")[0] or "."
+    return error(
+        "GUARD-PARTIAL-TREE",
+        "an object would be deleted that another manifest declares",
+        f"{ref} is declared in {place}, which this run did not read. Give that manifest to this "
+        "run as well. If it belongs to another tree or service, leave its folder out: "
+        f"--other-tree {shlex.quote(folder)}.",
+        place,
+        ref,
+    )
 
 
 def _uncarried(changes: Sequence[Change]) -> Iterator[Diagnostic]:
     for change in changes:
-        if isinstance(change, Update | Adopt) and change.held.uncarried:
+        if not isinstance(change, Update | Adopt) or only_takes_over(change):
+            continue
+        if change.held.uncarried:
             names = ", ".join(sorted(change.held.uncarried))
             yield error(
                 "GUARD-UNKNOWN-FIELD",
@@ -139,7 +171,9 @@ def _blast_radius(
     changes: Sequence[Change], observed: ObservedState, allowed: Allowances
 ) -> Iterator[Diagnostic]:
     held = Counter(held.ref.kind for held in observed.everything)
-    updates = Counter(ref_of(c).kind for c in changes if isinstance(c, Update | Adopt))
+    updates = Counter(
+        ref_of(c).kind for c in changes if isinstance(c, Update | Adopt) and not only_takes_over(c)
+    )
     deletes = Counter(ref_of(c).kind for c in changes if isinstance(c, Delete))
     for kind in Kind:
         if _too_many(updates[kind], held[kind]) and _over(updates[kind], allowed.updates):

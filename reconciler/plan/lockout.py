@@ -91,7 +91,7 @@ def _made_anew(changes: Sequence[Change], broken: Collection[str]) -> Iterator[D
         held = change.held
         marks = _marks(held.ref, held.spec.get("redirectUris", ()))
         twin = next((alike[mark] for mark in marks if mark in alike), None)
-        twin = twin or next((one for one in made if _is_same_spec(one, held)), None)
+        twin = twin or next((one for one in made if is_same_content(one, held)), None)
         if twin and not {fold(held.ref.address), fold(twin.ref.address)} & set(broken):
             yield _recreated(held, twin)
 
@@ -103,7 +103,8 @@ def _marks(ref: ResourceRef, uris: Iterable[str]) -> Iterator[tuple[object, ...]
         yield ("uri", owner_of(ref.key), uri)
 
 
-def _is_same_spec(made: Resource, held: ObservedObject) -> bool:
+def is_same_content(made: Resource, held: ObservedObject) -> bool:
+    """Return whether two names of one project or organization stand for the same fields."""
     return made.spec == held.spec and owner_of(made.ref.key) == owner_of(held.ref.key)
 
 

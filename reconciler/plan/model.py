@@ -12,7 +12,7 @@ from reconciler.diagnostics import Diagnostic
 from reconciler.resources.oidc import has_client_secret
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.resources.shard import Shard
-from reconciler.state import ObservedObject, OwedSecret, Resource
+from reconciler.state import ObservedObject, OwedSecret, Resource, is_in_step
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,20 +30,24 @@ class Update:
 
     Attributes:
         new_secret: Replace the client secret too (``--rotate-missing``).
+        new_owner: The tree that becomes the owner, where that is shown as a difference: another
+            tree owns the object, or the take-over of an object was asked for.
     """
 
     resource: Resource
     held: ObservedObject
     new_secret: bool = False
+    new_owner: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Adopt:
-    """An update of an object that this tree never applied."""
+    """An update of an object that this tree never applied; ``new_owner`` as for an update."""
 
     resource: Resource
     held: ObservedObject
     new_secret: bool = False
+    new_owner: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,13 @@ WORDS = {Create: "create", Update: "update", Adopt: "adopt", Delete: "delete"}
 def word(change: Change) -> str:
     """Return what a change is called in output."""
     return WORDS[type(change)]
+
+
+def only_takes_over(change: Change) -> bool:
+    """Return whether a change records an owner and alters nothing else."""
+    if not isinstance(change, Update | Adopt) or not change.new_owner or makes_secret(change):
+        return False
+    return is_in_step(change.resource, change.held)
 
 
 def ref_of(change: Change) -> ResourceRef:
@@ -107,6 +118,7 @@ class CauseKind(StrEnum):
     BOTH = "both"
     NEVER_APPLIED = "never_applied"
     UNDECLARED = "no_longer_declared"
+    TAKE_OVER = "take_over"
     UNKNOWN = "unknown"
 
 
@@ -134,10 +146,14 @@ class Scope:
 
     Attributes:
         tree: Name of the body of manifests.
-        prune: Delete what this tree applied before and no longer declares.
-        prune_unmanaged: Delete whatever is declared nowhere.
+        prune: Delete what this tree owns and no longer declares.
+        prune_unmanaged: Delete what is declared nowhere and no other tree owns.
         shard: Which organizations of the tree it is about; None for all.
         rotate_missing: Keys of the applications whose client secret is replaced, sorted.
+        take_over: Keys of the objects to become the owner of, without a change of their fields,
+            sorted.
+        other_tree: Folders of the repository whose manifests are of another tree or service, and
+            do not keep anything from being deleted: from the root of the repository, sorted.
     """
 
     tree: str = "default"
@@ -145,6 +161,31 @@ class Scope:
     prune_unmanaged: bool = False
     shard: Shard | None = None
     rotate_missing: tuple[ResourceRef, ...] = ()
+    take_over: tuple[ResourceRef, ...] = ()
+    other_tree: tuple[str, ...] = ()
+
+
+class Fate(StrEnum):
+    """The flag with which a run of this tree would delete an unmanaged object."""
+
+    PRUNE = "--prune"
+    PRUNE_UNMANAGED = "--prune-unmanaged"
+    KEPT = ""
+
+
+class Unmanaged(NamedTuple):
+    """An object that is held and declared nowhere.
+
+    Attributes:
+        owner: The tree that owns it; empty where no tree does, None where the service cannot
+            tell.
+        fate: What would delete it; ``KEPT`` for what no flag of this tree deletes.
+    """
+
+    ref: ResourceRef
+    id: str = ""
+    owner: str | None = None
+    fate: Fate = Fate.KEPT
 
 
 class Summary(NamedTuple):
@@ -186,7 +227,7 @@ class Plan:
     organizations: tuple[str, ...]
     changes: tuple[Change, ...] = ()
     in_step: tuple[ResourceRef, ...] = ()
-    unmanaged: tuple[ResourceRef, ...] = ()
+    unmanaged: tuple[Unmanaged, ...] = ()
     blocks: tuple[Diagnostic, ...] = ()
     warnings: tuple[Diagnostic, ...] = ()
     owed: tuple[OwedSecret, ...] = ()

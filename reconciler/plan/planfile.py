@@ -21,8 +21,10 @@ from reconciler.plan.model import (
     Change,
     Create,
     Delete,
+    Fate,
     Plan,
     Scope,
+    Unmanaged,
     Update,
     held_of,
     ref_of,
@@ -134,7 +136,7 @@ def _as_json(file: PlanFile) -> dict[str, Any]:
             for name, cause in fields.items()
         ],
         "in_step": [ref_as_list(ref) for ref in plan.in_step],
-        "unmanaged": [ref_as_list(ref) for ref in plan.unmanaged],
+        "unmanaged": [_unmanaged_as_list(found) for found in plan.unmanaged],
         "blocks": [finding_as_json(finding) for finding in plan.blocks],
         "warnings": [finding_as_json(finding) for finding in plan.warnings],
         "owed": [owed_as_json(secret) for secret in plan.owed],
@@ -153,6 +155,7 @@ def _change_as_json(change: Change) -> dict[str, Any]:
         "sequence": sequence,
         "before": before,
         "after": after,
+        "new_owner": change.new_owner if isinstance(change, Update | Adopt) else "",
         "held": object_as_json(held) if held else None,
         "resource": None if isinstance(change, Delete) else resource_as_json(change.resource),
         "new_secret": isinstance(change, Update | Adopt) and change.new_secret,
@@ -191,7 +194,7 @@ def _read(value: dict[str, Any]) -> PlanFile:
             organizations=fields.texts("organizations"),
             changes=fields.each("changes", _read_change),
             in_step=fields.each("in_step", read_ref),
-            unmanaged=fields.each("unmanaged", read_ref),
+            unmanaged=fields.each("unmanaged", _read_unmanaged),
             blocks=fields.each("blocks", read_finding),
             warnings=fields.each("warnings", read_finding),
             owed=fields.each("owed", read_owed),
@@ -220,6 +223,8 @@ def _scope_as_json(scope: Scope) -> dict[str, Any]:
         "prune_unmanaged": scope.prune_unmanaged,
         "shard": str(scope.shard or ""),
         "rotate_missing": [ref_as_list(ref) for ref in scope.rotate_missing],
+        "take_over": [ref_as_list(ref) for ref in scope.take_over],
+        "other_tree": list(scope.other_tree),
     }
 
 
@@ -230,9 +235,24 @@ def _read_scope(fields: Fields) -> Scope:
         prune_unmanaged=fields.flag("prune_unmanaged"),
         shard=fields.one("shard", _read_shard),
         rotate_missing=fields.each("rotate_missing", read_ref),
+        take_over=fields.each("take_over", read_ref),
+        other_tree=fields.texts("other_tree"),
     )
     fields.end()
     return scope
+
+
+def _unmanaged_as_list(found: Unmanaged) -> list[Any]:
+    return [ref_as_list(found.ref), found.id, found.owner, found.fate.value]
+
+
+def _read_unmanaged(value: Any) -> Unmanaged:
+    if isinstance(value, list) and len(value) == len(Unmanaged._fields):
+        ref, object_id, owner, fate = value
+        texts = type(object_id) is str and type(fate) is str and type(owner) in {str, type(None)}
+        if texts and fate in set(Fate):
+            return Unmanaged(read_ref(ref), object_id, owner, Fate(fate))
+    raise JsonError("has an unmanaged object that is none")
 
 
 def _read_shard(value: Any) -> Shard | None:
@@ -255,7 +275,7 @@ def _read_against(value: Any) -> Snapshot | None:
 def _read_change(value: Any) -> Change:
     fields = Fields(value)
     fields.one("ref", read_ref), fields.text("id"), fields.number("sequence")
-    name = fields.text("change")
+    name, new_owner = fields.text("change"), fields.text("new_owner")
     hashes = [fields.text("before"), fields.text("after")]
     held = fields.one("held", lambda kept: None if kept is None else read_object_held(kept))
     resource = fields.one("resource", lambda kept: None if kept is None else read_resource(kept))
@@ -265,7 +285,8 @@ def _read_change(value: Any) -> Change:
     if resource is not None and held is None and name == "create":
         change = Create(resource)
     elif resource is not None and held is not None and name in {"update", "adopt"}:
-        change = (Update if name == "update" else Adopt)(resource, held, new_secret)
+        kind = Update if name == "update" else Adopt
+        change = kind(resource, held, new_secret, new_owner)
     elif resource is None and held is not None and name == "delete":
         change = Delete(held)
     else:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from reconciler.diagnostics import Diagnostic, by_place
 from reconciler.errors import InvalidManifestsError
-from reconciler.plan.advice import advice
+from reconciler.plan.advice import advice, second_objects
 from reconciler.plan.guards import Allowances, blocks
 from reconciler.plan.matching import match, taken_names
 from reconciler.plan.model import (
@@ -16,15 +16,21 @@ from reconciler.plan.model import (
     Delete,
     Plan,
     Scope,
+    Unmanaged,
     Update,
     lacks_secret,
 )
 from reconciler.plan.ordering import in_order
+from reconciler.plan.ownership import (
+    cannot_take_over,
+    fate_of,
+    is_pruned,
+    new_owner_of,
+    ownership_notes,
+)
 from reconciler.plan.secrets import lost_secrets, owed_elsewhere, owed_to, to_rotate
 from reconciler.resources.ref import Kind, ResourceRef
-from reconciler.state import DesiredState, ObservedObject, ObservedState, Resource
-
-DELETABLE = frozenset({Kind.IDP_JWT_CONFIG, Kind.OIDC_APPLICATION, Kind.ACTION})
+from reconciler.state import DesiredState, ObservedObject, ObservedState, Resource, is_in_step
 
 
 def build_plan(
@@ -47,18 +53,13 @@ def build_plan(
     changes: list[Change] = []
     in_step: list[ResourceRef] = []
     for resource, held in matching.pairs:
-        if held is None:
-            changes.append(Create(resource))
-            continue
-        new_secret = resource.ref.key in rotated
-        if is_in_step(resource, held) and not new_secret and not lacks_secret(resource, held):
+        change = _change(resource, held, scope, is_rotated=resource.ref.key in rotated)
+        if change is None:
             in_step.append(resource.ref)
-        elif scope.tree in held.trees:
-            changes.append(Update(resource, held, new_secret))
         else:
-            changes.append(Adopt(resource, held, new_secret))
-    doomed = [held for held in matching.leftover if _is_pruned(held, scope)]
-    staying = [held for held in matching.leftover if not _is_pruned(held, scope)]
+            changes.append(change)
+    doomed = [held for held in matching.leftover if is_pruned(held, scope)]
+    staying = [held for held in matching.leftover if not is_pruned(held, scope)]
     changes += [Delete(held) for held in doomed]
     ordered, swapped = in_order(changes)
     allowed = allowed or Allowances()
@@ -70,10 +71,15 @@ def build_plan(
         organizations=desired.organizations,
         changes=ordered,
         in_step=tuple(sorted(in_step)),
-        unmanaged=tuple(sorted(_unmanaged(staying))),
-        blocks=blocks(ordered, desired, observed, allowed),
+        unmanaged=tuple(sorted(_unmanaged(staying, scope.tree), key=_place)),
+        blocks=(
+            *blocks(ordered, desired, observed, allowed),
+            *cannot_take_over(desired, observed, scope),
+        ),
         warnings=(
             *advice(ordered, desired, observed, scope, allowed.glass),
+            *ownership_notes(ordered, matching.pairs, scope),
+            *second_objects(ordered, staying, scope.tree),
             *lost_secrets(owed),
         ),
         owed=owed,
@@ -81,26 +87,31 @@ def build_plan(
     )
 
 
-def is_in_step(resource: Resource, held: ObservedObject) -> bool:
-    """Say whether the service holds exactly what is declared."""
+def _change(
+    resource: Resource, held: ObservedObject | None, scope: Scope, *, is_rotated: bool
+) -> Change | None:
+    """Return what to do about a declared resource; None where nothing is to be done."""
+    if held is None:
+        return Create(resource)
+    is_as_declared = is_in_step(resource, held) and not lacks_secret(resource, held)
+    new_owner = new_owner_of(resource, held, scope)
+    if is_as_declared and not is_rotated and not new_owner:
+        return None
+    update = Update if scope.tree in held.trees else Adopt
+    return update(resource, held, is_rotated, new_owner)
+
+
+def _unmanaged(staying: Iterable[ObservedObject], tree: str) -> Iterable[Unmanaged]:
+    """Yield what is left alone. An organization that is only referred to is not news."""
     return (
-        held.spec == resource.spec
-        and held.ref.name == resource.ref.name
-        and held.prevent_delete in {None, resource.prevent_delete}
-        and held.critical in {None, resource.critical}
+        Unmanaged(held.ref, held.id, held.owner, fate_of(held, tree))
+        for held in staying
+        if held.ref.kind is not Kind.ORGANIZATION
     )
 
 
-def _is_pruned(held: ObservedObject, scope: Scope) -> bool:
-    """Say whether an object goes. What no manifest could say is not known well enough for that."""
-    if held.ref.kind not in DELETABLE or held.uncarried:
-        return False
-    return scope.prune_unmanaged or (scope.prune and scope.tree in held.trees)
-
-
-def _unmanaged(staying: Iterable[ObservedObject]) -> Iterable[ResourceRef]:
-    """Yield what is left alone. An organization that is only referred to is not news."""
-    return (held.ref for held in staying if held.ref.kind is not Kind.ORGANIZATION)
+def _place(found: Unmanaged) -> tuple[ResourceRef, str]:
+    return found.ref, found.id
 
 
 def _refuse(findings: Sequence[Diagnostic]) -> None:

@@ -14,9 +14,14 @@ from dataclasses import dataclass, replace
 from reconciler.plan.digest import essence
 from reconciler.plan.history import gives_secret
 from reconciler.plan.model import Change, Create, Delete, Plan, held_of, ref_of
-from reconciler.plan.planner import is_in_step
 from reconciler.resources.ref import ResourceRef
-from reconciler.state import ObjectEvent, ObservedObject, ObservedState, Removal
+from reconciler.state import (
+    ObjectEvent,
+    ObservedObject,
+    ObservedState,
+    Removal,
+    is_in_step,
+)
 
 
 @dataclass(frozen=True, slots=True)

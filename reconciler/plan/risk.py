@@ -178,6 +178,17 @@ RULES: tuple[Rule, ...] = (
         "logout-host-added", _APP, "postLogoutRedirectUris", _gains_authority,
         "browsers may be sent to a host they were not sent to before",
     ),
+    *(
+        Rule(
+            "role-assertion-off", _APP, field, _turned_off,
+            "the roles of users no longer stand in the token, and what decides by them refuses",
+        )
+        for field in ("accessTokenRoleAssertion", "idTokenRoleAssertion")
+    ),
+    Rule(
+        "app-type-changed", _APP, "appType", _differs,
+        "other rules hold for its redirect URIs and its secret; what is deployed may be refused",
+    ),
     Rule(
         "credential-changed", _APP, "authMethodType", _is_stronger,
         "what is deployed must sign in another way, or is refused",
@@ -191,8 +202,20 @@ RULES: tuple[Rule, ...] = (
         "what is deployed and still uses that grant is refused",
     ),
     Rule(
+        "response-removed", _APP, "responseTypes", _loses_any,
+        "what is deployed and still asks for that response is refused",
+    ),
+    Rule(
         "redirect-removed", _APP, "redirectUris", _loses_any,
         "sign-ins that come back there fail",
+    ),
+    Rule(
+        "origin-removed", _APP, "additionalOrigins", _loses_any,
+        "pages of that origin can no longer call the API",
+    ),
+    Rule(
+        "logout-removed", _APP, "postLogoutRedirectUris", _loses_any,
+        "sign-outs that come back there fail",
     ),
 )  # fmt: skip
 

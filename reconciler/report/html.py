@@ -18,14 +18,14 @@ from pathlib import Path
 from reconciler import __version__
 from reconciler.diagnostics import Diagnostic
 from reconciler.plan.digest import plan_digest
-from reconciler.plan.model import Plan, ref_of
+from reconciler.plan.model import Plan, Unmanaged, ref_of
 from reconciler.plan.risk import CLASSES
 from reconciler.report.html_change import changed, named, shown_text, tags, words
-from reconciler.report.order import Shown, in_review_order, risky
+from reconciler.report.order import Shown, fate_in_words, in_review_order, risky
 from reconciler.report.owed import TITLE, owed_line, owed_sentences
 from reconciler.report.place import NEW, place_of
 from reconciler.report.plan_text import IN_STEP, OTHER_SHARDS, summary_sentence
-from reconciler.resources.ref import Kind, ResourceRef
+from reconciler.resources.ref import Kind
 
 LIMIT = 12_000_000
 """How many characters of changes a page holds; the others are counted."""
@@ -209,9 +209,13 @@ def _cut(left: int, total: int) -> str:
     )
 
 
-def _unmanaged(refs: Sequence[ResourceRef]) -> str:
-    items = (f"<li>{shown_text(str(ref))}</li>" for ref in refs[:LISTED])
-    return _folded(f"Held but declared nowhere, left alone ({len(refs)})", items, len(refs))
+def _unmanaged(left: Sequence[Unmanaged]) -> str:
+    items = (
+        f"<li>{shown_text(str(found.ref))} id {shown_text(found.id)}, "
+        f"<bdi>{words(fate_in_words(found))}</bdi></li>"
+        for found in left[:LISTED]
+    )
+    return _folded(f"Held but declared nowhere, left alone ({len(left)})", items, len(left))
 
 
 def _folded(title: str, items: Iterable[str], total: int = 0) -> str:

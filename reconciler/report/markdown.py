@@ -15,12 +15,12 @@ from reconciler.diagnostics import Diagnostic
 from reconciler.plan.diff import FieldChange, field_changes
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.foresight import foreseen_problems
-from reconciler.plan.model import Create, Delete, Plan, held_of, ref_of, word
+from reconciler.plan.model import Create, Delete, Plan, Unmanaged, held_of, ref_of, word
 from reconciler.plan.risk import CLASSES
 from reconciler.report.differences import sides_of, unified, value_as_text
 from reconciler.report.fence import Item, Room, fenced
 from reconciler.report.limits import LEAST, LIMIT
-from reconciler.report.order import Shown, in_review_order, risky
+from reconciler.report.order import Shown, fate_in_words, in_review_order, risky
 from reconciler.report.owed import TITLE, owed_line, owed_sentences
 from reconciler.report.place import Place, place_as_code, place_of
 from reconciler.report.plan_text import OTHER_SHARDS, summary_sentence
@@ -142,8 +142,9 @@ def _owed(secret: OwedSecret) -> list[str]:
     return [_cut(owed_line(secret))]
 
 
-def _unmanaged(ref: ResourceRef) -> list[str]:
-    return [_cut(_named(ref))]
+def _unmanaged(found: Unmanaged) -> list[str]:
+    remark = f"  (id {visible(found.id)}, {visible(fate_in_words(found))})"
+    return [_cut(_named(found.ref) + remark)]
 
 
 def _finding(finding: Diagnostic) -> list[str]:

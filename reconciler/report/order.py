@@ -1,4 +1,4 @@
-"""In which order a report shows a plan: what is blocked, then what is risky, then the rest."""
+"""What reports say of a plan alike: the order of its changes, and what is left alone and why."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from reconciler.diagnostics import Diagnostic
 from reconciler.plan.causes import causes_in_words
-from reconciler.plan.model import Change, Plan, ref_of
+from reconciler.plan.model import Change, Fate, Plan, Unmanaged, ref_of
 from reconciler.plan.risk import Risk, most_dangerous, risks_of
 from reconciler.resources.ref import ResourceRef
 
@@ -44,3 +44,10 @@ def risky(shown: Sequence[Shown]) -> list[Shown]:
     """Return the changes that have risks, the most dangerous first."""
     found = [each for each in shown if each.risks]
     return sorted(found, key=lambda each: most_dangerous(each.risks))
+
+
+def fate_in_words(found: Unmanaged) -> str:
+    """Return what would delete an unmanaged object, or why nothing does."""
+    if found.fate is not Fate.KEPT:
+        return f"{found.fate.value} would delete it"
+    return f"tree {found.owner} owns it" if found.owner else "never deleted"

@@ -11,7 +11,7 @@ from reconciler.plan.causes import cause_of, cause_of_field
 from reconciler.plan.diff import carried_fields, field_changes
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.foresight import foreseen_problems
-from reconciler.plan.model import Cause, Change, Plan, held_of, ref_of, word
+from reconciler.plan.model import Cause, Change, Plan, Unmanaged, held_of, ref_of, word
 from reconciler.plan.risk import risks_of
 from reconciler.report.findings import finding_as_json
 from reconciler.report.place import place_as_json, place_of
@@ -39,7 +39,7 @@ def plan_as_json(plan: Plan, service: str, findings: Sequence[Diagnostic]) -> di
         "summary": {**plan.summary._asdict(), "risks": sum(bool(c["risks"]) for c in changes)},
         "changes": changes,
         "owed": [owed_as_json(secret) for secret in plan.owed],
-        "unmanaged": [ref_as_json(ref) for ref in plan.unmanaged],
+        "unmanaged": [_unmanaged(found) for found in plan.unmanaged],
         "diagnostics": [
             finding_as_json(finding) for finding in (*findings, *plan.warnings, *plan.blocks)
         ],
@@ -71,6 +71,12 @@ def change_as_json(plan: Plan, change: Change) -> dict[str, Any]:
         "carried": list(carried_fields(change)),
         "problems": [{"key": key, "message": MESSAGES[key]} for key in foreseen_problems(change)],
     }
+
+
+def _unmanaged(found: Unmanaged) -> dict[str, str | None]:
+    """Return kind and names, id and owner, and the flag that would delete it (null for none)."""
+    fate = {"id": found.id, "owner": found.owner or None, "deleted_by": found.fate.value or None}
+    return {**ref_as_json(found.ref), **fate}
 
 
 def _cause(cause: Cause | None) -> dict[str, str | None] | None:

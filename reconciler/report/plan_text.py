@@ -20,7 +20,7 @@ from reconciler.plan.foresight import foreseen_problems
 from reconciler.plan.model import Change, Create, Delete, Plan, Summary, Update, ref_of, word
 from reconciler.plan.risk import risks_of
 from reconciler.report.differences import secret_words
-from reconciler.report.order import in_review_order, risky
+from reconciler.report.order import fate_in_words, in_review_order, risky
 from reconciler.report.owed import TITLE, owed_line, owed_sentences
 from reconciler.report.place import place_as_text, place_of
 from reconciler.report.style import PLAIN, Style
@@ -194,4 +194,6 @@ def _value(value: Any) -> str:
 
 def _unmanaged(plan: Plan, style: Style) -> Iterator[str]:
     yield style("Held, but declared nowhere (left alone):", "bold")
-    yield from (f"  {visible(str(ref))}" for ref in plan.unmanaged)
+    for found in plan.unmanaged:
+        remark = style(f"  (id {visible(found.id)}, {visible(fate_in_words(found))})", "dim")
+        yield f"  {visible(str(found.ref))}{remark}"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 
 from reconciler.service_client.port import DeleteOrder, Order, UpdateOrder, Written
 from reconciler.service_client.wire import Call
-from reconciler.state import ObservedObject
+from reconciler.state import ObservedObject, is_in_step, is_owned_by
 
-_RENAMES = frozenset({"UpdateApp", "UpdateOrgIDP", "UpdateAction"})
-_CONFIGURES = frozenset({"UpdateOIDCAppConfig", "UpdateOrgIDPJWTConfig", "UpdateAction"})
+# The first of an update's two calls: the fields are not sent yet.
+_RENAMES_ALONE = frozenset({"UpdateApp", "UpdateOrgIDP"})
 
 
 def came_true(order: Order, call: Call, now: Mapping[str, ObservedObject]) -> Written | None:
@@ -27,12 +28,8 @@ def came_true(order: Order, call: Call, now: Mapping[str, ObservedObject]) -> Wr
 
 
 def _is_as_asked(order: UpdateOrder, call: Call, held: ObservedObject) -> bool:
-    resource = order.resource
-    if call.operation in _RENAMES and held.ref.name != resource.ref.name:
-        return False
-    if call.operation in _CONFIGURES and held.spec != resource.spec:
-        return False
-    if held.prevent_delete not in {None, resource.prevent_delete}:
-        return False
+    wanted = order.resource
+    if call.operation in _RENAMES_ALONE:
+        wanted = replace(wanted, spec=order.held.spec)
     tree = json.loads(call.context).get("tree") if call.context else None
-    return tree is None or tree in held.trees
+    return is_in_step(wanted, held) and (tree is None or is_owned_by(held, tree))

@@ -44,7 +44,7 @@ from reconciler.service_client.zitadel_objects import (
     application,
     identity_provider,
 )
-from reconciler.state import ObservedObject
+from reconciler.state import ObservedObject, is_in_step
 
 TRIES = 8
 LOOKS = 5
@@ -181,7 +181,7 @@ def _observed(order: CreateOrder, item: Mapping[str, Any]) -> ObservedObject:
 
 def _taken_over(order: CreateOrder, found: ObservedObject) -> Steps:
     """Take what was found for what was made; a secret that nobody has seen is made anew."""
-    if found.spec != order.spec or found.ref.name != order.ref.name:
+    if not is_in_step(order, found):
         return AlreadyExistsError(
             f"there is another {order.ref} (id {found.id}), and it is not as declared",
             remedy="Run `reconciler plan` again to see it.",

@@ -219,7 +219,7 @@ def test_an_application_that_no_manifest_can_say_is_never_touched(
     same_name = plan_with(client, desired(declared(WEB)))
 
     assert unmanaged.changes == ()
-    assert WEB in unmanaged.unmanaged
+    assert WEB in [found.ref for found in unmanaged.unmanaged]
     assert [type(change) for change in same_name.changes] == [Adopt]
     (block,) = same_name.blocks
     assert block.code == "GUARD-UNKNOWN-FIELD"

@@ -17,7 +17,7 @@ from reconciler.manifests.emitter import emit
 from reconciler.manifests.loader import load
 from reconciler.manifests.text import TextError, decode
 from reconciler.manifests.yaml_source import read_documents, trace_documents
-from reconciler.plan.model import Adopt, Create, Delete, Plan, Scope, Update
+from reconciler.plan.model import Adopt, Create, Delete, Plan, Scope, Unmanaged, Update
 from reconciler.plan.planfile import (
     FORMAT,
     FORMAT_VERSION,
@@ -259,7 +259,7 @@ def _file_of(
         organizations=("acme",),
         changes=tuple(changes),
         in_step=tuple(resource.ref for resource in resources),
-        unmanaged=tuple(held.ref for held in objects),
+        unmanaged=tuple(Unmanaged(held.ref, held.id) for held in objects),
         blocks=tuple(findings),
         warnings=tuple(findings),
     )

@@ -14,7 +14,7 @@ from typing import Any
 
 from reconciler.apply.journal import FORMAT, Intent, _plain
 from reconciler.diagnostics import SourceLocation, warning
-from reconciler.plan.model import Adopt, Create, Delete, Update
+from reconciler.plan.model import Adopt, Create, Delete, Unmanaged, Update
 from reconciler.plan.planfile import PlanFile, plan_file_content
 from reconciler.plan.planfile import Snapshot as Against
 from reconciler.plan.saved import finding_as_json, object_as_json, resource_as_json
@@ -149,7 +149,7 @@ def _plans() -> Iterator[bytes]:
         Update(resources[0], objects[0]),
         Adopt(resources[1], objects[1]),
         Delete(objects[2]),
-        unmanaged=(SHOP,),
+        unmanaged=(Unmanaged(SHOP),),
         warnings=(_FINDING,),
     )
     for against in (None, Against(1, "sha256:0")):

@@ -54,7 +54,9 @@ def test_the_plans_of_all_shards_are_the_plan_of_the_whole(
 
         assert essences(plans) == essences([whole])
         assert sorted(ref for plan in plans for ref in plan.in_step) == sorted(whole.in_step)
-        assert sorted(ref for plan in plans for ref in plan.unmanaged) == sorted(whole.unmanaged)
+        assert sorted(found.id for plan in plans for found in plan.unmanaged) == sorted(
+            found.id for found in whole.unmanaged
+        )
         named = [name for plan in plans for name in plan.organizations]
         assert sorted(map(fold, named)) == sorted(map(fold, whole.organizations))
 

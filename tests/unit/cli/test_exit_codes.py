@@ -12,7 +12,7 @@ from reconciler.cli import apply, plan
 from reconciler.cli.exit_codes import exit_code_of
 from reconciler.diagnostics import error
 from reconciler.errors import ReconcilerError
-from reconciler.plan.model import Create, Plan
+from reconciler.plan.model import Create, Plan, Unmanaged
 from tests.builders import GREET, WEB, a_plan, declared
 
 CODES: dict[type[ReconcilerError], int] = {
@@ -93,7 +93,7 @@ def test_an_apply_ends_with_what_came_of_it(report: ApplyReport, code: int) -> N
     ("found", "code"),
     [
         pytest.param(a_plan(), 0, id="nothing to do"),
-        pytest.param(a_plan(unmanaged=(WEB,)), 0, id="only unmanaged"),
+        pytest.param(a_plan(unmanaged=(Unmanaged(WEB),)), 0, id="only unmanaged"),
         pytest.param(a_plan(Create(declared(WEB))), 2, id="changes"),
         pytest.param(
             a_plan(Create(declared(WEB)), blocks=(error("G", "s", "r"),)), 3, id="blocked wins"

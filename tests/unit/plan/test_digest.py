@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.diagnostics import warning
 from reconciler.plan.digest import declared_digest, hash_of, plan_digest
-from reconciler.plan.model import Adopt, Create, Delete, Plan, Scope, Update
+from reconciler.plan.model import Adopt, Create, Delete, Plan, Scope, Unmanaged, Update
 from reconciler.resources.shard import Shard
 from reconciler.state import Resource
 from tests.builders import (
@@ -52,7 +52,7 @@ def with_change(change: Create | Update | Adopt | Delete) -> Plan:
         pytest.param(replace(PLAN, warnings=(warning("W", "s", "r"),)), id="warnings"),
         pytest.param(replace(PLAN, blocks=(warning("W", "s", "r"),)), id="guards"),
         pytest.param(replace(PLAN, in_step=()), id="what is in step"),
-        pytest.param(replace(PLAN, unmanaged=(PARTNER,)), id="what is unmanaged"),
+        pytest.param(replace(PLAN, unmanaged=(Unmanaged(PARTNER),)), id="what is unmanaged"),
         pytest.param(
             with_change(Update(NEW, replace(OLD, changed_at="2026-01-01T00:00:00Z"))), id="clocks"
         ),

@@ -299,7 +299,9 @@ def test_an_id_says_which_of_two_objects_is_meant(pinned: str) -> None:
     plan = plan_with_doubles(declared(a_ref(name=name), said, pinned_id=pinned), scope=Scope())
 
     assert (plan.blocks, plan.changes) == ((), ())
-    assert [ref.name for ref in plan.unmanaged] == ["STOREFRONT" if pinned == "1" else "storefront"]
+    assert [found.ref.name for found in plan.unmanaged] == [
+        "STOREFRONT" if pinned == "1" else "storefront"
+    ]
 
 
 def test_two_objects_of_one_name_that_nobody_declares_stop_nothing() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from reconciler.diagnostics import SourceLocation, error, warning
 from reconciler.plan.digest import plan_digest
-from reconciler.plan.model import Adopt, Create, Delete, Scope, Update
+from reconciler.plan.model import Adopt, Create, Delete, Fate, Scope, Unmanaged, Update
 from reconciler.plan.planfile import (
     FORMAT,
     FORMAT_VERSION,
@@ -50,7 +50,10 @@ PLAN = a_plan(
     ),
     Delete(held(PARTNER, prevent_delete=None, carried={"new": {"a": [1]}}, uncarried=("old",))),
     scope=Scope(tree="shop", prune=True, shard=Shard(2, 4)),
-    unmanaged=(a_ref(name="x/y \u202e"),),
+    unmanaged=(
+        Unmanaged(a_ref(name="x/y \u202e"), "9", "other"),
+        Unmanaged(a_ref(name="z"), "10", None, Fate.PRUNE),
+    ),
     blocks=(error("GUARD-X", "s", "r", PLACE, WEB),),
     warnings=(warning("W", "s", "r"),),
 )

@@ -13,8 +13,19 @@ from hypothesis import strategies as st
 
 from reconciler.diagnostics import SourceLocation, error
 from reconciler.errors import InvalidManifestsError
-from reconciler.plan.model import Adopt, Change, Create, Delete, Plan, Scope, Summary, Update
+from reconciler.plan.model import (
+    Adopt,
+    Change,
+    Create,
+    Delete,
+    Plan,
+    Scope,
+    Summary,
+    Unmanaged,
+    Update,
+)
 from reconciler.plan.ordering import batches
+from reconciler.plan.ownership import fate_of
 from reconciler.plan.planner import build_plan
 from reconciler.resources.ref import Kind, ResourceRef, owner_of
 from reconciler.state import ObservedObject, Resource
@@ -190,7 +201,9 @@ def test_what_is_declared_nowhere_is_deleted_only_as_far_as_was_asked(
         *(Delete(found) for found in deletes),
         scope=scope,
         in_step=tuple(sorted([ACME, SHOP, *(found.ref for found in padding)])),
-        unmanaged=tuple(found.ref for found in unmanaged),
+        unmanaged=tuple(
+            Unmanaged(found.ref, found.id, None, fate_of(found, scope.tree)) for found in unmanaged
+        ),
     )
 
 
@@ -199,7 +212,7 @@ def test_organizations_and_projects_are_never_deleted(scope: Scope) -> None:
     """They own what others made; a project is told as unmanaged, an organization is not news."""
     plan = build_plan(desired(organizations=["acme"]), observed(*HOUSE), scope)
 
-    assert plan == Plan(scope, "instance-1", ("acme",), unmanaged=(SHOP,))
+    assert plan == Plan(scope, "instance-1", ("acme",), unmanaged=(Unmanaged(SHOP, "pro--shop"),))
 
 
 def test_a_delete_frees_the_name_for_a_rename() -> None:

@@ -64,6 +64,9 @@ def uris(*values: str) -> dict[str, Any]:
     return {"redirectUris": list(values)}
 
 
+RESPONSE = "OIDC_RESPONSE_TYPE_CODE"
+
+
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
     [
@@ -116,7 +119,14 @@ def uris(*values: str) -> dict[str, Any]:
         ({"accessTokenType": "OIDC_TOKEN_TYPE_JWT"}, {}, ["token-type-changed"]),
         ({}, {"additionalOrigins": ["https://a.example"]}, ["origin-added"]),
         ({}, {"additionalOrigins": ["http://a.example"]}, ["plain-http", "origin-added"]),
-        ({"additionalOrigins": ["https://a.example"]}, {}, []),
+        ({"additionalOrigins": ["https://a.example"]}, {}, ["origin-removed"]),
+        ({"postLogoutRedirectUris": ["https://a.example/"]}, {}, ["logout-removed"]),
+        ({"responseTypes": [RESPONSE, "OIDC_RESPONSE_TYPE_ID_TOKEN"]}, {}, ["response-removed"]),
+        ({"responseTypes": [RESPONSE]}, {"responseTypes": [RESPONSE]}, []),
+        ({}, {"appType": "OIDC_APP_TYPE_NATIVE"}, ["app-type-changed"]),
+        ({"accessTokenRoleAssertion": True}, {}, ["role-assertion-off"]),
+        ({"idTokenRoleAssertion": True}, {}, ["role-assertion-off"]),
+        ({}, {"idTokenRoleAssertion": True}, []),
         ({}, {"postLogoutRedirectUris": ["https://a.example/"]}, ["logout-host-added"]),
         ({}, {"clockSkew": "1s", "accessTokenRoleAssertion": True}, []),
     ],

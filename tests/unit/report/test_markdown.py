@@ -12,7 +12,7 @@ from markdown_it.token import Token
 
 from reconciler.diagnostics import error
 from reconciler.plan.digest import plan_digest
-from reconciler.plan.model import Create, Delete, Plan, Update
+from reconciler.plan.model import Create, Delete, Plan, Unmanaged, Update
 from reconciler.plan.risk import CLASSES
 from reconciler.report.limits import LEAST, LIMIT
 from reconciler.report.markdown import MARKER, plan_as_markdown
@@ -111,7 +111,7 @@ RISKY = a_plan(
         held(WEB, an_application(postLogoutRedirectUris=["https://shop.example.com/"])),
     ),
     Delete(held(GREET)),
-    unmanaged=(SHOP,),
+    unmanaged=(Unmanaged(SHOP, "7"),),
     blocks=(error("GUARD-CRITICAL", "a critical object would be weakened", "Do this.", ref=WEB),),
 )
 
@@ -124,7 +124,7 @@ def test_summary_and_digest_come_first_then_what_is_blocked_and_what_is_risky() 
         "",
         f"- {PLACE}",
         f"- **Blocked by 1 guard: {BLOCKED}",
-        "- Risks: 1 `action-removed`, 1 `credential-weaker`",
+        "- Risks: 1 `action-removed`, 1 `credential-weaker`, 1 `logout-removed`",
         "- 2 in step, 1 held but declared nowhere",
         f"- Digest: `{plan_digest(RISKY)}`",
         "",
@@ -139,7 +139,7 @@ def test_summary_and_digest_come_first_then_what_is_blocked_and_what_is_risky() 
         "",
         "```text",
         "action-removed: Action acme/greet",
-        "credential-weaker: OidcApplication acme/shop/storefront",
+        "credential-weaker, logout-removed: OidcApplication acme/shop/storefront",
     ]
 
 
@@ -153,6 +153,7 @@ def test_a_change_is_shown_as_a_difference_with_its_marks_in_the_first_column() 
         "! OidcApplication acme/shop/storefront  (id oid-shop-storefront)",
         "# GUARD-CRITICAL: a critical object would be weakened",
         "# credential-weaker: the application proves less about itself than before",
+        "# logout-removed: sign-outs that come back there fail",
         "    authMethodType:",
         '-     "OIDC_AUTH_METHOD_TYPE_BASIC"',
         '+     "OIDC_AUTH_METHOD_TYPE_NONE"',

@@ -10,7 +10,7 @@ import pytest
 from reconciler import __version__
 from reconciler.diagnostics import SourceLocation, error, warning
 from reconciler.plan.digest import plan_digest
-from reconciler.plan.model import Adopt, Change, Create, Delete, Scope, Update
+from reconciler.plan.model import Adopt, Change, Create, Delete, Scope, Unmanaged, Update
 from reconciler.report.plan_json import plan_as_json
 from tests.builders import (
     GREET,
@@ -45,7 +45,7 @@ def test_a_plan_has_the_promised_keys() -> None:
     plan = a_plan(
         Create(declared(WEB, {"redirectUris": [], "devMode": True})),
         scope=Scope("web"),
-        unmanaged=(PARTNER,),
+        unmanaged=(Unmanaged(PARTNER, "7", "other"),),
         blocks=(error("GUARD-X", "s", "r"),),
         warnings=(warning("W", "s", "r"),),
     )
@@ -73,7 +73,7 @@ def test_a_plan_has_the_promised_keys() -> None:
                 "unmanaged": 1,
                 "blocked": 1,
             },
-            "unmanaged": [IDP_REF],
+            "unmanaged": [{**IDP_REF, "id": "7", "owner": "other", "deleted_by": None}],
             "diagnostics": [
                 {"severity": "warning", "code": "URI-HTTP", "file": "a.yaml", "line": 1,
                  "column": 2, "summary": "s", "remedy": "r"},

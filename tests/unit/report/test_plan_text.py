@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.plan.digest import plan_digest
-from reconciler.plan.model import Adopt, Change, Create, Delete, Summary, Update
+from reconciler.plan.model import Adopt, Change, Create, Delete, Summary, Unmanaged, Update
 from reconciler.report.plan_text import change_as_text, plan_as_text, summary_sentence
 from reconciler.report.style import Style
 from reconciler.resources.compliance import MESSAGES
@@ -219,7 +219,7 @@ def test_a_plan_is_its_changes_what_is_left_alone_and_the_counts() -> None:
     plan = a_plan(
         Create(declared(GREET, {"script": "let a;"})),
         Delete(held(PARTNER, object_id="7")),
-        unmanaged=(WEB, a_ref(name="a\nb")),
+        unmanaged=(Unmanaged(WEB, "7"), Unmanaged(a_ref(name="a\nb"), "8")),
     )
 
     assert without_remarks(plan_as_text(plan, "sqlite:x.db")).endswith(
@@ -230,8 +230,8 @@ def test_a_plan_is_its_changes_what_is_left_alone_and_the_counts() -> None:
         "- IdpJwtConfig acme/partner  (id 7, declared nowhere)\n"
         "\n"
         "Held, but declared nowhere (left alone):\n"
-        "  OidcApplication acme/shop/storefront\n"
-        "  OidcApplication acme/shop/a\\nb\n"
+        "  OidcApplication acme/shop/storefront  (id 7, never deleted)\n"
+        "  OidcApplication acme/shop/a\\nb  (id 8, never deleted)\n"
         "\n"
         "Plan: 1 to create, 0 to update, 1 to delete.\n"
         f"Digest: {plan_digest(plan)}\n"
@@ -293,7 +293,8 @@ def hostile_changes(draw: st.DrawFn) -> Change:
 @given(change=hostile_changes())
 def test_no_line_of_a_plan_is_a_command_or_hides_anything(change: Change) -> None:
     """Plans are printed in CI logs and read by who approves them."""
-    text = plan_as_text(a_plan(change, unmanaged=(a_ref(name="##[x"),)), "sqlite:x.db")
+    left = (Unmanaged(a_ref(name="##[x")),)
+    text = plan_as_text(a_plan(change, unmanaged=left), "sqlite:x.db")
 
     assert "##[" not in text
     assert all(line.isprintable() for line in text.split("\n"))

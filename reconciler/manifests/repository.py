@@ -1,0 +1,213 @@
+"""The rest of a repository: which manifests that a run did not read declare what it would delete.
+
+A run reads the PATHS it is given, and absence from them is what a delete goes by. So before a
+delete every other YAML file of the repository is read, with the reader that reads manifests:
+hidden folders and folders that Git ignores as well, since any of them can be given as PATHS.
+Only ``.git`` is left out, and symbolic links: what they lead to is read where it is.
+
+Without Git, the common folder of the PATHS stands for the repository.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from reconciler.diagnostics import SourceLocation
+from reconciler.manifests.discovery import EXTENSIONS, MAX_FILE, FoundFile, is_folder
+from reconciler.manifests.loader import Reader
+from reconciler.manifests.manifest import Manifest
+from reconciler.manifests.opening import OpeningError, Reason, open_folder, read_file
+from reconciler.manifests.source_file import Root
+from reconciler.resources.ref import Kind, ResourceRef
+from reconciler.state import Elsewhere, ObservedObject
+
+_VERSIONS = "reconciler/v"
+_KINDS = {kind.value: kind for kind in Kind}
+_SEARCHED = 64 * 1024 * 1024  # bytes of a file that is too large to be read as a manifest
+
+
+class OtherTreeError(ValueError):
+    """A folder cannot be left out of the search; the message goes after its path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """The folders that hold the PATHS of a run and what lies beside them.
+
+    Attributes:
+        tops: Git roots, or the common folder of the PATHS that are in none.
+        paths: The PATHS, resolved.
+        is_git: Whether every one of the PATHS is below a Git root.
+    """
+
+    tops: tuple[Path, ...]
+    paths: tuple[Path, ...]
+    is_git: bool
+
+    @property
+    def base(self) -> Path:
+        """Return the folder from which folders of other trees are named."""
+        return Path(os.path.commonpath(self.tops))
+
+    def other_tree(self, path: str) -> str:
+        """Return a folder of another tree as it is named, from the base: the same everywhere.
+
+        Raises:
+            OtherTreeError: there is none, it is outside of the repository, or shares manifests
+                with the PATHS.
+        """
+        if not os.path.lexists(path):
+            raise OtherTreeError("does not exist")
+        folder = Path(path).resolve()
+        if not folder.is_relative_to(self.base):
+            raise OtherTreeError("is not in the repository of the manifests")
+        for own in self.paths:
+            if own.is_relative_to(folder) or folder.is_relative_to(own):
+                raise OtherTreeError("overlaps the PATHS of this run")
+        return folder.relative_to(self.base).as_posix()
+
+    def look(self, other_trees: Sequence[str], doomed: Collection[ObservedObject]) -> Elsewhere:
+        """Return which of some objects are declared in files that the PATHS do not hold."""
+        left_out = {*self.paths, *(self.base / name for name in other_trees)}
+        search = _Search(_wanted(doomed))
+        for top in self.tops:
+            for folder, name in _yaml_files(top, left_out, search):
+                search.read(folder, name)
+        return Elsewhere(search.declared, tuple(search.unreadable), self.is_git)
+
+
+def repository_of(paths: Sequence[str]) -> Repository:
+    """Return the repository that holds the PATHS of a run."""
+    resolved = tuple(Path(path).resolve() for path in paths)
+    tops = [_git_root(path) for path in resolved]
+    alone = [path for path, top in zip(resolved, tops, strict=True) if top is None]
+    found = {top for top in tops if top is not None}
+    if alone:
+        folders = (path if is_folder(str(path)) else path.parent for path in alone)
+        found.add(Path(os.path.commonpath(list(folders))))
+    return Repository(tuple(sorted(found)), resolved, is_git=not alone)
+
+
+def _git_root(path: Path) -> Path | None:
+    return next((top for top in (path, *path.parents) if os.path.lexists(top / ".git")), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What is looked for: ids of objects, by the key of their ref and by themselves."""
+
+    keys: Mapping[ResourceRef, Sequence[str]]
+    ids: Collection[str]
+
+
+def _wanted(doomed: Collection[ObservedObject]) -> _Wanted:
+    keys: dict[ResourceRef, list[str]] = {}
+    for held in doomed:
+        keys.setdefault(held.ref.key, []).append(held.id)
+    return _Wanted(keys, {held.id for held in doomed})
+
+
+@dataclass(slots=True)
+class _Search:
+    """Reads file by file and keeps what it finds. One place for each object will do."""
+
+    wanted: _Wanted
+    declared: dict[str, SourceLocation] = field(default_factory=dict)
+    unreadable: list[tuple[SourceLocation, str]] = field(default_factory=list)
+
+    def read(self, folder: Path, name: str) -> None:
+        """Look for manifests in one file."""
+        shown = os.path.relpath(folder / name)
+        try:
+            with open_folder(str(folder), follow=True) as handle:
+                data = read_file(name, handle, MAX_FILE)
+        except OpeningError as fault:
+            self._not_opened(folder / name, shown, fault)
+            return
+        if b"reconciler" not in data and b"\\" not in data:
+            return  # no escape in it can spell the version of a manifest
+        reader = Reader()
+        manifests = list(reader.manifests(FoundFile(shown, data, Root(str(folder)), ())))
+        if any(finding.is_error for finding in reader.findings):
+            if _VERSIONS.encode() in data:
+                self.unreadable.append((SourceLocation(shown), "cannot be read as YAML"))
+            return
+        for manifest in manifests:
+            self._take(manifest)
+
+    def refuse_folder(self, folder: Path, fault: OSError) -> None:
+        """Note a folder that cannot be listed: what it holds is not known."""
+        why = f"cannot be read ({fault.strerror})"
+        self.unreadable.append((SourceLocation(os.path.relpath(folder)), why))
+
+    def _take(self, manifest: Manifest) -> None:
+        for object_id in _declared_ids(manifest.document, self.wanted):
+            if object_id not in self.declared:
+                self.declared[object_id] = manifest.place("metadata", "name")
+
+    def _not_opened(self, path: Path, shown: str, fault: OpeningError) -> None:
+        if fault.reason in {Reason.MISSING, Reason.SYMLINK, Reason.NOT_REGULAR}:
+            return
+        if fault.reason is Reason.TOO_LARGE and not _may_hold_manifests(path):
+            return
+        self.unreadable.append((SourceLocation(shown), str(fault)))
+
+
+def _declared_ids(document: Any, wanted: _Wanted) -> Iterator[str]:
+    """Yield the ids of the objects looked for that a document declares."""
+    if not isinstance(document, dict):
+        return
+    version, metadata = document.get("apiVersion"), document.get("metadata")
+    kind = document.get("kind")
+    if not isinstance(version, str) or not version.startswith(_VERSIONS):
+        return
+    if not isinstance(metadata, dict) or not isinstance(kind, str) or kind not in _KINDS:
+        return
+    names = [metadata.get(name, "") for name in ("organization", "project", "name")]
+    if all(isinstance(name, str) for name in names):
+        yield from wanted.keys.get(ResourceRef(_KINDS[kind], *names).key, ())
+    pinned = metadata.get("id")
+    if isinstance(pinned, str) and pinned in wanted.ids:
+        yield pinned
+
+
+def _may_hold_manifests(path: Path) -> bool:
+    """Return whether a large file holds the version of a manifest, or is too large to tell."""
+    mark, before, left = _VERSIONS.encode(), b"", _SEARCHED
+    try:
+        with path.open("rb") as file:
+            while left > 0 and (block := file.read(MAX_FILE)):
+                if mark in before + block:
+                    return True
+                before, left = block[-len(mark) :], left - len(block)
+            return bool(file.read(1))
+    except OSError:
+        return True
+
+
+def _yaml_files(
+    top: Path, left_out: Collection[Path], search: _Search
+) -> Iterator[tuple[Path, str]]:
+    """Yield folder and name of every YAML file beneath a folder, in a steady order."""
+    folders = [top] if top not in left_out else []
+    while folders:
+        folder = folders.pop()
+        try:
+            with os.scandir(folder) as listing:
+                entries = sorted(listing, key=lambda entry: entry.name)
+        except OSError as fault:
+            search.refuse_folder(folder, fault)
+            continue
+        inner = []
+        for entry in entries:
+            if entry.name == ".git" or folder / entry.name in left_out:
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                inner.append(folder / entry.name)
+            elif entry.name.endswith(EXTENSIONS) and not entry.is_symlink():
+                yield folder, entry.name
+        folders += reversed(inner)

@@ -1,0 +1,264 @@
+"""Who owns an object decides what is pruned, what is taken over, and what a reader is told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from reconciler.diagnostics import SourceLocation
+from reconciler.plan.causes import cause_in_words, cause_of
+from reconciler.plan.diff import OWNER, FieldChange, field_changes
+from reconciler.plan.digest import plan_digest
+from reconciler.plan.guards import Allowances
+from reconciler.plan.model import (
+    Adopt,
+    CauseKind,
+    Change,
+    Create,
+    Delete,
+    Fate,
+    Plan,
+    Scope,
+    Unmanaged,
+    Update,
+)
+from reconciler.plan.planner import build_plan
+from reconciler.resources.ref import Kind
+from reconciler.state import DesiredState, Elsewhere, ObservedObject, is_in_step
+from tests.builders import (
+    GREET,
+    HOUSE,
+    OWNERS,
+    SHOP,
+    WEB,
+    a_ref,
+    declared,
+    desired,
+    held,
+    observed,
+    plan_of,
+)
+
+KEY = WEB.key
+KEPT = [a_ref(name=f"kept{at}") for at in range(9)]
+PADDING = [held(ref) for ref in KEPT]
+PADDED = [declared(ref) for ref in KEPT]
+
+
+def web(owner: str | None, *trees: str, **more: Any) -> ObservedObject:
+    """Return an application that a tree owns, or that no tree owns (empty)."""
+    return held(WEB, trees=trees, owner=owner, **more)
+
+
+@pytest.mark.parametrize(
+    ("found", "scope", "deleted", "fate"),
+    [
+        (web("default", "default"), Scope(prune=True), True, None),
+        (web("default", "default"), Scope(prune_unmanaged=True), True, None),
+        (web("default", "default"), Scope(), False, Fate.PRUNE),
+        (web("b", "default", "b"), Scope(prune=True), False, Fate.KEPT),
+        (web("b", "default", "b"), Scope(prune_unmanaged=True), False, Fate.KEPT),
+        (web("b", "default", "b"), Scope("b", prune=True), True, None),
+        (web("", "default"), Scope(prune=True), False, Fate.PRUNE_UNMANAGED),
+        (web(""), Scope(prune_unmanaged=True), True, None),
+        (web(None, "default"), Scope(prune=True), True, None),
+        (web(None, "b"), Scope(prune=True), False, Fate.PRUNE_UNMANAGED),
+        (web(None), Scope(prune_unmanaged=True), True, None),
+        (web("default", uncarried=("x",)), Scope(prune_unmanaged=True), False, Fate.KEPT),
+    ],
+)
+def test_only_its_owner_prunes_an_object(
+    found: ObservedObject, scope: Scope, fate: Fate | None, *, deleted: bool
+) -> None:
+    """A service that does not tell owners leaves the question to the trees that applied it."""
+    plan = plan_of(PADDED, [found, *PADDING], scope)
+
+    assert plan.changes == ((Delete(found),) if deleted else ())
+    left = () if fate is None else (Unmanaged(WEB, found.id, found.owner, fate),)
+    assert plan.unmanaged == left
+
+
+@pytest.mark.parametrize(
+    ("found", "change"),
+    [
+        (
+            web("b", "default", "b"),
+            Update(declared(WEB), web("b", "default", "b"), new_owner="default"),
+        ),
+        (web("b", "b"), Adopt(declared(WEB), web("b", "b"), new_owner="default")),
+        (web(""), Adopt(declared(WEB), web(""), new_owner="default")),
+        (web("default", "default"), None),
+    ],
+)
+def test_a_take_over_is_a_change_without_a_field(
+    found: ObservedObject, change: Change | None
+) -> None:
+    """It says from whom, weakens nothing, and is counted as no update of a kind."""
+    plan = plan_of([declared(WEB)], [found], Scope(take_over=(KEY,)), Allowances(updates=0))
+
+    assert plan.changes == (() if change is None else (change,))
+    assert plan.blocks == ()
+    if isinstance(change, Update | Adopt):
+        assert field_changes(change) == (FieldChange(OWNER, found.owner or None, "default"),)
+        cause = cause_of(change, "default")
+        assert (cause.kind, cause.tree) == (CauseKind.TAKE_OVER, found.owner)
+        told = "taken over from tree b" if found.owner else "taken over from no tree"
+        assert cause_in_words(cause) == told
+
+
+def test_an_update_of_what_another_tree_owns_shows_the_new_owner() -> None:
+    """It is made for its fields; the owner changes with it."""
+    (change,) = plan_of([declared(WEB, {"devMode": True})], [web("b", "default", "b")]).changes
+
+    assert isinstance(change, Update)
+    assert FieldChange(OWNER, "b", "default") in field_changes(change)
+    assert cause_of(change, "default").kind is not CauseKind.TAKE_OVER
+
+
+@pytest.mark.parametrize(
+    ("objects", "problem"),
+    [
+        ([web(None, "default")], "the service does not record owners"),
+        ([], ""),
+    ],
+)
+def test_a_take_over_that_cannot_be_recorded_blocks(
+    objects: Sequence[ObservedObject], problem: str
+) -> None:
+    """An object that is created is this tree's anyway."""
+    plan = plan_of([declared(WEB)], objects, Scope(take_over=(KEY,)))
+
+    assert [block.summary for block in plan.blocks] == ([problem] if problem else [])
+
+
+def test_a_take_over_of_what_is_declared_nowhere_blocks() -> None:
+    plan = plan_of([], [web("b")], Scope(take_over=(KEY,)))
+
+    (block,) = plan.blocks
+    assert (block.code, block.summary) == (
+        "GUARD-TAKE-OVER",
+        "--take-over names what no manifest declares",
+    )
+
+
+def warnings(plan: Plan) -> dict[str, str]:
+    return {finding.code: finding.remedy for finding in plan.warnings}
+
+
+def test_what_is_in_step_and_another_tree_s_is_said() -> None:
+    """With the flag that changes it; not of projects, which no tree deletes."""
+    project = replace(HOUSE[1], owner="b")
+    state = observed(HOUSE[0], project, web("b", "b"), held(GREET, owner="default"))
+
+    plan = build_plan(desired(*OWNERS, declared(WEB), declared(GREET)), state)
+
+    assert "PLAN-OTHER-TREE" in warnings(plan)
+    remedy = warnings(plan)["PLAN-OTHER-TREE"]
+    assert remedy.startswith("Tree b owns 1 object(s) that this tree declares as they are.")
+    assert remedy.endswith(": --take-over OidcApplication/acme/shop/storefront.")
+    assert SHOP in plan.in_step
+
+
+def test_a_service_without_owners_is_told_where_unmanaged_objects_are_deleted() -> None:
+    prune = Scope(prune_unmanaged=True)
+
+    assert "PLAN-NO-OWNERS" in warnings(plan_of(PADDED, [web(None), *PADDING], prune))
+    assert "PLAN-NO-OWNERS" not in warnings(plan_of(PADDED, [web(""), *PADDING], prune))
+    assert "PLAN-NO-OWNERS" not in warnings(plan_of(PADDED, [web(None), *PADDING]))
+
+
+@pytest.mark.parametrize(
+    ("scope", "same"),
+    [
+        (Scope(take_over=(KEY,)), False),
+        (Scope(other_tree=("team-b",)), False),
+        (Scope(), True),
+    ],
+)
+def test_what_is_taken_over_and_left_out_is_in_the_digest(scope: Scope, *, same: bool) -> None:
+    plain, given = plan_of([declared(WEB)], [web("default")]), plan_of([], [], scope)
+
+    assert (plan_digest(plain) == plan_digest(replace(plain, scope=given.scope))) is same
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "whole", "summaries"),
+    [
+        (None, True, []),
+        (None, False, ["deletes are planned from a part of the tree"]),
+        (Elsewhere(is_whole=True), False, []),
+        (Elsewhere(), False, ["deletes are planned from a part of the tree"]),
+        (
+            Elsewhere({WEB.name: SourceLocation("x.yaml", 1, 1)}, is_whole=True),
+            True,
+            [],
+        ),
+        (
+            Elsewhere({"oid-shop-storefront": SourceLocation("b/x.yaml", 3, 9)}),
+            True,
+            ["an object would be deleted that another manifest declares"],
+        ),
+        (
+            Elsewhere(unreadable=((SourceLocation("b/y.yaml"), "cannot be read as YAML"),)),
+            True,
+            ["deletes are planned, and a file that may declare them cannot be read"],
+        ),
+    ],
+)
+def test_what_the_rest_of_the_repository_declares_is_not_deleted(
+    elsewhere: Elsewhere | None, summaries: Sequence[str], *, whole: bool
+) -> None:
+    """One code for all of it; each says which folder to leave out where that is meant."""
+    state: DesiredState = replace(desired(*OWNERS, *PADDED, whole=whole), elsewhere=elsewhere)
+
+    plan = build_plan(state, observed(*HOUSE, web("default"), *PADDING), Scope(prune=True))
+
+    assert [block.summary for block in plan.blocks] == summaries
+    assert {block.code for block in plan.blocks} <= {"GUARD-PARTIAL-TREE"}
+    if elsewhere and summaries and not elsewhere.is_whole and whole:
+        assert "--other-tree b" in plan.blocks[0].remedy
+
+
+@pytest.mark.parametrize(
+    ("found", "warned"),
+    [
+        (web(""), True),
+        (web("default"), True),
+        (web("b"), False),
+        (web("", said={"redirectUris": ["https://other.example.com/"]}), False),
+    ],
+)
+def test_a_new_name_beside_the_same_content_is_told_to_be_a_second_object(
+    found: ObservedObject, *, warned: bool
+) -> None:
+    """With the line that renames instead; nothing that another tree declares is offered."""
+    ref = WEB._replace(name="shopfront")
+    plan = plan_of([declared(ref)], [found])
+
+    assert [type(change) for change in plan.changes] == [Create]
+    assert ("PLAN-SECOND-OBJECT" in warnings(plan)) is warned
+    if warned:
+        remedy = warnings(plan)["PLAN-SECOND-OBJECT"]
+        assert "a second object with a new client id" in remedy
+        assert remedy.endswith(f'metadata.id: "{found.id}"')
+
+
+def test_each_held_object_is_offered_once() -> None:
+    two = [declared(WEB._replace(name=name)) for name in ("a", "b")]
+
+    codes = [finding.code for finding in plan_of(two, [web("")]).warnings]
+
+    assert codes.count("PLAN-SECOND-OBJECT") == 1
+
+
+def test_marks_that_a_service_cannot_remember_are_no_difference() -> None:
+    """One that it can remember and was never told is."""
+    wanted = declared(WEB, prevent_delete=True, critical=True)
+
+    assert is_in_step(wanted, held(WEB, prevent_delete=None, critical=None))
+    assert not is_in_step(wanted, held(WEB, prevent_delete=False, critical=None))
+    assert not is_in_step(wanted, held(WEB, prevent_delete=None, critical=False))
+    assert wanted.ref.kind is Kind.OIDC_APPLICATION
