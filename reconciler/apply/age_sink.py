@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +40,9 @@ class AgeSink(FolderSink):
         make_private_folder(self._folder.path)
         self._folder.prove(self._sealed(b"room for a secret\n"))
 
-    def names(self, application: Application) -> tuple[str, ...]:
-        """Return the name of the application with its client id."""
-        return (sealed_name(*application),)
+    def names(self, application: Application) -> Iterator[str]:
+        """Yield the name of the application with its client id."""
+        yield sealed_name(*application)
 
     def content(self, delivery: Delivery) -> bytes:
         """Return the content of a plain file, sealed."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +29,10 @@ class FileSink(FolderSink):
         check_replaceable(self._folder.path, [file_name(ref) for ref in refs])
         self._folder.prove(b"room for a secret\n")
 
-    def names(self, application: Application) -> tuple[str, ...]:
-        """Return the name of the application, then the one with its client id."""
-        return (file_name(application.ref), file_name_beside(*application))
+    def names(self, application: Application) -> Iterator[str]:
+        """Yield the name of the application, then the one with its client id."""
+        yield file_name(application.ref)
+        yield file_name_beside(*application)
 
     def content(self, delivery: Delivery) -> bytes:
         """Return ref, client id and client secret as JSON."""
@@ -72,8 +73,9 @@ def _read(path: Path) -> Mapping[str, Any]:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
-            is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
-            content = json.loads(os.read(descriptor, MAX_BYTES)) if is_file else None
+            about = os.fstat(descriptor)
+            is_ours = stat.S_ISREG(about.st_mode) and about.st_size <= MAX_BYTES
+            content = json.loads(os.read(descriptor, about.st_size)) if is_ours else None
         finally:
             os.close(descriptor)
     except (OSError, ValueError, RecursionError):

@@ -7,7 +7,7 @@ named and written.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -28,8 +28,8 @@ class FolderSink(ABC):
         self._folder = SecretFolder(path, self.is_of)
 
     @abstractmethod
-    def names(self, application: Application) -> tuple[str, ...]:
-        """Return the names that the file of an application may have, the best one first."""
+    def names(self, application: Application) -> Iterator[str]:
+        """Yield the names that the file of an application may have, the best one first."""
 
     @abstractmethod
     def content(self, delivery: Delivery) -> bytes:
@@ -119,11 +119,12 @@ class FolderSink(ABC):
 
     def _new_file(self, delivery: Delivery) -> NewFile:
         application = Application(delivery.ref, delivery.client_id)
-        return NewFile(application, self.names(application), self.content(delivery))
+        return NewFile(application, tuple(self.names(application)), self.content(delivery))
 
     def _follow(self, move: Move, search: _Search) -> Followed:
         """Let one file follow its application. Whatever was delivered under the new name stays."""
         now = Application(move.ref, move.client_id)
+        names = tuple(self.names(now))
         own = self.own(now)
         before = self.own(Application(move.old, move.client_id))
         paths = [before] if before else [] if own else search.paths(now)
@@ -131,7 +132,7 @@ class FolderSink(ABC):
         if not own and not others:
             return ()
         try:
-            target = own or self._folder.rename(others[0], self.names(now))
+            target = own or self._folder.rename(others[0], names)
             for path in others:
                 remove(path)
             content = self.with_ref(target, move.ref)
@@ -139,7 +140,7 @@ class FolderSink(ABC):
                 self._folder.replace(target, content)
         except LocalFileError as failure:
             return failure
-        return (_moved(move, target), *self._folder.notes_on(now, target, self.names(now)))
+        return (_moved(move, target), *self._folder.notes_on(now, target, names))
 
 
 class _Search:

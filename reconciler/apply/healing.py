@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from reconciler.apply.journal import Intent, Journal
-from reconciler.apply.sink import Delivery, Kept, SecretSink
+from reconciler.apply.sink import Application, Delivery, Kept, SecretSink
 from reconciler.apply.upkeep import UPKEEP
 from reconciler.diagnostics import Diagnostic, warning
 from reconciler.errors import REFUSED, AccessDeniedError, ReconcilerError, ServiceError
@@ -244,13 +244,16 @@ def absent_secrets(observed: ObservedState, tree: str, sink: SecretSink) -> Iter
 
     Without a journal nobody can say whether it was ever delivered.
     """
-    for held in observed.objects.values():
-        if (
-            held.ref.kind is Kind.OIDC_APPLICATION
-            and tree in held.trees
-            and has_client_secret(held.spec)
-            and sink.holds(held.ref, held.client_id) is False
-        ):
+    ours = [
+        held
+        for held in observed.objects.values()
+        if held.ref.kind is Kind.OIDC_APPLICATION
+        and tree in held.trees
+        and has_client_secret(held.spec)
+    ]
+    there = sink.held([Application(held.ref, held.client_id) for held in ours])
+    for held, is_there in zip(ours, there, strict=True):
+        if is_there is False:
             yield warning(
                 "SECRET-NOT-IN-SINK",
                 "the sink does not hold the secret of an application",

@@ -13,7 +13,7 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,7 +105,7 @@ class SecretFolder:
             return [failure for _ in files]
         return placed
 
-    def own(self, application: Application, names: Sequence[str]) -> Path | None:
+    def own(self, application: Application, names: Iterable[str]) -> Path | None:
         """Return the application's own file under one of these names, or None."""
         paths = (self.path / name for name in names)
         return next((path for path in paths if self._is_of(path, application)), None)

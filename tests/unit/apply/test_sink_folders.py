@@ -178,7 +178,7 @@ def test_a_name_that_is_taken_keeps_only_its_own_secret_back(
 ) -> None:
     """What is in the sink is told as such: a service can then forget it."""
     *_, last = sink.names(Application(WEB, "7"))
-    for name in sink.names(Application(WEB, "7"))[:-1]:
+    for name in tuple(sink.names(Application(WEB, "7")))[:-1]:
         a_folder(folder / name)
     put(folder / last)
 
@@ -239,7 +239,7 @@ def test_a_secret_follows_a_renamed_application(sink: FolderSink, folder: Path) 
     followed = sink.moved([Move(WEB, PORTAL, "7")])
 
     (now,) = secrets_in(folder)
-    assert now == sink.names(Application(PORTAL, "7"))[0]
+    assert now == next(sink.names(Application(PORTAL, "7")))
     name = "portal" if isinstance(sink, FileSink) else "storefront"
     assert secrets_in(folder)[now] == ("7", "geheim", name)
     assert codes(followed) == ["SECRET-MOVED"]
