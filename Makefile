@@ -1,13 +1,15 @@
 # Two commands do everything on a fresh machine: make demo, make test.
 PYTHON ?= python3
 BIN := .venv/bin
+RUNS := .venv/.runs
 READY := .venv/.ready
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+LOCKED := $(PIP) install --require-hashes
 WORKERS ?= auto
 
-.PHONY: demo test check lint types wheel schemas protos bench fuzz soak planted mutate lock clean
+.PHONY: demo test extras check lint types wheel dist schemas protos bench fuzz soak planted mutate lock clean
 
-demo: $(READY)
+demo: $(RUNS)
 	@echo '== validate'; $(BIN)/reconciler validate manifests
 	@echo; echo '== plan'; $(BIN)/reconciler plan manifests
 	@echo; echo '== apply'; $(BIN)/reconciler apply manifests --auto-approve
@@ -18,6 +20,10 @@ test: $(READY)
 	@.ci/have-web
 	@.ci/install-debian postgresql strace
 	$(BIN)/python -m pytest -q -n $(WORKERS)
+
+# What serve, PostgreSQL and key files need; a command that misses it says so.
+extras: $(RUNS)
+	$(LOCKED) --requirement .ci/extras.txt
 
 check: lint types wheel
 
@@ -32,6 +38,10 @@ types: $(READY)
 # The wheel, alone in an empty environment, does the main job in an empty folder.
 wheel: $(READY)
 	.ci/try-wheel
+
+# The files of a release, from the commit that is checked out: the same bytes on every machine.
+dist: $(RUNS)
+	.ci/build-dist
 
 schemas: $(READY)
 	$(BIN)/python -m reconciler.resources.manifest_model schemas
@@ -53,7 +63,7 @@ SECONDS ?= 60
 TARGET ?=
 KEEP ?=
 fuzz: $(READY)
-	$(PIP) install --require-hashes --requirement tests/fuzz/requirements.txt
+	$(LOCKED) --requirement tests/fuzz/requirements.txt
 	$(BIN)/python -m tests.fuzz.run --seconds $(SECONDS) --target '$(TARGET)' $(KEEP)
 
 # Faults in turns until the hours are over; the same command goes on where an earlier one ended.
@@ -71,25 +81,35 @@ planted: $(READY)
 # Change a part in small ways, and show what its tests do not notice: PART=planner.
 PART ?=
 mutate: $(READY)
-	$(PIP) install --require-hashes --requirement tests/mutation/requirements.txt
+	$(LOCKED) --requirement tests/mutation/requirements.txt
 	$(BIN)/python -m tests.mutation.run $(PART)
 
-# Lock with hashes and without addresses; needs uv.
+# Lock with hashes and without addresses; needs uv. Every file has the versions of the first.
+COMPILE = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+	--custom-compile-command 'make lock'
+SAME := --constraint .ci/requirements.txt
 lock:
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
-		--custom-compile-command 'make lock' --all-extras pyproject.toml -o .ci/requirements.txt
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
-		--custom-compile-command 'make lock' pyproject.toml -o .ci/runtime.txt
+	$(COMPILE) --all-extras --group dev pyproject.toml -o .ci/requirements.txt
+	$(COMPILE) $(SAME) --all-extras pyproject.toml -o .ci/extras.txt
+	$(COMPILE) $(SAME) pyproject.toml -o .ci/runtime.txt
+	$(COMPILE) $(SAME) --group build -o .ci/build.txt
 
 clean:
 	rm -rf .venv .reconciler dist
 
-$(READY): .ci/requirements.txt pyproject.toml
+# What runs and what builds it: a few seconds, all that make demo needs. pip compiles nothing here:
+# Python compiles what is used when it is used.
+$(RUNS): .ci/runtime.txt .ci/build.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo 'Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11'; exit 1; }
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || \
 		{ echo 'The venv module is missing: install python3-venv'; exit 1; }
 	$(PYTHON) -m venv --clear .venv
-	$(PIP) install --require-hashes --requirement .ci/requirements.txt
+	$(LOCKED) --no-compile --requirement .ci/runtime.txt --requirement .ci/build.txt
 	$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# What tests and checks need, on top.
+$(READY): .ci/requirements.txt $(RUNS)
+	$(LOCKED) --requirement .ci/requirements.txt
 	@touch $@

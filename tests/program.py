@@ -41,12 +41,12 @@ def environment(**more: str) -> dict[str, str]:
     return {**clean, "PYTHONPATH": str(ROOT), **more}
 
 
-def program(folder: Path) -> Run:
-    """Return what runs the program in a folder; extra environment by keyword."""
+def program(folder: Path, *flags: str) -> Run:
+    """Return what runs the program in a folder; flags of Python, extra environment by keyword."""
 
     def run(*arguments: str, stdin: str = "", **more: str) -> Ran:
         done = subprocess.run(
-            [sys.executable, "-m", "reconciler", *arguments],
+            [sys.executable, *flags, "-m", "reconciler", *arguments],
             cwd=folder,
             env=environment(**more),
             input=stdin,

@@ -9,6 +9,7 @@ import click
 from reconciler.cli.keep_owed import MAX_KEEP_OWED, keep_owed_settings
 from reconciler.cli.options import option, service_option
 from reconciler.errors import UsageError
+from reconciler.resources.extras import how_to_install, missing_modules
 
 
 @click.command("serve")
@@ -58,12 +59,27 @@ def serve_command(
         raise UsageError(
             "a certificate and its key go together", remedy="Give both --tls-cert and --tls-key."
         )
+    _require_libraries()
     place = _address("--listen", listen)
     metrics_place = _address("--metrics-listen", metrics_listen) if metrics_listen else None
     from reconciler.cli.serving import KeptSecrets, listen_on, serve_store
 
     listening = listen_on(place, metrics_place, (tls_cert, tls_key))
     serve_store(service, KeptSecrets(seal_key_file, keep_owed), listening, log_format)
+
+
+def _require_libraries() -> None:
+    """Check the extra before anything is made: some of its libraries are imported late.
+
+    Raises:
+        UsageError: a library is not installed.
+    """
+    missing = missing_modules("serve")
+    if missing:
+        raise UsageError(
+            f"serve needs the extra serve, which is not installed (missing: {', '.join(missing)})",
+            remedy=how_to_install("serve"),
+        )
 
 
 def _address(flag: str, text: str) -> tuple[str, int]:

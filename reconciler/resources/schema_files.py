@@ -13,6 +13,11 @@ _PACKAGE = Path(__file__).parents[1]
 _FOLDERS = (_PACKAGE / "schemas", _PACKAGE.parent / "schemas")
 
 
+def is_checkout() -> bool:
+    """Return whether the package runs from a checkout; an installed one has the schemas inside."""
+    return schema_folder() == _FOLDERS[1]
+
+
 def schema_folder() -> Path:
     """Return the folder with the schema files."""
     return next(folder for folder in _FOLDERS if folder.is_dir())

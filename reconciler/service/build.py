@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
+from reconciler.resources.extras import how_to_install
 from reconciler.service.domain.identifiers import Identifiers
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore.errors import StoreUnusableError
@@ -188,7 +189,7 @@ def _postgres() -> ModuleType:
         from reconciler.service.eventstore import postgres
     except ImportError as error:
         raise StoreUnusableError(
-            "the driver for PostgreSQL is not installed",
-            "Install it with: pip install 'reconciler[postgres]'",
+            "a store in PostgreSQL needs the extra postgres, which is not installed",
+            how_to_install("postgres"),
         ) from error
     return postgres

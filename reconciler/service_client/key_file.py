@@ -1,7 +1,7 @@
 """Tokens by the key file of a service user: the JWT profile grant (RFC 7523).
 
 Signing needs RSA, which the standard library has not. ``cryptography`` does it, and is an extra
-(``reconciler[key-file]``), because most who use a token never need it.
+(``key-file``), because most who use a token never need it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from reconciler.errors import (
     ServiceUnavailableError,
     UsageError,
 )
+from reconciler.resources.extras import how_to_install, missing_modules
 from reconciler.resources.secret import Secret
 from reconciler.resources.strict_json import JsonError, read_object
 from reconciler.service_client.credentials import Fetch, read_private
@@ -46,8 +47,14 @@ def read_key(path: Path) -> ServiceUserKey:
     """Return the key in a key file.
 
     Raises:
+        UsageError: the extra that signs is not installed; checked before anything is asked.
         LocalFileError: the file cannot be read, is open to others, or is no key file.
     """
+    if missing_modules("key-file"):
+        raise UsageError(
+            "signing in with a key file needs the extra key-file, which is not installed",
+            remedy=f"{how_to_install('key-file')}. Or sign in with a token.",
+        )
     text = read_private(path)
     try:
         fields = read_object(text.encode())
@@ -113,17 +120,11 @@ def signed(key: ServiceUserKey, audience: str, now: int) -> str:
     """Return a signed statement of who the service user is, for one service and one hour.
 
     Raises:
-        UsageError: what it takes to sign is not installed.
         AccessDeniedError: the key cannot sign.
     """
-    try:
-        from cryptography.hazmat.primitives import hashes, serialization
-        from cryptography.hazmat.primitives.asymmetric import padding, rsa
-    except ImportError:
-        raise UsageError(
-            "signing in with a key file needs the library cryptography",
-            remedy="Install it: pip install 'reconciler[key-file]'. Or use a token.",
-        ) from None
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import padding, rsa
+
     header = {"alg": "RS256", "typ": "JWT", "kid": key.id}
     claims = {"iss": key.user, "sub": key.user, "aud": audience, "iat": now, "exp": now + LIFE}
     body = f"{_part(json.dumps(header).encode())}.{_part(json.dumps(claims).encode())}"

@@ -287,7 +287,8 @@ def test_without_the_driver_one_is_told_what_to_install() -> None:
         [sys.executable, "-c", command], capture_output=True, text=True, check=True, cwd=ROOT
     ).stdout
 
-    assert "reconciler[postgres]" in told
+    assert "the extra postgres" in told
+    assert "make extras" in told
 
 
 def test_all_servers_share_one_key(address: str, service: IdentityService, tmp_path: Path) -> None:

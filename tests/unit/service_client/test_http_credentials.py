@@ -291,13 +291,16 @@ def test_a_key_that_cannot_sign_is_told(key: str) -> None:
         KeyFileToken(user(key), HERE).bearer(Issuer())
 
 
-def test_without_the_library_that_signs_its_name_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_library_that_signs_its_name_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It is an extra, because most never need it."""
     for name in list(sys.modules):
         if name.split(".")[0] == "cryptography":
             monkeypatch.setitem(sys.modules, name, None)
 
     with pytest.raises(UsageError) as refused:
-        KeyFileToken(user(), HERE).bearer(Issuer())
+        read_key(private_file(tmp_path, "{}"))
 
-    assert "reconciler[key-file]" in refused.value.remedy
+    assert "the extra key-file" in refused.value.problem
+    assert "make extras" in refused.value.remedy
