@@ -208,6 +208,30 @@ def test_a_command_that_needs_an_extra_says_which_and_how(
     assert not (tmp_path / ".reconciler").exists()
 
 
+INSTALL = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+
+
+def shown(command: str) -> str:
+    """Return what docs/install.md shows under a command."""
+    (block,) = re.findall(rf"```console\n\$ {re.escape(command)}\n(.*?)```", INSTALL, re.DOTALL)
+    return str(block)
+
+
+def test_the_page_shows_what_a_missing_extra_says(run_core: Run) -> None:
+    """A reader finds the page by the words of the error."""
+    assert run_core("serve").err == shown("reconciler serve")
+
+
+def test_the_page_shows_how_the_files_are_verified(builds: tuple[Path, Path]) -> None:
+    """The command reads the sums, in every folder that holds the files."""
+    command = "sha256sum --check SHA256SUMS"
+    checked = subprocess.run(
+        command.split(), cwd=builds[1], capture_output=True, text=True, check=False
+    )
+
+    assert (checked.returncode, checked.stdout) == (0, shown(command))
+
+
 RELEASE = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text("utf-8"))
 
 

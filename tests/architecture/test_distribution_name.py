@@ -28,6 +28,8 @@ FETCHES = re.compile(
     r"|uv\s+(?:tool\s+(?:install|run)|pip\s+install|add)|poetry\s+add|pdm\s+add"
     r"|(?:conda|npm|brew)\s+install)\b([^`\n]*)"
 )
+# The name with the address that it is taken from.
+DIRECT = re.compile(rf"{NAME}{EXTRAS}\s*@\s*(?:git\+|https?:|file:)\S+")
 # With one of these the package is a file or an address, and the bare name is the command to run.
 NAMES_A_SOURCE = re.compile(r"--(?:from|spec)\b")
 # Wherever it stands, a name with a version or with extras is a requirement.
@@ -38,10 +40,11 @@ LISTS_REQUIREMENTS = re.compile(r"(?:requirements|constraints).*\.(?:txt|in)|\.c
 def asked_of_an_index(name: str, text: str) -> Iterator[str]:
     """Yield each line of a file that would have an index asked for this tool."""
     is_list = bool(LISTS_REQUIREMENTS.fullmatch(name))
-    for line in text.replace("\\\n", " ").splitlines():
+    for written in text.replace("\\\n", " ").splitlines():
+        line = DIRECT.sub("", written)
         in_list = is_list and REQUIREMENT.fullmatch(line.strip())
         if in_list or SPECIFIED.search(line) or _fetches_by_name(line):
-            yield line
+            yield written
 
 
 def _fetches_by_name(line: str) -> bool:
@@ -91,6 +94,7 @@ def test_each_form_of_asking_is_noticed(line: str, name: str) -> None:
         "pip install ./identity_reconciler-0.1.0-py3-none-any.whl",
         "pip install './identity_reconciler-0.1.0-py3-none-any.whl[serve]'",
         "pipx install git+https://git.example.com/team/reconciler@v0.1.0",
+        "pipx install 'identity-reconciler[serve] @ git+https://git.example.com/team/r@v0.1.0'",
         "uv tool run --from ./identity_reconciler-0.1.0-py3-none-any.whl reconciler plan",
         "identity-reconciler @ https://example.com/identity_reconciler-0.1.0-py3-none-any.whl",
         "# reconciler",
