@@ -22,6 +22,7 @@ from reconciler.errors import (
     ServiceUnavailableError,
     UsageError,
 )
+from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Change, Create, Delete, Plan, makes_secret, ref_of
 from reconciler.plan.ordering import batches
 from reconciler.resources.crashpoint import crashpoint
@@ -47,13 +48,18 @@ class Executor:
         sink: SecretSink | None,
         watch: Watch,
         context: Mapping[str, Any],
+        allowed: Allowances | None = None,
     ) -> None:
-        """Take what a run works with; the context is kept with everything that is written."""
+        """Take what a run works with; the context is kept with everything that is written.
+
+        ``allowed`` has the reasons of changes that a guard would stop; they are kept likewise.
+        """
         self._service = service
         self._journal = journal
         self._sink = sink
         self._watch = watch
         self._context = context
+        self._reason_of = (allowed or Allowances()).reason_for
         self._upkeep = Upkeep(journal, sink)
         self._ids: dict[ResourceRef, str] = {}
         self._healed = Healed()
@@ -138,7 +144,13 @@ class Executor:
             self._service.renew()
             self._journal.begin([*intents.values(), *self._upkeep.intents(changes)])
             crashpoint("C2")
-            orders = [self._order(change, intents.get(ref_of(change))) for change in changes]
+            orders = [
+                replace(
+                    self._order(change, intents.get(ref_of(change))),
+                    reason=self._reason_of(change),
+                )
+                for change in changes
+            ]
             results = self._service.write(orders, self._context)
         except (ServiceError, LockHeldError, LocalFileError) as failure:
             self._broken = failure
@@ -156,7 +168,10 @@ class Executor:
             for index, (change, result) in enumerate(zip(changes, results, strict=True))
             if not isinstance(change, Create) and makes_secret(change) and _ok(result)
         ]
-        orders = [secret_order(_held(changes[index])) for index in moved]
+        orders = [
+            replace(secret_order(_held(changes[index])), reason=self._reason_of(changes[index]))
+            for index in moved
+        ]
         owing: dict[ResourceRef, ReconcilerError] = {}
         for index, result in zip(moved, self._write(orders), strict=True):
             if isinstance(result, ServiceError):

@@ -215,7 +215,7 @@ def _carry_out(run: Run, plan: Plan, observed: ObservedState, client: ServiceCli
         if not plan.changes and not journal.open_intents:
             run.told.nothing_to_do(place)
             return ExitCode.DONE
-        executor = Executor(client, journal, run.sink, watch, context)
+        executor = Executor(client, journal, run.sink, watch, context, run.allowed)
         report = carry_out(plan, observed, run.desired, client, executor)
     run.told.report(report, place)
     return exit_code(report)

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from reconciler.cli.refs import RefType
+from reconciler.cli.refs import GlassType, RefType
 from reconciler.errors import UsageError
 from reconciler.resources.ref import Kind
 from reconciler.resources.shard import Shard, read_shard
@@ -144,10 +144,11 @@ _SCOPE_OPTIONS = (
     option(
         "--break-glass",
         multiple=True,
-        metavar="REF",
+        type=GlassType(),
+        metavar="REF=REASON",
         help="Let a plan pass that may lock people out of this object: "
-        "Kind/organization[/project]/name, a slash inside a name written %2F. Can be given "
-        "several times.",
+        "Kind/organization[/project]/name, a slash inside a name written %2F. The reason is kept "
+        "with what is written. Can be given several times.",
     ),
     option(
         "--rotate-missing",

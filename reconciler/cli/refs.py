@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import click
 
 from reconciler.errors import UsageError
 from reconciler.resources.ref import Kind, RefError, ResourceRef, parse_ref
+
+LONGEST_REASON = 500  # code points
 
 
 class RefType(click.ParamType["ResourceRef"]):
@@ -31,6 +35,51 @@ class RefType(click.ParamType["ResourceRef"]):
             return value
         flag = param.opts[0] if isinstance(param, click.Option) else ""
         return ref_named(str(value), flag, self._kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Glass:
+    """An object that a plan may lock people out of, and why."""
+
+    ref: ResourceRef
+    reason: str
+
+    def __str__(self) -> str:
+        """Return it as the command line reads it."""
+        return f"{self.ref.address}={self.reason}"
+
+
+class GlassType(click.ParamType["Glass"]):
+    """A flag of the form REF=REASON; in the environment, one on each line."""
+
+    name = "glass"
+    envvar_list_splitter = "\n"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Glass:
+        """Return the object and the reason.
+
+        Raises:
+            UsageError: the text names no object, or gives no reason that can be kept.
+        """
+        if isinstance(value, Glass):
+            return value
+        address, _, text = str(value).partition("=")
+        ref, reason = ref_named(address, "--break-glass"), text.strip()
+        if not reason:
+            problem = "gives no reason"
+        elif len(reason) > LONGEST_REASON:
+            problem = f"gives a reason of {len(reason)} characters"
+        elif not reason.isprintable():
+            problem = "gives a reason with characters that cannot be printed"
+        else:
+            return Glass(ref, reason)
+        raise UsageError(
+            f"--break-glass {ref.address} {problem}",
+            remedy=f"Write --break-glass '{ref.address}=REASON': why this may be done, in 1 to "
+            f"{LONGEST_REASON} printable characters. `reconciler history` shows it.",
+        )
 
 
 def ref_named(text: str, flag: str = "", kind: Kind | None = None) -> ResourceRef:

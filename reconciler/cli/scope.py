@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any
 
 from reconciler.cli.options import scope_options
-from reconciler.cli.refs import ref_named
+from reconciler.cli.refs import Glass
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Scope
 from reconciler.resources.ref import ResourceRef, fold
@@ -27,7 +27,7 @@ def takes_scope(command: Callable[..., Any]) -> Callable[..., Any]:
         allow_updates: int | None,
         allow_deletes: int | None,
         no_adopt: bool,
-        break_glass: tuple[str, ...],
+        break_glass: tuple[Glass, ...],
         rotate_missing: tuple[ResourceRef, ...],
         take_over: tuple[ResourceRef, ...],
         other_tree: tuple[str, ...],
@@ -42,8 +42,13 @@ def takes_scope(command: Callable[..., Any]) -> Callable[..., Any]:
             take_over=_taken_over(take_over, shard),
             other_tree=other_tree,
         )
-        glass = {fold(ref_named(ref, "--break-glass").address): ref for ref in break_glass}
-        allowed = Allowances(allow_updates, allow_deletes, adopt=not no_adopt, glass=glass)
+        allowed = Allowances(
+            allow_updates,
+            allow_deletes,
+            adopt=not no_adopt,
+            glass={fold(one.ref.address): one.ref.address for one in break_glass},
+            reasons={fold(one.ref.address): one.reason for one in break_glass},
+        )
         return command(scope=scope, allowed=allowed, **rest)
 
     return scope_options(with_scope)

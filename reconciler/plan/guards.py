@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error
-from reconciler.plan.lockout import lockouts
+from reconciler.plan.lockout import addresses_of, lockouts
 from reconciler.plan.model import Adopt, Change, Delete, Update, only_takes_over, ref_of
 from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind, ResourceRef
@@ -31,12 +31,21 @@ class Allowances:
         adopt: Whether objects that the tree never applied may be taken over.
         glass: Objects that may be removed or weakened although that may lock people out: their
             addresses (``Kind/organization[/project]/name``) folded, and as they were given.
+        reasons: Why, by the folded addresses; kept with what is written to these objects.
     """
 
     updates: int | None = None
     deletes: int | None = None
     adopt: bool = True
     glass: Mapping[str, str] = field(default_factory=dict)
+    reasons: Mapping[str, str] = field(default_factory=dict)
+
+    def reason_for(self, change: Change) -> str:
+        """Return why the glass was broken for an object, by its old name or its new one."""
+        if not self.reasons:
+            return ""
+        found = (self.reasons.get(address, "") for address in addresses_of(change))
+        return next(filter(None, found), "")
 
 
 def blocks(

@@ -33,9 +33,14 @@ def lockouts(
 
 def _is_named(change: Change, broken: Collection[str]) -> bool:
     """Say whether the glass was broken for an object, by its old name or by its new one."""
+    return any(address in broken for address in addresses_of(change))
+
+
+def addresses_of(change: Change) -> tuple[str, ...]:
+    """Return the folded addresses of an object: after a change, and before it."""
     held = held_of(change)
     refs = [ref_of(change), *([held.ref] if held else [])]
-    return any(fold(ref.address) in broken for ref in refs)
+    return tuple(fold(ref.address) for ref in refs)
 
 
 def _critical(change: Change) -> Iterator[Diagnostic]:
@@ -69,7 +74,9 @@ def _harm(change: Change) -> str:
 
 
 def _break_glass(ref: ResourceRef) -> str:
-    return f"If that is meant, allow just that: --break-glass {shlex.quote(ref.address)}."
+    return (
+        f"If that is meant, allow just that: --break-glass {shlex.quote(f'{ref.address}=REASON')}."
+    )
 
 
 def _made_anew(changes: Sequence[Change], broken: Collection[str]) -> Iterator[Diagnostic]:

@@ -13,6 +13,8 @@ from reconciler.report.visible import visible
 
 _CONTEXT = (("tree", "tree"), ("revision", "revision"), ("plan", "plan"))
 
+_REASON = "reason"  # with --break-glass
+
 
 def history_as_text(name: str, steps: Sequence[Step], style: Style = PLAIN) -> str:
     """Return the events of an object, the oldest first."""
@@ -32,6 +34,7 @@ def history_as_json(object_id: str, steps: Sequence[Step]) -> dict[str, Any]:
                 "at": step.event.at,
                 "by": step.event.writer,
                 **{shown: _said(step, key) or None for key, shown in _CONTEXT},
+                "reason": _said(step, _REASON) or None,
                 "fields": [
                     {"name": field.name, "before": field.before, "after": field.after}
                     for field in step.fields
@@ -51,6 +54,8 @@ def _step(step: Step, style: Style) -> Iterator[str]:
     said = [f"{shown} {visible(text)}" for key, shown in _CONTEXT if (text := _said(step, key))]
     if said:
         yield f"    {style(', '.join(said), 'dim')}"
+    if reason := _said(step, _REASON):
+        yield f"    reason: {visible(reason)}"
     for field in step.fields:
         yield from (f"    {line}" for line in field_lines(field, style))
     if step.secret:

@@ -28,6 +28,7 @@ class CreateOrder:
         organization_id: Id of the owner; empty for an organization.
         project_id: Id of the project, for an application.
         key: The same key and the same fields give the first answer again.
+        reason: Why it is done although a guard would stop it; kept with what is written.
     """
 
     ref: ResourceRef
@@ -37,6 +38,7 @@ class CreateOrder:
     project_id: str = ""
     prevent_delete: bool = False
     critical: bool = False
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ class UpdateOrder:
 
     resource: Resource
     held: ObservedObject
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,7 @@ class DeleteOrder:
     """Remove an object, if it is still at the sequence expected."""
 
     held: ObservedObject
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,7 @@ class SecretOrder:
     organization_id: str
     project_id: str
     client_id: str
+    reason: str = ""
 
 
 Order: TypeAlias = CreateOrder | UpdateOrder | DeleteOrder | SecretOrder

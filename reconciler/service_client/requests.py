@@ -31,6 +31,8 @@ def calls_of(order: Order, context: Mapping[str, Any], run: str = "") -> Sequenc
     A secret that a call makes is kept by the service for this run until it is acknowledged.
     Each but the first expects the sequence that the one before it answered.
     """
+    if order.reason:
+        context = {**context, "reason": order.reason}
     match order:
         case CreateOrder():
             return (_create(order, context, run),)

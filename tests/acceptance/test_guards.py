@@ -7,10 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.conftest import ORGANIZATION, Run, an_action, an_application, an_idp, write
+from tests.acceptance.conftest import (
+    ORGANIZATION,
+    Place,
+    Run,
+    an_action,
+    an_application,
+    an_idp,
+    write,
+)
 
 NONE = "OIDC_AUTH_METHOD_TYPE_NONE"
 WEB = "OidcApplication/acme/shop/web"
+WHY = "the key is lost"
 
 
 def with_metadata(manifest: str, **metadata: object) -> str:
@@ -47,8 +56,8 @@ def test_a_critical_application_is_not_weakened_unless_it_is_named(
 
     assert (shown.code, refused.code) == (3, 3)
     assert "credential-weaker" in shown.out
-    assert f"allow just that: --break-glass {WEB}." in refused.err
-    assert run("apply", "--auto-approve", "--break-glass", WEB).code == 0
+    assert f"allow just that: --break-glass {WEB}=REASON." in refused.err
+    assert run("apply", "--auto-approve", "--break-glass", f"{WEB}={WHY}").code == 0
     assert run("plan", "--detailed-exitcode").code == 0
 
 
@@ -61,8 +70,8 @@ def test_the_service_remembers_what_was_critical_when_its_manifest_is_gone(
 
     assert blocks(run, *flags) == ["GUARD-CRITICAL"]
     assert run("apply", "--auto-approve", *flags).code == 3
-    assert blocks(run, *flags, "--break-glass", WEB) == []
-    assert run("apply", "--auto-approve", *flags, "--break-glass", WEB).code == 0
+    assert blocks(run, *flags, "--break-glass", f"{WEB}={WHY}") == []
+    assert run("apply", "--auto-approve", *flags, "--break-glass", f"{WEB}={WHY}").code == 0
 
 
 def test_what_is_critical_stays_so_until_the_glass_is_broken(run: Run, critical: Path) -> None:
@@ -70,7 +79,7 @@ def test_what_is_critical_stays_so_until_the_glass_is_broken(run: Run, critical:
     write(critical / "web.yaml", an_application("web"))
 
     assert blocks(run) == ["GUARD-CRITICAL"]
-    assert run("apply", "--auto-approve", "--break-glass", WEB).code == 0
+    assert run("apply", "--auto-approve", "--break-glass", f"{WEB}={WHY}").code == 0
     write(critical / "web.yaml", an_application("web", authMethodType=NONE))
     assert blocks(run) == []
 
@@ -86,12 +95,14 @@ def test_glass_can_be_broken_for_several_objects_by_flag_or_environment(
     write(critical / "web.yaml", with_metadata(weaker, critical=True))
 
     assert blocks(run) == ["GUARD-CRITICAL"] * 2
-    assert blocks(run, "--break-glass", WEB) == ["GUARD-CRITICAL"]
-    both = ("--break-glass", "OidcApplication acme/shop/web", "--break-glass", "action/ACME/greet")
-    assert blocks(run, *both) == []
-    by_environment = run(
-        "plan", "--detailed-exitcode", RECONCILER_BREAK_GLASS=f"{WEB} Action/acme/greet"
+    assert blocks(run, "--break-glass", f"{WEB}={WHY}") == ["GUARD-CRITICAL"]
+    both = (
+        *("--break-glass", f"OidcApplication acme/shop/web={WHY}"),
+        *("--break-glass", f"action/ACME/greet={WHY}"),
     )
+    assert blocks(run, *both) == []
+    lines = f"{WEB}={WHY}\nAction/acme/greet={WHY}"
+    by_environment = run("plan", "--detailed-exitcode", RECONCILER_BREAK_GLASS=lines)
     assert by_environment.code == 2
 
 
@@ -124,7 +135,7 @@ def test_a_ref_means_one_object_or_none(run: Run, slashes: Path) -> None:
         weaker["spec"]["authMethodType"] = NONE
         write(slashes / name, json.dumps(weaker))
 
-    unclear = run("plan", "--break-glass", "OidcApplication/acme/shop/a/b")
+    unclear = run("plan", "--break-glass", "OidcApplication/acme/shop/a/b=x")
     rotated = run("secret", "rotate", "acme/shop/a/b")
     told = run("history", "OidcApplication acme/shop/a/b")
     shown = run("plan")
@@ -134,9 +145,9 @@ def test_a_ref_means_one_object_or_none(run: Run, slashes: Path) -> None:
         assert "could name several objects" in ran.err
         assert "OidcApplication/acme/shop/a%2Fb or OidcApplication/acme/shop%2Fa/b" in ran.err
     assert "~ OidcApplication acme/shop/a%2Fb" in shown.out
-    assert "--break-glass OidcApplication/acme/shop%2Fa/b." in shown.err
-    assert blocks(run, "--break-glass", "OidcApplication/acme/shop/a%2Fb") == ["GUARD-CRITICAL"]
-    assert blocks(run, "--break-glass", "OidcApplication acme/shop%2fa/b") == ["GUARD-CRITICAL"]
+    assert "--break-glass OidcApplication/acme/shop%2Fa/b=REASON." in shown.err
+    assert blocks(run, "--break-glass", "OidcApplication/acme/shop/a%2Fb=x") == ["GUARD-CRITICAL"]
+    assert blocks(run, "--break-glass", "OidcApplication acme/shop%2fa/b=x") == ["GUARD-CRITICAL"]
     assert run("secret", "rotate", "acme/shop/a%2Fb").code == 0
     assert run("history", "OidcApplication", "acme/shop/a%2Fb").out.count("secret") >= 1
 
@@ -220,3 +231,56 @@ def test_a_tree_without_a_name_is_wrong_usage(run: Run, small: Path) -> None:
         assert ran.code == 1
         assert "--tree is empty" in ran.err
     assert not (small.parent / ".reconciler").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (WEB, "gives no reason"),
+        (f"{WEB}=  ", "gives no reason"),
+        (f"{WEB}={'x' * 501}", "gives a reason of 501 characters"),
+        (f"{WEB}=a\x1b[31mb", "cannot be printed"),
+    ],
+)
+def test_glass_is_broken_with_a_reason(run: Run, small: Path, given: str, told: str) -> None:
+    """The error says how to write it."""
+    ran = run("plan", "--break-glass", given)
+
+    assert ran.code == 1
+    assert told in ran.err
+    assert f"Write --break-glass '{WEB}=REASON'" in ran.err
+
+
+@pytest.mark.parametrize("reason", ["key lost = urgent", "\U0001f511" * 500])
+def test_the_reason_is_kept_with_what_was_written_and_no_other(place: Place, reason: str) -> None:
+    """History tells why a guard was passed, after the pipeline's log is gone."""
+    write(place.manifests / "web.yaml", with_metadata(an_application("web"), critical=True))
+    assert place.run("apply", "--auto-approve").code == 0
+    weaker = an_application("web", authMethodType=NONE)
+    write(place.manifests / "web.yaml", with_metadata(weaker, critical=True))
+    write(place.manifests / "greet.yaml", an_action(timeout="5s"))
+    flags = ("--break-glass", f"{WEB}= {reason} ")
+    saved = place.run("plan", *flags, "--out", "plan.json")
+    assert saved.code == 0
+    assert place.run("apply", "plan.json", *flags).code == 0
+
+    told = place.run("history", WEB, "--format", "json").json["events"]
+    other = place.run("history", "Action/acme/greet", "--format", "json").json["events"]
+
+    assert [event["reason"] for event in told] == [None, reason]
+    assert {event["reason"] for event in other} == {None}
+    assert f"    reason: {reason}" in place.run("history", WEB).out
+    assert reason not in (place.folder / "plan.json").read_text(encoding="utf-8")
+
+
+def test_the_reason_is_no_part_of_the_digest(run: Run, critical: Path) -> None:
+    """What would be done is the same, whoever allows it and why."""
+    weaker = an_application("web", authMethodType=NONE)
+    write(critical / "web.yaml", with_metadata(weaker, critical=True))
+
+    digests = {
+        run("plan", *flags, "--format", "json").json["digest"]
+        for flags in ((), ("--break-glass", f"{WEB}=a"), ("--break-glass", f"{WEB}=b"))
+    }
+
+    assert len(digests) == 1

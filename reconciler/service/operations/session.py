@@ -33,7 +33,7 @@ NOUNS = {
     Kind.OIDC_APPLICATION: "application",
     Kind.ACTION: "action",
 }
-MAX_CONTEXT = 4096
+MAX_CONTEXT = 8192
 _FLAT = 1  # an answer holds it a few levels down, and must not get too deep itself
 _RUN = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 _ID = re.compile(r"[A-Za-z0-9_-]{1,200}", re.ASCII)

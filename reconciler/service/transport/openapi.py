@@ -227,7 +227,7 @@ _REQUEST_HEADERS: Mapping[str, dict[str, Any]] = {
         "schema": {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"},
     },
     "x-reconciler-context": {
-        "description": "Why the write is made: kept with the event. At most 4096 characters.",
+        "description": "Why the write is made: kept with the event. At most 8192 characters.",
         "content": {"application/json": {"schema": _CONTEXT}},
     },
 }

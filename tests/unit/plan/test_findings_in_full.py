@@ -143,7 +143,7 @@ def test_a_critical_object_that_would_be_removed() -> None:
             "GUARD-CRITICAL",
             "a critical object would be removed",
             f"{GREET} was declared with metadata.critical; its risks here: action-removed. If that "
-            f"is meant, allow just that: --break-glass {GREET.address}.",
+            f"is meant, allow just that: --break-glass {GREET.address}=REASON.",
             ref=GREET,
         ),
     )
@@ -159,7 +159,7 @@ def test_what_the_caller_signs_in_with() -> None:
             "GUARD-OWN-ACCESS",
             "the plan touches what its own caller signs in with",
             f"{GREET} (id 7) is what this run signs in with; its risks here: action-removed. If "
-            f"that is meant, allow just that: --break-glass {GREET.address}.",
+            f"that is meant, allow just that: --break-glass {GREET.address}=REASON.",
             ref=GREET,
         ),
     )
@@ -186,7 +186,7 @@ def test_an_application_that_would_be_made_anew(project: str, instead: str) -> N
             "an application would be deleted and made anew",
             f"{OLD} would be deleted and {made} created in its place: its client id c and its "
             "secret would end, and whatever is deployed with them could no longer sign in. "
-            f"{instead} If that is meant, allow just that: --break-glass {OLD.address}.",
+            f"{instead} If that is meant, allow just that: --break-glass {OLD.address}=REASON.",
             NAME,
             OLD,
         ),

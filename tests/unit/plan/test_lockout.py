@@ -118,7 +118,7 @@ def test_the_guard_says_what_is_risky_and_how_to_allow_just_that() -> None:
     assert block.remedy == (
         "OidcApplication acme/shop/it's web was declared with metadata.critical; its risks here: "
         "credential-weaker. If that is meant, allow just that: --break-glass "
-        "'OidcApplication/acme/shop/it'\"'\"'s web'."
+        "'OidcApplication/acme/shop/it'\"'\"'s web=REASON'."
     )
 
 
@@ -234,7 +234,7 @@ def test_the_guard_says_how_to_rename_instead() -> None:
         "in its place: its client id 42@shop and its secret would end, and whatever is deployed "
         "with them could no longer sign in. To rename it and keep both, write metadata.id: '42' "
         "in the manifest. If that is meant, allow just that: --break-glass "
-        "OidcApplication/acme/shop/old."
+        "OidcApplication/acme/shop/old=REASON."
     )
     assert (str(block.location), block.ref) == ("new.yaml:7:3", OLD)
 

@@ -15,7 +15,7 @@ ORGANIZATION = "x-service-orgid: must be the id of one organization"
 KEY = "idempotency-key: must be at most 200 printable characters"
 CONTEXT = (
     "x-reconciler-context: must be a flat JSON object of texts, whole numbers, true, false and "
-    "null, of at most 4096 characters"
+    "null, of at most 8192 characters"
 )
 
 
@@ -36,7 +36,7 @@ def request(**beside: Any) -> Request:
         {"idempotency_key": "k" * 200},
         {"idempotency_key": "\u00e4 \U0001f600"},
         {"context": "{}"},
-        {"context": of_length(4096)},
+        {"context": of_length(8192)},
         {"context": '{"a":1,"b":true}'},
         {"context": '{"tree":"default","preventDelete":null}'},
     ],
@@ -57,7 +57,7 @@ def test_what_is_within_the_limits_is_accepted(beside: dict[str, str]) -> None:
         ({"idempotency_key": "k" * 201}, KEY),
         ({"idempotency_key": "a\tb"}, KEY),
         ({"idempotency_key": "a\u202eb"}, KEY),
-        ({"context": of_length(4097)}, CONTEXT),
+        ({"context": of_length(8193)}, CONTEXT),
         ({"context": '{"a":{}}'}, CONTEXT),
         ({"context": '{"a":["b"]}'}, CONTEXT),
         ({"context": "[]"}, CONTEXT),
