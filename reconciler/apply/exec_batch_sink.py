@@ -28,6 +28,8 @@ from reconciler.resources.secret import Secret
 class ExecBatchSink(ExecSink):
     """Hands a whole batch to a command, or a share of it to each of several."""
 
+    scheme = "exec-batch"
+
     def prove(self, refs: Collection[ResourceRef] = ()) -> None:
         """Run ``put`` without a line: a command that knows the verb ends with exit code 0.
 

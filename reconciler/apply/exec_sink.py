@@ -17,6 +17,8 @@ from reconciler.resources.ref import ResourceRef
 class ExecSink:
     """Hands each secret to a command; its exit code 0 says that the secret is kept."""
 
+    scheme = "exec"
+
     def __init__(self, command: Command, parallel: int = 1) -> None:
         """Take a command, and how many of it may run at once."""
         self._command = command
@@ -58,7 +60,7 @@ class ExecSink:
 
     @property
     def _kept(self) -> Kept:
-        return Kept(f"exec:{self._command.name}")
+        return Kept(f"{self.scheme}:{self._command.name}")
 
 
 def not_taken(command: Command, delivery: Delivery, how: str) -> LocalFileError:

@@ -383,3 +383,44 @@ def test_a_signal_does_not_wait_for_the_rest_of_a_batch(
     again = taken.read_text(encoding="utf-8").splitlines()
     assert again[: len(lines)] == lines
     assert len(again) == 13, "none is delivered twice"
+
+
+def test_two_runs_at_once_share_a_folder(small: Path, tmp_path: Path) -> None:
+    """Each of them has a store of its own, and both write the same names."""
+    for name in range(6):
+        write(small / f"app-{name}.yaml", an_application(f"app-{name}"))
+    sink, stores = a_file_sink(tmp_path), [tmp_path / f"{number}.db" for number in (1, 2, 3)]
+    command = [sys.executable, "-m", "reconciler", "apply", "--auto-approve"]
+    runs = [
+        subprocess.Popen(
+            [*command, "--secrets-to", sink.address, "--service", f"sqlite:{store}"],
+            cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )
+        for store in stores
+    ]  # fmt: skip
+    said = [run.communicate(timeout=120)[0].decode() for run in runs]
+
+    assert [run.returncode for run in runs] == [0, 0, 0], said
+    wanted = {client: digest for store in stores for client, digest in counted(store).items()}
+    assert len(wanted) == 3 * 7
+    assert hashes(sink.read()) == wanted
+    assert len(files_of(tmp_path)) == len(wanted), "and nothing else is in the folder"
+    assert sum(text.count("SECRET-KEPT-BESIDE") for text in said) == 2 * 7
+
+
+def test_a_rotated_secret_is_kept_beside_the_one_of_another(run: Run, small: Path) -> None:
+    """The command says so, as apply does."""
+    run("apply", "--auto-approve")
+    other = small.parent / "kept"
+    other.mkdir(mode=0o700)
+    (other / "acme.shop.web.json").write_text('{"client_id": "8"}', encoding="ascii")
+
+    rotated = run("secret", "rotate", "acme/shop/web", "--secrets-to", "file:kept")
+
+    assert rotated.code == 0, rotated.all
+    (client,) = counted(store_of(small))
+    assert "SECRET-KEPT-BESIDE" in rotated.err
+    assert f"secret in kept/acme.shop.web.{client}.json" in rotated.out
+    assert files_of(small.parent) == {
+        "acme.shop.web.json": "8", f"acme.shop.web.{client}.json": client,
+    }  # fmt: skip

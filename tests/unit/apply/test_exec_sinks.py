@@ -98,7 +98,7 @@ def test_many_secrets_go_through_one_process(helper: Helper) -> None:
 
     results = sink.deliver(many)
 
-    assert is_kept(results) == [True] * 500
+    assert set(results) == {Kept(f"exec-batch:{sys.executable}")}
     assert helper.secrets == {f"id-{number}": f"geheim-{number}" for number in range(500)}
     assert helper.runs == ["put", "put"], "one of them is the proof"
     first = json.loads(helper.kept.read_text(encoding="utf-8").splitlines()[0])
