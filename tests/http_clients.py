@@ -7,9 +7,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from reconciler.apply.executor import Executor
+from reconciler.apply.file_sink import FileSink
 from reconciler.apply.journal import Journal
 from reconciler.apply.outcome import ApplyReport, Progress
-from reconciler.apply.sink import FileSink
 from reconciler.loop import carry_out, preview
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Change, Plan, Scope

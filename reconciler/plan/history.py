@@ -10,6 +10,7 @@ from reconciler.plan.diff import CRITICAL, NAME, PREVENT_DELETE, FieldChange
 from reconciler.state import ObjectEvent
 
 _REGENERATED = ".secret.changed"
+_OF_SECRETS = (_REGENERATED, ".secret.claimed")  # they say nothing of what a tree declared
 _MARKS = {"preventDelete": PREVENT_DELETE, "critical": CRITICAL}
 
 
@@ -66,7 +67,7 @@ def since_applied(events: Sequence[ObjectEvent], tree: str) -> SinceApplied | No
     applied = None
     for event in events:
         before, fields = fields, _fields_after(fields, event)
-        if event.context.get("tree") == tree and not gives_secret(event):
+        if event.context.get("tree") == tree and not event.type.endswith(_OF_SECRETS):
             applied, altered = fields, {}
             continue
         for name, value in fields.items():

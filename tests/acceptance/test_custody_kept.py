@@ -68,7 +68,9 @@ def test_an_embedded_store_keeps_the_secret_of_a_killed_run(run: Run, small: Pat
     assert "app.oidc.secret.claimed" in history.out
     assert "tree later" in history.out
     assert secret not in history.all
-    events = json.loads(run("history", "acme/shop/web", "--format", "json").out)["events"]
+    events = json.loads(run("history", "OidcApplication", "acme/shop/web", "--format", "json").out)[
+        "events"
+    ]
     assert [event["secret_changed"] for event in events] == [True, False]
     assert run("store", "verify").code == 0
     with embedded_client(store) as client:

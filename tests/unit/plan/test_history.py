@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from reconciler.plan.diff import FieldChange
 from reconciler.plan.history import Step, since_applied, steps_of
 from reconciler.state import ObjectEvent
@@ -80,10 +82,11 @@ def test_what_a_tree_applied_last_is_what_its_last_write_left() -> None:
     assert since_applied(EVENTS, "nobody") is None
 
 
-def test_a_new_secret_is_not_an_application_of_the_manifest() -> None:
-    """Rotating a secret does not make what somebody else changed one's own."""
+@pytest.mark.parametrize("what", ["changed", "claimed"])
+def test_a_secret_is_not_an_application_of_the_manifest(what: str) -> None:
+    """Rotating or delivering a secret does not make what somebody else changed one's own."""
     events = [EVENTS[0], EVENTS[2], event("app.oidc.config.changed", spec={"devMode": False})]
-    rotated = event("app.oidc.secret.changed", {"tree": "default"})
+    rotated = event(f"app.oidc.secret.{what}", {"tree": "default"})
 
     since = since_applied([*events, rotated], "default")
 
