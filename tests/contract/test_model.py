@@ -100,6 +100,7 @@ class Model(RuleBasedStateMachine):
         self.ask = Asking(self.service, clock)
         self.things: dict[str, Thing] = {}
         self.answers: dict[str, tuple[Any, ...]] = {}
+        self.secrets: set[str] = set()  # applications that have the secret they were made with
         self.newest = 0
         self.ask.prepare()
 
@@ -147,7 +148,7 @@ class Model(RuleBasedStateMachine):
         fields = {"name": name, **spec, **beside}
         if key in self.answers:
             *asked, answered = self.answers[key]
-            again = asked == [operation, fields]
+            again = asked == [operation, fields] and self.holds_still(name, answered)
             answer = self.expect(0 if again else 9, operation, {**fields, "idempotency_key": key})
             assert not again or answer == answered
             return "404"
@@ -163,8 +164,17 @@ class Model(RuleBasedStateMachine):
         whole = normal_form(kind, spec)
         has_secret = kind is APPLICATION and has_client_secret(whole)
         assert ("clientSecret" in answer) == has_secret
+        if has_secret:
+            self.secrets.add(made)
         self.learn(Thing(made, kind, owner, parent, name, whole, 0), answer)
         return made
+
+    def holds_still(self, name: str, answered: Mapping[str, Any]) -> bool:
+        """Say whether what a create made is there, under its name and with its secret."""
+        made = answered.get("appId") or answered.get("idpId") or answered["id"]
+        thing = self.things.get(made)
+        has_secret = "clientSecret" not in answered or made in self.secrets
+        return thing is not None and thing.name == name and has_secret
 
     @rule(object_id=ids, name=NAMES, based=BASES)
     def rename(self, object_id: str, name: str, based: str) -> None:
@@ -210,6 +220,8 @@ class Model(RuleBasedStateMachine):
             assert int(answer["details"]["sequence"]) == wanted.sequence
         else:
             self.learn(wanted, answer)
+            if wanted.kind is APPLICATION and not has_client_secret(wanted.spec):
+                self.secrets.discard(wanted.id)
 
     def said(self, thing: Thing, operation: str, based: str) -> dict[str, Any]:
         """Return the fields of a call about an object."""

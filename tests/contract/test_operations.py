@@ -800,13 +800,13 @@ def test_no_calls_are_no_work(ask: Asking) -> None:
 VIEWER_MAY = {
     "Healthz", "ListOrgs", "GetMyOrg", "ListProjects", "GetProjectByID", "ListOrgIDPs",
     "GetOrgIDPByID", "ListApps", "GetAppByID", "ListActions", "GetAction", "GetServiceInfo",
-    "ListObjects", "GetObjectHistory", "ListRemovals", "ListTrees",
+    "ListObjects", "GetObjectHistory", "ListRemovals", "ListTrees", "ListOwedSecrets",
 }  # fmt: skip
 EDITOR_MAY = VIEWER_MAY | {
     "AddProject", "AddOrgJWTIDP", "UpdateOrgIDP", "UpdateOrgIDPJWTConfig", "RemoveOrgIDP",
     "AddOIDCApp", "UpdateApp", "UpdateOIDCAppConfig", "RemoveApp", "RegenerateOIDCClientSecret",
     "CreateAction", "UpdateAction", "DeleteAction", "RecordContext", "AcquireLease",
-    "RenewLease", "ReleaseLease",
+    "RenewLease", "ReleaseLease", "ClaimSecrets", "AcknowledgeSecrets",
 }  # fmt: skip
 ROLES = {
     Role.VIEWER: VIEWER_MAY,
@@ -1109,6 +1109,7 @@ def test_every_object_is_listed_with_all_there_is_to_know(ask: Asking) -> None:
         "clientId": app["clientId"],
         "hasSecret": True,
         "trees": ["default"],
+        "owner": "default",
         "preventDelete": True,
         "critical": False,
         "changedBy": "admin",
@@ -1235,7 +1236,7 @@ def test_the_service_says_which_one_it_is(ask: Asking) -> None:
     """The instance is part of every plan's digest."""
     info = ask("GetServiceInfo")
 
-    assert set(info) == {"instance", "product", "version"}
+    assert set(info) == {"instance", "product", "version", "custody"}
     assert info["product"] == "reconciler"
     assert re.fullmatch("[0-9a-f]{32}", info["instance"])
     assert ask("Healthz") == {}
