@@ -9,12 +9,14 @@ WORKERS ?= auto
 
 .PHONY: demo test extras check lint types wheel dist schemas protos bench fuzz soak planted mutate lock clean
 
+DEMO := --service sqlite:.reconciler/identity.db
+
 demo: $(RUNS)
 	@echo '== validate'; $(BIN)/reconciler validate manifests
-	@echo; echo '== plan'; $(BIN)/reconciler plan manifests
-	@echo; echo '== apply'; $(BIN)/reconciler apply manifests --auto-approve
-	@echo; echo '== plan again'; $(BIN)/reconciler plan manifests --detailed-exitcode
-	@echo; echo '== outputs'; $(BIN)/reconciler outputs manifests
+	@echo; echo '== plan'; $(BIN)/reconciler plan manifests $(DEMO)
+	@echo; echo '== apply'; $(BIN)/reconciler apply manifests $(DEMO) --auto-approve
+	@echo; echo '== plan again'; $(BIN)/reconciler plan manifests $(DEMO) --detailed-exitcode
+	@echo; echo '== outputs'; $(BIN)/reconciler outputs manifests $(DEMO)
 
 test: $(READY)
 	@.ci/have-web

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reconciler.errors import UsageError
+from reconciler.errors import ServiceError, UsageError
+from reconciler.report.place import without_credentials
 
 
 def is_embedded(service: str) -> bool:
@@ -36,11 +37,21 @@ def store_path(service: str) -> Path:
     scheme, _, path = service.partition(":")
     if scheme != "sqlite" or not path or path.startswith("//"):
         raise UsageError(
-            f"{service} is no address of a service",
+            f"{without_credentials(service)} is no address of a service",
             remedy="Write --service sqlite:PATH, such as sqlite:.reconciler/identity.db, "
             "postgresql://USER@HOST:PORT/DATABASE, or https://HOST.",
         )
     return Path(path)
+
+
+def no_store(service: str) -> ServiceError:
+    """Return the error that nothing is at the address of an embedded store."""
+    place = str(store_path(service)) if is_file(service) else without_credentials(service)
+    return ServiceError(
+        f"there is no store at {place}",
+        remedy="Name the one you mean: --service sqlite:PATH (or RECONCILER_SERVICE). "
+        "Only apply, serve and token create make a new store.",
+    )
 
 
 def require_seal_key(service: str, seal_key_file: Path | None) -> None:

@@ -33,7 +33,7 @@ from reconciler.cli.telling import FORMS, Words
 from reconciler.cli.wiring import (
     holds_anything,
     open_client,
-    open_inquiry,
+    open_for_plan,
 )
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import BlockedPlanError, StalePlanError, UsageError
@@ -145,7 +145,7 @@ def _apply(run: Run, client: ServiceClient) -> int:
 
 def _apply_to_nothing(run: Run) -> int:
     """Plan against a store that is not there yet, and make it once the plan is approved."""
-    with open_inquiry(run.service) as nothing:
+    with open_for_plan(run.service) as nothing:
         plan, _ = run.approval.preview(run.desired, nothing, run.scope, run.allowed)
     approved = _approve(run, plan)
     if not approved.changes:

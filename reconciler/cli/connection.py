@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import click
 
+from reconciler.cli.environment import TOKEN, variable
 from reconciler.cli.keep_owed import MAX_KEEP_OWED, keep_owed_settings
 from reconciler.cli.options import Command, option, service_option
 
@@ -49,8 +50,12 @@ def connection() -> Connection:
 
 
 def token_in_environment() -> str:
-    """Return ``RECONCILER_TOKEN``, or nothing. There is no flag for it: others could see it."""
-    return os.environ.get("RECONCILER_TOKEN", "")
+    """Return ``RECONCILER_TOKEN``, or nothing. There is no flag for it: others could see it.
+
+    Raises:
+        UsageError: it is set and empty.
+    """
+    return variable(TOKEN, os.environ)
 
 
 def proxy_in_environment() -> str | None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from reconciler.apply.durable import STATE_FOLDER, keep_out_of_git, make_folder
-from reconciler.cli.addresses import is_database, require_seal_key, store_path
+from reconciler.cli.addresses import is_database, no_store, require_seal_key, store_path
 from reconciler.cli.keep_owed import MAX_KEEP_OWED
 from reconciler.errors import ServiceError
 from reconciler.service.build import (
@@ -110,10 +110,7 @@ def _open_file(
     if create:
         _make_folder(path.parent)
     elif not path.exists():
-        raise ServiceError(
-            f"there is no store at {path}",
-            remedy="Name one with --service sqlite:PATH; apply makes it.",
-        )
+        raise no_store(service)
     return open_sqlite(
         path,
         seal_key_file=seal_key_file,

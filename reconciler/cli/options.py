@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
+from reconciler.cli.environment import PREFIX, is_ci, variable, warn_of_misspelt
 from reconciler.cli.refs import GlassType, RefType
 from reconciler.errors import UsageError
 from reconciler.resources.ref import Kind
@@ -15,19 +18,70 @@ from reconciler.resources.shard import Shard, read_shard
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 DEFAULT_SERVICE = "sqlite:.reconciler/identity.db"
+_WARNED = "reconciler.environment"
+
+
+class EnvironmentOption(click.Option):
+    """An option that is read from the environment where its flag is not given.
+
+    A variable that is set and empty is an error. It is what a CI job has of a secret or a
+    variable that was never set, and the default in its place would name another service.
+    """
+
+    def handle_parse_result(
+        self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
+    ) -> tuple[Any, list[str]]:
+        """Take the value; the first option of a run that is read warns of misspelt variables."""
+        if not ctx.resilient_parsing and not ctx.meta.setdefault(_WARNED, False):
+            ctx.meta[_WARNED] = True
+            warn_of_misspelt(os.environ)
+        return super().handle_parse_result(ctx, opts, args)
+
+    def resolve_envvar_value(self, ctx: click.Context) -> str | None:
+        """Return the value of the variable, if it is set.
+
+        Raises:
+            UsageError: it is set and empty.
+        """
+        if isinstance(self.envvar, str) and not ctx.resilient_parsing:
+            variable(self.envvar, os.environ)
+        return super().resolve_envvar_value(ctx)
 
 
 def option(flag: str, *names: str, **settings: Any) -> Callable[[Command], Command]:
     """Return an option that the environment can set as ``RECONCILER_`` and its name."""
     name = flag.removeprefix("--")
-    variable = "RECONCILER_" + name.upper().replace("-", "_")
-    return click.option(flag, *names, envvar=variable, **settings)
+    variable = PREFIX + name.upper().replace("-", "_")
+    return click.option(flag, *names, cls=EnvironmentOption, envvar=variable, **settings)
 
 
 paths_argument = click.argument("paths", nargs=-1, metavar="[PATHS]...")
 
+
+def _named(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
+    """Return the service; in CI it is named, because a default there is a throw-away store.
+
+    Raises:
+        UsageError: CI is set, no service is named, and the command needs one.
+    """
+    guessed = ctx.get_parameter_source("service") is ParameterSource.DEFAULT
+    if (
+        guessed
+        and is_ci(os.environ)
+        and not ctx.params.get("against")
+        and not ctx.resilient_parsing
+    ):
+        raise UsageError(
+            "no service is named, and CI is set",
+            remedy="Give --service ADDRESS or set RECONCILER_SERVICE. For a store of this job "
+            f"alone: --service {DEFAULT_SERVICE}.",
+        )
+    return value
+
+
 service_option = option(
     "--service",
+    callback=_named,
     default=DEFAULT_SERVICE,
     show_default=True,
     metavar="ADDRESS",

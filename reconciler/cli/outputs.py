@@ -12,7 +12,7 @@ from reconciler.cli.connection import service_options
 from reconciler.cli.options import format_option, paths_argument
 from reconciler.cli.output import print_json
 from reconciler.cli.reading import read_desired
-from reconciler.cli.wiring import open_reader
+from reconciler.cli.wiring import open_inquiry
 from reconciler.errors import UsageError
 from reconciler.plan.matching import match
 from reconciler.report.plan_json import FORMAT_VERSION, ref_as_json
@@ -33,7 +33,7 @@ def outputs_command(paths: tuple[str, ...], service: str, form: str) -> None:
     PATHS are files and folders; the default is the folder manifests.
     """
     desired, _ = read_desired(paths)
-    with open_reader(service) as reader:
+    with open_inquiry(service) as reader:
         matching = match(desired, reader.observe(desired.organizations))
     applications: list[Application] = sorted(
         ((r.ref, held) for r, held in matching.pairs if r.ref.kind is Kind.OIDC_APPLICATION),

@@ -13,7 +13,7 @@ from reconciler.cli.reading import read_whole
 from reconciler.cli.scope import takes_scope
 from reconciler.cli.secrets import check_sink, secrets_option
 from reconciler.cli.showing import PlanForm, show_plan, takes_plan_form
-from reconciler.cli.wiring import open_inquiry
+from reconciler.cli.wiring import open_for_plan
 from reconciler.loop import explained, preview
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
@@ -40,6 +40,7 @@ from reconciler.plan.model import Plan, Scope
 )
 @option(
     "--against",
+    is_eager=True,  # known before --service: with a snapshot no service is needed
     default="",
     metavar="FILE",
     help="Plan against a snapshot (export --snapshot) instead of the service.",
@@ -69,7 +70,7 @@ def plan_command(
         service = snapshot.service
     else:
         snapshot = None
-        with open_inquiry(service) as inquiry:
+        with open_for_plan(service) as inquiry:
             plan, observed = preview(desired, inquiry, scope, allowed)
             plan = explained(plan, inquiry)
         hold(observed)

@@ -13,7 +13,7 @@ from reconciler.cli.options import tree_option
 from reconciler.cli.reading import show_warnings
 from reconciler.cli.refs import RefType
 from reconciler.cli.secrets import secrets_option, sink_for
-from reconciler.cli.wiring import open_client
+from reconciler.cli.wiring import open_client, require_store
 from reconciler.errors import ObjectNotFoundError, UsageError
 from reconciler.plan.model import Scope
 from reconciler.report.visible import visible
@@ -44,6 +44,7 @@ def rotate_command(ref: ResourceRef, service: str, tree: str, secrets_to: str | 
         raise UsageError(
             "the new secret would have nowhere to go", remedy=f"Give --secrets-to {KINDS}."
         )
+    require_store(service)
     organization = ref.organization
     with open_client(service) as client, locked(client, [organization], 0):
         observed = client.observe([organization])

@@ -5,12 +5,18 @@ from __future__ import annotations
 import click
 
 from reconciler import __version__
-from reconciler.cli.options import format_option
 from reconciler.cli.output import print_json
 
 
 @click.command("version")
-@format_option("text", "json")
+@click.option(  # not of options.py: an odd environment must not keep a version from being told
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Form of the output.",
+)
 def version_command(form: str) -> None:
     """Tell the version of this program."""
     if form == "json":

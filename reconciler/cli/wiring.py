@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from reconciler.cli.addresses import is_database, is_remote, store_path
+from reconciler.cli.addresses import is_database, is_remote, no_store, store_path
 from reconciler.service_client.absent import AbsentService
 from reconciler.service_client.client import OperationsClient
 from reconciler.service_client.holder import this_process
 from reconciler.service_client.inquiry import Inquiry, ReadingWire
-from reconciler.service_client.port import ServiceClient, ServiceInquiry, ServiceReader
+from reconciler.service_client.port import ServiceClient, ServiceInquiry
 
 
 def holds_anything(service: str) -> bool:
@@ -22,19 +22,36 @@ def holds_anything(service: str) -> bool:
     return is_remote(service) or store_path(service).exists()
 
 
+def require_store(service: str) -> None:
+    """Refuse an address of a store that does not exist.
+
+    An empty answer would look like good news: no drift, nothing to export.
+
+    Raises:
+        ServiceError: there is no store at the address.
+    """
+    if not holds_anything(service):
+        raise no_store(service)
+
+
 @contextmanager
-def open_reader(service: str) -> Iterator[ServiceReader]:
-    """Open a service for looking at; a store that does not exist yet holds nothing."""
+def open_for_plan(service: str) -> Iterator[ServiceInquiry]:
+    """Open a service for asking; a store that does not exist yet holds nothing."""
+    if not holds_anything(service):
+        yield AbsentService()
+        return
     with open_inquiry(service) as inquiry:
         yield inquiry
 
 
 @contextmanager
 def open_inquiry(service: str) -> Iterator[ServiceInquiry]:
-    """Open a service for asking what is there and what was; nothing can be written through it."""
-    if not holds_anything(service):
-        yield AbsentService()
-        return
+    """Open a service for asking what is there and what was; nothing can be written through it.
+
+    Raises:
+        ServiceError: there is no store at the address.
+    """
+    require_store(service)
     if is_remote(service):
         from reconciler.cli.remote import remote_inquiry
 

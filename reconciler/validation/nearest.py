@@ -14,6 +14,28 @@ def nearest(written: str, known: Iterable[str]) -> str | None:
     return by_letters[found[0]] if found else None
 
 
+def within(written: str, known: Iterable[str], letters: int) -> str | None:
+    """Return the known name that a written one becomes by the fewest edits, if those are few.
+
+    An edit puts in, takes out or replaces one letter; ``letters`` is how many are allowed.
+    """
+    near = [name for name in known if abs(len(name) - len(written)) <= letters]
+    found = min(((edits(written, name), name) for name in near), default=(letters + 1, ""))
+    return found[1] if found[0] <= letters else None
+
+
+def edits(one: str, other: str) -> int:
+    """Return how many letters must be put in, taken out or replaced to make one the other."""
+    # Each row is the distances of a beginning of ``one`` from every beginning of ``other``.
+    row = list(range(len(other) + 1))
+    for count, letter in enumerate(one, 1):
+        before, row = row, [count]
+        for index, wanted in enumerate(other, 1):
+            replaced = before[index - 1] + (letter != wanted)
+            row.append(min(replaced, before[index] + 1, row[-1] + 1))
+    return row[-1]
+
+
 def one_of(names: Iterable[str]) -> str:
     """Return a choice of names as part of a sentence."""
     names = list(names)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import sqlite3
 import subprocess
@@ -12,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.conftest import ROOT, Run, an_action, write
+from tests.acceptance.conftest import Run, an_action, write
+from tests.program import environment
 
 COMMANDS = [
     pytest.param(["plan"], id="plan"),
@@ -100,7 +100,7 @@ def test_a_full_disk_is_told_and_the_store_stays_sound(
     full = subprocess.run(
         [sys.executable, "-m", "reconciler", "apply", "--auto-approve"],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env=environment(),
         capture_output=True,
         text=True,
         check=False,

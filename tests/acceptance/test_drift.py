@@ -110,7 +110,7 @@ def test_drift_writes_nothing(run: Run, direct: Direct) -> None:
     run("drift")
 
     assert events(run) == count
-    assert run("drift", "--service", "sqlite:none/identity.db").code == 0
+    assert run("drift", "--service", "sqlite:none/identity.db").code == 1
     assert not (direct.store.parents[1] / "none").exists()
 
 

@@ -54,3 +54,101 @@ def test_a_plan_for_a_reviewer_names_them_at_the_top(run: Run, small: Path, form
     assert "sqlite:.reconciler/identity.db" in top
     assert "new: there is no store yet" in top
     assert "web" in top
+
+
+@pytest.mark.parametrize(
+    ("variable", "arguments"),
+    [
+        ("RECONCILER_SERVICE", ["plan"]),
+        ("RECONCILER_SERVICE", ["token", "list"]),
+        ("RECONCILER_TREE", ["drift"]),
+        ("RECONCILER_ORGANIZATION", ["export"]),
+        ("RECONCILER_AUTO_APPROVE", ["apply"]),
+        ("RECONCILER_FORMAT", ["validate"]),
+        ("RECONCILER_TOKEN", ["plan", "--service", "http://127.0.0.1:9"]),
+    ],
+)
+def test_an_empty_variable_is_an_error_that_names_it(
+    run: Run, small: Path, variable: str, arguments: list[str]
+) -> None:
+    """An unset variable of CI is empty; the default in its place names another service."""
+    told = run(*arguments, **{variable: ""})
+
+    assert told.code == 1
+    assert told.err.startswith(f"Error: {variable} is set and empty\n")
+    assert not (small.parent / ".reconciler" / "identity.db").exists()
+
+
+def test_an_empty_variable_that_is_not_read_is_none_of_our_business(run: Run, small: Path) -> None:
+    """A flag wins over it, and help does not read it."""
+    empty = {"RECONCILER_SERVICE": "", "RECONCILER_TOKEN": "", "RECONCILER_SERVCE": "x"}
+
+    assert run("plan", "--service", "sqlite:x.db", **empty).code == 0
+    for quiet in (["--help"], ["version"], ["--version"], ["plan", "--help"]):
+        told = run(*quiet, **empty)
+        assert (told.code, told.err) == (0, "")
+
+
+def test_a_misspelt_variable_is_a_warning_with_the_name_that_is_meant(
+    run: Run, small: Path
+) -> None:
+    """Once, on stderr; what is far from every name is somebody else's."""
+    wrong = {"RECONCILER_SERVCE": "sqlite:x.db", "RECONCILER_TOKNE": "t"}
+    others = {"RECONCILER_IMAGE": "i", "RECONCILER_SECRET_NAME": "n", "RECONCILER_SERVICE": "s"}
+
+    told = run("validate", **wrong, **others)
+
+    assert told.code == 0
+    assert told.err.count("warning ENV-UNKNOWN") == 2
+    assert "no option reads RECONCILER_SERVCE\n    Did you mean RECONCILER_SERVICE?" in told.err
+    assert "Did you mean RECONCILER_TOKEN?" in told.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["plan"], ["apply", "--auto-approve"], ["drift"], ["export"], ["outputs"],
+        ["history", "Action/acme/greet"], ["store", "verify"], ["token", "list"], ["serve"],
+        ["secret", "rotate", "acme/shop/web", "--secrets-to", "file:s"],
+    ],
+)  # fmt: skip
+def test_a_job_of_ci_names_its_service(run: Run, small: Path, arguments: list[str]) -> None:
+    """Without one it would work on a throw-away store, with success, for ever."""
+    told = run(*arguments, CI="true")
+
+    assert told.code == 1
+    assert told.err.startswith("Error: no service is named, and CI is set\n")
+    assert not (small.parent / ".reconciler").exists()
+
+
+def test_ci_may_name_any_service_and_false_is_not_ci(run: Run, small: Path) -> None:
+    """By flag or by variable; commands without a service need none, nor does a snapshot."""
+    store = "sqlite:.reconciler/identity.db"
+
+    assert run("validate", CI="true").code == 0
+    assert run("plan", CI="false").code == 0
+    assert run("apply", "--auto-approve", "--service", store, CI="true").code == 0
+    assert run("plan", CI="1", RECONCILER_SERVICE=store).code == 0
+    assert run("export", "--snapshot", "s.json").code == 0
+    assert run("plan", "--against", "s.json", CI="true").code == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["drift"], ["export"], ["outputs"], ["history", "Action/acme/greet"], ["history", "123"],
+        ["secret", "rotate", "acme/shop/web", "--secrets-to", "file:s"],
+        ["store", "verify"], ["token", "list"],
+    ],
+)  # fmt: skip
+def test_a_store_that_does_not_exist_is_an_error_for_who_asks_it(
+    run: Run, small: Path, arguments: list[str]
+) -> None:
+    """A typo in the path is not good news."""
+    told = run(*arguments, "--service", "sqlite:typo/identity.db")
+
+    assert told.code == 1
+    assert told.err.startswith("Error: there is no store at typo/identity.db\n")
+    assert "--service sqlite:PATH" in told.err
+    assert told.out == ""
+    assert not (small.parent / "typo").exists()

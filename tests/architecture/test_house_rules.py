@@ -6,11 +6,14 @@ import ast
 import json
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
-from reconciler.cli.main import COMMANDS
+from reconciler.cli.environment import KNOWN, TOKEN
+from reconciler.cli.main import COMMANDS, cli
 from reconciler.service.operations.operation import Operation
 from reconciler.service.operations.table import OPERATIONS
 
@@ -232,3 +235,19 @@ def test_the_readme_lists_every_command() -> None:
     table = readme[readme.index("## Commands") : readme.index("| Exit code |")]
 
     assert [name for name in COMMANDS if not re.search(rf"`{name}[ `]", table)] == []
+
+
+def variables_of(command: click.Command) -> Iterator[str]:
+    """Yield the variable of every option of a command and of the commands in it."""
+    yield from (str(each.envvar) for each in command.params if each.envvar)
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            found = command.get_command(context, name)
+            assert found is not None
+            yield from variables_of(found)
+
+
+def test_every_variable_of_an_option_is_in_the_list() -> None:
+    """Names that are missing there are not suggested to who misspelt one."""
+    assert {*variables_of(cli), TOKEN} == KNOWN

@@ -1,0 +1,85 @@
+"""The variables of this program: which there are, and what is wrong with those that are set.
+
+The environment is not typed by a person who looks at it. A variable that is empty because a
+secret of CI was never set, or that is misspelt, would quietly leave a default in force.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from reconciler.errors import UsageError
+
+PREFIX = "RECONCILER_"
+TOKEN = PREFIX + "TOKEN"
+INTERNAL = ("RECONCILER_CRASHPOINT", "RECONCILER_SECRET_")
+"""Beginnings of variables that are no settings: of tests, and of what exec sinks are told."""
+
+LETTERS = 2
+_NOT_CI = frozenset({"", "0", "false"})
+
+# Every option of every command. A list, because importing all commands takes as long as a plan;
+# a test compares it with the options there are.
+KNOWN = frozenset(
+    PREFIX + name
+    for name in (
+        "against allow_deletes allow_updates auto_approve break_glass detailed_exitcode "
+        "digest expires format git_hooks github gitlab keep_owed key_file listen lock_timeout "
+        "log_format max_chars max_rps metrics_listen name no_adopt organization out overwrite "
+        "prune prune_unmanaged revision role rotate_missing seal_key_file secrets_to service "
+        "service_kind shard snapshot tls_cert tls_key token token_file tree use_proxy "
+    )
+    .upper()
+    .split()
+)
+
+
+def variable(name: str, environ: Mapping[str, str]) -> str:
+    """Return the value of a variable; empty where it is not set.
+
+    Raises:
+        UsageError: it is set and empty.
+    """
+    value = environ.get(name)
+    if value == "":
+        raise UsageError(
+            f"{name} is set and empty",
+            remedy="Give it a value, or unset it. In CI: see that the secret or variable it is "
+            "taken from exists and may be read by this job.",
+        )
+    return value or ""
+
+
+def is_ci(environ: Mapping[str, str]) -> bool:
+    """Say whether this is a job of CI: ``CI`` is set, and not to 0 or false."""
+    return environ.get("CI", "").strip().lower() not in _NOT_CI
+
+
+def warn_of_misspelt(environ: Mapping[str, str]) -> None:
+    """Warn on stderr of variables that are read by no option and look like one that is."""
+    for written, meant in misspelt(environ):
+        from reconciler.cli.reading import show_warnings
+        from reconciler.diagnostics import warning
+
+        show_warnings(
+            [
+                warning(
+                    "ENV-UNKNOWN",
+                    f"no option reads {written}",
+                    f"Did you mean {meant}?",
+                )
+            ]
+        )
+
+
+def misspelt(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield each variable that no option reads, with the known one it is within two letters of."""
+    unknown = [name for name in environ if name.startswith(PREFIX) and name not in KNOWN]
+    for name in unknown:
+        if name.startswith(INTERNAL):
+            continue
+        from reconciler.validation.nearest import within
+
+        meant = within(name, KNOWN, LETTERS)
+        if meant is not None:
+            yield name, meant

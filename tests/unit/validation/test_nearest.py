@@ -1,0 +1,35 @@
+"""How far two names are from each other, and which one is meant."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.validation.nearest import edits, within
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "count"),
+    [
+        ("", "", 0),
+        ("tree", "tree", 0),
+        ("tree", "tre", 1),
+        ("tree", "treee", 1),
+        ("tree", "trae", 1),
+        ("tokne", "token", 2),
+        ("servce", "service", 1),
+        ("abc", "", 3),
+        ("kitten", "sitting", 3),
+    ],
+)
+def test_edits_are_counted_in_both_directions(one: str, other: str, count: int) -> None:
+    """Letters put in, taken out or replaced."""
+    assert edits(one, other) == edits(other, one) == count
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("SERVCE", "SERVICE"), ("TOKNE", "TOKEN"), ("TREES", "TREE"), ("IMAGE", None), ("T", None)],
+)
+def test_a_name_is_meant_only_within_the_letters(written: str, meant: str | None) -> None:
+    """What is further away is another name."""
+    assert within(written, ["SERVICE", "TOKEN", "TREE", "SHARD"], 2) == meant
