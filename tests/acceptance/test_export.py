@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from reconciler.service.build import open_sqlite
+from reconciler.service.operations.caller import Caller, Role
 from reconciler.service.operations.request import Request
 from tests.acceptance.conftest import ROOT, Run, an_action, write
-from tests.acceptance.test_drift import ANA
 from tests.acceptance.test_saved_plans import events
 
+ANA = Caller("ana", Role.ADMIN)
 SCRIPT = "function greet(ctx, api) {\n  //\n  //\n  //\n  //\n}\n"
 
 
