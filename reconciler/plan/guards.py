@@ -123,13 +123,12 @@ def _partial_prune(changes: Sequence[Change], desired: DesiredState) -> Iterator
 
 
 def _declared_elsewhere(ref: ResourceRef, place: SourceLocation) -> Diagnostic:
-    folder = place.file.rpartition("/")[0] or "."
     return error(
         "GUARD-PARTIAL-TREE",
         "an object would be deleted that another manifest declares",
         f"{ref} is declared in {place}, which this run did not read. Give that manifest to this "
-        "run as well. If it belongs to another tree or service, leave its folder out: "
-        f"--other-tree {shlex.quote(folder)}.",
+        "run as well. If it belongs to another tree or service, leave it or its folder out: "
+        f"--other-tree {shlex.quote(place.file)}.",
         place,
         ref,
     )
