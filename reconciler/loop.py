@@ -125,6 +125,8 @@ def carry_out(
         report = executor.run(plan, observed)
     if report.interrupted:
         return report
+    if not plan.changes:
+        return replace(report, remaining=0)  # a delivery changes no object
     try:
         again, _ = preview(desired, service, replace(plan.scope, rotate_missing=()), Allowances())
     except ReconcilerError as failure:

@@ -257,24 +257,31 @@ class FakeService:
     """A service in memory that keeps the promises of ``ServiceClient``.
 
     It refuses taken names, missing owners and outdated sequences; the same key and fields give the
-    first answer again; a secret is answered once, and only the latest one counts.
+    first answer again while it is true; only the latest secret counts, and it is kept until its
+    delivery is acknowledged.
 
     Attributes:
         objects: What is held, by id.
         secrets: The secret of each application that has one, by id.
+        owed: Which of them are in custody, by id.
+        custody: Whether the service keeps secrets at all.
         refuse: Why the order about something of this name is refused.
         lose: Names of which the order is carried out and the answer lost.
-        trouble: Told ``observe``, ``renew``, ``send`` before and ``answer`` after each write.
+        trouble: Told ``observe``, ``renew``, ``send`` before and ``answer`` after each write, and
+            likewise ``claim``, ``claimed``, ``acknowledge`` and ``acknowledged``.
         written: What was carried out, in order.
         contexts: What every write was told to keep.
     """
 
     batch_size = 500
     keeps_answers = True
+    run = "run-2"
 
     def __init__(self, *objects: ObservedObject) -> None:
         self.objects = {found.id: found for found in objects}
         self.secrets: dict[str, str] = {}
+        self.owed: dict[str, OwedSecret] = {}
+        self.custody = True
         self.refuse: dict[str, ServiceError] = {}
         self.lose: set[str] = set()
         self.trouble: Trouble = no_trouble
@@ -286,8 +293,46 @@ class FakeService:
     def observe(self, organizations: Collection[str]) -> ObservedState:
         """Return what these organizations hold."""
         self.trouble("observe")
+        return self.look(organizations)
+
+    def look(self, organizations: Collection[str]) -> ObservedState:
+        """Return what these organizations hold, without any trouble."""
         names = {fold(name) for name in organizations}
-        return observed(*(o for o in self.objects.values() if o.ref.key.organization in names))
+        here = [o for o in self.objects.values() if o.ref.key.organization in names]
+        if not self.custody:
+            return observed(*here)
+        found = observed(*(replace(o, has_secret=o.id in self.secrets) for o in here))
+        owed = tuple(each for each in self.owed.values() if each.id in {o.id for o in here})
+        return replace(found, custody=True, owed=owed)
+
+    def claim(
+        self, owed: Sequence[OwedSecret], context: Mapping[str, Any]
+    ) -> Sequence[Written | ServiceError]:
+        """Return secrets in custody again."""
+        self.trouble("claim")
+        results = [self._claimed(each) for each in owed]
+        self.trouble("claimed")
+        return results
+
+    def _claimed(self, owed: OwedSecret) -> Written | ServiceError:
+        if self.owed.get(owed.id) != owed or owed.lost:
+            return PreconditionFailedError("it is not owed", remedy="r")
+        return Written(owed.id, owed.made_at, owed.client_id, Secret(self.secrets[owed.id]))
+
+    def acknowledge(self, delivered: Collection[Written]) -> None:
+        """End the custody of secrets."""
+        self.trouble("acknowledge")
+        for each in delivered:
+            if each.id in self.owed and self.owed[each.id].made_at == each.sequence:
+                del self.owed[each.id]
+        self.trouble("acknowledged")
+
+    def _keep(self, found: ObservedObject, tree: str) -> None:
+        """Take a new secret into custody."""
+        if self.custody:
+            more: dict[str, Any] = {"made_at": found.sequence, "tree": tree, "run": self.run}
+            more |= {"id": found.id, "client_id": found.client_id}
+            self.owed[found.id] = an_owed_secret(found.ref, **more)
 
     def acquire(self, organizations: Collection[str]) -> None:
         """Take no note of writers: tests of leases are the client's."""
@@ -335,6 +380,7 @@ class FakeService:
                 self._expect(order.held)
                 del self.objects[order.held.id]
                 self.secrets.pop(order.held.id, None)
+                self.owed.pop(order.held.id, None)
                 result = Written(order.held.id, 0)
             case SecretOrder():
                 if order.id not in self.objects:
@@ -342,6 +388,7 @@ class FakeService:
                 moved = replace(self.objects[order.id], sequence=self._next())
                 self.objects[order.id] = moved
                 secret = self.secrets[order.id] = f"secret-{self._next()}"
+                self._keep(moved, tree)
                 result = Written(order.id, moved.sequence, moved.client_id, Secret(secret))
         self.written.append(order)
         return result
@@ -352,6 +399,10 @@ class FakeService:
             first, answer = self._answers[order.key]
             if first != body:
                 raise PreconditionFailedError("the key was used for another request", remedy="r")
+            if self.secrets.get(answer.id, "") != _revealed(answer):
+                raise PreconditionFailedError("the answer is no longer true", remedy="r")
+            if answer.client_secret and self.custody and answer.id not in self.owed:
+                raise PreconditionFailedError("the secret is gone", remedy="r")
             return answer
         for owner in (order.organization_id, order.project_id):
             if owner and owner not in self.objects:
@@ -375,6 +426,7 @@ class FakeService:
         if found.client_id and has_client_secret(order.spec):
             secret = Secret(f"secret-{self._next()}")
             self.secrets[new] = secret.reveal()
+            self._keep(found, tree)
         answer = Written(new, sequence, found.client_id, secret)
         self._answers[order.key] = body, answer
         self.written.append(order)
@@ -395,6 +447,7 @@ class FakeService:
         self.objects[before.id] = after
         if before.client_id and not has_client_secret(after.spec):
             self.secrets.pop(before.id, None)
+            self.owed.pop(before.id, None)
         return Written(after.id, after.sequence, after.client_id)
 
     def _expect(self, held: ObservedObject) -> ObservedObject:
@@ -412,6 +465,10 @@ class FakeService:
     def _next(self) -> int:
         self._count += 1
         return self._count
+
+
+def _revealed(answer: Written) -> str:
+    return answer.client_secret.reveal() if answer.client_secret else ""
 
 
 def name_of(order: Order) -> str:

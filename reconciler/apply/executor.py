@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from reconciler.apply.healing import Healed, Healer, absent_secrets, secret_order
+from reconciler.apply.custody import Handover, acknowledged, deliver_owed
+from reconciler.apply.healing import Healed, Healer, secret_order
 from reconciler.apply.journal import Intent, Journal
+from reconciler.apply.orders import (
+    held_before,
+    intent_of,
+    is_secret_alone,
+    order_of,
+    unchanged,
+)
 from reconciler.apply.outcome import ApplyReport, Outcome, Progress, Status, Watch
 from reconciler.apply.sink import Delivery, Kept, SecretSink
 from reconciler.apply.upkeep import Upkeep
+from reconciler.apply.witness import declared_applications, missing_secrets
 from reconciler.diagnostics import Diagnostic, warning
 from reconciler.errors import (
     REFUSED,
@@ -26,16 +34,13 @@ from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Change, Create, Delete, Plan, makes_secret, ref_of
 from reconciler.plan.ordering import batches
 from reconciler.resources.crashpoint import crashpoint
-from reconciler.resources.ref import Kind, ResourceRef, organization_ref, owner_of
+from reconciler.resources.ref import ResourceRef, owner_of
 from reconciler.service_client.port import (
-    CreateOrder,
-    DeleteOrder,
     Order,
     ServiceClient,
-    UpdateOrder,
     Written,
 )
-from reconciler.state import ObservedObject, ObservedState
+from reconciler.state import ObservedState
 
 
 class Executor:
@@ -49,6 +54,8 @@ class Executor:
         watch: Watch,
         context: Mapping[str, Any],
         allowed: Allowances | None = None,
+        *,
+        require_secrets: bool = False,
     ) -> None:
         """Take what a run works with; the context is kept with everything that is written.
 
@@ -62,13 +69,13 @@ class Executor:
         self._reason_of = (allowed or Allowances()).reason_for
         self._upkeep = Upkeep(journal, sink)
         self._ids: dict[ResourceRef, str] = {}
+        self._require_secrets = require_secrets
         self._healed = Healed()
-        self._superseded: dict[ResourceRef, list[str]] = {}
         self._outcomes: list[Outcome] = []
         self._broken: ReconcilerError | None = None
 
     def run(self, plan: Plan, observed: ObservedState) -> ApplyReport:
-        """Heal what an earlier run left open, then carry out the plan, batch by batch.
+        """Deliver what is owed, heal what an earlier run left open, then carry out the plan.
 
         A change that is refused keeps back only what depends on it. A service or a disk that
         fails keeps back everything after it. Nothing is raised for either: it is in the report.
@@ -79,16 +86,15 @@ class Executor:
             ServiceError: what an earlier run left open cannot be ended now.
         """
         secrets = [ref_of(change) for change in plan.changes if makes_secret(change)]
+        secrets += [secret.ref for secret in plan.deliverable]
         if secrets:
             self._proven_sink().prove(secrets)
+        handed = self._hand_over(plan)
+        in_sink = {each.id for each in handed.delivered if each.error is None}
         healer = Healer(self._service, self._journal, self._sink, self._context)
         followed = self._upkeep.heal(observed, plan.organizations)
-        self._healed = healer.heal(observed, plan.organizations)
+        self._healed = healer.heal(observed, plan.organizations, in_sink)
         self._healed.notes[:0] = followed
-        self._forget_unplanned(plan)
-        if self._journal.is_new and self._sink is not None:
-            tree = str(self._context.get("tree", ""))
-            self._healed.notes += absent_secrets(observed, tree, self._sink)
         self._ids = {key: held.id for key, held in observed.objects.items()}
         for batch in batches(plan.changes, self._service.batch_size):
             if self._broken or self._watch.stop_signal():
@@ -98,19 +104,39 @@ class Executor:
         places = {id(change): place for place, change in enumerate(plan.changes)}
         outcomes = sorted(self._outcomes, key=lambda outcome: places[id(outcome.change)])
         return ApplyReport(
-            tuple(outcomes), tuple(self._healed.notes), interrupted=self._watch.stop_signal()
+            tuple(outcomes),
+            (*handed.notes, *self._healed.notes, *self._missing(plan, observed, outcomes)),
+            interrupted=self._watch.stop_signal(),
+            delivered=(*handed.delivered, *self._healed.delivered),
         )
 
-    def _forget_unplanned(self, plan: Plan) -> None:
-        """End creates that never happened and are no longer wanted.
+    def _hand_over(self, plan: Plan) -> Handover:
+        """Deliver what is owed to the tree, before anything new is made."""
+        if not plan.deliverable:
+            return Handover()
+        handed = deliver_owed(
+            plan.deliverable,
+            self._service,
+            self._proven_sink(),
+            self._context,
+            self._watch.stop_signal,
+        )
+        self._broken = handed.broken
+        return handed
 
-        Whoever has the lock now, the request of the run that lost it is refused.
-        """
-        unmade = self._healed.unmade.items()
-        if not unmade:
+    def _missing(
+        self, plan: Plan, observed: ObservedState, outcomes: Sequence[Outcome]
+    ) -> Iterator[Diagnostic]:
+        """Yield which secrets are not in the sink, where the service cannot be asked for them."""
+        if self._sink is None or self._watch.stop_signal():
             return
-        wanted = {ref_of(change).key for change in plan.changes if isinstance(change, Create)}
-        self._journal.end([i.key for key, intents in unmade if key not in wanted for i in intents])
+        if observed.custody and not self._require_secrets:
+            return
+        told = {note.ref for note in self._healed.notes if note.is_error}
+        applications = declared_applications(plan, observed, outcomes)
+        left = [application for application in applications if application.ref not in told]
+        made = {outcome.client_id for outcome in outcomes if outcome.secret_at}
+        yield from missing_secrets(left, made, self._sink, required=self._require_secrets)
 
     def _carry_out(self, batch: Sequence[Change], total: int) -> None:
         ready: list[Change] = []
@@ -118,7 +144,11 @@ class Executor:
         for change in batch:
             (ready if self._owner_is_held(change) else orphans).append(change)
         self._skip(orphans)
-        intents = {ref_of(change): intent for change in ready if (intent := self._intent(change))}
+        intents = {
+            ref_of(change): intent
+            for change in ready
+            if (intent := intent_of(change, self._service.run))
+        }
         self._watch.begins(ready)
         results = self._send(ready, intents)
         crashpoint("C4")
@@ -127,11 +157,14 @@ class Executor:
         crashpoint("C6")
         places = self._deliver(ready, results, owing)
         crashpoint("C10")
+        self._acknowledge(ready, results, places)
+        crashpoint("C18")
         for change, result in zip(ready, results, strict=True):
             ref = ref_of(change)
             outcome = _outcome(change, result, places.get(ref, ""))
             if ref in owing:
-                outcome = Outcome(change, Status.FAILED, error=owing[ref], written=True)
+                written = not is_secret_alone(change) or isinstance(owing[ref], LocalFileError)
+                outcome = Outcome(change, Status.FAILED, error=owing[ref], written=written)
             self._note(outcome, total)
         still_open = {ref: intent for ref, intent in intents.items() if ref not in owing}
         self._end(ready, results, still_open)
@@ -144,14 +177,19 @@ class Executor:
             self._service.renew()
             self._journal.begin([*intents.values(), *self._upkeep.intents(changes)])
             crashpoint("C2")
+            sent = [change for change in changes if not is_secret_alone(change)]
             orders = [
                 replace(
-                    self._order(change, intents.get(ref_of(change))),
+                    order_of(change, intents.get(ref_of(change)), self._ids),
                     reason=self._reason_of(change),
                 )
+                for change in sent
+            ]
+            answers = iter(self._service.write(orders, self._context))
+            results = [
+                unchanged(change) if is_secret_alone(change) else next(answers)
                 for change in changes
             ]
-            results = self._service.write(orders, self._context)
         except (ServiceError, LockHeldError, LocalFileError) as failure:
             self._broken = failure
             return [failure for _ in changes]
@@ -169,7 +207,9 @@ class Executor:
             if not isinstance(change, Create) and makes_secret(change) and _ok(result)
         ]
         orders = [
-            replace(secret_order(_held(changes[index])), reason=self._reason_of(changes[index]))
+            replace(
+                secret_order(held_before(changes[index])), reason=self._reason_of(changes[index])
+            )
             for index in moved
         ]
         owing: dict[ResourceRef, ReconcilerError] = {}
@@ -211,6 +251,20 @@ class Executor:
                 owing[delivery.ref] = self._broken = kept
         return places
 
+    def _acknowledge(
+        self,
+        changes: Sequence[Change],
+        results: Sequence[Written | ReconcilerError],
+        places: Mapping[ResourceRef, str],
+    ) -> None:
+        """Tell the service which secrets of the batch are in the sink."""
+        kept = [
+            result
+            for change, result in zip(changes, results, strict=True)
+            if isinstance(result, Written) and ref_of(change) in places
+        ]
+        self._healed.notes += acknowledged(self._service, kept)
+
     def _end(
         self,
         changes: Sequence[Change],
@@ -221,8 +275,6 @@ class Executor:
         ended = self._upkeep.take_ended()
         for change, result in zip(changes, results, strict=True):
             ref = ref_of(change)
-            if isinstance(result, Written):
-                ended += self._superseded.pop(ref, ())
             if ref in intents and isinstance(result, (Written, *REFUSED)):
                 ended.append(intents[ref].key)
         try:
@@ -244,57 +296,6 @@ class Executor:
         owner = owner_of(ref_of(change))
         return owner is None or owner.key in self._ids
 
-    def _intent(self, change: Change) -> Intent | None:
-        if isinstance(change, Create):
-            resource = change.resource
-            before = self._healed.unmade.pop(resource.ref.key, [])
-            same = [i.key for i in before if (i.ref, i.spec) == (resource.ref, resource.spec)]
-            key = same[0] if same else uuid.uuid4().hex
-            self._superseded[resource.ref] = [intent.key for intent in before if intent.key != key]
-            return Intent(
-                purpose="create",
-                key=key,
-                ref=resource.ref,
-                owes_secret=makes_secret(change),
-                spec=resource.spec,
-                prevent_delete=resource.prevent_delete,
-                critical=resource.critical,
-            )
-        if makes_secret(change):
-            key = uuid.uuid4().hex
-            return Intent("secret", key, ref_of(change), owes_secret=True, id=_held(change).id)
-        return None
-
-    def _order(self, change: Change, intent: Intent | None) -> Order:
-        if isinstance(change, Create):
-            ref, resource = change.resource.ref, change.resource
-            return CreateOrder(
-                ref=ref,
-                spec=resource.spec,
-                key=intent.key if intent else "",
-                organization_id=self._organization_id(ref),
-                project_id=self._project_id(ref),
-                prevent_delete=resource.prevent_delete,
-                critical=resource.critical,
-            )
-        held = self._as_healed(change.held)
-        return (
-            DeleteOrder(held) if isinstance(change, Delete) else UpdateOrder(change.resource, held)
-        )
-
-    def _as_healed(self, held: ObservedObject) -> ObservedObject:
-        sequence = self._healed.sequences.get(held.id)
-        return held if sequence is None else replace(held, sequence=sequence)
-
-    def _organization_id(self, ref: ResourceRef) -> str:
-        if ref.kind is Kind.ORGANIZATION:
-            return ""
-        return self._ids[organization_ref(ref.organization).key]
-
-    def _project_id(self, ref: ResourceRef) -> str:
-        owner = owner_of(ref)
-        return self._ids[owner.key] if owner and owner.kind is Kind.PROJECT else ""
-
     def _proven_sink(self) -> SecretSink:
         if self._sink is None:
             raise UsageError(
@@ -302,12 +303,6 @@ class Executor:
                 remedy="Give --secrets-to file:DIR.",
             )
         return self._sink
-
-
-def _held(change: Change) -> ObservedObject:
-    if isinstance(change, Create):
-        raise TypeError(f"{change.resource.ref} is not held yet")
-    return change.held
 
 
 def _ok(result: Written | ReconcilerError) -> bool:

@@ -1,32 +1,50 @@
-"""Bringing to an end what an interrupted run began: above all, secrets nobody has received yet."""
+"""Ending what an interrupted run left open in its journal, without touching what it did not make.
+
+Nothing is made or replaced here. A service with custody knows what is owed, and the journal only
+spares it a question. Of a service that repeats its first answers, the secret of a create is had
+again by its key. Of any other service the sink is the witness: what cannot be found there is
+reported, and a person decides.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from reconciler.apply.journal import Intent, Journal
-from reconciler.apply.sink import Application, Delivery, Kept, SecretSink
+from reconciler.apply.outcome import Delivered
+from reconciler.apply.sink import Delivery, Kept, SecretSink
 from reconciler.apply.upkeep import UPKEEP
+from reconciler.apply.witness import not_in_sink
 from reconciler.diagnostics import Diagnostic, warning
-from reconciler.errors import REFUSED, AccessDeniedError, ReconcilerError, ServiceError
-from reconciler.resources.oidc import has_client_secret
-from reconciler.resources.ref import Kind, ResourceRef, fold
+from reconciler.errors import (
+    REFUSED,
+    AccessDeniedError,
+    AlreadyExistsError,
+    ReconcilerError,
+    ServiceError,
+)
+from reconciler.plan.model import signs_in_with_secret
+from reconciler.resources.ref import fold
+from reconciler.resources.secret import Secret
 from reconciler.service_client.port import CreateOrder, SecretOrder, ServiceClient, Written
 from reconciler.state import ObservedObject, ObservedState
 
 
-class Owed(NamedTuple):
-    """An application whose secret was begun, perhaps more than once, and never confirmed."""
+class _Open(NamedTuple):
+    """An intent whose secret may not be delivered, and the application it is about."""
 
+    intent: Intent
     held: ObservedObject
-    intents: Sequence[Intent]
 
-    @property
-    def keys(self) -> Sequence[str]:
-        """Return what is at its end once the secret is delivered."""
-        return [intent.key for intent in self.intents]
+
+class _Found(NamedTuple):
+    """A secret that an interrupted run made, and that was had again."""
+
+    open: _Open
+    client_id: str
+    client_secret: Secret
 
 
 @dataclass(slots=True)
@@ -34,15 +52,12 @@ class Healed:
     """What healing found and did.
 
     Attributes:
-        notes: What a person should know.
-        unmade: Creates that never happened, by the key of their ref: their idempotency key is
-            used again, in case the request is still under way.
-        sequences: Sequences that healing moved on, by object id.
+        notes: Findings for a person; an error is about a secret that may be lost.
+        delivered: Secrets of an interrupted run that were had again and delivered.
     """
 
     notes: list[Diagnostic] = field(default_factory=list)
-    unmade: dict[ResourceRef, list[Intent]] = field(default_factory=dict)
-    sequences: dict[str, int] = field(default_factory=dict)
+    delivered: list[Delivered] = field(default_factory=list)
 
 
 class Healer:
@@ -55,135 +70,137 @@ class Healer:
         sink: SecretSink | None,
         context: Mapping[str, Any],
     ) -> None:
-        """Take what healing works with; the context goes with what it writes."""
+        """Take what healing works with; the context goes with what it asks for again."""
         self._service = service
         self._journal = journal
         self._sink = sink
         self._context = context
         self._healed = Healed()
 
-    def heal(self, observed: ObservedState, organizations: Collection[str]) -> Healed:
-        """End every intent that an earlier run left open, or keep it for the run that follows.
+    def heal(
+        self,
+        observed: ObservedState,
+        organizations: Collection[str],
+        delivered: Collection[str] = (),
+    ) -> Healed:
+        """End every intent that an earlier run left open, or keep it for a run that can.
 
-        An intent of an organization that was not observed is left as it is.
+        ``delivered`` are the ids of the applications whose owed secret this run has delivered. An
+        intent of an organization that was not observed is left as it is.
 
         Raises:
             ServiceError: the service cannot be reached; everything stays open for the next run.
             LocalFileError: a secret could not be delivered; it stays open likewise.
         """
-        owed: dict[str, tuple[ObservedObject, list[Intent]]] = {}
-        ended: list[str] = []
+        owed = {secret.id: secret for secret in observed.owed if not secret.lost}
         by_id = {held.id: held for held in observed.objects.values()}
         seen = {fold(name) for name in organizations}
+        ended: list[Intent] = []
+        left: list[_Open] = []
         for intent in self._journal.open_intents:
             if intent.ref.key.organization not in seen or intent.purpose in UPKEEP:
                 continue
             held = by_id.get(intent.id) if intent.id else observed.objects.get(intent.ref.key)
-            if held is None and intent.purpose == "create":
-                self._healed.unmade.setdefault(intent.ref.key, []).append(intent)
-            elif held is not None and _is_owed(intent, held):
-                owed.setdefault(held.id, (held, []))[1].append(intent)
-            else:
-                ended.append(intent.key)
-        self._journal.end(ended)
-        if owed:
-            self._settle([Owed(*one) for one in owed.values()])
+            if held is None or not intent.owes_secret or not signs_in_with_secret(held):
+                # A create that never happened is made with a new key. A request that is still
+                # under way carries the lease of its run, which has ended, and is refused.
+                ended.append(intent)
+            elif held.id not in owed:
+                left.append(_Open(intent, held))
+            elif held.id in delivered:
+                ended.append(intent)
+                if intent.run and owed[held.id].run != intent.run:
+                    self._healed.notes.append(_taken(held))
+        self._journal.end([intent.key for intent in ended])
+        if left:
+            self._settle(left, has_custody=observed.custody)
         return self._healed
 
-    def _settle(self, owed: Sequence[Owed]) -> None:
-        if self._sink is None:
-            self._healed.notes += [_still_owed(one.held) for one in owed]
-            return
-        self._sink.prove([one.held.ref for one in owed])
-        first = self._first_answers(owed)
-        deliveries, done, lost = [], [], []
-        for one in owed:
-            answers = [first[key] for key in one.keys if key in first]
-            ours = [answer for answer in answers if answer.id == one.held.id]
-            if len(answers) == len(one.intents) and not ours:
-                done.append(one)  # what was made then is gone; what is held is somebody else's
-            elif ours and _is_latest(ours[-1], one.held):
-                deliveries.append(_delivery(one.held, ours[-1]))
-                done.append(one)
-                self._healed.notes.append(_delivered(one.held))
-            elif _was_delivered(one, self._sink):
-                done.append(one)
+    def _settle(self, left: Sequence[_Open], *, has_custody: bool) -> None:
+        """End intents whose secret is not owed: another run made it, or it was delivered."""
+        first = self._first_answers(left)
+        found: list[_Found] = []
+        done: list[_Open] = []
+        unknown: list[_Open] = []
+        for each in left:
+            answer = first.get(each.intent.key)
+            if isinstance(answer, Written):
+                if _is_latest(answer, each.held) and answer.client_secret is not None:
+                    found.append(_Found(each, answer.client_id, answer.client_secret))
+                elif has_custody or answer.id != each.held.id:
+                    done.append(each)
+                else:
+                    unknown.append(each)
+            elif isinstance(answer, AlreadyExistsError):
+                # The service has never seen the key, or forgot it after a day.
+                self._healed.notes.append(_taken(each.held))
+                done.append(each)
             else:
-                lost.append(one)
-        self._deliver(self._sink, deliveries, done, lost)
-
-    def _deliver(
-        self, sink: SecretSink, deliveries: list[Delivery], done: list[Owed], lost: Sequence[Owed]
-    ) -> None:
-        """Deliver the secrets that came again and new ones for those that did not."""
-        failures: list[ReconcilerError] = []
-        for one, result in zip(lost, self._new_secrets(lost), strict=True):
-            if isinstance(result, ServiceError):
-                failures.append(result)
-                continue
-            self._healed.sequences[one.held.id] = result.sequence
-            self._healed.notes.append(_made_anew(one.held))
-            deliveries.append(_delivery(one.held, result))
-            done.append(one)
-        undelivered: set[ResourceRef] = set()
-        for delivery, kept in zip(deliveries, sink.deliver(deliveries), strict=True):
-            if isinstance(kept, Kept):
-                self._healed.notes += kept.notes
-            else:
-                undelivered.add(delivery.ref)
-                failures.append(kept)
-        ended = [one for one in done if one.held.ref not in undelivered]
-        self._journal.end([key for one in ended for key in one.keys])
+                (done if has_custody else unknown).append(each)
+        done += self._witnessed(unknown)
+        failures = self._deliver(found, done)
+        self._journal.end([each.intent.key for each in done])
         if failures:
             raise failures[0]
 
-    def _first_answers(self, owed: Sequence[Owed]) -> Mapping[str, Written]:
-        """Ask for the first answers again, by the keys with which the creates were sent."""
+    def _witnessed(self, unknown: Sequence[_Open]) -> Sequence[_Open]:
+        """Report what cannot be found in the sink; return what is at its end with that."""
+        if self._sink is None:
+            self._healed.notes += [_still_owed(each.held) for each in unknown]
+            return ()
+        for each in unknown:
+            # A secret that was replaced tells nothing by being there: it may be the old one.
+            is_create = each.intent.purpose == "create"
+            holds = is_create and self._sink.holds(each.held.ref, each.held.client_id)
+            if not holds:
+                self._healed.notes.append(not_in_sink(each.held.ref, is_error=True))
+        return unknown
+
+    def _deliver(self, found: Sequence[_Found], done: list[_Open]) -> Sequence[ReconcilerError]:
+        """Deliver what was had again; return the failures. What was delivered is done."""
+        if not found:
+            return ()
+        if self._sink is None:
+            self._healed.notes += [_still_owed(each.open.held) for each in found]
+            return ()
+        deliveries = [
+            Delivery(each.open.held.ref, each.client_id, each.client_secret) for each in found
+        ]
+        self._sink.prove([delivery.ref for delivery in deliveries])
+        failures: list[ReconcilerError] = []
+        for each, kept in zip(found, self._sink.deliver(deliveries), strict=True):
+            held = each.open.held
+            if isinstance(kept, Kept):
+                self._healed.notes += [_delivered(held), *kept.notes]
+                self._healed.delivered.append(Delivered(held.ref, held.id, each.client_id, kept.at))
+                done.append(each.open)
+            else:
+                failures.append(kept)
+        return failures
+
+    def _first_answers(self, left: Sequence[_Open]) -> Mapping[str, Written | ServiceError]:
+        """Ask for the first answers again, by the keys with which the creates were sent.
+
+        Nothing can come to be by that: the name is held, and this run is the one writer.
+        """
         if not self._service.keeps_answers:
             return {}
-        creates = [
-            (intent, one.held)
-            for one in owed
-            for intent in one.intents
-            if intent.purpose == "create"
-        ]
-        orders = [_create_again(intent, held) for intent, held in creates]
-        answers: dict[str, Written] = {}
-        results = self._service.write(orders, self._context)
-        for (intent, _), result in zip(creates, results, strict=True):
-            if isinstance(result, Written):
-                answers[intent.key] = result
-            elif not isinstance(result, REFUSED) or isinstance(result, AccessDeniedError):
-                raise result  # another time it may come; a new secret would make it worthless
-        return answers
-
-    def _new_secrets(self, lost: Sequence[Owed]) -> Sequence[Written | ServiceError]:
-        return self._service.write([secret_order(one.held) for one in lost], self._context)
-
-
-def _is_owed(intent: Intent, held: ObservedObject) -> bool:
-    return (
-        intent.owes_secret
-        and held.ref.kind is Kind.OIDC_APPLICATION
-        and has_client_secret(held.spec)
-    )
+        creates = [each for each in left if each.intent.purpose == "create"]
+        results = self._service.write([_create_again(*each) for each in creates], self._context)
+        for result in results:
+            if isinstance(result, ServiceError) and (
+                not isinstance(result, REFUSED) or isinstance(result, AccessDeniedError)
+            ):
+                raise result  # it may come another time
+        return {each.intent.key: result for each, result in zip(creates, results, strict=True)}
 
 
 def _is_latest(answer: Written, held: ObservedObject) -> bool:
-    """Say whether the secret in an answer still counts: nothing has happened to the object since.
+    """Whether the secret in an answer still counts: nothing has happened to the object since.
 
     Whatever has happened may have been a new secret.
     """
-    return answer.client_secret is not None and answer.sequence == held.sequence
-
-
-def _was_delivered(one: Owed, sink: SecretSink) -> bool:
-    """Say whether the secret of a create is in the sink, and only the journal did not say so.
-
-    A secret that was asked for later tells nothing by being there: it may be the old one.
-    """
-    is_create = all(intent.purpose == "create" for intent in one.intents)
-    return is_create and sink.holds(one.held.ref, one.held.client_id) is True
+    return answer.id == held.id and answer.sequence == held.sequence
 
 
 def _create_again(intent: Intent, held: ObservedObject) -> CreateOrder:
@@ -203,12 +220,6 @@ def secret_order(held: ObservedObject) -> SecretOrder:
     return SecretOrder(held.ref, held.id, held.organization_id, held.project_id, held.client_id)
 
 
-def _delivery(held: ObservedObject, written: Written) -> Delivery:
-    if written.client_secret is None:
-        raise AssertionError(f"{held.ref}: a secret was asked for and none came")
-    return Delivery(held.ref, written.client_id, written.client_secret)
-
-
 def _delivered(held: ObservedObject) -> Diagnostic:
     return warning(
         "HEAL-SECRET-DELIVERED",
@@ -219,12 +230,12 @@ def _delivered(held: ObservedObject) -> Diagnostic:
     )
 
 
-def _made_anew(held: ObservedObject) -> Diagnostic:
+def _taken(held: ObservedObject) -> Diagnostic:
     return warning(
-        "HEAL-SECRET-NEW",
-        "a secret of an interrupted run was made anew",
-        f"The client secret of {held.ref} was never confirmed as delivered and cannot be had "
-        "again, so it was replaced; the new one is in the sink.",
+        "HEAL-NAME-TAKEN",
+        "another run made what an interrupted run was about to make",
+        f"{held.ref} (id {held.id}) was made by another run, or more than a day ago. Its client "
+        "secret is left as it is.",
         ref=held.ref,
     )
 
@@ -237,27 +248,3 @@ def _still_owed(held: ObservedObject) -> Diagnostic:
         "command again.",
         ref=held.ref,
     )
-
-
-def absent_secrets(observed: ObservedState, tree: str, sink: SecretSink) -> Iterator[Diagnostic]:
-    """Yield a note on each application of a tree whose client secret the sink does not hold.
-
-    Without a journal nobody can say whether it was ever delivered.
-    """
-    ours = [
-        held
-        for held in observed.objects.values()
-        if held.ref.kind is Kind.OIDC_APPLICATION
-        and tree in held.trees
-        and has_client_secret(held.spec)
-    ]
-    there = sink.held([Application(held.ref, held.client_id) for held in ours])
-    for held, is_there in zip(ours, there, strict=True):
-        if is_there is False:
-            yield warning(
-                "SECRET-NOT-IN-SINK",
-                "the sink does not hold the secret of an application",
-                f"{held.ref} signs in with a secret that is not in this sink. If nobody has "
-                f"it, make a new one: reconciler secret rotate {held.ref.path}",
-                ref=held.ref,
-            )

@@ -12,6 +12,7 @@ import fcntl
 import json
 import os
 import stat
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ class Intent:
         id: The application's id, but for a create.
         client_id: The application's, for a rename or a delete.
         owes_secret: Whether its end is the delivery of a client secret.
+        run: Id of the run that began it; empty where the service tells no runs apart.
     """
 
     purpose: Literal["create", "secret", "rename", "delete"]
@@ -50,6 +52,13 @@ class Intent:
     critical: bool = False
     id: str = ""
     client_id: str = ""
+    run: str = ""
+
+
+def secret_intent(ref: ResourceRef, object_id: str, run: str) -> Intent:
+    """Return the intent to give a held application a new secret."""
+    key = uuid.uuid4().hex
+    return Intent("secret", key, ref, owes_secret=True, id=object_id, run=run)
 
 
 class Journal:
@@ -256,7 +265,7 @@ def _intent(fields: Mapping[str, Any]) -> Intent:
     kind, *names = fields["ref"]
     organization, project, name = names
     intent = Intent(**{**fields, "ref": ResourceRef(Kind(kind), organization, project, name)})
-    for text in (*names, intent.key, intent.id, intent.client_id):
+    for text in (*names, intent.key, intent.id, intent.client_id, intent.run):
         _check(isinstance(text, str))
     for flag in (intent.owes_secret, intent.prevent_delete, intent.critical):
         _check(isinstance(flag, bool))

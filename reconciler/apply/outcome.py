@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import ReconcilerError
 from reconciler.plan.model import Change
+from reconciler.resources.ref import ResourceRef
 
 
 class Status(StrEnum):
@@ -40,6 +41,22 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
+class Delivered:
+    """What became of a client secret that was owed before the run.
+
+    Attributes:
+        secret_at: The place it was delivered to; empty where it was not.
+        error: Why it was not delivered. It is owed still.
+    """
+
+    ref: ResourceRef
+    id: str
+    client_id: str
+    secret_at: str = ""
+    error: ReconcilerError | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ApplyReport:
     """What became of every change of a plan, in the plan's order.
 
@@ -48,12 +65,14 @@ class ApplyReport:
             brought to its end.
         remaining: How many changes a plan made afterwards still has; None where it was not made.
         interrupted: The signal that stopped the run, or 0.
+        delivered: Client secrets that were owed before the run, and what became of each.
     """
 
     outcomes: tuple[Outcome, ...]
     notes: tuple[Diagnostic, ...] = ()
     remaining: int | None = None
     interrupted: int = 0
+    delivered: tuple[Delivered, ...] = ()
 
     def count(self, status: Status) -> int:
         """Return how many changes ended so."""

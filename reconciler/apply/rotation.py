@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from reconciler.apply.custody import acknowledged
 from reconciler.apply.healing import secret_order
-from reconciler.apply.journal import Intent, Journal
+from reconciler.apply.journal import Journal, secret_intent
 from reconciler.apply.sink import Delivery, Kept, SecretSink
 from reconciler.errors import REFUSED, LocalFileError, ServiceError, UsageError
 from reconciler.resources.crashpoint import crashpoint
@@ -25,7 +26,8 @@ def rotate(
 ) -> Kept:
     """Make a new secret, deliver it, and return its place. The old one ends at once.
 
-    A crash in between is healed by the next apply or rotation of the same tree.
+    A service with custody keeps the new secret until its delivery is acknowledged, so that any
+    later apply of the same tree delivers it where this run is cut short.
 
     Raises:
         UsageError: the application has no client secret.
@@ -38,7 +40,7 @@ def rotate(
             remedy="Only applications with authMethodType BASIC or POST have one.",
         )
     sink.prove([held.ref])
-    intent = Intent("secret", uuid.uuid4().hex, held.ref, owes_secret=True, id=held.id)
+    intent = secret_intent(held.ref, held.id, service.run)
     journal.begin([intent])
     crashpoint("C2")
     (result,) = service.write([secret_order(held)], context)
@@ -55,5 +57,7 @@ def rotate(
     if isinstance(kept, LocalFileError):
         raise kept
     crashpoint("C10")
+    notes = acknowledged(service, [result])
+    crashpoint("C18")
     journal.end([intent.key])
-    return kept
+    return replace(kept, notes=(*kept.notes, *notes))

@@ -56,6 +56,7 @@ class Run:
     scope: Scope
     allowed: Allowances
     secrets_to: str | None
+    require_secrets: bool
     auto_approve: bool
     lock_timeout: float
     told: Words
@@ -75,6 +76,11 @@ class Run:
 @keep_owed_option
 @takes_scope
 @secrets_option
+@option(
+    "--require-secrets",
+    is_flag=True,
+    help="Exit 5 where the sink lacks the client secret of a declared application.",
+)
 @format_option(*FORMS)
 @option("--auto-approve", is_flag=True, help="Do not ask before anything is written.")
 @option(
@@ -183,6 +189,11 @@ def _approve(run: Run, plan: Plan) -> Plan:
             f"{why}, and there is nowhere to put them",
             remedy="Give --secrets-to file:DIR. Nothing was written.",
         )
+    if run.require_secrets and run.sink is None:
+        raise UsageError(
+            "--require-secrets needs a place to look for them",
+            remedy="Give --secrets-to. Nothing was written.",
+        )
     if asks:
         _ask(place_of(plan, run.service))
     return plan
@@ -212,12 +223,20 @@ def _carry_out(run: Run, plan: Plan, observed: ObservedState, client: ServiceCli
         run.service, observed.instance, run.scope, organizations, run.lock_timeout
     )
     with opened as journal, run.told.watch() as watch:
-        if not plan.changes and not journal.open_intents:
-            run.told.nothing_to_do(place)
-            return ExitCode.DONE
-        executor = Executor(client, journal, run.sink, watch, context, run.allowed)
+        executor = Executor(
+            client,
+            journal,
+            run.sink,
+            watch,
+            context,
+            run.allowed,
+            require_secrets=run.require_secrets,
+        )
         report = carry_out(plan, observed, run.desired, client, executor)
-    run.told.report(report, place)
+    if plan.changes or report.delivered or report.notes or report.interrupted:
+        run.told.report(report, place)
+    else:
+        run.told.nothing_to_do(place)
     return exit_code(report)
 
 
@@ -225,10 +244,17 @@ def exit_code(report: ApplyReport) -> int:
     """Return the exit code that tells what came of an apply."""
     if report.interrupted:
         return ExitCode.SIGNAL + report.interrupted
-    failed = [outcome for outcome in report.outcomes if outcome.error is not None]
-    written = report.count(Status.MADE) or any(outcome.written for outcome in failed)
-    if failed and not written:
-        return exit_code_of(failed[0].error) if failed[0].error else ExitCode.ERROR
-    if failed or report.count(Status.NOT_TRIED) or report.remaining:
+    failed = [delivered.error for delivered in report.delivered]
+    failed += [outcome.error for outcome in report.outcomes]
+    errors = [failure for failure in failed if failure is not None]
+    written = (
+        report.count(Status.MADE)
+        or any(outcome.written for outcome in report.outcomes)
+        or any(delivered.error is None for delivered in report.delivered)
+    )
+    if errors and not written:
+        return exit_code_of(errors[0])
+    missing = any(note.is_error for note in report.notes)
+    if errors or missing or report.count(Status.NOT_TRIED) or report.remaining:
         return ExitCode.PARTLY
     return ExitCode.DONE

@@ -7,6 +7,7 @@ import click
 from reconciler.apply.rotation import rotate
 from reconciler.apply.sinks import KINDS
 from reconciler.cli.connection import keep_owed_option, seal_key_option, service_options
+from reconciler.cli.deliver import deliver_command
 from reconciler.cli.journals import open_journal
 from reconciler.cli.locking import locked
 from reconciler.cli.options import tree_option
@@ -24,6 +25,9 @@ from reconciler.state import ObservedObject, ObservedState
 @click.group("secret")
 def secret_group() -> None:
     """Look after client secrets."""
+
+
+secret_group.add_command(deliver_command)
 
 
 @secret_group.command("rotate")

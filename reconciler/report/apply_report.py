@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from reconciler.apply.outcome import ApplyReport, Outcome, Status
+from reconciler.apply.outcome import ApplyReport, Delivered, Outcome, Status
+from reconciler.errors import ReconcilerError
 from reconciler.plan.model import ref_of, word
 from reconciler.report.findings import finding_as_json, finding_as_text
 from reconciler.report.place import Place, place_as_json, place_as_text
@@ -18,6 +19,7 @@ DONE = {"create": "created", "update": "updated", "adopt": "adopted", "delete": 
 def report_as_text(report: ApplyReport, place: Place, style: Style = PLAIN) -> str:
     """Return what was done where, what was not and why, and what remains."""
     lines = [finding_as_text(note, style) for note in report.notes]
+    lines += [delivered_as_text(delivered, style) for delivered in report.delivered]
     lines += [_outcome(outcome, style) for outcome in report.outcomes]
     counts = dict.fromkeys(DONE, 0)
     for outcome in report.outcomes:
@@ -25,8 +27,13 @@ def report_as_text(report: ApplyReport, place: Place, style: Style = PLAIN) -> s
     made = ", ".join(
         f"{count} {DONE[name]}" for name, count in counts.items() if count or name != "adopt"
     )
+    is_short = report.interrupted
+    if report.delivered:
+        handed = sum(delivered.error is None for delivered in report.delivered)
+        made += f"; {handed} of {len(report.delivered)} owed secrets delivered"
+        is_short = is_short or handed < len(report.delivered)
     failed, skipped = report.count(Status.FAILED), report.count(Status.NOT_TRIED)
-    if failed or skipped or report.interrupted:
+    if failed or skipped or is_short:
         how = "Apply interrupted." if report.interrupted else "Apply incomplete."
         sentence = f"{style(how, 'bold', 'red')} {made}; {failed} failed, {skipped} not tried."
     else:
@@ -35,6 +42,17 @@ def report_as_text(report: ApplyReport, place: Place, style: Style = PLAIN) -> s
         sentence += f" {report.remaining} remaining."
     head = place_as_text(place)
     return "\n".join([head, "", *lines, "", sentence] if lines else [head, "", sentence])
+
+
+def delivered_as_text(delivered: Delivered, style: Style) -> str:
+    """Return what became of a secret that was owed, and its place."""
+    name = visible(str(delivered.ref))
+    if delivered.error is not None:
+        why = f"{visible(delivered.error.problem)}\n    {visible(delivered.error.remedy)}"
+        return f"{style('still owed', 'red', 'bold')}  {name}: {why}"
+    done = style("delivered", "green")
+    client = f"  client id {visible(delivered.client_id)}"
+    return f"{done}  {name}{client}  secret in {visible(delivered.secret_at)}"
 
 
 def _outcome(outcome: Outcome, style: Style) -> str:
@@ -60,6 +78,7 @@ def report_as_json(report: ApplyReport, place: Place) -> dict[str, Any]:
         **place_as_json(place),
         "summary": counts_as_json(report),
         "outcomes": [outcome_as_json(outcome) for outcome in report.outcomes],
+        "delivered": [delivered_as_json(delivered) for delivered in report.delivered],
         "diagnostics": [finding_as_json(note) for note in report.notes],
     }
 
@@ -71,12 +90,28 @@ def counts_as_json(report: ApplyReport) -> dict[str, int | None]:
         "failed": report.count(Status.FAILED),
         "not_tried": report.count(Status.NOT_TRIED),
         "remaining": report.remaining,
+        "delivered": sum(delivered.error is None for delivered in report.delivered),
     }
+
+
+def delivered_as_json(delivered: Delivered) -> dict[str, Any]:
+    """Return what became of a secret that was owed."""
+    return {
+        "ref": ref_as_json(delivered.ref),
+        "id": delivered.id,
+        "client_id": delivered.client_id,
+        "secret_at": delivered.secret_at or None,
+        "error": error_text(delivered.error),
+    }
+
+
+def error_text(failure: ReconcilerError | None) -> str | None:
+    """Return a failure in whole sentences, or nothing where there was none."""
+    return f"{failure.problem}. {failure.remedy}" if failure else None
 
 
 def outcome_as_json(outcome: Outcome) -> dict[str, Any]:
     """Return what came of one change."""
-    failure = outcome.error
     return {
         "ref": ref_as_json(ref_of(outcome.change)),
         "change": word(outcome.change),
@@ -84,5 +119,5 @@ def outcome_as_json(outcome: Outcome) -> dict[str, Any]:
         "id": outcome.id or None,
         "client_id": outcome.client_id or None,
         "secret_at": outcome.secret_at or None,
-        "error": f"{failure.problem}. {failure.remedy}" if failure else None,
+        "error": error_text(outcome.error),
     }

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 from reconciler import __version__
-from reconciler.apply.outcome import ApplyReport, Outcome, Status
+from reconciler.apply.outcome import ApplyReport, Delivered, Outcome, Status
 from reconciler.diagnostics import Diagnostic, Severity
 from reconciler.errors import ReconcilerError
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Change, Plan, ref_of, word
-from reconciler.report.apply_report import counts_as_json, outcome_as_json
+from reconciler.report.apply_report import counts_as_json, delivered_as_json, outcome_as_json
 from reconciler.report.findings import finding_as_json
 from reconciler.report.place import Place, place_as_json, place_as_text
 from reconciler.report.plan_json import change_as_json, ref_as_json
@@ -77,9 +77,12 @@ def end_record(outcome: Outcome) -> Record:
 def report_records(report: ApplyReport, place: Place) -> Iterator[Record]:
     """Yield what the whole run came to."""
     yield from map(diagnostic_record, report.notes)
+    yield from map(delivered_record, report.delivered)
     summary = counts_as_json(report)
     message = ", ".join(
-        f"{count} {name.replace('_', ' ')}" for name, count in summary.items() if count is not None
+        f"{count} {name.replace('_', ' ')}"
+        for name, count in summary.items()
+        if count is not None and (count or name != "delivered")
     )
     yield _record(
         "change_summary",
@@ -89,6 +92,13 @@ def report_records(report: ApplyReport, place: Place) -> Iterator[Record]:
         summary=summary,
         **place_as_json(place),
     )
+
+
+def delivered_record(delivered: Delivered) -> Record:
+    """Return what became of a secret that was owed; the secret itself is not known here."""
+    level, said = ("error", "still owed") if delivered.error else ("info", "delivered")
+    message = f"{visible(str(delivered.ref))}: client secret {said}"
+    return _record("secret_delivered", level, message, **delivered_as_json(delivered))
 
 
 def diagnostic_record(finding: Diagnostic) -> Record:

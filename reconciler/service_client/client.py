@@ -72,7 +72,7 @@ class OperationsClient(Past):
         self._instance = ""
         self._keeps_secrets = False
         self._custody = Custody(wire)
-        self._run = uuid.uuid4().hex
+        self.run = uuid.uuid4().hex
         self.batch_size = batch_size
 
     def observe(self, organizations: Collection[str]) -> ObservedState:
@@ -130,7 +130,7 @@ class OperationsClient(Past):
         Raises:
             ServiceError: the wire failed before it told of any order.
         """
-        plans = [deque(calls_of(order, context, self._run)) for order in orders]
+        plans = [deque(calls_of(order, context, self.run)) for order in orders]
         results: list[Written | ServiceError] = [_unchanged(order) for order in orders]
         is_first = True
         while any(plans):

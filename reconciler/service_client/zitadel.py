@@ -76,6 +76,7 @@ class ZitadelClient:
     """A ``ServiceClient`` and a ``ServiceInquiry`` of a ZITADEL."""
 
     keeps_answers = False
+    run = ""
 
     def __init__(
         self,

@@ -226,25 +226,51 @@ def test_a_run_against_a_zitadel_converges(run: Run, manifests: Path) -> None:
     assert list((manifests.parent / ".reconciler").glob("apply-zitadel-277-*.jsonl"))
 
 
-def test_a_crash_after_a_create_leaves_no_secret_behind(run: Run, manifests: Path) -> None:
-    """The first answer cannot be had again there, so the next run makes a new secret."""
-    with a_zitadel() as (fake, here):
-        crashed = run(
-            "apply", "--auto-approve", "--secrets-to", "file:s", RECONCILER_CRASHPOINT="C4", **here
-        )
+def test_where_no_secret_is_kept_the_sink_is_the_witness(run: Run, manifests: Path) -> None:
+    """A secret that cannot be had again is told once as an error, then as a warning."""
+    here = {"RECONCILER_SECRETS_TO": "file:s"}
+    with a_zitadel() as (fake, service):
+        here |= service
+        crashed = run("apply", "--auto-approve", RECONCILER_CRASHPOINT="C4", **here)
         assert crashed.code == -signal.SIGKILL
         (made,) = fake.named("apps", "web")
         lost = fake.secrets[made["id"]]
 
-        healed = run("apply", "--auto-approve", "--secrets-to", "file:s", **here)
+        told = run("apply", "--auto-approve", **here)
+        again = run("apply", "--auto-approve", **here)
+        required = run("apply", "--auto-approve", "--require-secrets", **here)
+        untouched = fake.secrets[made["id"]]
+        replaced = run("apply", "--auto-approve", "--rotate-missing", "acme/shop/web", **here)
+        last = run("apply", "--auto-approve", "--require-secrets", **here)
 
-    assert healed.code == 0, healed.all
-    assert "HEAL-SECRET-NEW" in healed.all
+    assert (told.code, again.code, required.code, replaced.code, last.code) == (5, 0, 5, 0, 0)
+    assert "error SECRET-NOT-IN-SINK" in told.all
+    assert "warning SECRET-NOT-IN-SINK" in again.all
+    assert "--rotate-missing OidcApplication/acme/shop/web" in again.all
+    assert "SECRET-NOT-IN-SINK" not in last.all
     (secret,) = (manifests.parent / "s").glob("*.json")
     delivered = json.loads(secret.read_text(encoding="utf-8"))["client_secret"]
-    assert delivered == fake.secrets[made["id"]]
-    assert delivered != lost
-    assert len(fake.held["apps"]) == 1
+    assert delivered == fake.secrets[made["id"]] != lost
+    assert (untouched, len(fake.held["apps"])) == (lost, 1)
+
+
+def test_nothing_is_replaced_where_another_machine_may_have_made_it(
+    run: Run, manifests: Path
+) -> None:
+    """Killed before anything was sent; whose object has the name cannot be known there."""
+    with a_zitadel() as (fake, service):
+        here = {"RECONCILER_SECRETS_TO": "file:s", **service}
+        run("apply", "--auto-approve", RECONCILER_CRASHPOINT="C2", **here)
+        project = fake.named("projects", "shop")[0]["id"]
+        config = {"clientId": "7", "redirectUris": ["https://web.example.com/cb"]}
+        fake.put("apps", name="web", project=project, oidcConfig=config)
+
+        told = run("apply", "--auto-approve", **here)
+        again = run("apply", "--auto-approve", **here)
+
+        assert fake.secrets == {}
+    assert (told.code, again.code) == (5, 0), told.all + again.all
+    assert "error SECRET-NOT-IN-SINK" in told.all
 
 
 def test_a_list_that_cannot_be_emptied_is_named_after_apply(run: Run, tree: Path) -> None:

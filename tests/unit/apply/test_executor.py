@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.apply.executor import Executor
 from reconciler.apply.journal import Intent, Journal
-from reconciler.apply.outcome import ApplyReport, Outcome, Progress, Status
+from reconciler.apply.outcome import ApplyReport, Delivered, Outcome, Progress, Status
 from reconciler.errors import (
     AccessDeniedError,
     AlreadyExistsError,
@@ -26,14 +26,17 @@ from reconciler.errors import (
 from reconciler.loop import carry_out, preview
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Change, Create, Delete, Plan, Scope, Update, ref_of
+from reconciler.plan.secrets import owed_to
 from reconciler.resources.ref import Kind, ResourceRef, project_ref
-from reconciler.service_client.port import CreateOrder
-from reconciler.state import Resource
+from reconciler.service_client.port import CreateOrder, SecretOrder, Written
+from reconciler.state import OwedSecret, Resource
 from tests.builders import (
+    ACME,
     GREET,
     HOUSE,
     OWNERS,
     PARTNER,
+    SHOP,
     WEB,
     FakeService,
     FakeSink,
@@ -41,7 +44,6 @@ from tests.builders import (
     a_plan,
     a_public_application,
     a_ref,
-    an_application,
     declared,
     desired,
     held,
@@ -49,7 +51,6 @@ from tests.builders import (
     lost,
     name_of,
     no_trouble,
-    observed,
 )
 
 MADE, FAILED, NOT_TRIED = Status.MADE, Status.FAILED, Status.NOT_TRIED
@@ -111,8 +112,9 @@ class Bench:
 
     def run(self, *changes: Change, organizations: Sequence[str] = ("acme",)) -> ApplyReport:
         """Carry out these changes."""
-        plan = a_plan(*changes, organizations=tuple(organizations))
-        seen = observed(*self.service.objects.values())
+        seen = self.service.look(organizations)
+        owed = owed_to(Scope(), seen)
+        plan = a_plan(*changes, organizations=tuple(organizations), owed=owed)
         executor = Executor(self.service, self.journal, self.sink, self.watch, CONTEXT)
         return executor.run(plan, seen)
 
@@ -159,14 +161,18 @@ def test_what_was_made_is_told_with_its_id_and_where_its_secret_is(bench: Bench)
 
 
 def test_an_effect_that_must_survive_a_crash_is_on_the_disk_before_the_next(bench: Bench) -> None:
-    """Sink proven, intent, request, secret, end: in any other order a crash loses something."""
+    """Sink, intent, request, secret, custody, end: any other order loses something in a crash."""
     bench.run(create(WEB))
 
-    assert bench.log == ["prove", "renew", "begin", "send", "answer", "keep", "kept", "end"]
+    assert bench.log == [
+        "prove", "renew", "begin", "send", "answer", "keep", "kept", "acknowledge", "acknowledged",
+        "end",
+    ]  # fmt: skip
+    assert bench.service.owed == {}
 
 
 def test_a_move_to_a_secret_is_begun_before_the_update_is_sent(bench: Bench) -> None:
-    """Afterwards nobody could tell that the application has none."""
+    """The journal names what may be cut short."""
     found = held(WEB, a_public_application(), object_id="7")
     bench.service.objects["7"] = found
     change = Update(declared(WEB), found)
@@ -174,7 +180,8 @@ def test_a_move_to_a_secret_is_begun_before_the_update_is_sent(bench: Bench) -> 
     report = bench.run(change)
 
     assert bench.log == [
-        "prove", "renew", "begin", "send", "answer", "send", "answer", "keep", "kept", "end",
+        "prove", "renew", "begin", "send", "answer", "send", "answer", "keep", "kept",
+        "acknowledge", "acknowledged", "end",
     ]  # fmt: skip
     assert report.outcomes == (
         Outcome(change, MADE, "7", found.client_id, "fake:acme/shop/storefront"),
@@ -255,9 +262,11 @@ def test_an_answer_that_is_lost_is_had_again_by_the_next_run(bench: Bench) -> No
 
     report = bench.run()
 
-    assert [note.code for note in report.notes] == ["HEAL-SECRET-DELIVERED"]
+    place = "fake:acme/shop/storefront"
+    assert report == ApplyReport((), delivered=(Delivered(WEB, found.id, found.client_id, place),))
     assert bench.sink
     assert bench.sink.kept == {(WEB, found.client_id): bench.service.secrets[found.id]}
+    assert (bench.service.owed, bench.journal.open_intents) == ({}, ())
 
 
 # What breaks the whole run.
@@ -328,7 +337,7 @@ def test_a_moved_application_whose_secret_failed_is_told_as_failed_and_owed(benc
     assert [intent.purpose for intent in bench.journal.open_intents] == ["secret"]
 
     bench.failures.clear()
-    assert [note.code for note in bench.run().notes] == ["HEAL-SECRET-NEW"]
+    assert [delivered.error for delivered in bench.run().delivered] == [None]
     assert bench.sink
     assert bench.sink.kept == {(WEB, found.client_id): bench.service.secrets["7"]}
 
@@ -358,62 +367,167 @@ def test_without_secrets_no_sink_is_needed(bench: Bench) -> None:
     assert [outcome.status for outcome in report.outcomes] == [MADE, MADE]
 
 
-# Keys of creates that were cut short.
+# What an earlier run left open.
 
 BEFORE = Intent("create", "old-key", WEB, owes_secret=True, spec=declared(WEB).spec)
 
 
-@pytest.mark.parametrize(
-    ("change", "again"),
-    [
-        pytest.param(create(WEB), True, id="the same create"),
-        pytest.param(create(WEB, an_application(devMode=True)), False, id="with another field"),
-        pytest.param(create(a_ref(name="Storefront")), False, id="with the name in another case"),
-    ],
-)
-def test_a_key_is_used_again_for_the_same_create_alone(
-    bench: Bench, change: Create, again: object
+@pytest.mark.parametrize("change", [create(WEB), create(GREET)])
+def test_a_create_that_never_happened_is_made_with_a_key_of_its_own(
+    bench: Bench, change: Create
 ) -> None:
-    """The service refuses a key with another body, and answers the same body as before."""
+    """A late request of the run that was cut short carries a lease that has ended."""
     bench.journal.begin([BEFORE])
 
     report = bench.run(change)
 
     (order,) = bench.service.written
     assert isinstance(order, CreateOrder)
-    assert (order.key == "old-key") is again
-    assert report.outcomes[0].status is MADE
-    assert bench.journal.open_intents == (), "the old attempt can no longer happen"
-
-
-def test_an_old_attempt_stays_open_while_it_may_be_what_has_the_name(bench: Bench) -> None:
-    """Its request was under way all the time: the next run fetches its secret."""
-    bench.journal.begin([BEFORE])
-    bench.service.refuse["storefront"] = AlreadyExistsError("taken", remedy="r")
-
-    bench.run(create(WEB, an_application(devMode=True)))
-
-    assert bench.journal.open_intents == (BEFORE,)
-
-
-def test_an_attempt_that_nobody_wants_any_more_is_forgotten(bench: Bench) -> None:
-    """Otherwise, one day, it would give a new secret to somebody else's application."""
-    bench.journal.begin([BEFORE])
-
-    assert bench.run(create(GREET)).notes == ()
+    assert order.key != "old-key"
+    assert (report.outcomes[0].status, report.notes) == (MADE, ())
     assert bench.journal.open_intents == ()
 
 
-def test_healing_moves_on_what_the_plan_expects(bench: Bench) -> None:
-    """A new secret is an event of the application; its update is not outdated by that."""
-    found = held(WEB, object_id="7")
+# What is owed.
+
+
+def owe(bench: Bench, *names: str) -> list[OwedSecret]:
+    """Let the service keep secrets of applications that another machine made."""
+    for name in names:
+        ref = a_ref(name=name)
+        order = CreateOrder(ref, declared(ref).spec, name, id_of(ACME), id_of(SHOP))
+        bench.service.write([order], CONTEXT)
+    bench.log.clear()
+    bench.service.written.clear()
+    return list(bench.service.owed.values())
+
+
+def test_what_is_owed_is_delivered_before_anything_new_is_made(bench: Bench) -> None:
+    """And acknowledged only once it is in the sink."""
+    (owed,) = owe(bench, "admin")
+
+    report = bench.run(create(GREET))
+
+    assert bench.log == [
+        "prove", "renew", "claim", "claimed", "keep", "kept", "acknowledge", "acknowledged",
+        "renew", "begin", "send", "answer", "end",
+    ]  # fmt: skip
+    assert report.delivered == (
+        Delivered(owed.ref, owed.id, owed.client_id, "fake:acme/shop/admin"),
+    )
+    assert bench.sink
+    assert list(bench.sink.kept.values()) == list(bench.service.secrets.values())
+    assert bench.service.owed == {}
+
+
+@pytest.mark.parametrize(
+    ("where", "error"),
+    [
+        pytest.param("claim", lost(), id="the service is gone"),
+        pytest.param("claim", AccessDeniedError("x", remedy="r"), id="not allowed"),
+        pytest.param("keep", LocalFileError("full", remedy="r"), id="the sink is full"),
+    ],
+)
+def test_what_cannot_be_delivered_stays_owed_and_nothing_new_is_made(
+    bench: Bench, where: str, error: ReconcilerError
+) -> None:
+    """What is made next would be owed as well."""
+    (owed,) = owe(bench, "admin")
+    bench.failures[where] = error
+
+    report = bench.run(create(WEB))
+
+    assert report.delivered == (Delivered(owed.ref, owed.id, owed.client_id, error=error),)
+    assert statuses(report) == [("storefront", NOT_TRIED)]
+    assert list(bench.service.owed.values()) == [owed]
+
+
+def test_a_secret_that_cannot_be_had_keeps_no_other_from_its_sink(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another run was quicker, or the time was over since the plan."""
+    first, second = owe(bench, "admin", "blog")
+    claim = bench.service.claim
+
+    def claimed(
+        owed: Sequence[OwedSecret], context: Mapping[str, Any]
+    ) -> Sequence[Written | ServiceError]:
+        bench.service.owed.pop(first.id, None)
+        return claim(owed, context)
+
+    monkeypatch.setattr(bench.service, "claim", claimed)
+
+    report = bench.run()
+
+    assert [(each.ref, bool(each.error)) for each in report.delivered] == [
+        (first.ref, True), (second.ref, False),
+    ]  # fmt: skip
+
+
+def test_a_delivery_that_could_not_be_acknowledged_is_done_and_told(bench: Bench) -> None:
+    """The next run delivers the same secret again, which harms nobody."""
+    owe(bench, "admin")
+    bench.failures["acknowledge"] = lost()
+
+    report = bench.run()
+
+    assert [delivered.error for delivered in report.delivered] == [None]
+    assert [note.code for note in report.notes] == ["SECRET-NOT-ACKNOWLEDGED"]
+    assert len(bench.service.owed) == 1
+
+
+# A new secret and nothing else.
+
+
+@pytest.mark.parametrize("has_secret", [True, False])
+def test_a_new_secret_writes_no_field(bench: Bench, has_secret: object) -> None:
+    """The tree of the run does not become the owner by it."""
+    found = held(WEB, object_id="7", has_secret=has_secret)
     bench.service.objects["7"] = found
-    bench.journal.begin([Intent("secret", "k", WEB, owes_secret=True, id="7")])
+    change = Update(declared(WEB), found, new_secret=bool(has_secret))
 
-    report = bench.run(Update(declared(WEB, an_application(devMode=True)), found))
+    report = bench.run(change)
 
-    assert [note.code for note in report.notes] == ["HEAL-SECRET-NEW"]
-    assert [outcome.status for outcome in report.outcomes] == [MADE]
+    assert [type(order) for order in bench.service.written] == [SecretOrder]
+    assert report.outcomes == (
+        Outcome(change, MADE, "7", found.client_id, "fake:acme/shop/storefront"),
+    )
+    assert bench.service.owed == {}
+
+
+def test_a_new_secret_that_is_refused_has_written_nothing(bench: Bench) -> None:
+    """The exit code is that of the refusal, not of half an apply."""
+    found = held(WEB, object_id="7", has_secret=True)
+    bench.service.objects["7"] = found
+    refused = bench.service.refuse["storefront"] = AccessDeniedError("not you", remedy="r")
+    change = Update(declared(WEB), found, new_secret=True)
+
+    assert bench.run(change).outcomes == (Outcome(change, FAILED, error=refused),)
+
+
+# The sink as a witness.
+
+
+@pytest.mark.parametrize(
+    ("custody", "required", "severities"),
+    [(True, False, []), (True, True, ["error"]), (False, False, ["warning"])],
+)
+def test_a_secret_that_is_nowhere_is_told_where_the_service_cannot_be_asked(
+    bench: Bench, custody: object, required: object, severities: list[str]
+) -> None:
+    """Of what this run did not make, a warning: another place may hold it."""
+    bench.service.custody = bool(custody)
+    bench.service.objects["7"] = held(WEB, object_id="7")
+    seen = bench.service.look(["acme"])
+    executor = Executor(
+        bench.service, bench.journal, bench.sink, bench.watch, CONTEXT,
+        require_secrets=bool(required),
+    )  # fmt: skip
+
+    report = executor.run(a_plan(in_step=(ACME, SHOP, WEB)), seen)
+
+    assert [note.severity for note in report.notes] == severities
+    assert {note.code for note in report.notes} <= {"SECRET-NOT-IN-SINK"}
 
 
 # Stopping.

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from reconciler.apply.healing import Healed, Healer, absent_secrets, secret_order
+from reconciler.apply.healing import Healed, Healer, secret_order
 from reconciler.apply.journal import Intent, Journal
-from reconciler.diagnostics import Diagnostic, warning
+from reconciler.apply.outcome import Delivered
+from reconciler.diagnostics import Diagnostic, Severity, warning
 from reconciler.errors import (
     AccessDeniedError,
     LocalFileError,
-    ObjectNotFoundError,
     ServiceError,
     ServiceUnavailableError,
 )
@@ -35,7 +35,6 @@ from tests.builders import (
     held,
     id_of,
     lost,
-    observed,
 )
 
 CONTEXT = {"tree": "default"}
@@ -53,8 +52,10 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 
 @pytest.fixture
 def service() -> FakeService:
-    """Return a service with an organization and a project."""
-    return FakeService(*HOUSE)
+    """Return a service without custody, with an organization and a project."""
+    made = FakeService(*HOUSE)
+    made.custody = False
+    return made
 
 
 @pytest.fixture
@@ -77,6 +78,11 @@ def heal(service: FakeService, journal: Journal, sink: FakeSink | None) -> Heale
     return Healer(service, journal, sink, CONTEXT).heal(service.observe(["acme"]), ["ACME"])
 
 
+def handed(found: ObservedObject) -> Delivered:
+    """Return that a secret was delivered."""
+    return Delivered(found.ref, found.id, found.client_id, f"fake:{found.ref.path}")
+
+
 def note(code: str, summary: str, remedy: str, found: ObservedObject | None = None) -> Diagnostic:
     return warning(code, summary, remedy, ref=found.ref if found else WEB)
 
@@ -86,12 +92,16 @@ DELIVERED = note(
     "a secret of an interrupted run was delivered",
     f"The client secret of {WEB} was made by a run that was cut short; {SAME}",
 )
-NEW = note(
-    "HEAL-SECRET-NEW",
-    "a secret of an interrupted run was made anew",
-    f"The client secret of {WEB} was never confirmed as delivered and cannot be had again, so it "
-    "was replaced; the new one is in the sink.",
+MISSING = replace(
+    note(
+        "SECRET-NOT-IN-SINK",
+        "the sink does not hold the secret of an application",
+        f"{WEB} signs in with a secret that is not in this sink. If no deployment has it, make a "
+        "new one: reconciler apply --rotate-missing OidcApplication/acme/shop/storefront",
+    ),
+    severity=Severity.ERROR,
 )
+TAKEN = "HEAL-NAME-TAKEN"
 OWED = note(
     "HEAL-SECRET-OWED",
     "a secret of an interrupted run was not delivered yet",
@@ -115,38 +125,40 @@ def test_the_same_secret_is_had_again_and_delivered(
     secret = service.secrets[found.id]
     journal.begin([CREATE])
 
-    assert heal(service, journal, sink) == Healed([DELIVERED])
+    assert heal(service, journal, sink) == Healed([DELIVERED], [handed(found)])
     assert sink.kept == {(WEB, found.client_id): secret}
     assert list(sink.proven) == [WEB]
     assert (service.secrets, service.written) == ({found.id: secret}, [])
     assert journal.open_intents == ()
 
 
-def test_a_secret_that_cannot_be_had_again_is_made_anew_and_that_is_told(
-    service: FakeService, journal: Journal, sink: FakeSink
+@pytest.mark.parametrize("keeps_answers", [True, False])
+def test_a_secret_that_cannot_be_had_again_is_reported_and_left_as_it_is(
+    service: FakeService, journal: Journal, sink: FakeSink, keeps_answers: object
 ) -> None:
-    """The service forgot the first answer; what follows expects the sequence of the new secret."""
-    found = made(service)
-    before = service.secrets[found.id]
+    """A person decides; the next run is not stopped by it for ever."""
+    made(service)
+    before = dict(service.secrets)
+    service.keeps_answers = bool(keeps_answers)
     service.forget_keys()
     journal.begin([CREATE])
 
     healed = heal(service, journal, sink)
 
-    now = service.objects[found.id]
-    assert healed == Healed([NEW], sequences={found.id: now.sequence})
-    assert service.secrets[found.id] != before
-    assert sink.kept == {(WEB, found.client_id): service.secrets[found.id]}
-    assert journal.open_intents == ()
+    if keeps_answers:
+        assert [note.code for note in healed.notes] == [TAKEN]
+    else:
+        assert healed == Healed([MISSING])
+    assert (service.secrets, sink.kept, journal.open_intents) == (before, {}, ())
 
 
-def test_a_secret_that_the_sink_holds_is_never_made_anew(
+def test_a_secret_that_the_sink_holds_is_delivered(
     service: FakeService, journal: Journal, sink: FakeSink
 ) -> None:
     """Only the journal's last line is missing; somebody may sign in with the secret already."""
     found = made(service)
     sink.kept[WEB, found.client_id] = service.secrets[found.id]
-    service.forget_keys()
+    service.keeps_answers = False
     before = dict(service.secrets), dict(sink.kept)
     journal.begin([CREATE])
 
@@ -161,11 +173,10 @@ def test_a_first_answer_that_no_longer_counts_is_not_delivered(
     """What has happened to the application since may have been a new secret."""
     found = made(service)
     service.objects[found.id] = replace(found, sequence=found.sequence + 1)
-    service.secrets[found.id] = "made by hand"
     journal.begin([CREATE])
 
-    assert heal(service, journal, sink).notes == [NEW]
-    assert sink.kept == {(WEB, found.client_id): service.secrets[found.id]}
+    assert heal(service, journal, sink).notes == [MISSING]
+    assert sink.kept == {}
 
 
 def test_the_secret_of_somebody_elses_application_is_left_alone(
@@ -177,6 +188,7 @@ def test_the_secret_of_somebody_elses_application_is_left_alone(
     other = held(WEB, object_id="other")
     service.objects["other"] = other
     service.secrets["other"] = "theirs"
+    service.custody = True
     journal.begin([CREATE])
 
     assert heal(service, journal, sink) == Healed()
@@ -184,14 +196,73 @@ def test_the_secret_of_somebody_elses_application_is_left_alone(
     assert journal.open_intents == ()
 
 
-def test_a_create_that_never_happened_is_kept_for_the_run_that_follows(
+def test_a_create_that_never_happened_is_ended(
     service: FakeService, journal: Journal, sink: FakeSink
 ) -> None:
-    """Its key is used again, should its request still be under way."""
+    """The run that follows makes it with a key of its own."""
     journal.begin([CREATE])
 
-    assert heal(service, journal, sink) == Healed(unmade={WEB: [CREATE]})
-    assert journal.open_intents == (CREATE,)
+    assert heal(service, journal, sink) == Healed()
+    assert (service.written, journal.open_intents) == ([], ())
+
+
+@pytest.mark.parametrize("custody", [True, False])
+def test_a_name_under_a_key_that_the_service_never_saw_was_taken_by_another_run(
+    service: FakeService, journal: Journal, sink: FakeSink, custody: object
+) -> None:
+    """The intent was written and nothing was sent; the secret that lives is left alone."""
+    service.custody = bool(custody)
+    found = made(service, replace(CREATE, key="theirs"))
+    service.owed.clear()
+    before = dict(service.secrets)
+    journal.begin([CREATE])
+
+    healed = heal(service, journal, sink)
+
+    assert [(note.code, note.ref) for note in healed.notes] == [(TAKEN, found.ref)]
+    assert (service.secrets, sink.kept, journal.open_intents) == (before, {}, ())
+
+
+@pytest.mark.parametrize(
+    ("run", "delivered", "codes"),
+    [
+        pytest.param("run-2", True, [], id="of the run of the intent, and delivered"),
+        pytest.param("run-9", True, [TAKEN], id="of another run, and delivered"),
+        pytest.param("run-2", False, [], id="not delivered"),
+    ],
+)
+def test_what_is_owed_is_delivered_by_custody_and_the_intent_ends_with_that(
+    service: FakeService, journal: Journal, run: str, delivered: object, codes: list[str]
+) -> None:
+    """The journal asks nothing of its own."""
+    sink = FakeSink()
+    service.custody = True
+    found = made(service)
+    service.contexts.clear()
+    journal.begin([replace(CREATE, run=run)])
+    ids = [found.id] if delivered else []
+
+    healed = Healer(service, journal, sink, CONTEXT).heal(service.look(["acme"]), ["acme"], ids)
+
+    assert [note.code for note in healed.notes] == codes
+    assert (service.contexts, sink.kept) == ([], {})
+    assert bool(journal.open_intents) is not delivered
+
+
+@pytest.mark.parametrize("purpose", ["create", "secret"])
+def test_with_custody_what_is_not_owed_needs_nothing(
+    service: FakeService, journal: Journal, sink: FakeSink, purpose: str
+) -> None:
+    """It was delivered and acknowledged, and only the end was not written."""
+    service.custody = True
+    found = made(service)
+    service.owed.clear()
+    before = dict(service.secrets)
+    secret = Intent("secret", "k", WEB, owes_secret=True, id=found.id)
+    journal.begin([CREATE if purpose == "create" else secret])
+
+    assert heal(service, journal, sink) == Healed()
+    assert (service.secrets, sink.kept, journal.open_intents) == (before, {}, ())
 
 
 @pytest.mark.parametrize(
@@ -223,18 +294,18 @@ def test_what_needs_nothing_more_is_ended(
     assert (service.written, sink.kept, journal.open_intents) == ([], {}, ())
 
 
-def test_an_application_that_was_moved_to_a_secret_gets_it(
-    service: FakeService, journal: Journal, sink: FakeSink
+@pytest.mark.parametrize("is_held", [True, False])
+def test_a_secret_that_was_being_replaced_cannot_be_told_by_the_sink(
+    service: FakeService, journal: Journal, sink: FakeSink, is_held: object
 ) -> None:
-    """The update was made, and the run was cut before its secret was delivered."""
+    """The one that is there may be the old one."""
     found = service.objects["7"] = held(WEB, object_id="7")
     journal.begin([Intent("secret", "k", WEB, owes_secret=True, id="7")])
+    if is_held:
+        sink.kept[WEB, found.client_id] = "old"
 
-    healed = heal(service, journal, sink)
-
-    sequence = service.objects["7"].sequence
-    assert healed == Healed([NEW], sequences={"7": sequence})
-    assert sink.kept == {(WEB, found.client_id): service.secrets["7"]}
+    assert heal(service, journal, sink) == Healed([MISSING])
+    assert (service.written, journal.open_intents) == ([], ())
 
 
 def test_several_attempts_at_one_create_give_one_secret(
@@ -246,7 +317,10 @@ def test_several_attempts_at_one_create_give_one_secret(
     journal.begin([CREATE, other])
     secret = service.secrets[found.id]
 
-    assert heal(service, journal, sink) == Healed([DELIVERED])
+    healed = heal(service, journal, sink)
+
+    assert healed.delivered == [handed(found)]
+    assert DELIVERED in healed.notes
     assert sink.kept == {(WEB, found.client_id): secret}
     assert (service.secrets, journal.open_intents) == ({found.id: secret}, ())
 
@@ -287,10 +361,10 @@ def test_what_stays_open_keeps_nothing_behind_it_from_being_healed(
 ) -> None:
     """An intent of an organization that was not looked at, and then one of this."""
     elsewhere = replace(CREATE, key="key-0", ref=a_ref(organization="initech"))
-    made(service)
+    found = made(service)
     journal.begin([elsewhere, CREATE])
 
-    assert heal(service, journal, sink) == Healed([DELIVERED])
+    assert heal(service, journal, sink) == Healed([DELIVERED], [handed(found)])
     assert journal.open_intents == (elsewhere,)
 
 
@@ -316,6 +390,8 @@ def test_without_a_sink_a_secret_waits_and_that_is_told(
     made(service)
     journal.begin([CREATE])
 
+    assert heal(service, journal, None) == Healed([OWED])
+    service.keeps_answers = False
     assert heal(service, journal, None) == Healed([OWED])
     assert journal.open_intents == (CREATE,)
 
@@ -355,7 +431,6 @@ def test_a_sink_that_cannot_take_the_secret_leaves_it_open(
 ) -> None:
     """And nothing was made anew, for the sink was asked first."""
     found = made(service)
-    service.forget_keys()
     before = dict(service.secrets)
     journal.begin([CREATE])
 
@@ -369,27 +444,6 @@ def test_a_sink_that_cannot_take_the_secret_leaves_it_open(
     assert service.secrets == before
     assert journal.open_intents == (CREATE,)
     assert found.id in service.objects
-
-
-def test_one_secret_that_cannot_be_made_keeps_no_other_from_its_sink(
-    service: FakeService, journal: Journal, sink: FakeSink
-) -> None:
-    """What was answered is delivered before the failure is told."""
-    other = a_ref(name="admin")
-    for ref in (WEB, other):
-        service.objects[ref.name] = held(ref, object_id=ref.name)
-    intents = [
-        Intent("secret", f"key-{ref.name}", ref, owes_secret=True, id=ref.name)
-        for ref in (WEB, other)
-    ]
-    journal.begin(intents)
-    service.refuse["storefront"] = ObjectNotFoundError("gone meanwhile", remedy="r")
-
-    with pytest.raises(ObjectNotFoundError):
-        heal(service, journal, sink)
-
-    assert list(sink.kept.values()) == [service.secrets["admin"]]
-    assert journal.open_intents == (intents[0],)
 
 
 def test_a_service_that_is_gone_leaves_everything_open(
@@ -408,29 +462,3 @@ def test_a_service_that_is_gone_leaves_everything_open(
         Healer(service, journal, sink, CONTEXT).heal(state, ["acme"])
 
     assert journal.open_intents == (CREATE,)
-
-
-@pytest.mark.parametrize(
-    ("found", "told"),
-    [
-        pytest.param(held(WEB), True, id="applied by this tree, and not in the sink"),
-        pytest.param(held(WEB, client_id="kept"), False, id="in the sink"),
-        pytest.param(held(WEB, trees=["other"]), False, id="of another tree"),
-        pytest.param(held(WEB, a_public_application()), False, id="without a secret"),
-    ],
-)
-def test_an_application_whose_secret_is_nowhere_is_told(
-    sink: FakeSink, found: ObservedObject, told: object
-) -> None:
-    """Without a journal nobody knows whether it was ever delivered."""
-    sink.kept[WEB, "kept"] = "s"
-
-    notes = list(absent_secrets(observed(*HOUSE, found), "default", sink))
-
-    nowhere = note(
-        "SECRET-NOT-IN-SINK",
-        "the sink does not hold the secret of an application",
-        f"{WEB} signs in with a secret that is not in this sink. If nobody has it, make a new one: "
-        "reconciler secret rotate acme/shop/storefront",
-    )
-    assert notes == ([nowhere] if told else [])

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.apply.outcome import ApplyReport, Outcome, Status
+from reconciler.apply.outcome import ApplyReport, Delivered, Outcome, Status
 from reconciler.diagnostics import warning
-from reconciler.errors import AlreadyExistsError
+from reconciler.errors import AlreadyExistsError, LocalFileError
 from reconciler.plan.model import Adopt, Create, Delete, Update
 from reconciler.report.apply_report import report_as_json, report_as_text
 from tests.builders import GREET, PARTNER, PLACE, WEB, a_ref, declared, held
@@ -110,7 +110,11 @@ def outcome(**fields: Any) -> dict[str, Any]:
 
 def test_a_report_is_json_with_stable_keys() -> None:
     """Scripts take ids and places of secrets from here."""
-    report = ApplyReport((CREATED, FAILED, SKIPPED), (NOTE,), remaining=2)
+    deliveries = (
+        Delivered(WEB, "7", "7@shop", "secrets/web.json"),
+        Delivered(WEB, "8", "8@shop", error=LocalFileError("it is full", remedy="Make room.")),
+    )
+    report = ApplyReport((CREATED, FAILED, SKIPPED), (NOTE,), remaining=2, delivered=deliveries)
 
     found = report_as_json(report, PLACE)
 
@@ -119,7 +123,7 @@ def test_a_report_is_json_with_stable_keys() -> None:
         "service": "sqlite:x.db",
         "instance": "instance-1",
         "tree": "default",
-        "summary": {"made": 1, "failed": 1, "not_tried": 1, "remaining": 2},
+        "summary": {"made": 1, "failed": 1, "not_tried": 1, "remaining": 2, "delivered": 1},
         "outcomes": [
             outcome(
                 ref=ref("OidcApplication", "storefront", "shop"),
@@ -141,6 +145,22 @@ def test_a_report_is_json_with_stable_keys() -> None:
                 status="not_tried",
             ),
         ],
+        "delivered": [
+            {
+                "ref": ref("OidcApplication", "storefront", "shop"),
+                "id": "7",
+                "client_id": "7@shop",
+                "secret_at": "secrets/web.json",
+                "error": None,
+            },
+            {
+                "ref": ref("OidcApplication", "storefront", "shop"),
+                "id": "8",
+                "client_id": "8@shop",
+                "secret_at": None,
+                "error": "it is full. Make room.",
+            },
+        ],
         "diagnostics": [
             {
                 "severity": "warning",
@@ -153,3 +173,23 @@ def test_a_report_is_json_with_stable_keys() -> None:
             }
         ],
     }  # fmt: skip
+
+
+def test_a_report_names_what_was_delivered_and_what_is_owed_still() -> None:
+    """A person looks for the secret where it says."""
+    report = ApplyReport(
+        (),
+        remaining=0,
+        delivered=(
+            Delivered(WEB, "7", "7@shop", "secrets/web.json"),
+            Delivered(WEB, "8", "8@shop", error=LocalFileError("it is full", remedy="Make room.")),
+        ),
+    )
+
+    assert report_as_text(report, PLACE).partition("\n\n")[2] == (
+        "delivered  OidcApplication acme/shop/storefront  client id 7@shop  "
+        "secret in secrets/web.json\n"
+        "still owed  OidcApplication acme/shop/storefront: it is full\n    Make room.\n\n"
+        "Apply incomplete. 0 created, 0 updated, 0 deleted; 1 of 2 owed secrets delivered; "
+        "0 failed, 0 not tried. 0 remaining."
+    )

@@ -88,7 +88,8 @@ def test_the_end_of_a_run_counts_and_says_what_else_to_know() -> None:
 
     assert note["diagnostic"]["code"] == "N-X"
     assert (summary["type"], summary["operation"]) == ("change_summary", "apply")
-    assert summary["summary"] == {"made": 1, "failed": 1, "not_tried": 0, "remaining": 1}
+    counts = {"made": 1, "failed": 1, "not_tried": 0, "remaining": 1}
+    assert summary["summary"] == {**counts, "delivered": 0}
     assert [summary[key] for key in ("service", "instance", "tree")] == list(PLACE)
     assert summary["@message"] == "1 made, 1 failed, 0 not tried, 1 remaining"
 

@@ -1,0 +1,95 @@
+"""Changes as orders to the service, and as intents of the journal."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+
+from reconciler.apply.journal import Intent, secret_intent
+from reconciler.plan.model import Change, Create, Delete, Update, makes_secret, ref_of
+from reconciler.resources.ref import Kind, ResourceRef, organization_ref, owner_of
+from reconciler.service_client.port import (
+    CreateOrder,
+    DeleteOrder,
+    Order,
+    UpdateOrder,
+    Written,
+)
+from reconciler.state import ObservedObject, is_in_step
+
+Ids = Mapping[ResourceRef, str]
+"""Id of each object that is held, by the key of its ref."""
+
+
+def order_of(change: Change, intent: Intent | None, ids: Ids) -> Order:
+    """Return the order that carries out a change; its owners are held."""
+    if isinstance(change, Delete):
+        return DeleteOrder(change.held)
+    if not isinstance(change, Create):
+        return UpdateOrder(change.resource, change.held)
+    ref, resource = change.resource.ref, change.resource
+    return CreateOrder(
+        ref=ref,
+        spec=resource.spec,
+        key=intent.key if intent else "",
+        organization_id=_organization_id(ref, ids),
+        project_id=_project_id(ref, ids),
+        prevent_delete=resource.prevent_delete,
+        critical=resource.critical,
+    )
+
+
+def intent_of(change: Change, run: str) -> Intent | None:
+    """Return what the journal records before a change is sent, if there is anything to record."""
+    if isinstance(change, Create):
+        resource = change.resource
+        return Intent(
+            purpose="create",
+            key=uuid.uuid4().hex,
+            ref=resource.ref,
+            owes_secret=makes_secret(change),
+            spec=resource.spec,
+            prevent_delete=resource.prevent_delete,
+            critical=resource.critical,
+            run=run,
+        )
+    if makes_secret(change):
+        return secret_intent(ref_of(change), held_before(change).id, run)
+    return None
+
+
+def is_secret_alone(change: Change) -> bool:
+    """Whether a change is a new client secret and nothing else.
+
+    An adoption or a take-over never is: it also records whose the object is from now on.
+    """
+    return (
+        isinstance(change, Update)
+        and not change.new_owner
+        and makes_secret(change)
+        and is_in_step(change.resource, change.held)
+    )
+
+
+def unchanged(change: Change) -> Written:
+    """Return the result of a change of which nothing had to be sent yet."""
+    held = held_before(change)
+    return Written(held.id, held.sequence, held.client_id)
+
+
+def held_before(change: Change) -> ObservedObject:
+    """Return what the service holds before a change that is no create."""
+    if isinstance(change, Create):
+        raise TypeError(f"{change.resource.ref} is not held yet")
+    return change.held
+
+
+def _organization_id(ref: ResourceRef, ids: Ids) -> str:
+    if ref.kind is Kind.ORGANIZATION:
+        return ""
+    return ids[organization_ref(ref.organization).key]
+
+
+def _project_id(ref: ResourceRef, ids: Ids) -> str:
+    owner = owner_of(ref)
+    return ids[owner.key] if owner and owner.kind is Kind.PROJECT else ""

@@ -1,0 +1,124 @@
+"""``reconciler secret deliver``: what the service keeps for a tree, delivered and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import click
+
+from reconciler.apply.custody import Handover, deliver_owed
+from reconciler.apply.sink import SecretSink
+from reconciler.apply.sinks import KINDS
+from reconciler.cli.connection import keep_owed_option, seal_key_option, service_options
+from reconciler.cli.exit_codes import ExitCode, exit_code_of
+from reconciler.cli.locking import locked
+from reconciler.cli.options import tree_option
+from reconciler.cli.output import stdout_style
+from reconciler.cli.reading import show_warnings
+from reconciler.cli.refs import RefType
+from reconciler.cli.secrets import secrets_option, sink_for
+from reconciler.cli.watching import TerminalWatch
+from reconciler.cli.wiring import open_client, open_inquiry
+from reconciler.errors import ObjectNotFoundError, UsageError
+from reconciler.plan.model import Scope
+from reconciler.plan.secrets import lost_secrets, owed_to
+from reconciler.report.apply_report import delivered_as_text
+from reconciler.resources.ref import Kind, ResourceRef
+from reconciler.service_client.port import ServiceClient
+from reconciler.service_client.refusals import no_custody
+from reconciler.state import ObservedState, OwedSecret
+
+
+@click.command("deliver")
+@click.argument("refs", metavar="[REF]...", nargs=-1, type=RefType(Kind.OIDC_APPLICATION))
+@service_options
+@seal_key_option
+@keep_owed_option
+@tree_option
+@secrets_option
+def deliver_command(
+    refs: tuple[ResourceRef, ...], service: str, tree: str, secrets_to: str | None
+) -> int:
+    """Deliver the client secrets that the service keeps for this tree, and change nothing.
+
+    REF is ORGANIZATION/PROJECT/NAME; without any, all that is owed is delivered.
+    """
+    sink = sink_for(service, secrets_to)
+    if sink is None:
+        raise UsageError(
+            "the secrets would have nowhere to go", remedy=f"Give --secrets-to {KINDS}."
+        )
+    keys = {ref.key for ref in refs}
+    organizations = _organizations(service, refs)
+    with open_client(service) as client, TerminalWatch() as watch:
+        observed = client.observe(organizations)
+        _check(observed, keys)
+        owed = _owed(observed, tree, keys)
+        names = sorted({secret.ref.organization for secret in owed})
+        with locked(client, names, 0):
+            if names:  # another run may have delivered some before this one had the lock
+                owed = _owed(client.observe(names), tree, keys)
+            done = _deliver(owed, client, sink, tree, watch)
+        stopped = watch.stop_signal()
+    code = _tell(owed, done)
+    return ExitCode.SIGNAL + stopped if stopped else code
+
+
+def _check(observed: ObservedState, keys: Collection[ResourceRef]) -> None:
+    """Check that the service has custody and holds the applications.
+
+    Raises:
+        ServiceError: the service keeps no secrets.
+        ObjectNotFoundError: there is no such application.
+    """
+    if not observed.custody:
+        raise no_custody()
+    unknown = sorted(key for key in keys if key not in observed.objects)
+    if unknown:
+        raise ObjectNotFoundError(
+            f"there is no application {unknown[0].path}",
+            remedy="Write ORGANIZATION/PROJECT/NAME; `reconciler plan` lists what is owed.",
+        )
+
+
+def _owed(
+    observed: ObservedState, tree: str, keys: Collection[ResourceRef]
+) -> Sequence[OwedSecret]:
+    """Return what is owed to a tree: all of it, or only of some applications."""
+    owed = owed_to(Scope(tree), observed)
+    return [secret for secret in owed if not keys or secret.ref.key in keys]
+
+
+def _organizations(service: str, refs: Sequence[ResourceRef]) -> Sequence[str]:
+    """Return the organizations to look at: those that are named, or all that can be seen."""
+    if refs:
+        return sorted({ref.organization for ref in refs})
+    with open_inquiry(service) as inquiry:
+        return inquiry.organizations()
+
+
+def _deliver(
+    owed: Sequence[OwedSecret],
+    client: ServiceClient,
+    sink: SecretSink,
+    tree: str,
+    watch: TerminalWatch,
+) -> Handover:
+    kept = [secret for secret in owed if not secret.lost]
+    if not kept:
+        return Handover()
+    sink.prove([secret.ref for secret in kept])
+    context = {"tree": tree, "revision": "", "plan": ""}
+    return deliver_owed(kept, client, sink, context, watch.stop_signal)
+
+
+def _tell(owed: Sequence[OwedSecret], done: Handover) -> int:
+    show_warnings([*lost_secrets(owed), *done.notes])
+    for delivered in done.delivered:
+        click.echo(delivered_as_text(delivered, stdout_style()))
+    if not owed:
+        click.echo("No client secret is owed.")
+    errors = [delivered.error for delivered in done.delivered if delivered.error]
+    if not errors:
+        return ExitCode.DONE
+    return ExitCode.PARTLY if len(errors) < len(done.delivered) else exit_code_of(errors[0])

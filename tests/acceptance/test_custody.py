@@ -1,0 +1,220 @@
+"""A one-time secret is in custody at every moment: killed here, delivered from another machine."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.conftest import ORGANIZATION, Run, an_application, write
+from tests.custody import Machine, a_machine, secrets_in
+from tests.running import Server, running_server
+from tests.sinks import counted, hashes
+
+
+@pytest.fixture
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Run a server with the organization acme and its project shop."""
+    with running_server(tmp_path_factory.mktemp("server")) as running:
+        yield running
+
+
+WEB = {"web.yaml": an_application("web")}
+
+
+def a_runner(folder: Path, server: Server, **more: str) -> Machine:
+    """Return an empty folder of a CI job with manifests, an address and a token."""
+    return a_machine(
+        folder,
+        WEB,
+        RECONCILER_SERVICE=server.address,
+        RECONCILER_TOKEN=server.token(),
+        RECONCILER_SECRETS_TO="file:kept",
+        **more,
+    )
+
+
+@pytest.mark.parametrize("point", ["C4", "C10"])
+def test_a_secret_of_a_killed_run_is_delivered_from_an_empty_folder(
+    tmp_path: Path, server: Server, point: str
+) -> None:
+    """Nothing of the first machine is left: only the service knows."""
+    first, second = a_runner(tmp_path / "one", server), a_runner(tmp_path / "two", server)
+    killed = first.run("apply", "--auto-approve", RECONCILER_CRASHPOINT=point)
+    assert killed.code == -signal.SIGKILL, killed.all
+    before = counted(server.store)
+    shutil.rmtree(first.folder)
+
+    planned = second.run("plan", "--detailed-exitcode")
+    told = second.run("plan", "--format", "json").json
+    refused = second.run("apply")
+    applied = second.run("apply", "--auto-approve")
+
+    assert planned.code == 2, planned.all
+    assert "1 client secret is owed: reconciler apply delivers it" in planned.out
+    assert told["summary"]["owed"] == len(told["owed"]) == 1
+    assert (told["changes"], told["owed"][0]["by"]) == ([], "editor")
+    assert (refused.code, secrets_in(second)) != (0, {})
+    assert applied.code == 0, applied.all
+    assert "delivered  OidcApplication acme/shop/web" in applied.out
+    assert hashes(secrets_in(second)) == counted(server.store) == before
+    assert second.run("plan", "--detailed-exitcode").code == 0
+
+
+def test_what_another_tree_is_owed_is_counted_and_left_alone(
+    tmp_path: Path, server: Server
+) -> None:
+    """Its own pipeline has the place where it belongs."""
+    theirs, mine = a_runner(tmp_path / "one", server), a_runner(tmp_path / "two", server)
+    theirs.run("apply", "--auto-approve", "--tree", "theirs", RECONCILER_CRASHPOINT="C4")
+
+    planned = mine.run("plan", "--detailed-exitcode", "--format", "json")
+    applied = mine.run("apply", "--auto-approve")
+    delivered = theirs.run("secret", "deliver", "--tree", "theirs")
+
+    assert planned.code == 0
+    assert (planned.json["owed"], planned.json["summary"]["owed_elsewhere"]) == ([], 1)
+    assert applied.code == 0, applied.all
+    assert "1 client secret is owed to other trees" in applied.out
+    assert secrets_in(mine) == {}
+    assert delivered.code == 0, delivered.all
+    assert hashes(secrets_in(theirs)) == counted(server.store)
+
+
+def test_a_name_that_another_machine_took_keeps_its_secret(tmp_path: Path, server: Server) -> None:
+    """The first run was killed with its intent written and nothing sent."""
+    first, second = a_runner(tmp_path / "one", server), a_runner(tmp_path / "two", server)
+    first.run("apply", "--auto-approve", RECONCILER_CRASHPOINT="C2")
+    assert second.run("apply", "--auto-approve").code == 0
+    before = counted(server.store)
+
+    again = first.run("apply", "--auto-approve")
+
+    assert again.code == 0, again.all
+    assert "HEAL-NAME-TAKEN" in again.all
+    assert counted(server.store) == before == hashes(secrets_in(second))
+    assert secrets_in(first) == {}
+    assert "HEAL" not in first.run("apply", "--auto-approve").all
+
+
+def test_a_secret_that_is_owed_needs_a_place_and_a_word(tmp_path: Path, server: Server) -> None:
+    """An empty plan is approved like any other: with yes, a digest or a plan file."""
+    job = a_runner(tmp_path / "one", server)
+    job.run("apply", "--auto-approve", RECONCILER_CRASHPOINT="C4")
+    nowhere = {"RECONCILER_SECRETS_TO": "vault:x"}
+
+    unasked = job.run("apply")
+    job.more.pop("RECONCILER_SECRETS_TO")
+    blocked, planned = job.run("apply", "--auto-approve"), job.run("plan", "--out", "plan.json")
+    digest = job.run("plan", "--format", "json").json["digest"]
+    shown = job.run("show", "plan.json")
+    applied = job.run("apply", "--digest", digest, "--secrets-to", "file:kept")
+
+    assert nowhere
+    assert (unasked.code, blocked.code) == (1, 3)
+    assert "SECRET-NO-SINK" in planned.err
+    assert "are owed to this tree, and there is nowhere to put them" in blocked.err
+    assert "1 client secret is owed" in shown.out
+    assert applied.code == 0, applied.all
+    assert hashes(secrets_in(job)) == counted(server.store)
+    assert job.run("apply", "plan.json").code == 0
+
+
+def test_a_command_delivers_and_does_nothing_else(tmp_path: Path, server: Server) -> None:
+    """All that is owed, or that of one application; a second time there is nothing."""
+    job = a_runner(tmp_path / "one", server)
+    write(job.folder / "manifests" / "api.yaml", an_application("api"))
+    job.run("apply", "--auto-approve", RECONCILER_CRASHPOINT="C4")
+
+    wrong = job.run("secret", "deliver", "acme/shop/nope")
+    one = job.run("secret", "deliver", "acme/shop/API")
+    rest = job.run("secret", "deliver")
+    none = job.run("secret", "deliver")
+
+    assert wrong.code == 1
+    assert one.code == 0, one.all
+    assert one.out.count("delivered  OidcApplication acme/shop/api") == 1
+    assert "web" not in one.out
+    assert rest.out.count("delivered  OidcApplication acme/shop/web") == 1
+    assert none.out == "No client secret is owed.\n"
+    assert hashes(secrets_in(job)) == counted(server.store)
+
+
+def test_a_secret_is_replaced_only_where_that_is_approved(tmp_path: Path, server: Server) -> None:
+    """It is a change with a digest, and a critical application is kept from it."""
+    job = a_runner(tmp_path / "one", server)
+    assert job.run("apply", "--auto-approve").code == 0
+    before = secrets_in(job)
+    rotate = ("--rotate-missing", "acme/shop/web")
+
+    planned = job.run("plan", *rotate, "--detailed-exitcode")
+    wrong = job.run("plan", "--rotate-missing", "acme/shop/nope")
+    applied = job.run("apply", "--auto-approve", *rotate)
+
+    assert planned.code == 2
+    assert "    clientSecret: (held) -> (new)\n" in planned.out
+    assert "secret-replaced" in planned.out
+    assert wrong.code == 1
+    assert "no declared application with a client secret" in wrong.err
+    assert applied.code == 0, applied.all
+    assert "0 remaining" in applied.out
+    assert hashes(secrets_in(job)) == counted(server.store)
+    assert secrets_in(job) != before
+    assert job.run("plan", "--detailed-exitcode").code == 0
+
+
+def test_the_embedded_store_keeps_secrets_too(run: Run, small: Path) -> None:
+    """With the journal deleted, the store alone tells what is owed."""
+    run("apply", "--auto-approve", RECONCILER_CRASHPOINT="C4:3")
+    state = small.parent / ".reconciler"
+    for journal in state.glob("apply-*.jsonl"):
+        journal.unlink()
+    before = counted(state / "identity.db")
+
+    assert run("plan", "--detailed-exitcode").code == 2
+    assert run("apply", "--auto-approve").code == 0
+
+    kept = [json.loads(path.read_text()) for path in (state / "secrets").glob("*.json")]
+    delivered = {
+        one["client_id"]: hashlib.sha256(one["client_secret"].encode()).hexdigest() for one in kept
+    }
+    assert delivered == counted(state / "identity.db")
+    assert delivered == before
+    assert run("plan", "--detailed-exitcode").code == 0
+
+
+def test_a_kill_between_an_update_and_its_secret_is_a_planned_change(run: Run, small: Path) -> None:
+    """The application is declared with a secret and has none: nobody could sign in."""
+    assert run("apply", "--auto-approve").code == 0
+    write(small / "spa.yaml", an_application("spa"))
+    run("apply", "--auto-approve", RECONCILER_CRASHPOINT="C4")
+    for journal in (small.parent / ".reconciler").glob("apply-*.jsonl"):
+        journal.unlink()
+
+    planned = run("plan", "--detailed-exitcode")
+    applied = run("apply", "--auto-approve")
+
+    assert planned.code == 2
+    assert "    clientSecret: (none) -> (new)\n" in planned.out
+    assert applied.code == 0, applied.all
+    assert len(counted(small.parent / ".reconciler" / "identity.db")) == 2
+
+
+def test_every_secret_can_be_required(run: Run, tree: Path) -> None:
+    """A job that deploys what is in the sink must not go on without it."""
+    write(tree / "organization.yaml", ORGANIZATION)
+    write(tree / "web.yaml", an_application("web"))
+    assert run("apply", "--auto-approve", "--require-secrets").code == 0
+    shutil.rmtree(tree.parent / ".reconciler" / "secrets")
+
+    usual, required = (
+        run("apply", "--auto-approve", *flags) for flags in ((), ("--require-secrets",))
+    )
+
+    assert (usual.code, required.code) == (0, 5)
+    assert "SECRET-NOT-IN-SINK" in required.all
