@@ -60,7 +60,8 @@ def sides_of(field: FieldChange, *, is_new: bool) -> Sides:
 
 def secret_words(field: FieldChange) -> tuple[str, str]:
     """Return the words for a client secret before and after, which are whether there is one."""
-    return ("(held)" if field.before else "(none)"), "(new)"
+    after = "(new)" if field.after else "(none)"
+    return ("(held)" if field.before else "(none)"), after
 
 
 def _lines(value: Any, *, by_line: bool, strip: bool) -> list[str]:

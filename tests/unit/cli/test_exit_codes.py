@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from reconciler import errors
-from reconciler.apply.outcome import ApplyReport, Outcome, Status
+from reconciler.apply.outcome import ApplyReport, Delivered, Outcome, Status
 from reconciler.cli import apply, plan
 from reconciler.cli.exit_codes import exit_code_of
-from reconciler.diagnostics import error
+from reconciler.diagnostics import error, warning
 from reconciler.errors import ReconcilerError
 from reconciler.plan.model import Create, Plan, Unmanaged
 from tests.builders import GREET, WEB, a_plan, declared
@@ -55,6 +55,12 @@ MADE = Outcome(Create(declared(WEB)), Status.MADE, "7")
 SKIPPED = Outcome(Create(declared(GREET)), Status.NOT_TRIED)
 
 
+DENIED = errors.AccessDeniedError("problem", remedy="remedy")
+KEPT = Delivered(WEB, "7", "7@shop", "kept/web.json")
+OWED = Delivered(WEB, "7", "7@shop", error=DENIED)
+MISSING = error("SECRET-NOT-IN-SINK", "s", "r")
+
+
 def failed(kind: type[ReconcilerError]) -> Outcome:
     return Outcome(Create(declared(GREET)), Status.FAILED, error=kind("problem", remedy="remedy"))
 
@@ -82,6 +88,13 @@ def failed(kind: type[ReconcilerError]) -> Outcome:
         pytest.param(ApplyReport((failed(errors.AccessDeniedError),)), 7, id="not allowed"),
         pytest.param(ApplyReport((failed(errors.InvalidArgumentError),)), 1, id="refused"),
         pytest.param(ApplyReport((MADE, SKIPPED), interrupted=15), 143, id="interrupted"),
+        pytest.param(ApplyReport((), delivered=(KEPT,), remaining=0), 0, id="delivered"),
+        pytest.param(ApplyReport((), delivered=(OWED,), remaining=0), 7, id="owed still"),
+        pytest.param(ApplyReport((), delivered=(KEPT, OWED), remaining=0), 5, id="one of two"),
+        pytest.param(ApplyReport((), (MISSING,), remaining=0), 5, id="a secret is nowhere"),
+        pytest.param(
+            ApplyReport((MADE,), (warning("W", "s", "r"),), remaining=0), 0, id="only warned"
+        ),
     ],
 )
 def test_an_apply_ends_with_what_came_of_it(report: ApplyReport, code: int) -> None:
