@@ -116,13 +116,15 @@ def carry_out(
     desired: DesiredState,
     service: ServiceClient,
     executor: Executor,
+    *,
+    require_secrets: bool = False,
 ) -> ApplyReport:
     """Make the service hold what the plan says, then look again for what remains.
 
     What was done is told even where nobody can look again.
     """
     with collector_paused():
-        report = executor.run(plan, observed)
+        report = executor.run(plan, observed, require_secrets=require_secrets)
     if report.interrupted:
         return report
     if not plan.changes:

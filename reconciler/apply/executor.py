@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from reconciler.apply.orders import (
     unchanged,
 )
 from reconciler.apply.outcome import ApplyReport, Outcome, Progress, Status, Watch
-from reconciler.apply.sink import Delivery, Kept, SecretSink
+from reconciler.apply.sink import Application, Delivery, Kept, SecretSink
 from reconciler.apply.upkeep import Upkeep
 from reconciler.apply.witness import declared_applications, missing_secrets
 from reconciler.diagnostics import Diagnostic, warning
@@ -54,8 +54,6 @@ class Executor:
         watch: Watch,
         context: Mapping[str, Any],
         allowed: Allowances | None = None,
-        *,
-        require_secrets: bool = False,
     ) -> None:
         """Take what a run works with; the context is kept with everything that is written.
 
@@ -69,16 +67,18 @@ class Executor:
         self._reason_of = (allowed or Allowances()).reason_for
         self._upkeep = Upkeep(journal, sink)
         self._ids: dict[ResourceRef, str] = {}
-        self._require_secrets = require_secrets
         self._healed = Healed()
         self._outcomes: list[Outcome] = []
         self._broken: ReconcilerError | None = None
 
-    def run(self, plan: Plan, observed: ObservedState) -> ApplyReport:
+    def run(
+        self, plan: Plan, observed: ObservedState, *, require_secrets: bool = False
+    ) -> ApplyReport:
         """Deliver what is owed, heal what an earlier run left open, then carry out the plan.
 
         A change that is refused keeps back only what depends on it. A service or a disk that
         fails keeps back everything after it. Nothing is raised for either: it is in the report.
+        With ``require_secrets`` the report has an error for each secret that the sink lacks.
 
         Raises:
             LocalFileError: the sink cannot take secrets, or the journal cannot be written;
@@ -103,9 +103,13 @@ class Executor:
                 self._carry_out(batch, len(plan.changes))
         places = {id(change): place for place, change in enumerate(plan.changes)}
         outcomes = sorted(self._outcomes, key=lambda outcome: places[id(outcome.change)])
+        missing: Iterable[Diagnostic] = ()
+        if require_secrets or not observed.custody:  # custody itself knows what is missing
+            applications = declared_applications(plan, observed, outcomes)
+            missing = self._missing(applications, outcomes, is_required=require_secrets)
         return ApplyReport(
             tuple(outcomes),
-            (*handed.notes, *self._healed.notes, *self._missing(plan, observed, outcomes)),
+            (*handed.notes, *self._healed.notes, *missing),
             interrupted=self._watch.stop_signal(),
             delivered=(*handed.delivered, *self._healed.delivered),
         )
@@ -125,18 +129,19 @@ class Executor:
         return handed
 
     def _missing(
-        self, plan: Plan, observed: ObservedState, outcomes: Sequence[Outcome]
+        self,
+        applications: Sequence[Application],
+        outcomes: Sequence[Outcome],
+        *,
+        is_required: bool,
     ) -> Iterator[Diagnostic]:
-        """Yield which secrets are not in the sink, where the service cannot be asked for them."""
+        """Yield which secrets are not in the sink; what healing has reported is left out."""
         if self._sink is None or self._watch.stop_signal():
             return
-        if observed.custody and not self._require_secrets:
-            return
         told = {note.ref for note in self._healed.notes if note.is_error}
-        applications = declared_applications(plan, observed, outcomes)
         left = [application for application in applications if application.ref not in told]
         made = {outcome.client_id for outcome in outcomes if outcome.secret_at}
-        yield from missing_secrets(left, made, self._sink, required=self._require_secrets)
+        yield from missing_secrets(left, made, self._sink, required=is_required)
 
     def _carry_out(self, batch: Sequence[Change], total: int) -> None:
         ready: list[Change] = []

@@ -223,16 +223,9 @@ def _carry_out(run: Run, plan: Plan, observed: ObservedState, client: ServiceCli
         run.service, observed.instance, run.scope, organizations, run.lock_timeout
     )
     with opened as journal, run.told.watch() as watch:
-        executor = Executor(
-            client,
-            journal,
-            run.sink,
-            watch,
-            context,
-            run.allowed,
-            require_secrets=run.require_secrets,
-        )
-        report = carry_out(plan, observed, run.desired, client, executor)
+        executor = Executor(client, journal, run.sink, watch, context, run.allowed)
+        required = run.require_secrets
+        report = carry_out(plan, observed, run.desired, client, executor, require_secrets=required)
     if plan.changes or report.delivered or report.notes or report.interrupted:
         run.told.report(report, place)
     else:

@@ -519,12 +519,10 @@ def test_a_secret_that_is_nowhere_is_told_where_the_service_cannot_be_asked(
     bench.service.custody = bool(custody)
     bench.service.objects["7"] = held(WEB, object_id="7")
     seen = bench.service.look(["acme"])
-    executor = Executor(
-        bench.service, bench.journal, bench.sink, bench.watch, CONTEXT,
-        require_secrets=bool(required),
-    )  # fmt: skip
+    executor = Executor(bench.service, bench.journal, bench.sink, bench.watch, CONTEXT)
+    plan = a_plan(in_step=(ACME, SHOP, WEB))
 
-    report = executor.run(a_plan(in_step=(ACME, SHOP, WEB)), seen)
+    report = executor.run(plan, seen, require_secrets=bool(required))
 
     assert [note.severity for note in report.notes] == severities
     assert {note.code for note in report.notes} <= {"SECRET-NOT-IN-SINK"}
