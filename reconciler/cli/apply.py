@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ from reconciler.apply.outcome import ApplyReport, Status
 from reconciler.apply.sink import SecretSink
 from reconciler.cli.addresses import require_seal_key
 from reconciler.cli.approval import Approval, take_approval
+from reconciler.cli.asking import ask_for_yes, auto_approve_option
 from reconciler.cli.connection import (
     connection,
     keep_owed_option,
@@ -82,7 +82,7 @@ class Run:
     help="Exit 5 where the sink lacks the client secret of a declared application.",
 )
 @format_option(*FORMS)
-@option("--auto-approve", is_flag=True, help="Do not ask before anything is written.")
+@auto_approve_option
 @option(
     "--lock-timeout",
     type=click.FloatRange(min=0),
@@ -195,20 +195,8 @@ def _approve(run: Run, plan: Plan) -> Plan:
             remedy="Give --secrets-to. Nothing was written.",
         )
     if asks:
-        _ask(place_of(plan, run.service))
+        ask_for_yes("apply this plan", "apply", [place_as_text(place_of(plan, run.service))])
     return plan
-
-
-def _ask(place: Place) -> None:
-    if not sys.stdin.isatty():
-        raise UsageError(
-            "nobody can be asked whether to apply this plan",
-            remedy="Give --auto-approve, or run apply in a terminal. Nothing was written.",
-        )
-    click.echo(f"\n{place_as_text(place)}", err=True)
-    click.echo("Apply this plan? Only the word yes will do: ", err=True, nl=False)
-    if sys.stdin.readline().strip() != "yes":
-        raise UsageError("the plan was not approved", remedy="Nothing was written.")
 
 
 def _carry_out(run: Run, plan: Plan, observed: ObservedState, client: ServiceClient) -> int:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import click
 
 from reconciler.apply.rotation import rotate
 from reconciler.apply.sinks import KINDS
+from reconciler.cli.asking import ask_for_yes, auto_approve_option
 from reconciler.cli.connection import keep_owed_option, seal_key_option, service_options
 from reconciler.cli.deliver import deliver_command
 from reconciler.cli.journals import open_journal
@@ -37,7 +40,10 @@ secret_group.add_command(deliver_command)
 @keep_owed_option
 @tree_option
 @secrets_option
-def rotate_command(ref: ResourceRef, service: str, tree: str, secrets_to: str | None) -> None:
+@auto_approve_option
+def rotate_command(
+    ref: ResourceRef, service: str, tree: str, secrets_to: str | None, *, auto_approve: bool
+) -> None:
     """Give the application REF a new client secret, and deliver it. The old one ends at once.
 
     REF is ORGANIZATION/PROJECT/NAME, with or without OidcApplication in front. A slash inside a
@@ -53,10 +59,17 @@ def rotate_command(ref: ResourceRef, service: str, tree: str, secrets_to: str | 
     with open_client(service) as client, locked(client, [organization], 0):
         observed = client.observe([organization])
         held = _application(observed, ref)
+        if not auto_approve:
+            ask_for_yes("replace this client secret", "secret rotate", _at_stake(held, service))
         with open_journal(service, observed.instance, Scope(tree), [organization], 0) as journal:
             kept = rotate(held, client, journal, sink, {"tree": tree, "revision": "", "plan": ""})
     show_warnings(kept.notes)
     click.echo(f"rotated  {visible(str(held.ref))}  secret in {visible(kept.at)}")
+
+
+def _at_stake(held: ObservedObject, service: str) -> Iterator[str]:
+    yield f"{visible(str(held.ref))}  (client id {visible(held.client_id)}) at {visible(service)}"
+    yield "Its client secret ends at once: what is deployed with it needs the new one to sign in."
 
 
 def _application(observed: ObservedState, ref: ResourceRef) -> ObservedObject:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from reconciler.cli.addresses import is_database, store_path
+from reconciler.cli.asking import ask_for_yes, auto_approve_option
 from reconciler.cli.embedded import open_service, store_errors
 from reconciler.cli.exit_codes import ExitCode
 from reconciler.cli.options import format_option, service_option
 from reconciler.cli.output import print_json, stdout_style
 from reconciler.errors import UsageError
 from reconciler.report.visible import visible
+
+if TYPE_CHECKING:
+    from reconciler.service.restore import Lost
 
 
 @click.group("store")
@@ -55,8 +61,12 @@ def backup_command(service: str, target: str) -> None:
 @store_group.command("restore")
 @service_option
 @click.argument("backup", metavar="FILE")
-def restore_command(service: str, backup: str) -> None:
-    """Put a backup in the place of the store, if the backup is sound."""
+@auto_approve_option
+def restore_command(service: str, backup: str, *, auto_approve: bool) -> None:
+    """Put a backup in the place of the store, if the backup is sound.
+
+    The store before is kept in a file beside it.
+    """
     from reconciler.service.restore import restore
 
     if is_database(service):
@@ -64,9 +74,35 @@ def restore_command(service: str, backup: str) -> None:
             "a store in PostgreSQL is not restored from a file",
             remedy="Use the database's own tools, such as pg_restore; see docs/postgresql.md.",
         )
+
+    def approve(lost: Lost | None) -> None:
+        if lost is None:
+            return
+        for line in _lost_in_words(lost):
+            click.echo(line, err=True)
+        if not auto_approve:
+            ask_for_yes("restore this backup", "store restore")
+
     with store_errors():
-        restore(Path(backup), store_path(service))
+        kept = restore(Path(backup), store_path(service), approve)
     click.echo(f"Restored from {visible(backup)}.")
+    if kept is not None:
+        click.echo(f"The store before is kept in {visible(str(kept))}.")
+
+
+def _lost_in_words(lost: Lost) -> Iterator[str]:
+    if lost.events is None:
+        yield "The store that is replaced cannot be read, so what is lost cannot be told."
+        return
+    if lost.is_other:
+        yield "The backup is of another instance of the service than the store."
+    yield f"Lost: {lost.events} event(s) that the store has and the backup lacks."
+    if lost.secrets:
+        yield (
+            "Sinks no longer fit: these applications got another client secret since the backup, "
+            "and the one before counts again. Run `reconciler secret rotate` for each:"
+        )
+        yield from (f"  {visible(ref.path)}" for ref in lost.secrets)
 
 
 @store_group.command("rebuild")

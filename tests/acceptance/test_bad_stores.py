@@ -127,7 +127,7 @@ def test_backup_and_restore_bring_back_what_was_held(run: Run, small: Path, tmp_
     run("apply", "--auto-approve")
 
     assert run("store", "backup", "saved.db").code == 1
-    assert run("store", "restore", "saved.db").code == 0
+    assert run("store", "restore", "saved.db", "--auto-approve").code == 0
 
     plan = run("plan", "--format", "json").json
     assert [change["ref"]["name"] for change in plan["changes"]] == ["late"]
@@ -141,7 +141,7 @@ def test_a_bad_backup_is_not_restored(run: Run, small: Path, tmp_path: Path) -> 
     saved = tmp_path / "saved.db"
     saved.write_bytes(saved.read_bytes()[:9000])
 
-    assert run("store", "restore", "saved.db").code == 1
+    assert run("store", "restore", "saved.db", "--auto-approve").code == 1
     assert run("plan", "--detailed-exitcode").code == 0
 
 

@@ -136,7 +136,7 @@ def test_a_ref_means_one_object_or_none(run: Run, slashes: Path) -> None:
         write(slashes / name, json.dumps(weaker))
 
     unclear = run("plan", "--break-glass", "OidcApplication/acme/shop/a/b=x")
-    rotated = run("secret", "rotate", "acme/shop/a/b")
+    rotated = run("secret", "rotate", "--auto-approve", "acme/shop/a/b")
     told = run("history", "OidcApplication acme/shop/a/b")
     shown = run("plan")
 
@@ -148,7 +148,7 @@ def test_a_ref_means_one_object_or_none(run: Run, slashes: Path) -> None:
     assert "--break-glass OidcApplication/acme/shop%2Fa/b=REASON." in shown.err
     assert blocks(run, "--break-glass", "OidcApplication/acme/shop/a%2Fb=x") == ["GUARD-CRITICAL"]
     assert blocks(run, "--break-glass", "OidcApplication acme/shop%2fa/b=x") == ["GUARD-CRITICAL"]
-    assert run("secret", "rotate", "acme/shop/a%2Fb").code == 0
+    assert run("secret", "rotate", "--auto-approve", "acme/shop/a%2Fb").code == 0
     assert run("history", "OidcApplication", "acme/shop/a%2Fb").out.count("secret") >= 1
 
 

@@ -67,7 +67,14 @@ def test_a_rotated_secret_is_delivered_before_it_says_done(
     run("apply", "--auto-approve", "--secrets-to", sink.address)
     before = sink.read()
 
-    rotated = run("secret", "rotate", "OidcApplication/acme/shop/WEB", "--secrets-to", sink.address)
+    rotated = run(
+        "secret",
+        "rotate",
+        "--auto-approve",
+        "OidcApplication/acme/shop/WEB",
+        "--secrets-to",
+        sink.address,
+    )
 
     assert rotated.code == 0, rotated.all
     assert hashes(sink.read()) == counted(store_of(small))
@@ -84,8 +91,8 @@ def test_a_rotation_that_is_cut_short_is_ended_by_the_next_apply(
     sink = a_file_sink(small.parent)
     run("apply", "--auto-approve", "--secrets-to", sink.address)
 
-    killed = run("secret", "rotate", "acme/shop/web", "--secrets-to", sink.address,
-                 RECONCILER_CRASHPOINT=point)  # fmt: skip
+    killed = run("secret", "rotate", "acme/shop/web", "--auto-approve",
+                 "--secrets-to", sink.address, RECONCILER_CRASHPOINT=point)  # fmt: skip
     run("apply", "--auto-approve", "--secrets-to", sink.address)
 
     assert killed.code == -signal.SIGKILL
@@ -140,7 +147,7 @@ def test_only_an_application_with_a_secret_can_be_given_a_new_one(
     run("apply", "--auto-approve")
     before = counted(store_of(small))
 
-    assert run("secret", "rotate", ref).code == 1
+    assert run("secret", "rotate", "--auto-approve", ref).code == 1
     assert counted(store_of(small)) == before
 
 
@@ -179,8 +186,8 @@ def test_two_services_share_a_folder_and_lose_nothing(
     assert "SECRET-KEPT-BESIDE" in second.all
     assert f"secret in kept/acme.shop.web.{theirs}.json" in second.out
 
-    rotated = run("secret", "rotate", "acme/shop/web", "--secrets-to", sink.address,
-                  **to_elsewhere)  # fmt: skip
+    rotated = run("secret", "rotate", "acme/shop/web", "--auto-approve",
+                  "--secrets-to", sink.address, **to_elsewhere)  # fmt: skip
     assert rotated.code == 0, rotated.all
     assert f"secret in kept/acme.shop.web.{theirs}.json" in rotated.out
     assert hashes(sink.read()) == counted(store_of(small)) | counted(elsewhere.store)
@@ -415,7 +422,9 @@ def test_a_rotated_secret_is_kept_beside_the_one_of_another(run: Run, small: Pat
     other.mkdir(mode=0o700)
     (other / "acme.shop.web.json").write_text('{"client_id": "8"}', encoding="ascii")
 
-    rotated = run("secret", "rotate", "acme/shop/web", "--secrets-to", "file:kept")
+    rotated = run(
+        "secret", "rotate", "--auto-approve", "acme/shop/web", "--secrets-to", "file:kept"
+    )
 
     assert rotated.code == 0, rotated.all
     (client,) = counted(store_of(small))

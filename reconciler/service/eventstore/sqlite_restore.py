@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 from reconciler.service.eventstore.errors import StoreReadOnlyError, StoreUnusableError
-from reconciler.service.eventstore.files import beside, take_over
+from reconciler.service.eventstore.files import beside, publish, take_over
 from reconciler.service.eventstore.sqlite_errors import in_words
 from reconciler.service.eventstore.sqlite_files import connect_to_read, is_ours, recognise
 
 
-def replace(backup: Path, target: Path) -> None:
+def replace(backup: Path, target: Path) -> Path | None:
     """Put a copy of a sound store in the place of another, or where there is none.
+
+    Return the file that keeps the store before, beside it; None where there was none.
 
     Raises:
         StoreError: the target is in use, is not a store of ours, or cannot be written. It was
@@ -28,14 +31,31 @@ def replace(backup: Path, target: Path) -> None:
         with beside(target) as unfinished:
             _copy(backup, unfinished)
             _quiesce(target)
-            for suffix in ("-wal", "-shm"):
-                target.with_name(target.name + suffix).unlink(missing_ok=True)
+            kept = _keep(target)
             take_over(unfinished, target)
+            return kept
     except OSError as error:
         raise StoreReadOnlyError(
             f"{target} cannot be written: {error.strerror}",
             "Make the file and its folder writable for this user.",
         ) from error
+
+
+def _keep(target: Path) -> Path | None:
+    """Give a store a second name with the time in it, and take its log there, too.
+
+    A log is left only beside a damaged store; beside another store it would be replayed into it.
+    """
+    if not target.exists():
+        return None
+    moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
+    kept = target.with_name(f"{target.name}.replaced-{moment}")
+    publish(target, kept)
+    log = target.with_name(target.name + "-wal")
+    if log.exists():
+        log.rename(kept.with_name(kept.name + "-wal"))
+    target.with_name(target.name + "-shm").unlink(missing_ok=True)
+    return kept
 
 
 def _copy(backup: Path, unfinished: Path) -> None:

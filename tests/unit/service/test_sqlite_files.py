@@ -340,12 +340,13 @@ def test_a_backup_is_taken_while_the_store_is_in_use_and_restores_it(path: Path)
         ask("AddOrg", name="globex")
     assert saved.stat().st_mode & 0o777 == 0o600
 
-    restore(saved, path)
+    kept = restore(saved, path)
 
+    assert kept is not None
     with closing(open_sqlite(path)) as service:
         assert Asking(service, Clock())("ListOrgs") == before
         assert verify(service.store) == []
-    assert set(contents(path.parent)) == {"identity.db", "saved.db"}
+    assert set(contents(path.parent)) == {"identity.db", "saved.db", kept.name}
 
 
 def test_a_read_only_store_can_be_backed_up_and_restored_where_there_was_none(path: Path) -> None:
