@@ -136,8 +136,8 @@ def test_a_row_whose_values_are_of_other_types_is_a_finding(path: Path, statemen
     """A damaged byte can make a number, or nothing at all, of what was a text."""
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA writable_schema = ON")
-        connection.execute("UPDATE sqlite_master SET sql = replace(sql, 'NOT NULL', '')")
-        connection.execute("UPDATE sqlite_master SET sql = replace(sql, ') STRICT', ')')")
+        changed = "UPDATE sqlite_master SET sql = replace(sql, ?, ?) WHERE name = 'events'"
+        connection.executemany(changed, [(" NOT NULL", ""), (") STRICT", ")")])
         connection.commit()
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(statement)
