@@ -12,7 +12,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reconciler.diagnostics import Diagnostic, warning
-from reconciler.errors import ObjectNotFoundError, ReconcilerError, ServiceError
+from reconciler.errors import (
+    ObjectNotFoundError,
+    ReconcilerError,
+    ServiceError,
+    UnseenOrganizationError,
+)
 from reconciler.plan.causes import changed_on_service, field_causes
 from reconciler.plan.diff import field_changes
 from reconciler.plan.guards import Allowances
@@ -44,7 +49,7 @@ def preview(
         ServiceError: the service cannot be read.
     """
     with collector_paused():
-        observed = service.observe(desired.organizations)
+        observed = observe_declared(desired, service)
         plan = build_plan(desired, observed, scope, allowed)
         doomed = [change.held for change in plan.changes if isinstance(change, Delete)]
         if doomed and desired.look_elsewhere is not None:
@@ -87,6 +92,19 @@ def _not_explained(left: Sequence[ResourceRef], why: str) -> Diagnostic:
         "writer for all fields together; `reconciler history` tells them apart.",
         ref=left[0],
     )
+
+
+def observe_declared(desired: DesiredState, service: ServiceReader) -> ObservedState:
+    """Return what is held in the organizations that the manifests name.
+
+    Raises:
+        UnseenOrganizationError: an organization may exist, and this caller would not see it.
+        ServiceError: the service cannot be read.
+    """
+    observed = service.observe(desired.organizations)
+    if observed.unseen:
+        raise UnseenOrganizationError(observed.unseen)
+    return observed
 
 
 def look_for_drift(

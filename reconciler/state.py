@@ -207,6 +207,8 @@ class ObservedState:
         caller_objects: Ids of what the caller itself signs in with, where the service tells.
         custody: Whether the service keeps secrets until their delivery is acknowledged.
         owed: Secrets in that custody, of every tree, by organization, project and name.
+        unseen: Names of the scope that are not in the listing, where the caller would not see
+            them either way: they may exist.
     """
 
     instance: str
@@ -218,6 +220,7 @@ class ObservedState:
     caller_objects: frozenset[str] = frozenset()
     custody: bool = False
     owed: tuple[OwedSecret, ...] = ()
+    unseen: tuple[str, ...] = ()
 
     @property
     def everything(self) -> Iterator[ObservedObject]:

@@ -14,6 +14,7 @@ from reconciler.cli.output import print_json
 from reconciler.cli.reading import read_desired
 from reconciler.cli.wiring import open_inquiry
 from reconciler.errors import UsageError
+from reconciler.loop import observe_declared
 from reconciler.plan.matching import match
 from reconciler.report.plan_json import FORMAT_VERSION, ref_as_json
 from reconciler.report.visible import visible
@@ -34,7 +35,7 @@ def outputs_command(paths: tuple[str, ...], service: str, form: str) -> None:
     """
     desired, _ = read_desired(paths)
     with open_inquiry(service) as reader:
-        matching = match(desired, reader.observe(desired.organizations))
+        matching = match(desired, observe_declared(desired, reader))
     applications: list[Application] = sorted(
         ((r.ref, held) for r, held in matching.pairs if r.ref.kind is Kind.OIDC_APPLICATION),
         key=lambda application: application[0],

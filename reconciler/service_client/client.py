@@ -16,6 +16,7 @@ from reconciler.errors import (
     ReconcilerError,
     ServiceError,
     ServiceUnavailableError,
+    UnseenOrganizationError,
 )
 from reconciler.resources.ref import ResourceRef, fold
 from reconciler.resources.secret import Secret
@@ -25,6 +26,7 @@ from reconciler.service_client.inquiry import Past
 from reconciler.service_client.listing import listings, objects_of
 from reconciler.service_client.observation import (
     id_of,
+    not_among,
     observed_objects,
     sequence_of,
     text_of,
@@ -46,6 +48,7 @@ from reconciler.state import ObservedObject, ObservedState, OwedSecret
 
 LEASE_SECONDS = 120
 YOUNG_SECONDS = LEASE_SECONDS / 4
+_NOT_FOUND = 5
 _ABORTED = 10
 
 
@@ -71,6 +74,7 @@ class OperationsClient(Past):
         self._renewed = clock()
         self._instance = ""
         self._keeps_secrets = False
+        self._sees_all = True
         self._custody = Custody(wire)
         self.run = uuid.uuid4().hex
         self.batch_size = batch_size
@@ -96,6 +100,7 @@ class OperationsClient(Past):
             elsewhere=elsewhere,
             custody=self._keeps_secrets,
             owed=owed,
+            unseen=() if self._sees_all else not_among(objects, organizations),
         )
 
     def _elsewhere(self, organizations: Collection[str]) -> Mapping[str, frozenset[str]]:
@@ -120,6 +125,7 @@ class OperationsClient(Past):
             told = self._ask(Call("GetServiceInfo"))
             self._instance = id_of({"id": told.get("instance")})
             self._keeps_secrets = told.get("custody") is True
+            self._sees_all = told.get("allOrganizations") is not False
         return self._instance
 
     def write(
@@ -242,6 +248,8 @@ class OperationsClient(Past):
         if isinstance(reply, Answer):
             self._fences[name] = int(reply.fields["fence"])
             return str(reply.fields["lease"])
+        if reply.code == _NOT_FOUND:  # of an organization that exists, and only for strangers
+            raise UnseenOrganizationError([name])
         held_by = reply.details.get("holder", "")
         fence = str(reply.details.get("fence", ""))
         if not instead_of and fence and self._holder.knows_dead(held_by):

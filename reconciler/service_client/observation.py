@@ -6,7 +6,7 @@ nothing is written from half a picture.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from reconciler.errors import ServiceError
@@ -92,6 +92,14 @@ def _observed(
         owner=_owner(object_id, fields),
         has_secret=_mark(object_id, fields, "hasSecret"),
     )
+
+
+def not_among(
+    objects: Mapping[ResourceRef, ObservedObject], organizations: Iterable[str]
+) -> tuple[str, ...]:
+    """Return the names that no organization among the objects has."""
+    there = {key.organization for key in objects if key.kind is Kind.ORGANIZATION}
+    return tuple(name for name in organizations if fold(name) not in there)
 
 
 def id_of(fields: Mapping[str, Any]) -> str:

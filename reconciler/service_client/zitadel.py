@@ -120,7 +120,11 @@ class ZitadelClient:
             waited += self._patience.step
         doubts = [f"The service does not show {ref} as it was written." for ref in missing]
         return ObservedState(
-            instance, seen.objects, (*seen.doubts, *doubts), doubles=tuple(seen.doubles)
+            instance,
+            seen.objects,
+            (*seen.doubts, *doubts),
+            doubles=tuple(seen.doubles),
+            unseen=tuple(seen.unseen),
         )
 
     def organizations(self) -> Sequence[str]:

@@ -40,6 +40,7 @@ class Seen:
     objects: dict[ResourceRef, ObservedObject] = field(default_factory=dict)
     doubles: list[ObservedObject] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
+    unseen: list[str] = field(default_factory=list)
 
     def add(self, found: Iterator[ObservedObject]) -> None:
         """Take in objects. Not every kind has names of its own."""
@@ -89,10 +90,7 @@ def _find(wire: Wire, name: str, seen: Seen) -> ObservedObject | None:
         own = _own(wire, answer)
         if fold(own.ref.name) == fold(name):
             return own
-        seen.doubts.append(
-            f"This token may not list organizations, so nobody can say whether {name} is "
-            "there; it is not the token's own."
-        )
+        seen.unseen.append(name)
         return None
     for item in items_of(answer):
         if fold(text_of(item, "name")) == fold(name):

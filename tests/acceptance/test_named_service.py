@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.conftest import Run, an_action, write
+from tests.acceptance.conftest import Ran, Run, an_action, write
+from tests.running import running_server
 
 NEW = "Service sqlite:.reconciler/identity.db (new: there is no store yet), tree default\n"
+NEW_ORGANIZATION = "apiVersion: reconciler/v1\nkind: Organization\nmetadata: {name: new}\n"
 KNOWN = re.compile(
     r"Service sqlite:\.reconciler/identity\.db \(instance [0-9a-f]{32}\), tree default\n"
 )
@@ -152,3 +154,26 @@ def test_a_store_that_does_not_exist_is_an_error_for_who_asks_it(
     assert "--service sqlite:PATH" in told.err
     assert told.out == ""
     assert not (small.parent / "typo").exists()
+
+
+def test_a_token_of_other_organizations_cannot_tell_what_would_be_created(
+    run: Run, small: Path, tmp_path: Path
+) -> None:
+    """Held and invisible looks like missing; a token over all can tell the two apart."""
+    (tmp_path / "server").mkdir()
+    write(small.parent / "new" / "o.yaml", NEW_ORGANIZATION)
+    with running_server(tmp_path / "server") as server:
+
+        def told(token: str, *arguments: str) -> Ran:
+            return run(*arguments, RECONCILER_SERVICE=server.address, RECONCILER_TOKEN=token)
+
+        stranger, editor, admin = map(server.token, ("stranger", "editor", "admin"))
+        blind = [told(stranger, c) for c in ("plan", "drift", "outputs", "apply")]
+        missing = told(editor, "plan", "new")
+        made = told(admin, "plan", "new")
+
+    for ran in blind:
+        assert (ran.code, ran.out) == (7, ""), ran.err
+        assert ran.err.startswith("Error: cannot tell whether acme exists with this token\n")
+    assert (missing.code, made.code) == (7, 0)
+    assert "Plan: 1 to create" in made.out

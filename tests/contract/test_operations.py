@@ -1236,7 +1236,8 @@ def test_the_service_says_which_one_it_is(ask: Asking) -> None:
     """The instance is part of every plan's digest."""
     info = ask("GetServiceInfo")
 
-    assert set(info) == {"instance", "product", "version", "custody"}
+    assert set(info) == {"instance", "product", "version", "custody", "allOrganizations"}
+    assert info["allOrganizations"] is True
     assert info["product"] == "reconciler"
     assert re.fullmatch("[0-9a-f]{32}", info["instance"])
     assert ask("Healthz") == {}

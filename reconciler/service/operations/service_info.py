@@ -28,6 +28,7 @@ def get_service_info(call: Reading, fields: Fields) -> dict[str, Any]:
         "product": PRODUCT,
         "version": __version__,
         "custody": True,
+        "allOrganizations": call.caller.organizations is None,
     }
 
 

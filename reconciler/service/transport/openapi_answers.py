@@ -296,6 +296,7 @@ _ANSWERS: Mapping[str, Callable[[], Schema]] = {
             "product": {"const": "reconciler"},
             "version": _TEXT,
             "custody": flag("Whether secrets are kept until their delivery is acknowledged."),
+            "allOrganizations": flag("Whether the caller sees every organization there is."),
         }
     ),
     "ListObjects": _page("objects", "Object"),
