@@ -106,7 +106,7 @@ def _without_collation(connection: Connection, place: str) -> Sequence[str]:
 
 def is_outdated(connection: Connection) -> bool:
     """Return whether an earlier version made the tables, and nothing has upgraded them since."""
-    return int(_meta(connection, "schema")) < tables.SCHEMA_VERSION
+    return _meta(connection, "schema") in tables.EARLIER_VERSIONS
 
 
 def upgrade(connection: Connection) -> bool:

@@ -19,6 +19,7 @@ from reconciler.service.eventstore.rows import (
 )
 
 SCHEMA_VERSION = 2
+EARLIER_VERSIONS = frozenset({"1"})  # which are upgraded when they are opened to be written to
 PROGRAM = "reconciler identity service"
 
 # What version 2 has beyond version 1.
