@@ -14,6 +14,7 @@ from reconciler.service.eventstore.rows import ObjectRow
 from reconciler.service.eventstore.sqlite import SqliteReadOnlyStore
 from reconciler.service.eventstore.sqlite_restore import replace
 from reconciler.service.projections.rebuild import log
+from reconciler.service.projections.upgrade import readable
 from reconciler.service.projections.verify import verify
 
 
@@ -43,7 +44,7 @@ def restore(
     Raises:
         StoreError: the backup is not sound, or the store is in use or cannot be written.
     """
-    with closing(SqliteReadOnlyStore(backup)) as store:
+    with closing(readable(SqliteReadOnlyStore(backup))) as store:
         findings = verify(store)
     if findings:
         raise StoreUnusableError(
@@ -56,8 +57,8 @@ def restore(
 def _lost(backup: Path, path: Path) -> Lost:
     try:
         with (
-            closing(SqliteReadOnlyStore(backup)) as saved,
-            closing(SqliteReadOnlyStore(path)) as held,
+            closing(readable(SqliteReadOnlyStore(backup))) as saved,
+            closing(readable(SqliteReadOnlyStore(path))) as held,
             saved.snapshot() as then,
             held.snapshot() as now,
         ):
