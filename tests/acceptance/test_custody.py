@@ -66,6 +66,25 @@ def test_a_secret_of_a_killed_run_is_delivered_from_an_empty_folder(
     assert second.run("plan", "--detailed-exitcode").code == 0
 
 
+@pytest.mark.parametrize("point", ["C15", "C16", "C17"])
+def test_a_kill_while_it_is_delivered_leaves_the_same_secret_to_the_third_machine(
+    tmp_path: Path, server: Server, point: str
+) -> None:
+    """Claimed, in the sink, or told: it is delivered at least once, and always the same one."""
+    machines = [a_runner(tmp_path / name, server) for name in ("one", "two", "three")]
+    machines[0].run("apply", "--auto-approve", RECONCILER_CRASHPOINT="C4")
+    before = counted(server.store)
+
+    killed = machines[1].run("apply", "--auto-approve", RECONCILER_CRASHPOINT=point)
+    last = machines[2].run("apply", "--auto-approve")
+
+    assert killed.code == -signal.SIGKILL, killed.all
+    assert last.code == 0, last.all
+    places = [hashes(secrets_in(machine)) for machine in machines[1:]]
+    assert places == [before if point != "C15" else {}, before if point != "C17" else {}]
+    assert counted(server.store) == before
+
+
 def test_what_another_tree_is_owed_is_counted_and_left_alone(
     tmp_path: Path, server: Server
 ) -> None:

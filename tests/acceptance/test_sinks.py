@@ -17,7 +17,7 @@ from tests.program import environment
 from tests.running import Server, running_server
 from tests.sinks import SINKS, Sink, a_file_sink, an_age_sink, an_exec_batch_sink, counted, hashes
 
-POINTS = ["C2", "C4", "C6", "C7", "C8", "C9", "C10", "C11"]
+POINTS = ["C2", "C4", "C6", "C7", "C8", "C9", "C10", "C11", "C18"]
 POINTS += [f"S{number}" for number in range(1, 9)]
 
 
