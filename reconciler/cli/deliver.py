@@ -18,7 +18,7 @@ from reconciler.cli.reading import show_warnings
 from reconciler.cli.refs import RefType
 from reconciler.cli.secrets import secrets_option, sink_for
 from reconciler.cli.watching import TerminalWatch
-from reconciler.cli.wiring import open_client, open_inquiry
+from reconciler.cli.wiring import open_client, open_inquiry, require_store
 from reconciler.errors import ObjectNotFoundError, UsageError
 from reconciler.plan.model import Scope
 from reconciler.plan.secrets import lost_secrets, owed_to
@@ -48,6 +48,7 @@ def deliver_command(
         raise UsageError(
             "the secrets would have nowhere to go", remedy=f"Give --secrets-to {KINDS}."
         )
+    require_store(service)
     keys = {ref.key for ref in refs}
     organizations = _organizations(service, refs)
     with open_client(service) as client, TerminalWatch() as watch:

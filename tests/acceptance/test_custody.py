@@ -196,6 +196,8 @@ def test_the_embedded_store_keeps_secrets_too(run: Run, small: Path) -> None:
     before = counted(state / "identity.db")
 
     assert run("plan", "--detailed-exitcode").code == 2
+    assert run("secret", "deliver", "--service", "sqlite:typo.db").code == 1
+    assert not (small.parent / "typo.db").exists()
     assert run("apply", "--auto-approve").code == 0
 
     kept = [json.loads(path.read_text()) for path in (state / "secrets").glob("*.json")]
