@@ -67,7 +67,8 @@ def test_a_kill_while_everything_is_created_is_healed_by_the_next_apply(
     assert_nothing_is_lost_or_twice(run, small.parent)
 
 
-WHOLE, SHARD, OTHER_SHARD = "", "2/2", "3/3"  # acme is in each
+WHOLE: dict[str, str] = {}
+SHARD, OTHER_SHARD = ({"RECONCILER_SHARD": shard} for shard in ("2/2", "3/3"))  # acme is in each
 
 
 @pytest.mark.parametrize("point", ["C2", "C4", "C6", "C10", "C11"])
@@ -75,16 +76,16 @@ WHOLE, SHARD, OTHER_SHARD = "", "2/2", "3/3"  # acme is in each
     ("before", "after"), [(SHARD, WHOLE), (SHARD, OTHER_SHARD), (WHOLE, SHARD)]
 )
 def test_a_kill_in_one_shard_is_healed_by_whoever_looks_after_the_organization_next(
-    run: Run, small: Path, point: str, before: str, after: str
+    run: Run, small: Path, point: str, before: dict[str, str], after: dict[str, str]
 ) -> None:
     """The number of jobs changes from one run to the next; a kill while taking over is one more."""
     third = f"{point}:3"  # the batch with the applications
-    killed = run("apply", "--auto-approve", RECONCILER_CRASHPOINT=third, RECONCILER_SHARD=before)
+    killed = run("apply", "--auto-approve", RECONCILER_CRASHPOINT=third, **before)
     assert killed.code == -signal.SIGKILL
-    again = run("apply", "--auto-approve", RECONCILER_CRASHPOINT="C14", RECONCILER_SHARD=after)
+    again = run("apply", "--auto-approve", RECONCILER_CRASHPOINT="C14", **after)
     assert again.code == (0 if point == "C11" else -signal.SIGKILL)
 
-    assert_nothing_is_lost_or_twice(partial(run, RECONCILER_SHARD=after), small.parent)
+    assert_nothing_is_lost_or_twice(partial(run, **after), small.parent)
 
     journals = list((small.parent / ".reconciler").glob("apply-*.jsonl"))
     assert len(journals) == 2
