@@ -6,12 +6,16 @@ import json
 import signal
 import sqlite3
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tests.acceptance.conftest import Place, Run, an_action, an_application, write
+from tests.acceptance.conftest import ORGANIZATION, Place, Run, an_action, an_application, write
+from tests.fake_zitadel import IAM, FakeZitadel
+from tests.listening import listening
+from tests.running import Server, running_server
 
 
 def written(place: Place) -> list[tuple[str, str]]:
@@ -25,6 +29,12 @@ def plans_of(place: Place, after: int) -> set[str]:
     with closing(sqlite3.connect(place.direct.store)) as store:
         rows = store.execute("SELECT context FROM events ORDER BY position").fetchall()
     return {json.loads(context).get("plan", "") for (context,) in rows[after:] if context}
+
+
+@pytest.fixture
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with running_server(tmp_path_factory.mktemp("server")) as running:
+        yield running
 
 
 @pytest.fixture
@@ -119,3 +129,67 @@ def test_a_digest_alone_cannot_go_on(begun: Place) -> None:
     assert "Give the plan file" in refused.err
     assert len(written(begun)) == count
     assert begun.run(*APPLY, "--digest", digest).code == 0
+
+
+def test_a_plan_that_was_partly_refused_goes_on_once_it_may(
+    run: Run, small: Path, server: Server
+) -> None:
+    """The first token may not create organizations; the second may."""
+    here = {"RECONCILER_SERVICE": server.address, "RECONCILER_SECRETS_TO": "file:s"}
+    admin = {**here, "RECONCILER_TOKEN": server.token("admin")}
+    assert run("apply", "--auto-approve", **admin).code == 0
+    write(small / "greet.yaml", an_action(timeout="5s"))
+    write(small / "new.yaml", ORGANIZATION.split("---")[0].replace("acme", "newco"))
+    write(small / "hello.yaml", an_action("hello").replace('"acme"', '"newco"'))
+    assert run("plan", "--out", "plan.json", **admin).code == 0
+    store = ("--service", f"sqlite:{server.store}")
+    token = run("token", "create", "--name", "some", "--role", "editor", *store).out.strip()
+
+    partly = run("apply", "plan.json", **here, RECONCILER_TOKEN=token)
+    rest = run("apply", "plan.json", **admin)
+    again = run("apply", "plan.json", **admin)
+
+    assert partly.code == 5, partly.all
+    assert "1 updated" in partly.out
+    assert rest.code == 0, rest.all
+    assert "Going on with this plan: 1 of 3 done already." in rest.err
+    assert "2 created, 0 updated" in rest.out
+    assert again.code == 0
+    assert "Every change of this plan is done already." in again.err
+
+
+def test_a_plan_whose_secret_was_not_delivered_goes_on_with_the_delivery(begun: Place) -> None:
+    """Everything is written, and the sink failed: the same command delivers."""
+    sink = begun.folder / "sink"
+    broken = begun.folder / "broken"
+    sink.write_text(f"#!/bin/sh\ntest -e {broken} && exit 1\ncat >> {begun.folder}/got\n")
+    sink.chmod(0o700)
+    broken.touch()
+    to = ("--secrets-to", f"exec:{sink}")
+
+    partly = begun.run(*APPLY, *to)
+    count = len(written(begun))
+    broken.unlink()
+    rest = begun.run(*APPLY, *to)
+
+    assert partly.code == 5, partly.all
+    assert rest.code == 0, rest.all
+    names = [event for _, event in written(begun)[count:] if ".secret." not in event]
+    assert [name for name in names if name.endswith((".added", ".changed"))] == []
+    assert len((begun.folder / "got").read_text()) == 2 * 64
+
+
+def test_a_plan_for_a_zitadel_goes_on_by_what_it_holds(run: Run, small: Path) -> None:
+    """It tells no events: a change is done where the object is as planned."""
+    fake = FakeZitadel()
+    with listening(fake.app()) as address:
+        here = {"RECONCILER_SERVICE": address, "RECONCILER_TOKEN": IAM}
+        to = {"RECONCILER_SECRETS_TO": "file:s"}
+        assert run("plan", "--out", "plan.json", **here).code == 0
+        killed = run("apply", "plan.json", **here, **to, RECONCILER_CRASHPOINT="C4:2")
+        rest = run("apply", "plan.json", **here, **to)
+
+    assert killed.code == -signal.SIGKILL
+    assert "done already." in rest.err, rest.all
+    assert len(fake.held["apps"]) == 2
+    assert len(fake.held["actions"]) == 1
