@@ -29,6 +29,7 @@ from reconciler.plan.model import (
     Update,
     only_takes_over,
     ref_of,
+    signs_in_with_secret,
 )
 from reconciler.state import ObjectEvent, ObservedObject
 
@@ -75,13 +76,24 @@ def event_as_cause(event: ObjectEvent, kind: CauseKind = CauseKind.SERVICE) -> C
 
 
 def changed_on_service(plan: Plan) -> tuple[Update, ...]:
-    """Return the updates of objects whose last event is not this tree's: their histories count."""
+    """Return the updates of objects that others may have changed: their histories tell."""
     tree = plan.scope.tree
     return tuple(
         change
         for change in plan.changes
-        if isinstance(change, Update) and cause_of(change, tree).kind is CauseKind.SERVICE
+        if isinstance(change, Update) and _may_be_changed(change, tree)
     )
+
+
+def _may_be_changed(change: Update, tree: str) -> bool:
+    """Whether the last event of an object leaves it open who changed its fields.
+
+    A secret that was rotated by hand is an event of the tree without a plan. It applies nothing,
+    so that a change before it may be another writer's.
+    """
+    cause, held = cause_of(change, tree), change.held
+    rotated = not held.changed_for and signs_in_with_secret(held)
+    return cause.kind is CauseKind.SERVICE or (cause.kind is CauseKind.DECLARED and rotated)
 
 
 def field_causes(

@@ -7,7 +7,7 @@ things: what is declared, what the tree applied last, and what is held now.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reconciler.plan.causes import (
     cause_of,
@@ -116,15 +116,21 @@ def _drifted(
     if isinstance(change, Delete | Adopt):
         return None
     cause = cause_of(change, tree)
-    if cause.kind is not CauseKind.SERVICE:
-        return None
     events = histories.get(change.held.id, ())
-    fields = tuple(
-        FieldChange(field.name, field.after, field.before)
+    if cause.kind is not CauseKind.SERVICE and not events:
+        return None
+    changed = [
+        (FieldChange(field.name, field.after, field.before), why)
         for field, why in field_causes(change, events, tree).values()
         if why.kind not in {CauseKind.DECLARED, CauseKind.TAKE_OVER}
-    )
-    return DriftedObject(change.resource.ref, change.held.id, cause, fields) if fields else None
+    ]
+    if not changed:
+        return None
+    if cause.kind is not CauseKind.SERVICE:  # the last event changed no field
+        last = max((why for _, why in changed), key=lambda why: why.sequence)
+        cause = replace(last, kind=CauseKind.SERVICE)
+    fields = tuple(field for field, _ in changed)
+    return DriftedObject(change.resource.ref, change.held.id, cause, fields)
 
 
 def _gone(

@@ -78,3 +78,16 @@ def test_a_field_that_the_service_took_back_is_declared(place: Place) -> None:
 
     assert causes(place)["timeout"]["kind"] == "declared"
     assert "# declared differently since it was last applied" in place.run("plan").out
+
+
+def test_a_rotation_takes_no_blame_for_what_was_changed_before_it(place: Place) -> None:
+    """The last event is of this tree and applied nothing: history, plan and drift name ana."""
+    assert place.run("apply", "--auto-approve").code == 0
+    held = place.direct.objects()["web"]
+    spec = {**held["spec"], "devMode": True}
+    place.direct("UpdateOIDCAppConfig", projectId=held["projectId"], appId=held["id"], **spec)
+    assert place.run("secret", "rotate", "acme/shop/web", "--auto-approve").code == 0
+
+    (drifted,) = place.run("drift", "--format", "json").json["drift"]
+
+    assert (causes(place)["devMode"]["kind"], drifted["by"]) == ("changed_on_service", "ana")

@@ -31,7 +31,7 @@ from tests.builders import (
 )
 
 BY_ANA: dict[str, Any] = {"changed_by": "ana", "changed_at": "noon", "sequence": 43}
-APPLIED: dict[str, Any] = {"changed_by": "ci", "changed_in": "default"}
+APPLIED: dict[str, Any] = {"changed_by": "ci", "changed_in": "default", "changed_for": "sha256:x"}
 ANA = Cause(CauseKind.SERVICE, "ana", "noon", 43)
 
 
@@ -247,3 +247,21 @@ def test_removals_are_asked_for_where_something_is_missing() -> None:
     assert owners_to_ask(build_plan(desired(*OWNERS, declared(GREET)), state), state) == (
         held(ACME).id,
     )
+
+
+def test_a_rotated_secret_does_not_hide_what_was_changed_before_it() -> None:
+    """The last event is of this tree, and applied nothing."""
+    said = an_application(devMode=True)
+    found = held(WEB, said, changed_by="ci", changed_in="default")
+    added = event("app.oidc.added", "default", name="storefront", spec=declared(WEB).spec)
+    history = [
+        added,
+        event("app.oidc.config.changed", spec=found.spec),
+        event("app.oidc.secret.changed", "default"),
+    ]
+    state = observed(*HOUSE, found)
+    plan = build_plan(desired(*OWNERS, declared(WEB)), state)
+
+    assert [each.id for each in suspects(plan, state)] == [found.id]
+    (drifted,) = find_drift(plan, state, {found.id: history}, ()).objects
+    assert ([field.name for field in drifted.fields], drifted.cause) == (["devMode"], ANA)
