@@ -99,15 +99,14 @@ lock:
 clean:
 	rm -rf .venv .reconciler dist
 
-# What runs and what builds it: a few seconds, all that make demo needs. pip compiles nothing here:
-# Python compiles what is used when it is used.
+# What runs, and what builds it: all that make demo needs.
 $(RUNS): .ci/runtime.txt .ci/build.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo 'Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11'; exit 1; }
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || \
 		{ echo 'The venv module is missing: install python3-venv'; exit 1; }
 	$(PYTHON) -m venv --clear .venv
-	$(LOCKED) --no-compile --requirement .ci/runtime.txt --requirement .ci/build.txt
+	$(LOCKED) --requirement .ci/runtime.txt --requirement .ci/build.txt
 	$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
 
