@@ -116,7 +116,7 @@ def look_for_drift(
 
     Raises:
         InvalidManifestsError: the manifests contradict what is held.
-        ServiceError: the service cannot be read, or keeps no history.
+        ServiceError: the service cannot be read.
     """
     from reconciler.plan.drift import find_drift, owners_to_ask, suspects
 

@@ -209,6 +209,7 @@ class ObservedState:
         owed: Secrets in that custody, of every tree, by organization, project and name.
         unseen: Names of the scope that are not in the listing, where the caller would not see
             them either way: they may exist.
+        keeps_history: Whether the service tells who changed an object, and what was removed.
     """
 
     instance: str
@@ -221,6 +222,7 @@ class ObservedState:
     custody: bool = False
     owed: tuple[OwedSecret, ...] = ()
     unseen: tuple[str, ...] = ()
+    keeps_history: bool = True
 
     @property
     def everything(self) -> Iterator[ObservedObject]:

@@ -1,13 +1,16 @@
 """Drift: the differences that were made on the service, and not in the manifests.
 
 A plan shows every difference. Which of them were made on the service is told by comparing three
-things: what is declared, what the tree applied last, and what is held now.
+things: what is declared, what the tree applied last, and what is held now. Where one of the three
+is not known, nothing is claimed: the object is listed as one that cannot be judged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import NamedTuple
 
 from reconciler.plan.causes import (
     cause_of,
@@ -16,7 +19,7 @@ from reconciler.plan.causes import (
     field_causes,
     last_change,
 )
-from reconciler.plan.diff import NAME, FieldChange
+from reconciler.plan.diff import NAME, FieldChange, field_changes
 from reconciler.plan.history import since_applied
 from reconciler.plan.model import Adopt, Cause, CauseKind, Change, Create, Delete, Plan
 from reconciler.resources.ref import Kind, ResourceRef
@@ -35,6 +38,8 @@ class DriftedObject:
         cause: Who changed it last, and when.
         fields: ``before`` is what is declared, ``after`` what the service holds.
         removed: Whether the service holds it no more.
+        removed_id: Id of the object that this tree applied, where it was deleted and another one
+            was made under its name; otherwise empty.
     """
 
     ref: ResourceRef
@@ -42,6 +47,21 @@ class DriftedObject:
     cause: Cause
     fields: tuple[FieldChange, ...] = ()
     removed: bool = False
+    removed_id: str = ""
+
+
+class Reason(StrEnum):
+    """Why the service does not tell whether an object was changed on it."""
+
+    NEVER_APPLIED = "never_applied"
+    NO_HISTORY = "no_history"
+
+
+class Unjudged(NamedTuple):
+    """A declared object of which nothing can be said, and why."""
+
+    ref: ResourceRef
+    reason: Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +72,16 @@ class Drift:
         objects: In the order of the plan.
         unmanaged: Held, but declared nowhere.
         untold: Differences of which the service does not tell who made them.
+        unjudged: What may have been changed on the service, and cannot be judged.
+        keeps_history: Whether the service tells what was removed from it.
     """
 
     tree: str
     objects: tuple[DriftedObject, ...]
     unmanaged: tuple[ResourceRef, ...] = ()
     untold: tuple[ResourceRef, ...] = ()
+    unjudged: tuple[Unjudged, ...] = ()
+    keeps_history: bool = True
 
 
 def suspects(plan: Plan, observed: ObservedState) -> tuple[ObservedObject, ...]:
@@ -67,12 +91,19 @@ def suspects(plan: Plan, observed: ObservedState) -> tuple[ObservedObject, ...]:
 
 
 def owners_to_ask(plan: Plan, observed: ObservedState) -> tuple[str, ...]:
-    """Return the ids of organizations in which something declared is not held any more, perhaps."""
+    """Return the ids of organizations whose removals tell what became of a declared object.
+
+    It is not held, or it is held and this tree never applied it: one that the tree did apply may
+    have been removed before.
+    """
+    if not observed.keeps_history:
+        return ()
     missing = {
         change.resource.ref.key.organization
         for change in plan.changes
         if isinstance(change, Create)
     }
+    missing |= {held.ref.key.organization for held in _never_applied(plan, observed)}
     return tuple(
         held.id
         for held in observed.objects.values()
@@ -91,10 +122,15 @@ def find_drift(
     tree = plan.scope.tree
     renamed = _renamed(plan, observed, histories)
     removed = {r.ref.key: r for r in removals if tree in r.trees and not _by(tree, r.event)}
+    strangers = _never_applied(plan, observed)
+    remade = _remade(plan, strangers, removed)
     found = [
-        drifted
-        for change in plan.changes
-        if (drifted := _drifted(change, tree, histories, (renamed, removed))) is not None
+        *remade,
+        *(
+            drifted
+            for change in plan.changes
+            if (drifted := _drifted(change, tree, histories, (renamed, removed))) is not None
+        ),
     ]
     moved = {drifted.id for drifted in found}
     return Drift(
@@ -102,6 +138,8 @@ def find_drift(
         tuple(found),
         tuple(found.ref for found in plan.unmanaged if found.id not in moved),
         tuple(_untold(plan)),
+        tuple(_unjudged(plan, observed, [held for held in strangers if held.id not in moved])),
+        observed.keeps_history,
     )
 
 
@@ -147,6 +185,55 @@ def _gone(
     if removal is None:
         return None
     return DriftedObject(ref, removal.id, event_as_cause(removal.event), removed=True)
+
+
+def _never_applied(plan: Plan, observed: ObservedState) -> list[ObservedObject]:
+    """Return what is declared and held, and what no event says that this tree ever applied."""
+    if not observed.keeps_history:
+        return []
+    in_step = (observed.objects.get(ref.key) for ref in plan.in_step)
+    matched = [held for held in in_step if held is not None]
+    matched += [change.held for change in plan.changes if isinstance(change, Adopt)]
+    return [held for held in matched if plan.scope.tree not in held.trees]
+
+
+def _remade(
+    plan: Plan,
+    strangers: Sequence[ObservedObject],
+    removed: Mapping[ResourceRef, Removal],
+) -> Iterator[DriftedObject]:
+    """Yield objects that this tree applied, and that others deleted and made again.
+
+    Equal fields do not make it the same object: its id is another, and so are its client id and
+    its secret.
+    """
+    adopted = {change.held.id: change for change in plan.changes if isinstance(change, Adopt)}
+    for held in strangers:
+        removal = removed.get(held.ref.key)
+        if removal is None or removal.id == held.id:
+            continue
+        change = adopted.get(held.id)
+        yield DriftedObject(
+            change.resource.ref if change else held.ref,
+            held.id,
+            last_change(held),
+            tuple(
+                FieldChange(field.name, field.after, field.before)
+                for field in (field_changes(change) if change else ())
+            ),
+            removed_id=removal.id,
+        )
+
+
+def _unjudged(
+    plan: Plan, observed: ObservedState, strangers: Sequence[ObservedObject]
+) -> Iterator[Unjudged]:
+    """Yield what is declared and may have been changed on the service without a trace."""
+    yield from (Unjudged(held.ref, Reason.NEVER_APPLIED) for held in strangers)
+    if not observed.keeps_history:
+        for change in plan.changes:
+            if isinstance(change, Create):
+                yield Unjudged(change.resource.ref, Reason.NO_HISTORY)
 
 
 def _perhaps_renamed(plan: Plan, observed: ObservedState) -> list[ObservedObject]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from reconciler.plan.drift import Drift, DriftedObject
+from reconciler.plan.drift import Drift, DriftedObject, Reason, Unjudged
 from reconciler.plan.model import Cause
 from reconciler.report.field_text import field_lines
 from reconciler.report.place import Place, place_as_json, place_as_text
@@ -15,6 +15,14 @@ from reconciler.report.style import PLAIN, Style
 from reconciler.report.visible import visible
 
 LIMIT = 60_000
+NO_HISTORY = (
+    "This service keeps no history: what was removed from it, or deleted and made again, is not "
+    "told."
+)
+REASONS = {
+    Reason.NEVER_APPLIED: "never applied by this tree",
+    Reason.NO_HISTORY: "not held: never applied, or removed",
+}
 _TICKS = re.compile("`+")
 
 
@@ -28,17 +36,26 @@ def drift_as_text(drift: Drift, place: Place, style: Style = PLAIN) -> str:
     if drift.untold:
         lines = [style("Differs, and the service does not tell who changed it:", "bold")]
         blocks.append("\n".join([*lines, *(f"  {visible(str(ref))}" for ref in drift.untold)]))
+    if drift.unjudged:
+        lines = [style("Cannot be judged:", "bold"), *map(_unjudged, drift.unjudged)]
+        blocks.append("\n".join(lines))
+    if not drift.keeps_history:
+        blocks.append(NO_HISTORY)
     return "\n\n".join([*blocks, drift_sentence(drift, style)])
 
 
 def drift_sentence(drift: Drift, style: Style = PLAIN) -> str:
     """Return how much drifted, in one sentence."""
+    left = f"{len(drift.unjudged)} cannot be judged" if drift.unjudged else ""
     if not drift.objects and not drift.untold:
-        return f"{style('No drift.', 'bold', 'green')} Nothing was changed on the service."
+        if not left and drift.keeps_history:
+            return f"{style('No drift.', 'bold', 'green')} Nothing was changed on the service."
+        return f"{style('No drift found', 'bold', 'green')}{left and '; '}{left}."
     removed = sum(drifted.removed for drifted in drift.objects)
     return (
         f"{style('Drift:', 'bold')} {len(drift.objects) - removed} changed on the service, "
-        f"{removed} removed{f', {len(drift.untold)} untold' if drift.untold else ''}."
+        f"{removed} removed{f', {len(drift.untold)} untold' if drift.untold else ''}"
+        f"{left and '; '}{left}."
     )
 
 
@@ -61,10 +78,15 @@ def drift_as_json(drift: Drift, place: Place) -> dict[str, Any]:
             "removed": sum(drifted.removed for drifted in drift.objects),
             "untold": len(drift.untold),
             "unmanaged": len(drift.unmanaged),
+            "unjudged": len(drift.unjudged),
         },
+        "history": drift.keeps_history,
         "drift": [_drifted_as_json(drifted) for drifted in drift.objects],
         "untold": [ref_as_json(ref) for ref in drift.untold],
         "unmanaged": [ref_as_json(ref) for ref in drift.unmanaged],
+        "unjudged": [
+            {"ref": ref_as_json(each.ref), "reason": each.reason.value} for each in drift.unjudged
+        ],
     }
 
 
@@ -73,9 +95,16 @@ def _drifted(drifted: DriftedObject, style: Style) -> Iterator[str]:
     name = visible(str(drifted.ref))
     yield f"{style(symbol, look, 'bold')} {style(name, 'bold')}  (id {visible(drifted.id)})"
     done = "removed" if drifted.removed else "changed"
+    if drifted.removed_id:
+        yield f"    what this tree applied was deleted (id {visible(drifted.removed_id)})"
+        done = "made again"
     yield f"    {done} {_author(drifted.cause)}"
     for field in drifted.fields:
         yield from (f"    {line}" for line in field_lines(field, style))
+
+
+def _unjudged(each: Unjudged) -> str:
+    return f"  {visible(str(each.ref))}  ({REASONS[each.reason]})"
 
 
 def _author(cause: Cause) -> str:
@@ -88,6 +117,7 @@ def _drifted_as_json(drifted: DriftedObject) -> dict[str, Any]:
         "ref": ref_as_json(drifted.ref),
         "drift": "removed" if drifted.removed else "changed",
         "id": drifted.id,
+        "removed_id": drifted.removed_id or None,
         "by": drifted.cause.by,
         "at": drifted.cause.at,
         "sequence": str(drifted.cause.sequence),

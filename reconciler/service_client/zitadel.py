@@ -125,6 +125,7 @@ class ZitadelClient:
             (*seen.doubts, *doubts),
             doubles=tuple(seen.doubles),
             unseen=tuple(seen.unseen),
+            keeps_history=False,
         )
 
     def organizations(self) -> Sequence[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -175,3 +176,47 @@ def test_an_adopted_object_says_that_it_never_was_this_tree_s(run: Run, direct: 
     (change,) = run("plan", "mine", "--tree", "mine", "--format", "json").json["changes"]
 
     assert (change["change"], change["cause"]["kind"]) == ("adopt", "never_applied")
+
+
+def made_again(direct: Direct, **fields: Any) -> tuple[str, str]:
+    """Delete an action and make it again, as ana; return both ids."""
+    held = direct.objects()["greet"]
+    direct("DeleteAction", id=held["id"])
+    owner = direct("ListOrgs")["result"][0]["id"]
+    spec = {**held["spec"], **fields}
+    return held["id"], direct("CreateAction", owner, name="greet", **spec)["id"]
+
+
+def test_an_object_that_was_deleted_and_made_again_is_drift(run: Run, direct: Direct) -> None:
+    """Equal or not: it is another object, with another id."""
+    old, new = made_again(direct)
+
+    text = run("drift", "--detailed-exitcode")
+    (equal,) = run("drift", "--format", "json").json["drift"]
+
+    assert text.code == 2
+    assert f"~ Action acme/greet  (id {new})\n" in text.out
+    assert f"what this tree applied was deleted (id {old})\n    made again by ana at" in text.out
+    assert (equal["id"], equal["removed_id"], equal["fields"]) == (new, old, [])
+    assert run("plan", "--detailed-exitcode", "--tree", "default").code == 0
+
+    made_again(direct, timeout="3s")
+    (differs,) = run("drift", "--format", "json").json["drift"]
+
+    assert differs["fields"] == [{"name": "timeout", "declared": "20s", "held": "3s"}]
+
+
+def test_what_this_tree_never_applied_cannot_be_judged(run: Run, direct: Direct) -> None:
+    """In step or not, nobody knows how it came to be so; it is said, and is no drift."""
+    write(direct.store.parents[1] / "theirs" / "greet.yaml", an_action())
+    write(direct.store.parents[1] / "theirs" / "web.yaml", an_application("web", devMode=True))
+
+    text = run("drift", "theirs", "--tree", "theirs", "--detailed-exitcode")
+    told = run("drift", "theirs", "--tree", "theirs", "--format", "json").json
+
+    assert text.code == 0
+    assert "Nothing was changed" not in text.out
+    assert "  Action acme/greet  (never applied by this tree)\n" in text.out
+    assert text.out.endswith("No drift found; 2 cannot be judged.\n")
+    assert (told["history"], told["summary"]["unjudged"]) == (True, 2)
+    assert {each["reason"] for each in told["unjudged"]} == {"never_applied"}

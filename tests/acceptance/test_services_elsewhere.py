@@ -209,6 +209,23 @@ def a_zitadel() -> Iterator[tuple[FakeZitadel, dict[str, str]]]:
         yield fake, {"RECONCILER_SERVICE": address, "RECONCILER_TOKEN": IAM}
 
 
+def test_drift_on_a_zitadel_says_what_it_cannot_judge(run: Run, manifests: Path) -> None:
+    """Without a history a missing object was never applied, or somebody removed it."""
+    with a_zitadel() as (_, here):
+        assert run("apply", "--auto-approve", "--secrets-to", "file:s", **here).code == 0
+        in_step = run("drift", "--detailed-exitcode", **here)
+        write(manifests / "other.yaml", an_action("other"))
+        missing = run("drift", "--detailed-exitcode", **here)
+        told = run("drift", "--format", "json", **here).json
+
+    assert (in_step.code, missing.code) == (0, 0)
+    assert "This service keeps no history" in in_step.out
+    assert in_step.out.endswith("\nNo drift found.\n")
+    assert "  Action acme/other  (not held: never applied, or removed)\n" in missing.out
+    assert missing.out.endswith("\nNo drift found; 1 cannot be judged.\n")
+    assert (told["history"], told["unjudged"][0]["reason"]) == (False, "no_history")
+
+
 def test_a_run_against_a_zitadel_converges(run: Run, manifests: Path) -> None:
     """Nobody says what it is, and its lists show what was written."""
     with a_zitadel() as (fake, here):

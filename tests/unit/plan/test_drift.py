@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 
 from reconciler.plan.diff import FieldChange
-from reconciler.plan.drift import Drift, DriftedObject, find_drift, owners_to_ask, suspects
+from reconciler.plan.drift import (
+    Drift,
+    DriftedObject,
+    Reason,
+    Unjudged,
+    find_drift,
+    owners_to_ask,
+    suspects,
+)
 from reconciler.plan.model import Cause, CauseKind
 from reconciler.plan.planner import build_plan
 from reconciler.resources.normal import normal_form
@@ -265,3 +273,38 @@ def test_a_rotated_secret_does_not_hide_what_was_changed_before_it() -> None:
     assert [each.id for each in suspects(plan, state)] == [found.id]
     (drifted,) = find_drift(plan, state, {found.id: history}, ()).objects
     assert ([field.name for field in drifted.fields], drifted.cause) == (["devMode"], ANA)
+
+
+def test_a_service_without_history_is_asked_for_none_and_judged_by_none() -> None:
+    """What is missing there was never applied, or removed: the two look alike."""
+    state = replace(observed(*HOUSE, held(WEB, trees=frozenset())), keeps_history=False)
+    plan = build_plan(desired(*OWNERS, declared(WEB), declared(GREET)), state)
+
+    drift = find_drift(plan, state, {}, ())
+
+    assert owners_to_ask(plan, state) == ()
+    assert drift.unjudged == (Unjudged(GREET, Reason.NO_HISTORY),)
+    assert (drift.objects, drift.untold, drift.keeps_history) == ((), (), False)
+
+
+@pytest.mark.parametrize(
+    ("trees", "removed", "ids"),
+    [
+        (frozenset(), removal(GREET, trees=["default"]), ["9"]),
+        (frozenset(), removal(GREET, trees=["default"], tree="default"), []),
+        (frozenset({"default"}), removal(GREET, trees=["default"]), []),
+        (frozenset(), removal(WEB, trees=["default"]), []),
+    ],
+    ids=["made again by hand", "this tree removed it", "this tree made it again", "another one"],
+)
+def test_only_what_others_made_again_is_another_object(
+    trees: frozenset[str], removed: Removal, ids: list[str]
+) -> None:
+    """Equal fields are no proof."""
+    found = held(GREET, an_action(), trees=trees, changed_by="ana")
+
+    drift = drift_of([declared(GREET)], [found], removals=[removed])
+
+    assert [each.removed_id for each in drift.objects] == ids
+    unjudged = not trees and not ids
+    assert [each.ref for each in drift.unjudged] == ([GREET] if unjudged else [])
