@@ -234,12 +234,14 @@ def test_a_service_that_is_gone_ends_a_run_and_the_journal_stays_open(tmp_path: 
         ):
             report = apply_with(client, state, tmp_path)
         with http_client(server.address, server.token()) as client:
+            client.acquire(["acme"])
             made = apply_with(client, state, tmp_path)
+            client.release()
             assert made.remaining == 0
 
     assert report.count(Status.FAILED) == 64
     assert report.count(Status.NOT_TRIED) == 36
-    assert [delivered.error for delivered in made.delivered] == [None] * 64
+    assert {delivered.error for delivered in made.delivered} == {None}
     assert len(list((tmp_path / "secrets").glob("*.json"))) == 100
 
 
