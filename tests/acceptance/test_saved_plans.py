@@ -14,6 +14,7 @@ import pytest
 from reconciler.plan.planfile import FORMAT, FORMAT_VERSION
 from reconciler.plan.sealed import SEAL, sealed
 from tests.acceptance.conftest import ORGANIZATION, Ran, Run, an_action, an_application, write
+from tests.direct import Direct
 
 Make = Callable[[], None]
 
@@ -117,9 +118,8 @@ def make_it_already(run: Run, folder: Path) -> None:
 
 
 def remove_it(run: Run, folder: Path) -> None:
-    write(folder / "theirs" / "web.yaml", an_application("web"))
-    command = ("apply", "theirs", "--tree", "theirs", "--auto-approve", "--prune-unmanaged")
-    assert run(*command, "--allow-deletes", "9").code == 0
+    direct = Direct(folder / ".reconciler" / "identity.db")
+    direct("DeleteAction", id=direct.objects()["greet"]["id"])
 
 
 @pytest.mark.parametrize(
