@@ -1,6 +1,6 @@
 """``python -m reconciler``."""
 
-from reconciler.cli.main import main
+from reconciler.cli.entry import main
 
 if __name__ == "__main__":
     main()

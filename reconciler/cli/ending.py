@@ -1,4 +1,9 @@
-"""Ending the process without taking apart what it holds.
+"""Ending the process: by a signal at any moment, and without taking apart what it holds.
+
+A signal is heard in one of two ways. While modules load and while the interpreter ends there is
+nothing to bring to an end: the process leaves at once. While a command runs an exception is
+raised, so that files are closed and locks are released; ``apply`` and ``serve`` have ways of
+their own.
 
 A large tree is a million small values. To free them one by one takes a tenth of a plan's time,
 and the system takes all memory back at once.
@@ -7,8 +12,21 @@ and the system takes all memory back at once.
 from __future__ import annotations
 
 import gc
+import os
+import signal
 import sys
-from typing import NoReturn
+from collections.abc import Callable
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
+
+from reconciler.errors import InterruptedRunError
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+AGAIN = 0.005
+"""Seconds after which an interruption is raised again where the place could not take it."""
 
 _held: list[object] = []
 
@@ -21,6 +39,51 @@ def hold(value: object) -> None:
 def let_go() -> None:
     """Forget what was held: another run begins in the same process."""
     _held.clear()
+
+
+def exit_on_signals() -> None:
+    """Let SIGINT and SIGTERM end the process at once, with 130 or 143."""
+    _handle_with(_exit)
+
+
+def raise_on_signals() -> None:
+    """Let SIGINT and SIGTERM raise an exception in the command that runs."""
+    sys.unraisablehook = _raise_again
+    _handle_with(_interrupt)
+
+
+def _handle_with(handler: Callable[[int, FrameType | None], NoReturn]) -> None:
+    for number in SIGNALS:
+        # A shell starts what runs in its background with SIGINT ignored, and it stays so.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, handler)
+
+
+def _exit(
+    number: int, frame: FrameType | None, leave: Callable[[int], NoReturn] = os._exit
+) -> NoReturn:
+    # Bound as a default, because a module's names are gone while the interpreter ends.
+    leave(128 + number)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    raise InterruptedRunError(number)
+
+
+def _raise_again(lost: UnraisableHookArgs) -> None:
+    """Raise an interruption a moment later that was raised where nothing can be raised.
+
+    A callback of the import system or the end of a value is such a place: Python would print a
+    traceback and go on as if nothing had been asked.
+    """
+    if not isinstance(lost.exc_value, KeyboardInterrupt):
+        sys.__unraisablehook__(lost)
+        return
+    number = getattr(lost.exc_value, "signal_number", signal.SIGINT)
+    signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(number))
+    signal.setitimer(signal.ITIMER_REAL, AGAIN)
 
 
 def end(code: int) -> NoReturn:

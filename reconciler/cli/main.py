@@ -6,13 +6,13 @@ import importlib
 import os
 import signal
 import sys
-from types import FrameType
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import click
 
 from reconciler import __version__
-from reconciler.cli.ending import end, let_go
+from reconciler.cli.ending import end, exit_on_signals, let_go, raise_on_signals
 from reconciler.errors import InterruptedRunError, InvalidManifestsError, ReconcilerError
 
 # Each command is imported when it is called: start-up time is a feature.
@@ -64,7 +64,10 @@ class LazyGroup(click.Group):
             close = difflib.get_close_matches(args[0], COMMANDS, n=1)
             hint = f" Did you mean {close[0]}?" if close else ""
             raise click.UsageError(f"there is no command {args[0]!r}.{hint}", ctx)
-        return super().resolve_command(ctx, args)
+        found = super().resolve_command(ctx, args)
+        if callable(ctx.obj):
+            ctx.obj()
+        return found
 
 
 @click.group(
@@ -84,15 +87,26 @@ def cli() -> None:
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and leave with its exit code."""
-    signal.signal(signal.SIGTERM, _terminate)
-    end(run(arguments))
+    exit_on_signals()
+    try:
+        code = run(arguments, on_command=raise_on_signals)
+        exit_on_signals()
+    except KeyboardInterrupt as interruption:  # a second signal, or one just after the command
+        exit_on_signals()
+        code = 128 + getattr(interruption, "signal_number", signal.SIGINT)
+    end(code)
 
 
-def run(arguments: list[str] | None = None) -> int:
-    """Run the command line; return its exit code. Nothing a user causes becomes a traceback."""
+def run(arguments: list[str] | None = None, on_command: Callable[[], None] = lambda: None) -> int:
+    """Run the command line; return its exit code. Nothing a user causes becomes a traceback.
+
+    ``on_command`` is called once the command's modules are loaded, before it runs.
+    """
     let_go()
     try:
-        result: Any = cli.main(arguments, prog_name="reconciler", standalone_mode=False)
+        result: Any = cli.main(
+            arguments, prog_name="reconciler", standalone_mode=False, obj=on_command
+        )
         sys.stdout.flush()
     except click.exceptions.Exit as leaving:
         return leaving.exit_code
@@ -126,7 +140,3 @@ def _told(failure: ReconcilerError) -> int:
     click.echo(f"{style('Error:', 'red', 'bold')} {visible(failure.problem)}", err=True)
     click.echo(f"  {visible(failure.remedy)}", err=True)
     return exit_code_of(failure)
-
-
-def _terminate(number: int, frame: FrameType | None) -> NoReturn:
-    raise InterruptedRunError(number)
