@@ -7,6 +7,7 @@ ReconcilerError
 │   ├── BlockedPlanError             a guard says no
 │   └── StalePlanError               what was approved is no longer what would be done
 ├── LocalFileError               a file of ours cannot be read or written: journal, sink, backup
+├── OutputError                  stdout cannot be written
 ├── LockHeldError                somebody else is applying
 ├── InterruptedRunError          a signal asked the run to stop
 └── ServiceError                 the service was asked, and said no
@@ -73,6 +74,10 @@ class StalePlanError(PlanError):
 
 class LocalFileError(ReconcilerError):
     """A file of ours cannot be read or written."""
+
+
+class OutputError(ReconcilerError):
+    """What was to be printed could not be written to stdout."""
 
 
 class LockHeldError(ReconcilerError):

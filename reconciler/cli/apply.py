@@ -29,6 +29,7 @@ from reconciler.cli.reading import DEFAULT_PATHS, read_whole
 from reconciler.cli.revision import revision_of
 from reconciler.cli.scope import takes_scope
 from reconciler.cli.secrets import check_sink, secrets_of, secrets_option, sink_for
+from reconciler.cli.streams import lost_output
 from reconciler.cli.telling import FORMS, Words
 from reconciler.cli.wiring import (
     holds_anything,
@@ -36,10 +37,11 @@ from reconciler.cli.wiring import (
     open_for_plan,
 )
 from reconciler.diagnostics import Diagnostic
-from reconciler.errors import BlockedPlanError, StalePlanError, UsageError
+from reconciler.errors import BlockedPlanError, OutputError, StalePlanError, UsageError
 from reconciler.loop import carry_out, explained
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
+from reconciler.report.apply_report import report_as_text
 from reconciler.report.place import Place, place_as_text, place_of
 from reconciler.resources.crashpoint import crashpoint
 from reconciler.service_client.port import ServiceClient
@@ -179,6 +181,12 @@ def _approve(run: Run, plan: Plan) -> Plan:
         run.auto_approve or run.approval.is_given
     )
     run.told.plan(plan, run.service, run.warnings, asks=asks)
+    if lost := lost_output():
+        raise OutputError(
+            f"the plan could not be printed: {lost}",
+            remedy="Run apply with a stdout that can be written. Nothing was written to the "
+            "service.",
+        )
     if plan.blocks:
         raise BlockedPlanError(
             f"the plan is blocked by {len(plan.blocks)} guard(s)",
@@ -218,6 +226,8 @@ def _carry_out(run: Run, plan: Plan, observed: ObservedState, client: ServiceCli
         run.told.report(report, place)
     else:
         run.told.nothing_to_do(place)
+    if lost_output():  # what was done must be said somewhere
+        click.echo(report_as_text(report, place), err=True)
     return exit_code(report)
 
 

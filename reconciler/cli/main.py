@@ -13,7 +13,16 @@ import click
 
 from reconciler import __version__
 from reconciler.cli.ending import end, exit_on_signals, let_go, raise_on_signals
-from reconciler.errors import InterruptedRunError, InvalidManifestsError, ReconcilerError
+from reconciler.cli.streams import lost_output
+from reconciler.errors import (
+    InterruptedRunError,
+    InvalidManifestsError,
+    OutputError,
+    ReconcilerError,
+)
+
+_RESULTS = (0, 2, 3)
+"""Exit codes that say what the output says; without the output they would be half of it."""
 
 # Each command is imported when it is called: start-up time is a feature.
 COMMANDS = {
@@ -109,7 +118,7 @@ def run(arguments: list[str] | None = None, on_command: Callable[[], None] = lam
         )
         sys.stdout.flush()
     except click.exceptions.Exit as leaving:
-        return leaving.exit_code
+        return _printed(leaving.exit_code)
     except click.ClickException as failure:
         failure.show()
         return 1
@@ -120,11 +129,20 @@ def run(arguments: list[str] | None = None, on_command: Callable[[], None] = lam
         if not isinstance(cause, InterruptedRunError):
             cause = InterruptedRunError(signal.SIGINT)
         return _told(cause)
-    except BrokenPipeError:
-        # The reader of our output is gone; let the interpreter not complain about it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    return result if isinstance(result, int) else 0
+    return _printed(result if isinstance(result, int) else 0)
+
+
+def _printed(code: int) -> int:
+    """Return the exit code of a run that ended well, unless its result could not be printed."""
+    lost = lost_output()
+    if not lost or code not in _RESULTS:
+        return code
+    return _told(
+        OutputError(
+            f"the result could not be printed: {lost}",
+            remedy="Run the command again with a stdout that can be written.",
+        )
+    )
 
 
 def _told(failure: ReconcilerError) -> int:

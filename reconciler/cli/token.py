@@ -18,7 +18,8 @@ from reconciler.cli.exit_codes import ExitCode
 from reconciler.cli.life import life_in_seconds
 from reconciler.cli.options import format_option, option, service_option
 from reconciler.cli.output import print_json
-from reconciler.errors import ObjectNotFoundError, UsageError
+from reconciler.cli.streams import lost_output
+from reconciler.errors import ObjectNotFoundError, OutputError, UsageError
 from reconciler.report.visible import visible
 from reconciler.resources.ref import Kind, fold
 from reconciler.service.eventstore.port import EventStore
@@ -74,6 +75,11 @@ def create_command(
         )
     click.echo(token.reveal())
     sys.stdout.flush()
+    if lost := lost_output():
+        raise OutputError(
+            f"the token {name} was made, and could not be printed: {lost}",
+            remedy=f"Run `reconciler token revoke {name}`, then make another one.",
+        )
 
 
 @token_group.command("list")

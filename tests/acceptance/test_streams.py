@@ -1,0 +1,122 @@
+"""Output that cannot be written is told once, and the truth about what was done with it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.conftest import Ran, Run
+from tests.program import environment
+
+CLOSED = ">&-"
+FULL = ">/dev/full"
+PLACES = {CLOSED: "stdout is closed", FULL: "No space left on device"}
+
+
+def redirected(folder: Path, redirection: str, *arguments: str) -> Ran:
+    """Run the program with its streams redirected by a shell."""
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {redirection}', "sh", sys.executable, "-m", "reconciler",
+         *arguments],
+        cwd=folder,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )  # fmt: skip
+    ran = Ran(done.returncode, done.stdout, done.stderr)
+    assert "Traceback" not in ran.all, ran.all
+    assert "Exception ignored" not in ran.all, ran.all
+    return ran
+
+
+@pytest.mark.parametrize("redirection", PLACES)
+def test_a_result_that_cannot_be_printed_is_an_error_in_one_line(
+    run: Run, small: Path, redirection: str
+) -> None:
+    """Whoever reads only the exit code is not told that all went well."""
+    assert run("apply", "--auto-approve").code == 0
+
+    for command in ("validate", "plan", "plan --format json", "export", "drift", "outputs"):
+        ran = redirected(small.parent, redirection, *command.split())
+
+        assert ran.code == 1, command
+        assert ran.err.startswith(
+            f"Error: the result could not be printed: {PLACES[redirection]}\n  Run the command "
+        )
+
+
+def test_a_pipe_that_nothing_reads_is_told_too(run: Run, small: Path) -> None:
+    """By a line on stderr, and not by a traceback."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with subprocess.Popen(
+        [sys.executable, "-m", "reconciler", "plan"],
+        cwd=small.parent,
+        env=environment(),
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        os.close(writer)
+        _, err = process.communicate(timeout=60)
+
+    assert process.returncode == 1
+    assert err.startswith("Error: the result could not be printed: nothing reads it any more\n")
+
+
+def test_an_apply_whose_plan_cannot_be_shown_writes_nothing(run: Run, small: Path) -> None:
+    """Approved or not, it would be done unseen."""
+    ran = redirected(small.parent, FULL, "apply", "--auto-approve")
+
+    assert ran.code == 1
+    assert "Error: the plan could not be printed: No space left on device\n" in ran.err
+    assert "Nothing was written to the service." in ran.err
+    assert not (small.parent / ".reconciler" / "identity.db").exists()
+
+
+@pytest.mark.parametrize("form", ["json", "jsonl"])
+def test_an_apply_whose_report_is_lost_says_on_stderr_what_it_did(
+    run: Run, small: Path, form: str
+) -> None:
+    """The result is on the other stream, for who has to go on from there."""
+    ran = redirected(small.parent, FULL, "apply", "--auto-approve", "--format", form)
+
+    if form == "json":
+        assert ran.code == 1
+        assert "created  OidcApplication acme/shop/web  client id" in ran.err
+        assert "Apply complete! 6 created" in ran.err
+        assert run("plan", "--detailed-exitcode").code == 0
+    else:  # the plan is part of the stream
+        assert "Nothing was written to the service." in ran.err
+        assert run("plan", "--detailed-exitcode").code == 2
+
+
+@pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full", "<&- >&- 2>&-", "<&- 2>&-"])
+def test_streams_that_are_closed_do_not_become_files_of_ours(
+    run: Run, small: Path, redirection: str
+) -> None:
+    """The next file that is opened gets the number of a closed stream."""
+    ran = redirected(small.parent, redirection, "apply", "--auto-approve", "--format", "json")
+
+    assert ran.code == (1 if ">&- 2>&-" in redirection else 0)
+    assert run("plan", "--detailed-exitcode").code == 0
+    assert run("store", "verify").out.startswith("Sound:")
+    journals = (small.parent / ".reconciler").glob("apply-*.jsonl")
+    assert [journal.read_bytes() for journal in journals] == [b""]
+
+
+def test_a_token_that_could_not_be_printed_is_to_be_revoked(run: Run, small: Path) -> None:
+    """It was made, and it is nowhere."""
+    arguments = ("token", "create", "--name", "ci", "--role", "viewer")
+
+    ran = redirected(small.parent, FULL, *arguments)
+
+    assert ran.code == 1
+    assert "Run `reconciler token revoke ci`" in ran.err
