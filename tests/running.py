@@ -82,15 +82,7 @@ def running_server(folder: Path, *arguments: str) -> Iterator[Server]:
     store = folder / "identity.db"
     known = prepare(store)
     said = folder / "stderr.txt"
-    with said.open("wb") as stderr:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "reconciler", "serve", "--listen", "127.0.0.1:0",
-             "--service", f"sqlite:{store}", *arguments],
-            cwd=folder,
-            env=environment(),
-            stdin=subprocess.DEVNULL,
-            stderr=stderr,
-        )  # fmt: skip
+    process = _started(folder, said, f"sqlite:{store}", *arguments)
     try:
         scheme, port = _listening(process, said)
         yield Server(port, scheme, store, process, known)
@@ -103,6 +95,21 @@ def running_server(folder: Path, *arguments: str) -> Iterator[Server]:
     text = said.read_text(encoding="utf-8")
     assert "Traceback" not in text, text
     assert code in {0, 143}, text
+
+
+@contextmanager
+def dying_server(folder: Path, service: str, point: str) -> Iterator[str]:
+    """Run one more server on a store, and yield its address; it must die at a crash point."""
+    said = folder / "stderr.txt"
+    process = _started(folder, said, service, RECONCILER_CRASHPOINT=point)
+    try:
+        scheme, port = _listening(process, said)
+        yield f"{scheme}://127.0.0.1:{port}"
+        assert process.wait(STOP_WITHIN) == -signal.SIGKILL
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
 
 
 def prepare(store: Path) -> Known:
@@ -135,6 +142,20 @@ def _call(
     service: IdentityService, operation: str, fields: Mapping[str, Any], organization: str = ""
 ) -> dict[str, Any]:
     return service.call(Request(operation, fields, caller=EMBEDDED, organization=organization))
+
+
+def _started(
+    folder: Path, said: Path, service: str, *arguments: str, **more: str
+) -> subprocess.Popen[bytes]:
+    with said.open("wb") as stderr:
+        return subprocess.Popen(
+            [sys.executable, "-m", "reconciler", "serve", "--listen", "127.0.0.1:0",
+             "--service", service, *arguments],
+            cwd=folder,
+            env=environment(**more),
+            stdin=subprocess.DEVNULL,
+            stderr=stderr,
+        )  # fmt: skip
 
 
 def _listening(process: subprocess.Popen[bytes], said: Path) -> tuple[str, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -49,6 +50,14 @@ def an_age_sink(folder: Path) -> Sink:
     return Sink(f"age:kept?{recipients}", read)
 
 
+# A command that is told so ends the run that called it, once it has taken so many secrets.
+KILLS_AFTER = "TAKER_KILLS_AFTER"
+_KILL = (
+    f"if os.environ.get({KILLS_AFTER!r}) == str(len(open(TAKEN).readlines())):\n"
+    "    os.kill(os.getppid(), 9)\n"
+)  # it is started by the run itself, without a shell
+
+
 def an_exec_sink(folder: Path) -> Sink:
     """Return a command that writes down what it is given."""
     taker = folder / "taker.py"
@@ -57,7 +66,9 @@ def an_exec_sink(folder: Path) -> Sink:
         "said = {'client_id': os.environ['RECONCILER_SECRET_CLIENT_ID'],\n"
         "        'client_secret': sys.stdin.read()}\n"
         "assert 'RECONCILER_TOKEN' not in os.environ\n"
-        f"open({str(folder / 'taken')!r}, 'a').write(json.dumps(said) + '\\n')\n",
+        f"TAKEN = {str(folder / 'taken')!r}\n"
+        "with open(TAKEN, 'a') as taken:\n"
+        "    taken.write(json.dumps(said) + '\\n')\n" + _KILL,
         encoding="utf-8",
     )
 
@@ -74,12 +85,14 @@ def an_exec_batch_sink(folder: Path) -> Sink:
     taker.write_text(
         "import json, os, sys\n"
         "assert 'RECONCILER_TOKEN' not in os.environ\n"
-        f"taken = open({str(folder / 'taken')!r}, 'a+')\n"
+        f"TAKEN = {str(folder / 'taken')!r}\n"
+        "taken = open(TAKEN, 'a+')\n"
         "for line in sys.stdin:\n"
         "    client_id = json.loads(line)['client_id']\n"
         "    if sys.argv[1] == 'put':\n"
         "        taken.write(line)\n"
         "        taken.flush()\n"
+        f"{textwrap.indent(_KILL, ' ' * 8)}"
         "        print(json.dumps({'client_id': client_id, 'kept': True}), flush=True)\n"
         "    else:\n"
         "        taken.seek(0)\n"

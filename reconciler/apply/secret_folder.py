@@ -132,7 +132,7 @@ class SecretFolder:
         """
         for target in (self.path / name for name in names):
             if _name(source, target):
-                crashpoint("C15")
+                crashpoint("C19")
                 remove(source)
                 return target
         raise _taken(self.path / names[-1])

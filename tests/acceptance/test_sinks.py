@@ -253,7 +253,7 @@ def renamed(run: Run, small: Path, name: str = "portal") -> str:
 @pytest.mark.parametrize(
     ("make", "point"),
     [
-        *((a_file_sink, point) for point in ("", "C2", "C4", "C15", "C10")),
+        *((a_file_sink, point) for point in ("", "C2", "C4", "C19", "C10")),
         *((an_age_sink, point) for point in ("", "C4")),
     ],
 )
