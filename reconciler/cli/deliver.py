@@ -21,8 +21,9 @@ from reconciler.cli.watching import TerminalWatch
 from reconciler.cli.wiring import open_client, open_inquiry, require_store
 from reconciler.errors import ObjectNotFoundError, UsageError
 from reconciler.plan.model import Scope
-from reconciler.plan.secrets import lost_secrets, owed_to
+from reconciler.plan.secrets import lost_secrets, owed_elsewhere, owed_to
 from reconciler.report.apply_report import delivered_as_text
+from reconciler.report.visible import visible
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.service_client.port import ServiceClient
 from reconciler.service_client.refusals import no_custody
@@ -62,6 +63,8 @@ def deliver_command(
             done = _deliver(owed, client, sink, tree, watch)
         stopped = watch.stop_signal()
     code = _tell(owed, done)
+    if not owed:
+        click.echo(_nothing(observed, Scope(tree)))
     return ExitCode.SIGNAL + stopped if stopped else code
 
 
@@ -88,6 +91,14 @@ def _owed(
     """Return what is owed to a tree: all of it, or only of some applications."""
     owed = owed_to(Scope(tree), observed)
     return [secret for secret in owed if not keys or secret.ref.key in keys]
+
+
+def _nothing(observed: ObservedState, scope: Scope) -> str:
+    """Return that nothing is owed to a tree, and how much is owed to others."""
+    others = owed_elsewhere(scope, observed)
+    if not others:
+        return "No client secret is owed."
+    return f"No client secret is owed to tree {visible(scope.tree)}; {others} to other trees."
 
 
 def _organizations(service: str, refs: Sequence[ResourceRef]) -> Sequence[str]:
@@ -117,8 +128,6 @@ def _tell(owed: Sequence[OwedSecret], done: Handover) -> int:
     show_warnings([*lost_secrets(owed), *done.notes])
     for delivered in done.delivered:
         click.echo(delivered_as_text(delivered, stdout_style()))
-    if not owed:
-        click.echo("No client secret is owed.")
     errors = [delivered.error for delivered in done.delivered if delivered.error]
     if not errors:
         return ExitCode.DONE

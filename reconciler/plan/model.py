@@ -109,6 +109,14 @@ def makes_secret(change: Change) -> bool:
     )
 
 
+def _without_its_secret(change: Change) -> ObservedObject | None:
+    """Return the application whose present secret is of no use after a change, if it is one."""
+    if isinstance(change, Create):
+        return None
+    stays = not isinstance(change, Delete) and signs_in_with_secret(change.resource)
+    return None if stays and not makes_secret(change) else change.held
+
+
 class CauseKind(StrEnum):
     """The reasons for a change, or for one of its fields."""
 
@@ -236,8 +244,12 @@ class Plan:
 
     @property
     def deliverable(self) -> tuple[OwedSecret, ...]:
-        """Return the owed secrets that the service still keeps."""
-        return tuple(secret for secret in self.owed if not secret.lost)
+        """Return the owed secrets that a run delivers before it makes anything new.
+
+        Those whose time is over are left out, and those that a change of the plan ends.
+        """
+        ended = {held.id for change in self.changes if (held := _without_its_secret(change))}
+        return tuple(secret for secret in self.owed if not secret.lost and secret.id not in ended)
 
     @property
     def summary(self) -> Summary:

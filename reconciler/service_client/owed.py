@@ -14,7 +14,7 @@ from reconciler.resources.secret import Secret
 from reconciler.service_client.listing import MOST_PAGES, PAGE, objects_of
 from reconciler.service_client.observation import id_of, sequence_of, text_of, unsound
 from reconciler.service_client.port import CreateOrder, Order, SecretOrder, Written
-from reconciler.service_client.refusals import no_custody, service_error
+from reconciler.service_client.refusals import no_custody, not_claimed, service_error
 from reconciler.service_client.wire import Call, Wire, WireRefusal
 from reconciler.state import ObservedObject, OwedSecret
 
@@ -186,7 +186,7 @@ def _claimed(owed: OwedSecret, fields: Mapping[str, Any]) -> Written | ServiceEr
     if isinstance(error, dict):
         code, message = error.get("code"), error.get("message")
         if isinstance(code, int) and isinstance(message, str):
-            return service_error(WireRefusal(code, message))
+            return not_claimed(message, owed.ref)
     if not isinstance(secret, str) or not secret or sequence_of(fields, "madeAt") != owed.made_at:
         raise unsound(owed.id, "a claim was answered with neither its secret nor an error")
     return Written(owed.id, owed.made_at, text_of(fields, "clientId"), Secret(secret))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 
 from reconciler.errors import (
@@ -13,6 +14,7 @@ from reconciler.errors import (
     ServiceError,
     ServiceUnavailableError,
 )
+from reconciler.resources.ref import ResourceRef
 from reconciler.service_client.replies import error_id
 from reconciler.service_client.wire import NO_ANSWER, WireRefusal
 
@@ -54,6 +56,15 @@ def no_custody() -> ServiceError:
     return ServiceError(
         "the service keeps no client secrets until they are delivered",
         remedy="Make a new secret: reconciler apply --rotate-missing REF.",
+    )
+
+
+def not_claimed(message: str, ref: ResourceRef) -> ServiceError:
+    """Return why an owed secret was not answered again, and what replaces it."""
+    return ServiceError(
+        f"the service refused: {message}",
+        remedy="Run `reconciler plan` again. If the secret is owed still, make a new one: "
+        f"reconciler apply --rotate-missing {shlex.quote(ref.address)}",
     )
 
 

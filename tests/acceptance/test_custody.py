@@ -94,6 +94,7 @@ def test_what_another_tree_is_owed_is_counted_and_left_alone(
 
     planned = mine.run("plan", "--detailed-exitcode", "--format", "json")
     applied = mine.run("apply", "--auto-approve")
+    nothing = mine.run("secret", "deliver")
     delivered = theirs.run("secret", "deliver", "--tree", "theirs")
 
     assert planned.code == 0
@@ -101,6 +102,7 @@ def test_what_another_tree_is_owed_is_counted_and_left_alone(
     assert applied.code == 0, applied.all
     assert "1 client secret is owed to other trees" in applied.out
     assert secrets_in(mine) == {}
+    assert nothing.out == "No client secret is owed to tree default; 1 to other trees.\n"
     assert delivered.code == 0, delivered.all
     assert hashes(secrets_in(theirs)) == counted(server.store)
 
@@ -142,6 +144,46 @@ def test_a_secret_that_is_owed_needs_a_place_and_a_word(tmp_path: Path, server: 
     assert applied.code == 0, applied.all
     assert hashes(secrets_in(job)) == counted(server.store)
     assert job.run("apply", "plan.json").code == 0
+
+
+def test_a_secret_that_cannot_be_opened_says_what_replaces_it(
+    run: Run, tmp_path: Path, small: Path
+) -> None:
+    """The seal key was lost. The command that the error names ends it, and exits with 0."""
+    run("apply", "--auto-approve", RECONCILER_CRASHPOINT="C4:3")
+    (tmp_path / ".reconciler" / "identity.db.seal-key").unlink()
+
+    refused, alone = run("apply", "--auto-approve"), run("secret", "deliver")
+    rotate = ("--rotate-missing", "OidcApplication/acme/shop/web")
+    planned = run("plan", "--format", "json", *rotate)
+    replaced = run("apply", "--auto-approve", *rotate)
+
+    assert (refused.code, alone.code) == (1, 1)
+    for told in (refused.all, alone.all):
+        assert "the seal key that opens this secret is not the one of the service" in told
+        assert "reconciler apply --rotate-missing OidcApplication/acme/shop/web" in told
+    assert (len(planned.json["owed"]), planned.json["summary"]["owed"]) == (1, 0)
+    assert replaced.code == 0, replaced.all
+    assert run("plan", "--detailed-exitcode").code == 0
+
+
+def test_a_secret_that_the_plan_ends_is_not_delivered_first(tmp_path: Path, server: Server) -> None:
+    """A deleted application, and one that signs in without a secret from now on."""
+    job = a_runner(tmp_path / "one", server)
+    write(job.folder / "manifests" / "api.yaml", an_application("api"))
+    job.run("apply", "--auto-approve", RECONCILER_CRASHPOINT="C4")
+    (job.folder / "manifests" / "api.yaml").unlink()
+    public = an_application(
+        "web", authMethodType="OIDC_AUTH_METHOD_TYPE_NONE", appType="OIDC_APP_TYPE_USER_AGENT"
+    )
+    write(job.folder / "manifests" / "web.yaml", public)
+
+    applied = job.run("apply", "--auto-approve", "--prune")
+
+    assert applied.code == 0, applied.all
+    assert "delivered" not in applied.out
+    assert (secrets_in(job), counted(server.store)) == ({}, {})
+    assert job.run("secret", "deliver").out == "No client secret is owed.\n"
 
 
 def test_a_command_delivers_and_does_nothing_else(tmp_path: Path, server: Server) -> None:

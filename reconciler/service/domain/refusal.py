@@ -155,6 +155,15 @@ def secret_lost() -> Refusal:
     )
 
 
+def secret_unreadable() -> Refusal:
+    """Refuse to answer an owed secret: the service does not have the key that opens its seal."""
+    return Refusal(
+        Code.PRECONDITION_FAILED,
+        "the seal key that opens this secret is not the one of the service",
+        "custody.unreadable",
+    )
+
+
 def lease_lost() -> Refusal:
     """Refuse because a lease that a write was made under does not count any more."""
     return Refusal(Code.ABORTED, "the lease of this organization is no longer yours", "lease.lost")

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from reconciler.resources.ref import Kind
+from reconciler.resources.secret import Secret
 from reconciler.service.domain.client_secret import hash_of
 from reconciler.service.domain.oidc_application import AppOidcSecretClaimed
 from reconciler.service.domain.refusal import (
@@ -15,6 +16,7 @@ from reconciler.service.domain.refusal import (
     not_found,
     secret_lost,
     secret_replaced,
+    secret_unreadable,
 )
 from reconciler.service.eventstore.rows import ObjectRow, OwedRow
 from reconciler.service.operations import custody
@@ -98,7 +100,7 @@ def _claimed(
             raise secret_replaced()
         if _is_lost(row, call.means.now()):
             raise secret_lost()
-        secret = custody.unsealed(call.tx, (row.seal, row.slot), call.batch, call.means)
+        secret = _unsealed(call, row)
         if hash_of(secret) != application.secret_hash:
             raise secret_replaced()
     except Refusal as refusal:
@@ -113,6 +115,18 @@ def _claimed(
         "madeAt": str(row.made_at),
         "clientSecret": secret,
     }
+
+
+def _unsealed(call: Writing, row: OwedRow) -> Secret:
+    """Return an owed secret.
+
+    Raises:
+        Refusal: the key that opens its seal is missing.
+    """
+    try:
+        return custody.unsealed(call.tx, (row.seal, row.slot), call.batch, call.means)
+    except Refusal:
+        raise secret_unreadable() from None
 
 
 def acknowledge_secrets(call: Writing, fields: Fields) -> dict[str, Any]:
