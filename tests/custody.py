@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.program import Ran, program
+from tests.program import Ran, environment, program
 
 
 @dataclass
@@ -20,6 +23,22 @@ class Machine:
     def run(self, *arguments: str, **more: str) -> Ran:
         """Run the program there; extra environment by keyword."""
         return program(self.folder)(*arguments, **{**self.more, **more})
+
+    @contextmanager
+    def started(self, *arguments: str, **more: str) -> Iterator[subprocess.Popen[bytes]]:
+        """Start the program there; it is killed with the block."""
+        with subprocess.Popen(
+            [sys.executable, "-m", "reconciler", *arguments],
+            cwd=self.folder,
+            env=environment(**{**self.more, **more}),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        ) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
 
 
 def a_machine(folder: Path, manifests: Mapping[str, str], **more: str) -> Machine:

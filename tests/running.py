@@ -98,13 +98,15 @@ def running_server(folder: Path, *arguments: str) -> Iterator[Server]:
 
 
 @contextmanager
-def dying_server(folder: Path, service: str, point: str) -> Iterator[str]:
-    """Run one more server on a store, and yield its address; it must die at a crash point."""
+def dying_server(
+    folder: Path, service: str, point: str
+) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """Run one more server on a store; yield its address and process. It dies at a crash point."""
     said = folder / "stderr.txt"
     process = _started(folder, said, service, RECONCILER_CRASHPOINT=point)
     try:
         scheme, port = _listening(process, said)
-        yield f"{scheme}://127.0.0.1:{port}"
+        yield f"{scheme}://127.0.0.1:{port}", process
         assert process.wait(STOP_WITHIN) == -signal.SIGKILL
     finally:
         if process.poll() is None:
