@@ -17,8 +17,9 @@ from reconciler.cli.options import tree_option
 from reconciler.cli.reading import show_warnings
 from reconciler.cli.refs import RefType
 from reconciler.cli.secrets import secrets_option, sink_for
+from reconciler.cli.streams import lost_output
 from reconciler.cli.wiring import open_client, require_store
-from reconciler.errors import ObjectNotFoundError, UsageError
+from reconciler.errors import ObjectNotFoundError, OutputError, UsageError
 from reconciler.plan.model import Scope
 from reconciler.report.visible import visible
 from reconciler.resources.ref import Kind, ResourceRef
@@ -65,6 +66,12 @@ def rotate_command(
             kept = rotate(held, client, journal, sink, {"tree": tree, "revision": "", "plan": ""})
     show_warnings(kept.notes)
     click.echo(f"rotated  {visible(str(held.ref))}  secret in {visible(kept.at)}")
+    if lost := lost_output():
+        raise OutputError(
+            f"the client secret of {held.ref} was replaced and is in {kept.at}; "
+            f"the result could not be printed: {lost}",
+            remedy="Do not run the command again: it would replace the secret once more.",
+        )
 
 
 def _at_stake(held: ObservedObject, service: str) -> Iterator[str]:

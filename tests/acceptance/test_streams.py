@@ -120,3 +120,15 @@ def test_a_token_that_could_not_be_printed_is_to_be_revoked(run: Run, small: Pat
 
     assert ran.code == 1
     assert "Run `reconciler token revoke ci`" in ran.err
+
+
+def test_a_rotation_whose_result_is_lost_is_not_to_be_run_again(run: Run, small: Path) -> None:
+    """The secret was replaced and delivered; a second rotation would replace it once more."""
+    run("apply", "--auto-approve")
+
+    ran = redirected(small.parent, FULL, "secret", "rotate", "acme/shop/web", "--auto-approve")
+
+    assert ran.code == 1
+    assert "acme/shop/web was replaced and is in .reconciler/secrets/acme.shop.web.json" in ran.err
+    assert "Do not run the command again" in ran.err
+    assert "Run the command again" not in ran.err
