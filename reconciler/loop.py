@@ -62,7 +62,7 @@ MOST_HISTORIES = 100  # each is a call of its own; a plan must not take minutes 
 
 
 def explained(plan: Plan, service: HistoryReader) -> Plan:
-    """Return a plan with the cause of each field of the updates that others had a hand in.
+    """Return a plan with the cause of each field of the updates of objects that others changed.
 
     A plan without such updates costs no call. Where a history cannot be read, or there are too
     many, the last writer stands for every field of the object, and a warning says so.

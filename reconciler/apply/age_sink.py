@@ -16,7 +16,7 @@ from reconciler.resources.ref import ResourceRef
 class AgeSink(FolderSink):
     """One sealed file per application and client id. Its content is that of a plain file.
 
-    The name says whose a file is: the content cannot be read here.
+    A file is found by its name, because the content cannot be read here.
     """
 
     suffix = ".json.age"

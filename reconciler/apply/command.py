@@ -1,4 +1,4 @@
-"""Commands of the operator's that take secrets: started without a shell, stopped with the run.
+"""Commands of the operator that take secrets: started without a shell, stopped with the run.
 
 A command comes from a flag or the environment only, never from anything that is read from a tree.
 A secret reaches it on its standard input; its environment has no credential of ours.
@@ -38,10 +38,10 @@ Result = TypeVar("Result")
 
 @dataclass(slots=True)
 class Exchange:
-    """What came of giving lines to a command.
+    """The result of giving lines to a command.
 
     Attributes:
-        given: How many lines it was given whole; always the first ones.
+        given: How many lines were written completely; always the first ones.
         answers: The JSON objects that it answered, by their ``client_id``.
         failure: How it failed, in words; empty if it ended with exit code 0.
     """
@@ -131,7 +131,7 @@ class Command:
 def several_at_once(
     work: Callable[[Item, threading.Event], Result], items: Sequence[Item], parallel: int
 ) -> list[Result]:
-    """Work on items, so many at a time. When the run has to end at once, let all work abort."""
+    """Work on items, up to ``parallel`` at a time. An exception, such as a signal, aborts all."""
     abort = threading.Event()
 
     def aborting(item: Item) -> Result:
@@ -152,7 +152,7 @@ def several_at_once(
 
 @contextmanager
 def _ended(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Leave no process behind, whatever happens."""
+    """Kill the process if it still runs at the end, and wait for it."""
     try:
         yield
     finally:
@@ -206,7 +206,7 @@ class _Talk:
         self._is_terminated = False
 
     def run(self) -> Exchange:
-        """Talk until the process has no more to say, or has to be ended."""
+        """Talk until the process closes its output, or has to be ended."""
         failure = self._talk() or self._ending()
         found = [_answer(line) for line in bytes(self._read).splitlines()]
         return Exchange(self._given, {str(one["client_id"]): one for one in found if one}, failure)
@@ -282,7 +282,7 @@ class _Talk:
 
 
 def _answer(line: bytes) -> Mapping[str, Any] | None:
-    """Return an answer about a client id; None for a line that is none."""
+    """Return the answer about a client id; None for any other line."""
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):

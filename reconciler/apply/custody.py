@@ -1,7 +1,7 @@
 """Delivering client secrets that the service keeps until their delivery is acknowledged.
 
 Claim, deliver, acknowledge, a batch at a time. A run that is cut short anywhere in between loses
-nothing: what was not acknowledged is owed still, and the next run on any machine claims the same
+nothing: what was not acknowledged is still owed, and the next run on any machine claims the same
 secret again.
 """
 
@@ -22,7 +22,7 @@ from reconciler.state import OwedSecret
 
 @dataclass(slots=True)
 class Handover:
-    """What became of the secrets that were owed.
+    """The result of delivering secrets that were owed.
 
     Attributes:
         delivered: Each secret that was tried, in the order given, with its place or its error.
@@ -104,7 +104,7 @@ def acknowledged(service: ServiceClient, delivered: Collection[Written]) -> Sequ
             warning(
                 "SECRET-NOT-ACKNOWLEDGED",
                 f"the service was not told of a delivery: {failure.problem}",
-                f"{len(delivered)} client secret(s) are in the sink and count as owed still; the "
+                f"{len(delivered)} client secret(s) are in the sink and still count as owed; the "
                 "next apply delivers the same ones again.",
             ),
         )

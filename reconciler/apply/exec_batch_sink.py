@@ -1,4 +1,4 @@
-"""A command of the operator's that takes many secrets in one process, like a credential helper.
+"""A command of the operator that takes many secrets in one process, like a credential helper.
 
 It is run with a verb as its last argument, reads a line of JSON per application, and answers a
 line of JSON per application:
@@ -34,7 +34,7 @@ class ExecBatchSink(ExecSink):
         """Run ``put`` without a line: a command that knows the verb ends with exit code 0.
 
         Raises:
-            LocalFileError: the program is not there, or does not.
+            LocalFileError: the program is missing, or ends with another exit code.
         """
         super().prove(refs)
         failure = self._command.exchange("put", [], never, Event()).failure

@@ -1,6 +1,6 @@
-"""A command of the operator's that takes each secret on its standard input, in one process each.
+"""A command of the operator that takes each secret on its standard input, in one process each.
 
-What the secret belongs to is in the environment of the command, the secret is not.
+The environment of the command names the application, and never holds the secret.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ExecSink:
     def deliver(
         self, deliveries: Sequence[Delivery], stops: Stops = never
     ) -> Sequence[Kept | LocalFileError]:
-        """Run the command once per secret. A run that is to stop lets those started end."""
+        """Run the command once per secret. After a stop signal no further one is started."""
 
         def handed(delivery: Delivery, abort: Event) -> Kept | LocalFileError:
             if stops():
@@ -43,19 +43,19 @@ class ExecSink:
         return several_at_once(handed, deliveries, self._parallel)
 
     def holds(self, ref: ResourceRef, client_id: str) -> bool | None:
-        """Return that this is not known."""
+        """Return None: such a command cannot be asked what it keeps."""
         return None
 
     def held(self, applications: Sequence[Application]) -> Sequence[bool | None]:
-        """Return that this is not known of any."""
+        """Return None for each application."""
         return [None for _ in applications]
 
     def moved(self, moves: Sequence[Move]) -> Sequence[Followed]:
-        """Leave to the operator what a rename means at the other end."""
+        """Do nothing: renames at the other end are up to the operator."""
         return [() for _ in moves]
 
     def removed(self, applications: Sequence[Application]) -> Sequence[Followed]:
-        """Leave to the operator what a delete means at the other end."""
+        """Do nothing: deletes at the other end are up to the operator."""
         return [() for _ in applications]
 
     @property

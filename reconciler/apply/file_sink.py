@@ -19,7 +19,7 @@ MAX_BYTES = 1_000_000
 
 
 class FileSink(FolderSink):
-    """Files that scripts read. The content says whose a file is, not its name."""
+    """Files that scripts read. The client id in the content identifies a file, not its name."""
 
     suffix = ".json"
 

@@ -41,7 +41,7 @@ class FolderSink(ABC):
 
     @abstractmethod
     def client_id_of(self, path: Path) -> str | None:
-        """Return the client id of a file, whatever application it names; None if it has none."""
+        """Return the client id of a file of any application; None if it cannot be told."""
 
     @abstractmethod
     def with_ref(self, path: Path, ref: ResourceRef) -> bytes | None:
@@ -50,7 +50,7 @@ class FolderSink(ABC):
     def deliver(
         self, deliveries: Sequence[Delivery], stops: Stops = never
     ) -> Sequence[Kept | LocalFileError]:
-        """Write one file per secret, beside what is under its name and is not its own."""
+        """Write one file per secret, beside files of other client ids that have its name."""
         return self._folder.put([self._new_file(delivery) for delivery in deliveries])
 
     def holds(self, ref: ResourceRef, client_id: str) -> bool | None:
@@ -122,7 +122,7 @@ class FolderSink(ABC):
         return NewFile(application, tuple(self.names(application)), self.content(delivery))
 
     def _follow(self, move: Move, search: _Search) -> Followed:
-        """Let one file follow its application. Whatever was delivered under the new name stays."""
+        """Rename one file with its application. A file that is already under the new name stays."""
         now = Application(move.ref, move.client_id)
         names = tuple(self.names(now))
         own = self.own(now)

@@ -1,9 +1,9 @@
 """Ending what an interrupted run left open in its journal, without touching what it did not make.
 
 Nothing is made or replaced here. A service with custody knows what is owed, and the journal only
-spares it a question. Of a service that repeats its first answers, the secret of a create is had
-again by its key. Of any other service the sink is the witness: what cannot be found there is
-reported, and a person decides.
+spares it a question. A service that repeats its first answers gives the secret of a create again
+for its key. With any other service the sink is asked: a secret that is not there is reported, and a
+person decides.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Open(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """A secret that an interrupted run made, and that was had again."""
+    """A secret that an interrupted run made, and that the service answered again."""
 
     open: _Open
     client_id: str
@@ -49,11 +49,11 @@ class _Found(NamedTuple):
 
 @dataclass(slots=True)
 class Healed:
-    """What healing found and did.
+    """The result of healing.
 
     Attributes:
         notes: Findings for a person; an error is about a secret that may be lost.
-        delivered: Secrets of an interrupted run that were had again and delivered.
+        delivered: Secrets of an interrupted run that were answered again and delivered.
     """
 
     notes: list[Diagnostic] = field(default_factory=list)
@@ -70,7 +70,7 @@ class Healer:
         sink: SecretSink | None,
         context: Mapping[str, Any],
     ) -> None:
-        """Take what healing works with; the context goes with what it asks for again."""
+        """Take what healing works with; the context is sent with every repeated call."""
         self._service = service
         self._journal = journal
         self._sink = sink
@@ -144,12 +144,12 @@ class Healer:
             raise failures[0]
 
     def _witnessed(self, unknown: Sequence[_Open]) -> Sequence[_Open]:
-        """Report what cannot be found in the sink; return what is at its end with that."""
+        """Report secrets that are not in the sink; return the intents that end with that."""
         if self._sink is None:
             self._healed.notes += [_still_owed(each.held) for each in unknown]
             return ()
         for each in unknown:
-            # A secret that was replaced tells nothing by being there: it may be the old one.
+            # A replaced secret cannot be told from the old one: both have the same client id.
             is_create = each.intent.purpose == "create"
             holds = is_create and self._sink.holds(each.held.ref, each.held.client_id)
             if not holds:
@@ -157,7 +157,7 @@ class Healer:
         return unknown
 
     def _deliver(self, found: Sequence[_Found], done: list[_Open]) -> Sequence[ReconcilerError]:
-        """Deliver what was had again; return the failures. What was delivered is done."""
+        """Deliver the secrets that were answered again; add to ``done``; return the failures."""
         if not found:
             return ()
         if self._sink is None:
@@ -181,7 +181,7 @@ class Healer:
     def _first_answers(self, left: Sequence[_Open]) -> Mapping[str, Written | ServiceError]:
         """Ask for the first answers again, by the keys with which the creates were sent.
 
-        Nothing can come to be by that: the name is held, and this run is the one writer.
+        This cannot make a second object: the name is taken, and this run is the only writer.
         """
         if not self._service.keeps_answers:
             return {}
@@ -191,14 +191,14 @@ class Healer:
             if isinstance(result, ServiceError) and (
                 not isinstance(result, REFUSED) or isinstance(result, AccessDeniedError)
             ):
-                raise result  # it may come another time
+                raise result  # a later run asks again
         return {each.intent.key: result for each, result in zip(creates, results, strict=True)}
 
 
 def _is_latest(answer: Written, held: ObservedObject) -> bool:
-    """Whether the secret in an answer still counts: nothing has happened to the object since.
+    """Return whether an answered secret is still valid: the object had no event since.
 
-    Whatever has happened may have been a new secret.
+    Any later event may have made a new secret.
     """
     return answer.id == held.id and answer.sequence == held.sequence
 

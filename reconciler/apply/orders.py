@@ -59,9 +59,9 @@ def intent_of(change: Change, run: str) -> Intent | None:
 
 
 def is_secret_alone(change: Change) -> bool:
-    """Whether a change is a new client secret and nothing else.
+    """Return whether a change is a new client secret and nothing else.
 
-    An adoption or a take-over never is: it also records whose the object is from now on.
+    An adoption or a take-over is not: it also records a new owner.
     """
     return (
         isinstance(change, Update)

@@ -42,11 +42,11 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """What became of a client secret that was owed before the run.
+    """The delivery of a client secret that was owed before the run.
 
     Attributes:
         secret_at: The place it was delivered to; empty where it was not.
-        error: Why it was not delivered. It is owed still.
+        error: Why it was not delivered: it is still owed. None if it was.
     """
 
     ref: ResourceRef

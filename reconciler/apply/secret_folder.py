@@ -1,7 +1,7 @@
 """A folder of secrets that several runs and services may share.
 
-A run that changes the folder holds its lock, so that whatever temporary file it finds there was
-left by a run that was killed. A new file takes only a name that is free; a file is replaced only
+A run that changes the folder holds its lock, so that every temporary file in it was left by a run
+that was killed. A new file takes only a name that is free; a file is replaced only
 by one of the same client id. Everything reported as kept is on the disk.
 """
 
@@ -26,7 +26,7 @@ from reconciler.resources.crashpoint import crashpoint
 
 LOCK_SECONDS = 30.0
 PAUSE_SECONDS = 0.02
-# Where the file system has no locks, age alone says that the run behind a temporary file is dead.
+# On a file system without locks, a temporary file this old counts as left by a killed run.
 STALE_SECONDS = 3600.0
 _TEMPORARY = re.compile(r"\.secret-[0-9a-f]{16}-(\d+|probe)\.tmp", re.ASCII)
 _NO_LOCKS = {errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}
@@ -57,7 +57,7 @@ class SecretFolder:
         """Keep other runs from changing the folder, and remove what a killed run left in it.
 
         Raises:
-            LocalFileError: it is no folder that can be written to, or another run keeps it.
+            LocalFileError: the folder cannot be written to, or another run keeps it locked.
         """
         try:
             descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
@@ -111,7 +111,7 @@ class SecretFolder:
         return next((path for path in paths if self._is_of(path, application)), None)
 
     def files(self, suffix: str) -> Sequence[Path]:
-        """Return what is in the folder under a name that ends so, by name."""
+        """Return the paths in the folder whose names end with a suffix, sorted; no hidden ones."""
         try:
             with os.scandir(self.path) as entries:
                 names = [entry.name for entry in entries if entry.name.endswith(suffix)]
@@ -138,7 +138,7 @@ class SecretFolder:
         raise _taken(self.path / names[-1])
 
     def replace(self, target: Path, content: bytes) -> None:
-        """Write a file anew, whole or not at all.
+        """Replace the content of a file, completely or not at all.
 
         Raises:
             OSError: that is not possible; the file is as it was.
@@ -163,7 +163,7 @@ class SecretFolder:
     def notes_on(
         self, application: Application, target: Path, names: Sequence[str]
     ) -> tuple[Diagnostic, ...]:
-        """Return what to say of the name that a file got: nothing, if it is the best one."""
+        """Return a finding on the name that a file got; nothing for the first of its names."""
         if target.name == names[0]:
             return ()
         return (_kept_beside(application, self.path / names[0], target),)
@@ -202,7 +202,7 @@ def _lock(descriptor: int, path: Path) -> bool:
 
 
 def _sweep(folder: Path, age: float) -> None:
-    """Remove the temporary files of dead runs, which are those at least this old, in seconds."""
+    """Remove temporary files that killed runs left: those at least ``age`` seconds old."""
     latest = time.time() - age
     with os.scandir(folder) as entries:
         found = [entry for entry in entries if _TEMPORARY.fullmatch(entry.name)]

@@ -96,7 +96,7 @@ class SecretSink(Protocol):
         ...
 
     def moved(self, moves: Sequence[Move]) -> Sequence[Followed]:
-        """Let secrets follow applications that were renamed; return what became of each.
+        """Rename the secrets of renamed applications; return what became of each.
 
         A secret that is not here gives no finding. One that cannot follow stays under its old
         name.

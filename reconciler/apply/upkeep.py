@@ -84,7 +84,7 @@ class Upkeep:
         return notes
 
     def take_ended(self) -> list[str]:
-        """Return, once, the keys of the intents that are at their end."""
+        """Return the keys of the intents that have ended, and forget them."""
         ended, self._ended = self._ended, []
         return ended
 

@@ -56,7 +56,7 @@ def declared_applications(
 ) -> Sequence[Application]:
     """Return the declared applications that sign in with a secret, as they are after a run.
 
-    Of a name that several objects share, none is returned.
+    Objects that share their name are left out.
     """
     shared = {double.ref.key for double in observed.doubles}
     found = [

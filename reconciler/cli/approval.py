@@ -66,9 +66,9 @@ class Approval:
     def preview(
         self, desired: DesiredState, service: HistoryReader, scope: Scope, allowed: Allowances
     ) -> tuple[Plan, ObservedState]:
-        """Return what a run would do now, and what it was decided on: just what was approved.
+        """Return the plan of now, which is the approved one, and the state that it is based on.
 
-        Of a plan file that an earlier run carried out in part, it is what is left.
+        For a plan file that an earlier run carried out in part, it is the rest of that plan.
 
         Raises:
             StalePlanError: it is not; what moved is told on stderr, object by object.
@@ -145,7 +145,7 @@ class _OneService:
         )
 
     def _was_made_for(self, observed: ObservedState) -> bool:
-        """Whether a store was made by an earlier run of this very plan, or holds nothing."""
+        """Return whether a store was made by an earlier run of this very plan, or holds nothing."""
         if written_for(observed, self._file.digest):
             return True
         return not observed.objects and not observed.elsewhere

@@ -18,7 +18,7 @@ auto_approve_option = option(
 def ask_for_yes(deed: str, command: str, about: Iterable[str] = ()) -> None:
     """Return once the word ``yes`` was typed.
 
-    ``deed`` is what is asked about ("apply this plan"), ``command`` the one that asks; the lines
+    ``deed`` is the question ("apply this plan"), ``command`` the one that asks; the lines
     of ``about`` stand above the question.
 
     Raises:
@@ -26,7 +26,7 @@ def ask_for_yes(deed: str, command: str, about: Iterable[str] = ()) -> None:
     """
     if not sys.stdin.isatty():
         raise UsageError(
-            f"nobody can be asked whether to {deed}",
+            f"there is no terminal to ask whether to {deed}",
             remedy=f"Give --auto-approve, or run {command} in a terminal. Nothing was written.",
         )
     click.echo("".join(f"\n{line}" for line in about), err=True)

@@ -13,7 +13,7 @@ from reconciler.errors import UsageError
 PREFIX = "RECONCILER_"
 TOKEN = PREFIX + "TOKEN"
 INTERNAL = ("RECONCILER_CRASHPOINT", "RECONCILER_SECRET_")
-"""Beginnings of variables that are no settings: of tests, and of what exec sinks are told."""
+"""Prefixes of variables that are not settings: those of tests, and those set for exec sinks."""
 
 LETTERS = 2
 _NOT_CI = frozenset({"", "0", "false"})
@@ -45,19 +45,19 @@ def variable(name: str, environ: Mapping[str, str]) -> str:
     if value == "":
         raise UsageError(
             f"{name} is set and empty",
-            remedy="Give it a value, or unset it. In CI: see that the secret or variable it is "
+            remedy="Give it a value, or unset it. In CI: check that the secret or variable it is "
             "taken from exists and may be read by this job.",
         )
     return value or ""
 
 
 def is_ci(environ: Mapping[str, str]) -> bool:
-    """Say whether this is a job of CI: ``CI`` is set, and not to 0 or false."""
+    """Return whether this is a CI job: ``CI`` is set, and not to 0 or false."""
     return environ.get("CI", "").strip().lower() not in _NOT_CI
 
 
 def warn_of_misspelt(environ: Mapping[str, str]) -> None:
-    """Warn on stderr of variables that are read by no option and look like one that is."""
+    """Warn on stderr about variables that no option reads and that look like a known one."""
     for written, meant in misspelt(environ):
         from reconciler.cli.reading import show_warnings
         from reconciler.diagnostics import warning

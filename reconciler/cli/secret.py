@@ -1,4 +1,4 @@
-"""``reconciler secret``: one application's client secret, made anew."""
+"""``reconciler secret``: deliver what is owed, and replace one application's secret."""
 
 from __future__ import annotations
 

@@ -74,11 +74,11 @@ class MaskingSink:
         return self._sink.held(applications)
 
     def moved(self, moves: Sequence[Move]) -> Sequence[Followed]:
-        """Let them follow in the other sink."""
+        """Pass the renames to the other sink."""
         return self._sink.moved(moves)
 
     def removed(self, applications: Sequence[Application]) -> Sequence[Followed]:
-        """Remove them from the other sink."""
+        """Pass the deletes to the other sink."""
         return self._sink.removed(applications)
 
 

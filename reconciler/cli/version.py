@@ -9,7 +9,7 @@ from reconciler.cli.output import print_json
 
 
 @click.command("version")
-@click.option(  # not of options.py: an odd environment must not keep a version from being told
+@click.option(  # not of options.py: the version is shown even where a variable is wrong
     "--format",
     "form",
     type=click.Choice(["text", "json"]),

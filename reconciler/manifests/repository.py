@@ -1,6 +1,6 @@
-"""The rest of a repository: which manifests that a run did not read declare what it would delete.
+"""The rest of a repository: manifests that a run did not read and that declare what it deletes.
 
-A run reads the PATHS it is given, and absence from them is what a delete goes by. So before a
+A run deletes what its PATHS do not declare, and they may be only a part of the tree. So before a
 delete every other YAML file of the repository is read, with the reader that reads manifests:
 hidden folders and folders that Git ignores as well, since any of them can be given as PATHS.
 Only ``.git`` is left out, and symbolic links: what they lead to is read where it is.
@@ -54,7 +54,7 @@ class Repository:
         return Path(os.path.commonpath(self.tops))
 
     def other_tree(self, path: str) -> str:
-        """Return a folder of another tree as it is named, from the base: the same everywhere.
+        """Return the path of another tree's folder from the base, the same on every machine.
 
         Raises:
             OtherTreeError: there is none, it is outside of the repository, or shares manifests
@@ -98,7 +98,7 @@ def _git_root(path: Path) -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What is looked for: ids of objects, by the key of their ref and by themselves."""
+    """Objects that are looked for: their ids, by the key of their ref and by id."""
 
     keys: Mapping[ResourceRef, Sequence[str]]
     ids: Collection[str]
@@ -113,7 +113,7 @@ def _wanted(doomed: Collection[ObservedObject]) -> _Wanted:
 
 @dataclass(slots=True)
 class _Search:
-    """Reads file by file and keeps what it finds. One place for each object will do."""
+    """Reads file by file and keeps what it finds. One place for each object is enough."""
 
     wanted: _Wanted
     declared: dict[str, SourceLocation] = field(default_factory=dict)

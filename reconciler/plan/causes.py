@@ -2,8 +2,8 @@
 
 The service keeps with every event which tree wrote it. Where the last event of an object is of
 this tree, the service holds what was applied, and the manifests have changed since; where it is
-not, the service has. Then each field is told by itself, from the object's history: what this tree
-applied last, what is held and what is declared are compared.
+not, the service has. Then each field has a cause of its own. It is found by comparing what this
+tree applied last (from the object's history), what is held and what is declared.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def changed_on_service(plan: Plan) -> tuple[Update, ...]:
 
 
 def _may_be_changed(change: Update, tree: str) -> bool:
-    """Whether the last event of an object leaves it open who changed its fields.
+    """Return whether a writer other than this tree may have changed fields of an object.
 
     A secret that was rotated by hand is an event of the tree without a plan. It applies nothing,
     so that a change before it may be another writer's.

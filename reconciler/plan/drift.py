@@ -51,14 +51,14 @@ class DriftedObject:
 
 
 class Reason(StrEnum):
-    """Why the service does not tell whether an object was changed on it."""
+    """The reason why it is not known whether an object was changed on the service."""
 
     NEVER_APPLIED = "never_applied"
     NO_HISTORY = "no_history"
 
 
 class Unjudged(NamedTuple):
-    """A declared object of which nothing can be said, and why."""
+    """A declared object that cannot be judged, and why."""
 
     ref: ResourceRef
     reason: Reason
@@ -72,7 +72,7 @@ class Drift:
         objects: In the order of the plan.
         unmanaged: Held, but declared nowhere.
         untold: Differences of which the service does not tell who made them.
-        unjudged: What may have been changed on the service, and cannot be judged.
+        unjudged: Objects that may have been changed on the service, which cannot be told.
         keeps_history: Whether the service tells what was removed from it.
     """
 
@@ -188,7 +188,7 @@ def _gone(
 
 
 def _never_applied(plan: Plan, observed: ObservedState) -> list[ObservedObject]:
-    """Return what is declared and held, and what no event says that this tree ever applied."""
+    """Return the declared objects that the service holds and this tree never applied."""
     if not observed.keeps_history:
         return []
     in_step = (observed.objects.get(ref.key) for ref in plan.in_step)

@@ -41,7 +41,7 @@ class Allowances:
     reasons: Mapping[str, str] = field(default_factory=dict)
 
     def reason_for(self, change: Change) -> str:
-        """Return why the glass was broken for an object, by its old name or its new one."""
+        """Return the reason of ``--break-glass`` for an object, by its old or its new name."""
         if not self.reasons:
             return ""
         found = (self.reasons.get(address, "") for address in addresses_of(change))
@@ -96,7 +96,7 @@ def _same_names(desired: DesiredState, observed: ObservedState) -> Iterator[Diag
 
 
 def _partial_prune(changes: Sequence[Change], desired: DesiredState) -> Iterator[Diagnostic]:
-    """Yield why absence from the manifests that were read does not mean that a thing is gone."""
+    """Yield why an object that no manifest read here declares may still be declared elsewhere."""
     deletes = [change.held for change in changes if isinstance(change, Delete)]
     if not deletes:
         return

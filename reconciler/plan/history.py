@@ -77,7 +77,7 @@ def since_applied(events: Sequence[ObjectEvent], tree: str) -> SinceApplied | No
 
 
 def gives_secret(event: ObjectEvent) -> bool:
-    """Whether an event gave an application that was there already another client secret."""
+    """Return whether an event replaced the client secret of an existing application."""
     return event.type.endswith(_REGENERATED)
 
 

@@ -85,7 +85,7 @@ def held_of(change: Change) -> ObservedObject | None:
 
 
 def lacks_secret(resource: Resource, held: ObservedObject) -> bool:
-    """Whether a held application has no client secret and is declared to sign in with one.
+    """Return whether a held application has no client secret and is declared to sign in with one.
 
     False where the service cannot tell.
     """
@@ -93,12 +93,12 @@ def lacks_secret(resource: Resource, held: ObservedObject) -> bool:
 
 
 def signs_in_with_secret(resource: Resource | ObservedObject) -> bool:
-    """Whether something is an application that is configured to sign in with a client secret."""
+    """Return whether something is an application that signs in with a client secret."""
     return resource.ref.kind is Kind.OIDC_APPLICATION and has_client_secret(resource.spec)
 
 
 def makes_secret(change: Change) -> bool:
-    """Whether carrying out a change makes a client secret."""
+    """Return whether carrying out a change makes a client secret."""
     if isinstance(change, Delete) or not signs_in_with_secret(change.resource):
         return False
     return (

@@ -3,7 +3,7 @@
 The owner is the tree that was the last to create, update, adopt or take over an object. Only its
 owner prunes an object. A service that knows no owners (a ZITADEL) leaves the question open: there
 ``--prune`` goes by the trees that ever applied an object, and ``--prune-unmanaged`` takes
-whatever is declared nowhere.
+everything that is declared nowhere.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def ownership_notes(
     pairs: Sequence[tuple[Resource, ObservedObject | None]],
     scope: Scope,
 ) -> Iterator[Diagnostic]:
-    """Yield what the owners of objects mean for a reader who changes nothing about them."""
+    """Yield warnings about objects of other trees, and about a service that knows no owners."""
     yield from _owned_elsewhere(pairs, scope)
     unknown = [
         change.held

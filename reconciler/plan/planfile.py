@@ -252,7 +252,7 @@ def _read_unmanaged(value: Any) -> Unmanaged:
         texts = type(object_id) is str and type(fate) is str and type(owner) in {str, type(None)}
         if texts and fate in set(Fate):
             return Unmanaged(read_ref(ref), object_id, owner, Fate(fate))
-    raise JsonError("has an unmanaged object that is none")
+    raise JsonError("has an invalid unmanaged object")
 
 
 def _read_shard(value: Any) -> Shard | None:

@@ -26,7 +26,7 @@ from reconciler.state import (
 
 @dataclass(frozen=True, slots=True)
 class Traces:
-    """What a service tells of an earlier run of a plan, beside what it holds.
+    """Traces of an earlier run of a plan in the history that the service keeps.
 
     Attributes:
         removed: Ids of the objects that the run removed; None where the service cannot tell.
@@ -130,7 +130,7 @@ def begun(approved: Plan, digest: str, now: Plan, observed: ObservedState, trace
 
 
 class _Told:
-    """What is held now, asked about one change after the other."""
+    """Compares approved changes, one after the other, with the objects held now."""
 
     def __init__(self, digest: str, observed: ObservedState, traces: Traces) -> None:
         self._digest = digest
@@ -141,7 +141,7 @@ class _Told:
         self.keys = frozenset(observed.objects)
 
     def is_done(self, old: Change, new: Change | None) -> bool:
-        """Whether an approved change was carried out; ``new`` is what is planned there now."""
+        """Return whether an approved change is done; ``new`` is the change planned there now."""
         if isinstance(old, Delete):
             removed = self._traces.removed
             gone = old.held.id not in self._by_id
@@ -152,7 +152,7 @@ class _Told:
         return new is None or (held.id in self._traces.renewed and is_in_step(old.resource, held))
 
     def is_continued(self, old: Change, new: Change | None) -> bool:
-        """Whether an approved change was carried out in part: several calls may make one up."""
+        """Return whether a change was carried out in part: one change can be several calls."""
         held = held_of(new) if new is not None else None
         if held is None or isinstance(old, Delete) or held.changed_for != self._digest:
             return False

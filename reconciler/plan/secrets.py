@@ -23,7 +23,7 @@ def owed_to(scope: Scope, observed: ObservedState) -> tuple[OwedSecret, ...]:
 
 
 def is_owed_to(scope: Scope, secret: OwedSecret) -> bool:
-    """Whether a secret is for this tree, and in an organization of its shard."""
+    """Return whether a secret is for this tree, and in an organization of its shard."""
     return secret.tree == scope.tree and _is_in_shard(scope, secret.ref.organization)
 
 

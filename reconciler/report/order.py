@@ -1,4 +1,4 @@
-"""What reports say of a plan alike: the order of its changes, and what is left alone and why."""
+"""Parts that all reports of a plan share: the order of changes, and what is left alone and why."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is owed of client secrets, in the words and keys of every form of a plan.
+"""Owed client secrets, in the words and keys of every form of a plan.
 
 An owed secret was made, and its delivery was not acknowledged. The secret itself is never known
 here: a plan says whose it is, since when, and which command delivers it.

@@ -22,7 +22,7 @@ _TICKS = re.compile("`+")
 
 
 class Place(NamedTuple):
-    """Where a run takes place.
+    """The service and the tree of a run.
 
     Attributes:
         service: The address as it was given.
@@ -41,7 +41,7 @@ class Place(NamedTuple):
 
 
 def place_of(plan: Plan, service: str) -> Place:
-    """Return where a plan takes place."""
+    """Return the service and the tree of a plan."""
     return Place(service, plan.instance, plan.scope.tree)
 
 

@@ -1,4 +1,4 @@
-"""What makes a declared resource and a held object the same thing, and how texts name it.
+"""The identity that a declared resource and a held object share, and how texts name it.
 
 An address is ``Kind/organization[/project]/name``. A name in it has ``%``, ``/`` and ``=`` written
 as ``%25``, ``%2F`` and ``%3D``: an address has one meaning, and a flag of the form REF=TEXT ends

@@ -20,7 +20,7 @@ from reconciler.service.projections.verify import verify
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """What a restore takes out of use: it is in the store that is replaced, not in the backup.
+    """The losses of a restore: what the store that is replaced has and the backup lacks.
 
     Attributes:
         events: How many events; None where the store that is replaced cannot be read.
@@ -74,8 +74,8 @@ def _lost(backup: Path, path: Path) -> Lost:
 def _events_without(now: Snapshot, then: Snapshot) -> int:
     """Return how many events one store has that another lacks.
 
-    An event is known by its hash, which covers the chain before it. Chains that end alike are
-    alike.
+    An event is known by its hash, which covers the chain before it. Chains that end in the same
+    hash are equal.
     """
     if sorted(now.heads()) == sorted(then.heads()):
         return 0

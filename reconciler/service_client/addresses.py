@@ -62,7 +62,7 @@ ADDRESSES: Mapping[str, str] = {
 }
 
 _PARAMETER = re.compile(r"\{(\w+)\}", re.ASCII)
-# Doing these twice is doing them once, but for a second event of a claim.
+# Safe to repeat: a repeated claim only adds one more event.
 _REPEATABLE = frozenset({"RenewLease", "ReleaseLease", "ClaimSecrets", "AcknowledgeSecrets"})
 
 

@@ -1,6 +1,6 @@
 """Tokens by the key file of a service user: the JWT profile grant (RFC 7523).
 
-Signing needs RSA, which the standard library has not. ``cryptography`` does it, and is an extra
+Signing needs RSA, which the standard library lacks. ``cryptography`` does it, and is an extra
 (``key-file``), because most who use a token never need it.
 """
 

@@ -142,7 +142,7 @@ class ServiceClient(HistoryReader, Protocol):
         batch_size: How many orders it is best given at a time. Between two batches the caller
             renews its lock and heeds signals, so a batch takes much less time than a lock lasts.
         keeps_answers: Whether the same key gives the first answer again.
-        run: Id of this run, which stands with every secret it makes; empty where the service
+        run: Id of this run, kept with every secret that it makes; empty where the service
             takes no note of runs.
     """
 

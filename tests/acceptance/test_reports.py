@@ -190,7 +190,7 @@ def test_a_stream_of_a_run_that_is_refused_ends_with_the_reason(run: Run, small:
 
     assert (unasked.code, wrong.code) == (1, 1)
     assert records(unasked.out)[-1]["diagnostic"]["summary"] == (
-        "nobody can be asked whether to apply this plan"
+        "there is no terminal to ask whether to apply this plan"
     )
     assert kinds(records(wrong.out)) == ["version", "diagnostic"]
 

@@ -50,7 +50,7 @@ def test_a_rotation_asks_for_the_word_yes(place: Place) -> None:
     refused = place.run("secret", "rotate", "acme/shop/web")
 
     assert refused.code == 1
-    assert "nobody can be asked whether to replace this client secret" in refused.err
+    assert "there is no terminal to ask whether to replace this client secret" in refused.err
     assert "Give --auto-approve" in refused.err
     assert secret_of(place.folder) == before
     assert place.run("secret", "rotate", "acme/shop/web", "--auto-approve").code == 0
@@ -88,7 +88,7 @@ def test_a_restore_tells_what_is_lost_asks_and_keeps_the_store_before(
     left, told = typed(folder, "no", "store", "restore", "saved.db")
 
     assert (refused.code, left) == (1, 1)
-    assert "nobody can be asked whether to restore this backup" in refused.err
+    assert "there is no terminal to ask whether to restore this backup" in refused.err
     assert "Lost: 2 event(s) that the store has and the backup lacks." in refused.err + told
     assert kept_in(folder) == []
     assert run("store", "verify", "--format", "json").json["events"] == count

@@ -93,7 +93,7 @@ class Snapshot(Protocol):
         ...
 
     def seal(self, seal_id: str) -> SealRow | None:
-        """Return a seal. In a transaction nobody else can change it from then on."""
+        """Return a seal. In a transaction, no other one can change it until the end."""
         ...
 
     def owed(self, ids: Collection[str]) -> Sequence[OwedRow]:
@@ -113,7 +113,7 @@ class Snapshot(Protocol):
     def lease(self, organization: str) -> LeaseRow | None:
         """Return the last lease of a folded organization name, whether or not it still counts.
 
-        In a transaction nobody else can change it from then on.
+        In a transaction, no other one can change it until the end.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Seals and owed secrets of a PostgreSQL store, inside a transaction somebody else begins.
+"""Seals and owed secrets of a PostgreSQL store, inside a transaction that the caller begins.
 
 Two writers may end the custody of two secrets of one seal at the same time. The row lock on the
 seal orders them: the second one reads which secrets are still owed after the first committed.

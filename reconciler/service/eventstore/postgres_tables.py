@@ -22,7 +22,7 @@ SCHEMA_VERSION = 2
 EARLIER_VERSIONS = frozenset({"1"})  # which are upgraded when they are opened to be written to
 PROGRAM = "reconciler identity service"
 
-# What version 2 has beyond version 1.
+# Tables and indexes that version 2 adds.
 OWED_TABLE = (
     """
 CREATE TABLE IF NOT EXISTS reconciler_owed (
@@ -165,7 +165,7 @@ COLUMNS: dict[str, frozenset[str]] = {
     "reconciler_leases": frozenset(LeaseRow._fields),
     "reconciler_tokens": frozenset(TokenRow._fields),
 }
-# What version 1 does not have.
+# Version 1 lacks these.
 ADDED_TABLES = frozenset({"reconciler_owed"})
 ADDED_INDEXES = frozenset({"reconciler_owed_pkey"})
 NAME_CONSTRAINT = "reconciler_objects_name"

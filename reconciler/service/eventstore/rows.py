@@ -130,7 +130,7 @@ class OwedRow(NamedTuple):
         made_at: Sequence of the event that made the secret.
         made_by: Name of the token that made it.
         tree: From the context of that event, or empty.
-        run: What the caller named its run.
+        run: Id of the run, as the caller named it.
         seal: Id of the seal that holds the secret; None once its time is over.
         slot: Place of the secret among those of the seal.
         expires_at: When the secret is dropped, in microseconds since the epoch.

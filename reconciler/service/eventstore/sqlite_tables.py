@@ -17,7 +17,8 @@ APPLICATION_ID = 0x52436E6C  # "RCnl": tells this program's files from any other
 SCHEMA_VERSION = 2
 OLDEST_VERSION = 1  # which is upgraded when it is opened to be written to
 
-# What version 2 has beyond version 1. The indexes by time and by seal are for few rows at a time.
+# The table and indexes that version 2 adds. The indexes by time and by seal hold only rows that
+# still have a secret.
 OWED_TABLE = """
 CREATE TABLE owed (
     id TEXT PRIMARY KEY,
@@ -134,7 +135,7 @@ def _insert(row: _Row, table: str, verb: str = "INSERT INTO") -> str:
     return " ".join(words)
 
 
-# What makes version 2 of version 1. One transaction runs them, so no script, which would commit.
+# These turn version 1 into version 2. Single statements, because a script would commit at once.
 UPGRADE = (
     *(statement for statement in OWED_TABLE.split(";") if statement.strip()),
     f"PRAGMA user_version = {SCHEMA_VERSION}",

@@ -62,7 +62,7 @@ class Waiting:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no row waits to be written."""
+        """Return whether no row waits to be written."""
         return not (self.events or self.records or self.owed)
 
 

@@ -181,7 +181,7 @@ def _held_still(tx: Transaction, request: Request, answer: Answer) -> ObjectRow 
     """Return the object that a repeated call made, or made a secret for; None for other calls.
 
     Raises:
-        Refusal: the object is gone, or has not the name any more that it was made with.
+        Refusal: the object is gone, or was renamed since it was made.
     """
     made = answer.get("appId") or answer.get("idpId") or answer.get("id")
     object_id = made or (request.fields.get("appId") if request.operation == REGENERATE else "")

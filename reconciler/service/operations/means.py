@@ -28,7 +28,7 @@ class Seals(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """What operations reach the world through.
+    """The clock, ids, random bits and seals that operations use.
 
     Attributes:
         now: The clock, in microseconds since the epoch.
@@ -44,7 +44,7 @@ class Means:
 
 @dataclass(slots=True)
 class SealDraft:
-    """Secrets that the commit of a batch seals together; without an id as long as none is.
+    """Secrets that the commit of a batch seals together; the id is empty while there are none.
 
     Attributes:
         expires_at: When the seal is dropped, in microseconds since the epoch.
@@ -57,7 +57,7 @@ class SealDraft:
 
 @dataclass(slots=True)
 class Batch:
-    """What calls in one transaction share, so that none looks up what another has.
+    """State that the calls of one transaction share, so that nothing is looked up twice.
 
     Attributes:
         owners: Organizations and projects by id; neither is ever changed or removed.

@@ -17,7 +17,7 @@ from reconciler.service.domain.oidc_application import AppOidcSecretChanged
 from reconciler.service.eventstore.rows import ObjectRow, StoredEvent
 from reconciler.service.projections.codec import canonical
 
-# Who makes a new secret, such as a rotation, does not own the application by it.
+# A new secret, such as that of a rotation, does not change the owner of its application.
 _SECRET = AppOidcSecretChanged
 NO_MARKS = '{"owner":"","preventDelete":null,"trees":[]}'
 

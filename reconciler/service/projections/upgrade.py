@@ -1,4 +1,4 @@
-"""Stores of earlier versions: brought up to this one to be written, read as if they were.
+"""Stores of earlier versions: upgraded before they are written to, and read as if upgraded.
 
 What the tables of an earlier version lack is derived from the log, which every version keeps.
 """
@@ -73,7 +73,7 @@ class UpgradedView:
         self._store.backup(target)
 
     def close(self) -> None:
-        """Let go of the store."""
+        """Close the store."""
         self._store.close()
 
 

@@ -214,7 +214,7 @@ def _owed_secret() -> Schema:
             "since": _TIME,
             "madeBy": {"type": "string", "description": "Name of the token that made it."},
             "tree": _TEXT,
-            "run": {"type": "string", "description": "What the caller named its run."},
+            "run": {"type": "string", "description": "Id of the run, as the caller named it."},
             "state": choice(("owed", "lost")),
             "expires": _TIME,
         }
