@@ -158,7 +158,13 @@ def test_apply_as_a_stream_tells_each_change_as_it_begins_and_ends(run: Run, sma
     assert kinds(found)[:9] == ["version", "service", *["planned_change"] * 6, "change_summary"]
     assert sorted(kinds(found)[9:-1]) == [*["apply_complete"] * 6, *["apply_start"] * 6]
     assert (found[-1]["type"], found[-1]["operation"]) == ("change_summary", "apply")
-    assert found[-1]["summary"] == {"made": 6, "failed": 0, "not_tried": 0, "remaining": 0}
+    assert found[-1]["summary"] == {
+        "made": 6,
+        "failed": 0,
+        "not_tried": 0,
+        "delivered": 0,
+        "remaining": 0,
+    }
     assert all({"@level", "@message", "@timestamp", "type"} <= record.keys() for record in found)
     begun: set[str] = set()
     for record in found:
