@@ -6,6 +6,7 @@ import hashlib
 import json
 import shutil
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -165,6 +166,71 @@ def test_a_secret_that_cannot_be_opened_says_what_replaces_it(
     assert (len(planned.json["owed"]), planned.json["summary"]["owed"]) == (1, 0)
     assert replaced.code == 0, replaced.all
     assert run("plan", "--detailed-exitcode").code == 0
+
+
+def test_only_who_may_make_a_secret_gets_an_owed_one(tmp_path: Path, server: Server) -> None:
+    """A viewer sees that it is owed; another organization's editor learns nothing."""
+    job = a_runner(tmp_path / "one", server)
+    job.run("apply", "--auto-approve", RECONCILER_CRASHPOINT="C4")
+    before = server.events()
+
+    seen = job.run("plan", "--detailed-exitcode", RECONCILER_TOKEN=server.token("viewer"))
+    viewer, stranger = (
+        job.run("secret", "deliver", RECONCILER_TOKEN=server.token(name))
+        for name in ("viewer", "stranger")
+    )
+
+    assert (seen.code, viewer.code) == (2, 7), viewer.all
+    assert stranger.out == "No client secret is owed.\n"
+    assert (secrets_in(job), server.events()) == ({}, before)
+
+
+def test_a_command_that_fails_in_a_batch_is_given_the_rest_again(
+    tmp_path: Path, server: Server
+) -> None:
+    """What it took is acknowledged; what it did not take is owed."""
+    job, taken = a_runner(tmp_path / "one", server), tmp_path / "taken"
+    write(job.folder / "manifests" / "api.yaml", an_application("api"))
+    taker = write(
+        tmp_path / "taker.py",
+        "import json, sys\n"
+        "for line in sys.stdin:\n"
+        f"    open({str(taken)!r}, 'a').write(line)\n"
+        "    print(json.dumps({'client_id': json.loads(line)['client_id'], 'kept': True}))\n"
+        "    sys.exit(3)\n",
+    )
+    job.more["RECONCILER_SECRETS_TO"] = f"exec-batch:{sys.executable} {taker}"
+
+    made = job.run("apply", "--auto-approve")
+    owed = job.run("plan", "--format", "json").json["summary"]["owed"]
+    rest = job.run("apply", "--auto-approve")
+
+    assert (made.code, owed, rest.code) == (5, 1, 0), made.all + rest.all
+    given = [json.loads(line) for line in taken.read_text(encoding="utf-8").splitlines()]
+    delivered = {each["client_id"]: each["client_secret"] for each in given}
+    assert hashes(delivered) == counted(server.store)
+    assert len(given) == len(delivered) == 2
+
+
+def test_a_restored_store_owes_what_it_owed_at_its_backup(
+    run: Run, tmp_path: Path, small: Path
+) -> None:
+    """It is the same secret, delivered once more; a rebuild keeps it, too."""
+    run("apply", "--auto-approve", RECONCILER_CRASHPOINT="C4:3")
+    store = tmp_path / ".reconciler" / "identity.db"
+    assert run("store", "backup", "copy").code == 0
+    assert run("apply", "--auto-approve").code == 0
+    before = counted(store)
+
+    assert run("store", "restore", "copy", "--auto-approve").code == 0
+    assert run("store", "rebuild").code == 0
+    shutil.rmtree(tmp_path / ".reconciler" / "secrets")
+    planned, applied = run("plan", "--format", "json"), run("apply", "--auto-approve")
+
+    assert planned.json["summary"]["owed"] == 1
+    assert applied.code == 0, applied.all
+    kept = secrets_in(Machine(tmp_path / ".reconciler"), "secrets")
+    assert hashes(kept) == counted(store) == before
 
 
 def test_a_secret_that_the_plan_ends_is_not_delivered_first(tmp_path: Path, server: Server) -> None:
