@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -9,12 +10,22 @@ from typing import NamedTuple, Protocol
 
 from reconciler.resources.ref import ResourceRef
 
+_HALVES = re.compile("[\ud800-\udfff]")
+
 
 class Severity(StrEnum):
     """How much a finding matters: an error stops the run, a warning does not."""
 
     ERROR = "error"
     WARNING = "warning"
+
+
+def name_as_text(name: str) -> str:
+    """Return the name of a file with the bytes in it that are no UTF-8 written out.
+
+    Python has half a character for each, which no encoding and no JSON parser takes.
+    """
+    return _HALVES.sub(lambda half: f"\\u{{{ord(half.group()):x}}}", name)
 
 
 class SourceLocation(NamedTuple):

@@ -16,6 +16,7 @@ from reconciler.cli.exporting import Export, export_of
 from reconciler.cli.options import option
 from reconciler.cli.saved_files import save
 from reconciler.cli.wiring import open_inquiry
+from reconciler.diagnostics import name_as_text
 from reconciler.errors import LocalFileError, ObjectNotFoundError, ServiceError
 from reconciler.plan.snapshot import SnapshotFile, snapshot_content
 from reconciler.report.visible import visible
@@ -97,7 +98,7 @@ def _save_snapshot(
     file = SnapshotFile(
         observed,
         __version__,
-        service,
+        name_as_text(service),
         int(time.time()),
         tuple(sorted({fold(name) for name in organizations})) or None,
     )

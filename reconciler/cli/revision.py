@@ -10,6 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from reconciler.manifests.discovery import in_one_order
+
 CI_VARIABLES = ("GITHUB_SHA", "CI_COMMIT_SHA")
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
 _REF = re.compile(r"ref: (refs/[A-Za-z0-9._/+@-]{1,200})", re.ASCII)
@@ -21,7 +23,7 @@ def revision_of(paths: Sequence[str], environ: Mapping[str, str]) -> str:
     for variable in CI_VARIABLES:
         if _COMMIT.fullmatch(environ.get(variable, "")):
             return environ[variable]
-    return commit_of(Path(paths[0])) if paths else ""
+    return commit_of(Path(in_one_order(paths)[0])) if paths else ""
 
 
 def commit_of(path: Path) -> str:

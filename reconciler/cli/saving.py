@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import time
 from collections.abc import Iterator
@@ -13,8 +14,9 @@ from reconciler import __version__
 from reconciler.cli.life import age_in_words, time_in_words
 from reconciler.cli.reading import DEFAULT_PATHS
 from reconciler.cli.saved_files import open_snapshot, save
-from reconciler.diagnostics import Diagnostic, warning
+from reconciler.diagnostics import Diagnostic, name_as_text, warning
 from reconciler.loop import preview
+from reconciler.manifests.discovery import in_one_order
 from reconciler.plan.digest import declared_digest
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
@@ -35,7 +37,7 @@ class Saving:
     """What goes into a plan file beside the plan.
 
     Attributes:
-        paths: Where the manifests were, as they were typed.
+        paths: Where the manifests are, as they were typed.
         lasting: Seconds for which it is good.
         snapshot: What the plan was made against, where that was not the service.
         findings: What was found in the manifests.
@@ -57,8 +59,8 @@ class Saving:
         file = PlanFile(
             plan=plan,
             tool_version=__version__,
-            service=self.service,
-            paths=self.paths or DEFAULT_PATHS,
+            service=name_as_text(self.service),
+            paths=tuple(map(name_as_text, in_one_order(self.paths or DEFAULT_PATHS))),
             declared=declared_digest(desired),
             made_at=now,
             expires_at=now + self.lasting,
@@ -69,9 +71,11 @@ class Saving:
         click.echo(f"\nSaved the plan to: {visible(out)}", err=True)
         if file.against is None:
             words = ["reconciler", "apply", out, *self.paths, *_options()]
+            command = " ".join(map(_quoted, words))
             until = time_in_words(file.expires_at)
             click.echo(
-                f"To apply exactly this, until {until}:\n  {visible(shlex.join(words))}", err=True
+                f"To apply exactly this, until {until}:\n  {visible(command)}",
+                err=True,
             )
 
 
@@ -103,6 +107,19 @@ def _of(snapshot: SnapshotFile | None) -> Snapshot | None:
     if snapshot is None:
         return None
     return Snapshot(snapshot.taken_at, seal_of(snapshot_content(snapshot)))
+
+
+def _quoted(word: str) -> str:
+    """Return a word as a shell reads it, bytes that are no UTF-8 included."""
+    if name_as_text(word) == word:
+        return shlex.quote(word)
+    return f"$'{''.join(map(_escaped, os.fsencode(word)))}'"
+
+
+def _escaped(byte: int) -> str:
+    letter = chr(byte)
+    is_plain = letter.isascii() and (letter.isalnum() or letter in "/._-")
+    return letter if is_plain else f"\\x{byte:02x}"
 
 
 def _options() -> Iterator[str]:

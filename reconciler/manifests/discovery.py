@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from reconciler.diagnostics import Diagnostic, SourceLocation, error
+from reconciler.diagnostics import Diagnostic, SourceLocation, error, name_as_text
 from reconciler.manifests.opening import OpeningError, Reason, open_folder, read_file
 from reconciler.manifests.source_file import Root
 
@@ -52,6 +52,16 @@ class _Folder(NamedTuple):
     identity: tuple[int, int]
 
 
+def in_one_order(paths: Iterable[str | Path]) -> list[str]:
+    """Return paths so that the order they were given in makes no difference.
+
+    A folder comes before what is in it: its files belong to the outermost folder that was named.
+    """
+    return sorted(
+        (os.fspath(path) for path in paths), key=lambda path: (os.path.normpath(path), path)
+    )
+
+
 class Discovery:
     """One search through the paths of one run. The same file is read once."""
 
@@ -62,7 +72,7 @@ class Discovery:
 
     def files(self, paths: Sequence[str | Path]) -> Iterator[FoundFile]:
         """Yield every file of manifests at or beneath the paths."""
-        for path in paths:
+        for path in in_one_order(paths):
             typed = os.fspath(path).rstrip("/") or os.fspath(path)
             try:
                 yield from self._all_in(typed) if is_folder(typed) else self._single(typed)
@@ -111,7 +121,7 @@ class Discovery:
         if identity in self._seen:
             return ()
         self._seen.add(identity)
-        shown = folder.shown + name
+        shown = name_as_text(folder.shown + name)
         try:
             data = read_file(name, folder.handle, MAX_FILE)
         except OpeningError as fault:
@@ -125,7 +135,7 @@ class Discovery:
         self._note(code, name, f"the path {fault}", _REMEDIES[fault.reason])
 
     def _note(self, code: str, name: str, summary: str, remedy: str) -> None:
-        self.findings.append(error(code, summary, remedy, SourceLocation(name)))
+        self.findings.append(error(code, summary, remedy, SourceLocation(name_as_text(name))))
 
 
 def _folder(handle: int, root: Root, parts: tuple[str, ...]) -> _Folder:

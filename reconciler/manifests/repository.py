@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from reconciler.diagnostics import SourceLocation
+from reconciler.diagnostics import SourceLocation, name_as_text
 from reconciler.manifests.discovery import EXTENSIONS, MAX_FILE, FoundFile, is_folder
 from reconciler.manifests.loader import Reader
 from reconciler.manifests.manifest import Manifest
@@ -121,7 +121,7 @@ class _Search:
 
     def read(self, folder: Path, name: str) -> None:
         """Look for manifests in one file."""
-        shown = os.path.relpath(folder / name)
+        shown = name_as_text(os.path.relpath(folder / name))
         try:
             with open_folder(str(folder), follow=True) as handle:
                 data = read_file(name, handle, MAX_FILE)
@@ -142,7 +142,7 @@ class _Search:
     def refuse_folder(self, folder: Path, fault: OSError) -> None:
         """Note a folder that cannot be listed: what it holds is not known."""
         why = f"cannot be read ({fault.strerror})"
-        self.unreadable.append((SourceLocation(os.path.relpath(folder)), why))
+        self.unreadable.append((SourceLocation(name_as_text(os.path.relpath(folder))), why))
 
     def _take(self, manifest: Manifest) -> None:
         for object_id in _declared_ids(manifest.document, self.wanted):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
+from reconciler.diagnostics import name_as_text
 from reconciler.plan.model import Plan
 from reconciler.report.visible import visible
 
@@ -37,7 +38,7 @@ class Place(NamedTuple):
     @property
     def address(self) -> str:
         """Return the address without credentials."""
-        return without_credentials(self.service)
+        return name_as_text(without_credentials(self.service))
 
 
 def place_of(plan: Plan, service: str) -> Place:

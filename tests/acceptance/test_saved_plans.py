@@ -400,3 +400,54 @@ def test_a_plan_that_cannot_be_saved_says_so(run: Run, small: Path) -> None:
     """The folder is missing, or the name is one."""
     assert run("plan", "--out", "none/plan.json").code == 1
     assert run("plan", "--out", "manifests").code == 1
+
+
+def test_a_tree_whose_names_are_no_utf_8_is_planned_saved_shown_and_applied(
+    run: Run, small: Path
+) -> None:
+    """The bytes are made visible, in text that every reader of JSON accepts."""
+    folder, file = os.fsdecode(b"m\xfe"), os.fsdecode(b"p\xfd.json")
+    small.rename(small.parent / folder)
+    odd = small.parent / folder / os.fsdecode(b"o\xff.yaml")
+    write(odd, an_application("odd", redirectUris=["http://odd.example.com/cb"]))
+
+    planned = run("plan", folder, "--out", file, "--format", "json")
+    shown = run("show", file, "--format", "json")
+    applied = run("apply", file, folder)
+
+    (finding,) = planned.json["diagnostics"]
+    assert finding["file"] == "m\\u{dcfe}/o\\u{dcff}.yaml"
+    assert "\\ud" not in planned.out + shown.out
+    assert "reconciler apply $'p\\xfd.json' $'m\\xfe'" in planned.err
+    assert shown.json["diagnostics"] == planned.json["diagnostics"]
+    assert applied.code == 0, applied.all
+    for form in ("text", "markdown", "html"):
+        assert run("plan", folder, "--format", form).code == 0
+    for form in ("json", "sarif", "junit"):
+        assert "dcff" in run("validate", folder, "--format", form).out
+
+
+def test_the_order_of_paths_makes_no_difference(run: Run, small: Path) -> None:
+    """To the plan, its digest, the file it is saved in, and whether that can be applied."""
+    organization = "apiVersion: reconciler/v1\nkind: Organization\nmetadata: {{name: {}}}\n"
+    write(small.parent / "a" / "o.yaml", organization.format("beta"))
+    write(small.parent / "b" / "o.yaml", organization.format("alpha"))
+    # A script is beneath the folder that was named: the outer one, in whatever order.
+    write(small / "scripts" / "inner.js", "function inner(ctx, api) {}\n")
+    action = json.loads(an_action("inner"))
+    action["spec"] = {"scriptFile": "../scripts/inner.js"}
+    write(small / "inner" / "inner.yaml", json.dumps(action))
+    paths = ["a", "manifests", "b", "manifests/inner"]
+    turned = list(reversed(paths))
+
+    one = run("plan", *paths, "--out", "one.json", "--format", "json")
+    other = run("plan", *turned, "--out", "other.json", "--format", "json")
+
+    assert one.code == 0, one.all
+    assert one.out == other.out
+    saved = [json.loads((small.parent / name).read_text()) for name in ("one.json", "other.json")]
+    for each in saved:
+        for changing in ("made_at", "expires_at", "integrity"):
+            del each[changing]
+    assert saved[0] == saved[1]
+    assert run("apply", "one.json", *turned).code == 0
