@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.cli.main import run
+from reconciler.cli.options import DEFAULT_SERVICE
 from reconciler.plan.planfile import FORMAT, FORMAT_VERSION
 from reconciler.plan.sealed import SEAL, sealed
 from tests.acceptance.conftest import an_action, write
@@ -186,11 +187,14 @@ def damaged(content: bytes, dice: random.Random) -> bytes:
     return found if found != content else content[1:]
 
 
+HERE = ("--service", DEFAULT_SERVICE, "--secrets-to", "file:kept")
+
+
 def _applied(folder: Path, options: tuple[str, ...]) -> tuple[int, str]:
     """Apply the plan file within this process: a start of the program takes far longer."""
     said = io.StringIO()
     with chdir(folder), redirect_stdout(said), redirect_stderr(said):
-        code = run(["apply", PLAN, *EVERYTHING, "--secrets-to", "file:kept", *options])
+        code = run(["apply", PLAN, *EVERYTHING, *HERE, *options])
     return code, said.getvalue()
 
 
