@@ -21,6 +21,7 @@ from reconciler.cli.streams import lost_output
 from reconciler.cli.wiring import open_client, require_store
 from reconciler.errors import ObjectNotFoundError, OutputError, UsageError
 from reconciler.plan.model import Scope
+from reconciler.report.place import Place, place_as_text
 from reconciler.report.visible import visible
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.state import ObservedObject, ObservedState
@@ -61,7 +62,8 @@ def rotate_command(
         observed = client.observe([organization])
         held = _application(observed, ref)
         if not auto_approve:
-            ask_for_yes("replace this client secret", "secret rotate", _at_stake(held, service))
+            place = Place(service, observed.instance, tree)
+            ask_for_yes("replace this client secret", "secret rotate", _at_stake(held, place))
         with open_journal(service, observed.instance, Scope(tree), [organization], 0) as journal:
             kept = rotate(held, client, journal, sink, {"tree": tree, "revision": "", "plan": ""})
     show_warnings(kept.notes)
@@ -74,8 +76,9 @@ def rotate_command(
         )
 
 
-def _at_stake(held: ObservedObject, service: str) -> Iterator[str]:
-    yield f"{visible(str(held.ref))}  (client id {visible(held.client_id)}) at {visible(service)}"
+def _at_stake(held: ObservedObject, place: Place) -> Iterator[str]:
+    yield place_as_text(place)
+    yield f"{visible(str(held.ref))}  (client id {visible(held.client_id)})"
     yield "Its client secret ends at once: what is deployed with it needs the new one to sign in."
 
 

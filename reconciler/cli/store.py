@@ -81,7 +81,7 @@ def restore_command(service: str, backup: str, *, auto_approve: bool) -> None:
         for line in _lost_in_words(lost):
             click.echo(line, err=True)
         if not auto_approve:
-            ask_for_yes("restore this backup", "store restore")
+            ask_for_yes("restore this backup", "store restore", [f"Service {visible(service)}"])
 
     with store_errors():
         kept = restore(Path(backup), store_path(service), approve)

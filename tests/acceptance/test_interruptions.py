@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -110,14 +111,14 @@ def test_the_lock_timeout_waits_for_the_journal_too(run: Run, small: Path) -> No
     assert run("plan", "--detailed-exitcode").code == 0
 
 
-def in_terminal(folder: Path, answer: str) -> tuple[int, str]:
-    """Run apply in a terminal of its own, answer its question, return code and screen."""
+def in_terminal(folder: Path, answer: str, *arguments: str) -> tuple[int, str]:
+    """Run a command in a terminal of its own, answer its question, return code and screen."""
     child, screen = pty.fork()
     if child == 0:
         os.chdir(folder)
         os.execve(
             sys.executable,
-            [sys.executable, "-m", "reconciler", "apply"],
+            [sys.executable, "-m", "reconciler", *(arguments or ("apply",))],
             {**environment(), "TERM": "xterm"},
         )
     shown = b""
@@ -146,6 +147,22 @@ def test_apply_asks_and_the_word_yes_goes_on(run: Run, small: Path) -> None:
     assert "no store yet), tree default\r\nApply this plan?" in screen
     assert "Apply complete!" in screen
     assert run("plan", "--detailed-exitcode").code == 0
+
+
+def test_every_question_names_the_service(run: Run, small: Path) -> None:
+    """Whoever says yes to the wrong one could have seen it."""
+    assert run("apply", "--auto-approve").code == 0
+    assert run("store", "backup", "copy.db").code == 0
+    code, screen = in_terminal(small.parent, "yes", "secret", "rotate", "acme/shop/web")
+    assert code == 0, screen
+    assert re.search(
+        r"\r\nService sqlite:\S+ \(instance [0-9a-f]+\), tree default\r\n"
+        r"OidcApplication acme/shop/web  .*\r\n.*\r\nReplace this client secret\?",
+        screen,
+    )
+
+    _, screen = in_terminal(small.parent, "no", "store", "restore", "copy.db")
+    assert "\r\nService sqlite:.reconciler/identity.db\r\nRestore this backup?" in screen
 
 
 @pytest.mark.parametrize("answer", ["no", "y", "YES", ""])
