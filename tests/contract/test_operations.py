@@ -1189,7 +1189,7 @@ def test_taking_over_an_object_changes_nothing_but_whose_it_is(ask: Asking) -> N
 @pytest.mark.parametrize(
     "context",
     [
-        "x", "[]", "1", '{"a":', '{"a":"' + "x" * 4090 + '"}', '""', '{"a":NaN}', '{"a":1.5}',
+        "x", "[]", "1", '{"a":', '{"a":"' + "x" * 8186 + '"}', '""', '{"a":NaN}', '{"a":1.5}',
         '{"a":"\\u0000"}', '{"a":"\\ud800"}', '{"a":1,"a":2}', f'{{"a":{"1" * 21}}}',
         f'{{"a":{"[" * 9}{"]" * 9}}}', '{"a":"\ud800"}',
     ],
