@@ -350,6 +350,7 @@ def test_a_secret_is_owed_until_it_is_acknowledged(house: House) -> None:
         later.release()
         assert claimed == Written(made.id, made.sequence, made.client_id, made.client_secret)
         assert isinstance(refused, ServiceError)
+        assert "newer secret" in refused.problem
         later.acknowledge([claimed])
     assert owed_by(house) == []
     house.client.acknowledge([made])
