@@ -28,7 +28,10 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 AGAIN = 0.005
 """Seconds after which an interruption is raised again where the place could not take it."""
 
+_IMPORT_SYSTEM = "<frozen importlib._bootstrap>"
+
 _held: list[object] = []
+_put_off: set[int] = set()
 
 
 def hold(value: object) -> None:
@@ -42,8 +45,15 @@ def let_go() -> None:
 
 
 def exit_on_signals() -> None:
-    """Let SIGINT and SIGTERM end the process at once, with 130 or 143."""
+    """Let SIGINT and SIGTERM end the process at once, with 130 or 143.
+
+    One that waits to be raised again ends it now: its timer would go off when Python has given
+    signals back to the system.
+    """
     _handle_with(_exit)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    for number in _put_off:
+        signal.raise_signal(number)
 
 
 def raise_on_signals() -> None:
@@ -52,7 +62,7 @@ def raise_on_signals() -> None:
     _handle_with(_interrupt)
 
 
-def _handle_with(handler: Callable[[int, FrameType | None], NoReturn]) -> None:
+def _handle_with(handler: Callable[[int, FrameType | None], None]) -> None:
     for number in SIGNALS:
         # A shell starts what runs in its background with SIGINT ignored, and it stays so.
         if signal.getsignal(number) is not signal.SIG_IGN:
@@ -66,10 +76,26 @@ def _exit(
     leave(128 + number)
 
 
-def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
-    if number == signal.SIGINT:
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    if _is_in_import(frame):
+        _send_again(number)
+    elif number == signal.SIGINT:
         raise KeyboardInterrupt
-    raise InterruptedRunError(number)
+    else:
+        raise InterruptedRunError(number)
+
+
+def _is_in_import(frame: FrameType | None) -> bool:
+    """Tell whether a module is being loaded at this moment.
+
+    A library in C that imports a module in the middle of its work may take an exception there
+    for the end of the world: the validator of JSON schemas ends the process with a panic.
+    """
+    while frame is not None:
+        if frame.f_code.co_filename == _IMPORT_SYSTEM:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _raise_again(lost: UnraisableHookArgs) -> None:
@@ -81,8 +107,16 @@ def _raise_again(lost: UnraisableHookArgs) -> None:
     if not isinstance(lost.exc_value, KeyboardInterrupt):
         sys.__unraisablehook__(lost)
         return
-    number = getattr(lost.exc_value, "signal_number", signal.SIGINT)
-    signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(number))
+    _send_again(getattr(lost.exc_value, "signal_number", signal.SIGINT))
+
+
+def _send_again(number: int) -> None:
+    def send(*_: object) -> None:
+        _put_off.discard(number)
+        signal.raise_signal(number)
+
+    _put_off.add(number)
+    signal.signal(signal.SIGALRM, send)
     signal.setitimer(signal.ITIMER_REAL, AGAIN)
 
 
