@@ -43,9 +43,13 @@ class ScriptCompiler:
             self._context, self._compiled = _new_context(), 0
         self._compiled += 1
         context = self._context
-        is_free = _unset(context, function)  # an earlier script may have declared it
-        if is_free and _failure(context, source) is None and context.get(function) is not None:
-            return True
+        if _unset(context, function):  # an earlier script may have declared it
+            failure = _failure(context, source)
+            if failure is None and context.get(function) is not None:
+                return True
+            # The parser gives a place, and does not know what was declared before.
+            if failure is not None and _PLACE.search(failure):
+                return _compile_error(failure, source)
         # Earlier scripts can be in the way, and only the name of a function shows without running.
         context = _new_context()
         builtin = _declares(context, function)
