@@ -77,6 +77,7 @@ class FakeZitadel:
         }
         self.shown = copy.deepcopy(self.held)
         self.secrets: dict[str, str] = {}
+        self.replaced = 0
         self._due: list[tuple[float, str, str, Item | None]] = []
         self._ids = itertools.count(300000000000000000)
         self._sequences: dict[str, int] = {}
@@ -214,6 +215,7 @@ class FakeZitadel:
 
     def _secret(self, request: Request, body: Item) -> Item:
         item = self._one("apps", request.path_params["app"], "COMMAND-2g66f")
+        self.replaced += 1
         return {**self._changed("apps", item, {}), "clientSecret": self._new_secret(item["id"])}
 
     def _add_idp(self, request: Request, body: Item) -> Item:

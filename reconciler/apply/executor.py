@@ -19,7 +19,11 @@ from reconciler.apply.orders import (
 from reconciler.apply.outcome import ApplyReport, Outcome, Progress, Status, Watch
 from reconciler.apply.sink import Application, Delivery, Kept, SecretSink
 from reconciler.apply.upkeep import Upkeep
-from reconciler.apply.witness import declared_applications, missing_secrets
+from reconciler.apply.witness import (
+    declared_applications,
+    missing_secrets,
+    unanswered_secrets,
+)
 from reconciler.diagnostics import Diagnostic, warning
 from reconciler.errors import (
     REFUSED,
@@ -161,6 +165,7 @@ class Executor:
         owing = self._ask_new_secrets(ready, results)
         crashpoint("C6")
         places = self._deliver(ready, results, owing)
+        self._healed.notes += unanswered_secrets(ready, results, self._sink)
         crashpoint("C10")
         self._acknowledge(ready, results, places)
         crashpoint("C18")

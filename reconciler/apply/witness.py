@@ -12,8 +12,18 @@ from collections.abc import Collection, Iterator, Sequence
 from reconciler.apply.outcome import Outcome, Status
 from reconciler.apply.sink import Application, SecretSink
 from reconciler.diagnostics import Diagnostic, error, warning
-from reconciler.plan.model import Delete, Plan, held_of, ref_of, signs_in_with_secret
+from reconciler.plan.model import (
+    Change,
+    Create,
+    Delete,
+    Plan,
+    held_of,
+    makes_secret,
+    ref_of,
+    signs_in_with_secret,
+)
 from reconciler.resources.ref import Kind, ResourceRef
+from reconciler.service_client.port import Written
 from reconciler.state import ObservedState
 
 
@@ -38,6 +48,23 @@ def missing_secrets(
             f"--require-secrets asks for {unknown} of them. Use a sink that can tell, or leave "
             "the flag out.",
         )
+
+
+def unanswered_secrets(
+    changes: Sequence[Change], results: Sequence[object], sink: SecretSink | None
+) -> Iterator[Diagnostic]:
+    """Yield an error about each created application whose secret the service did not answer.
+
+    That is so where an answer was lost and the service keeps none: the object was found, and no
+    new secret is made for what another run may have made and delivered to the same sink.
+    """
+    for change, result in zip(changes, results, strict=True):
+        if not isinstance(change, Create) or not makes_secret(change):
+            continue
+        if not isinstance(result, Written) or result.client_secret is not None:
+            continue
+        if sink is None or not sink.holds(ref_of(change), result.client_id):
+            yield not_in_sink(ref_of(change), is_error=True)
 
 
 def not_in_sink(ref: ResourceRef, *, is_error: bool) -> Diagnostic:

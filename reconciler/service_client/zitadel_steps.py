@@ -20,7 +20,6 @@ from reconciler.errors import (
     ServiceError,
     ServiceUnavailableError,
 )
-from reconciler.resources.oidc import has_client_secret
 from reconciler.resources.ref import Kind, fold
 from reconciler.resources.secret import Secret
 from reconciler.service_client.observation import id_of, sequence_of, text_of
@@ -123,7 +122,7 @@ def _create(order: CreateOrder, context: Mapping[str, Any]) -> Steps:
         if isinstance(found, ServiceError):
             return found
         if found is not None:
-            return (yield from _taken_over(order, found))
+            return _taken_over(order, found)
         if reply.code in _FAILED:
             return ServiceError(f"the service failed: {reply.message}", remedy=AGAIN)
     return _lost("the service was asked many times, and no answer came")
@@ -179,19 +178,17 @@ def _observed(order: CreateOrder, item: Mapping[str, Any]) -> ObservedObject:
             return ObservedObject(order.ref, id_of(item), sequence, {}, order.organization_id)
 
 
-def _taken_over(order: CreateOrder, found: ObservedObject) -> Steps:
-    """Take what was found for what was made; a secret that nobody has seen is made anew."""
+def _taken_over(order: CreateOrder, found: ObservedObject) -> Written | ServiceError:
+    """Return what was found as what was made; its secret was answered once and is not known.
+
+    Another run may have made the same object a moment ago and have its secret, so none is made.
+    """
     if not is_in_step(order, found):
         return AlreadyExistsError(
             f"there is another {order.ref} (id {found.id}), and it is not as declared",
             remedy="Run `reconciler plan` again to see it.",
         )
-    if order.ref.kind is not Kind.OIDC_APPLICATION or not has_client_secret(order.spec):
-        return Written(found.id, found.sequence, found.client_id)
-    again = SecretOrder(
-        order.ref, found.id, order.organization_id, order.project_id, found.client_id
-    )
-    return (yield from _new_secret(again, {}))
+    return Written(found.id, found.sequence, found.client_id)
 
 
 def _new_secret(order: SecretOrder, context: Mapping[str, Any]) -> Steps:

@@ -17,6 +17,7 @@ import pytest
 from reconciler.service_client.holder import Holder
 from tests.acceptance.conftest import Run, an_action, an_application, write
 from tests.fake_zitadel import IAM, FakeZitadel
+from tests.fault_proxy import fault_proxy
 from tests.http_clients import http_client
 from tests.listening import listening
 from tests.program import environment
@@ -288,6 +289,26 @@ def test_nothing_is_replaced_where_another_machine_may_have_made_it(
         assert fake.secrets == {}
     assert (told.code, again.code) == (5, 0), told.all + again.all
     assert "error SECRET-NOT-IN-SINK" in told.all
+
+
+@pytest.mark.parametrize("sink", ["file:s", "exec:/bin/true"])
+def test_a_secret_in_a_lost_answer_is_reported_and_not_replaced(
+    run: Run, manifests: Path, sink: str
+) -> None:
+    """The object that is found after it may be another run's; not every sink can tell."""
+
+    def choose(first: bytes) -> str:
+        return "reset after" if first.startswith(b"POST") and b"/apps/oidc" in first else ""
+
+    with a_zitadel() as (fake, service), fault_proxy(service["RECONCILER_SERVICE"], choose) as line:
+        here = {**service, "RECONCILER_SERVICE": line.address, "RECONCILER_SECRETS_TO": sink}
+        told = run("apply", "--auto-approve", **here)
+        again = run("apply", "--auto-approve", **here)
+
+    assert (told.code, again.code) == (5, 0), told.all + again.all
+    assert "error SECRET-NOT-IN-SINK" in told.all
+    assert "--rotate-missing OidcApplication/acme/shop/web" in told.all
+    assert (len(fake.held["apps"]), fake.replaced) == (1, 0)
 
 
 def test_a_list_that_cannot_be_emptied_is_named_after_apply(run: Run, tree: Path) -> None:
