@@ -62,15 +62,16 @@ def warn_of_misspelt(environ: Mapping[str, str]) -> None:
         from reconciler.cli.reading import show_warnings
         from reconciler.diagnostics import warning
 
-        show_warnings(
-            [
-                warning(
-                    "ENV-UNKNOWN",
-                    f"no option reads {written}",
-                    f"Did you mean {meant}?",
-                )
-            ]
-        )
+        show_warnings([warning("ENV-UNKNOWN", f"no option reads {written}", _hint(meant))])
+
+
+def _hint(meant: str) -> str:
+    """Return what to write; a variable that deletes, approves or overrides is not suggested."""
+    from reconciler.cli.other_words import HARMFUL
+
+    if meant.removeprefix(PREFIX).lower().replace("_", "-") in HARMFUL:
+        return "It is ignored. A variable is RECONCILER_ and the name of an option in --help."
+    return f"Did you mean {meant}?"
 
 
 def misspelt(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -66,13 +66,9 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command, or name the one that was probably meant."""
+        """Find the command, and say that it is about to run."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            import difflib
-
-            close = difflib.get_close_matches(args[0], COMMANDS, n=1)
-            hint = f" Did you mean {close[0]}?" if close else ""
-            raise click.UsageError(f"there is no command {args[0]!r}.{hint}", ctx)
+            raise click.exceptions.NoSuchCommand(args[0], possibilities=COMMANDS, ctx=ctx)
         found = super().resolve_command(ctx, args)
         if callable(ctx.obj):
             ctx.obj()
@@ -120,7 +116,9 @@ def run(arguments: list[str] | None = None, on_command: Callable[[], None] = lam
     except click.exceptions.Exit as leaving:
         return _printed(leaving.exit_code)
     except click.ClickException as failure:
-        failure.show()
+        from reconciler.cli.misuse import in_words
+
+        in_words(failure, sys.argv[1:] if arguments is None else arguments).show()
         return 1
     except ReconcilerError as failure:
         return _told(failure)
