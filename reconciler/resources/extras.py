@@ -13,6 +13,8 @@ from reconciler import __version__
 from reconciler.resources.schema_files import is_checkout
 
 DISTRIBUTION = "identity-reconciler"
+WHEEL = f"{DISTRIBUTION.replace('-', '_')}-{__version__}-py3-none-any.whl"
+"""The file name of this version's wheel."""
 
 EXTRAS = {
     "key-file": ("cryptography",),
@@ -35,5 +37,4 @@ def how_to_install(extra: str) -> str:
     """
     if is_checkout():
         return "Install it in this checkout with: make extras"
-    wheel = f"{DISTRIBUTION.replace('-', '_')}-{__version__}-py3-none-any.whl"
-    return f"Install it from the wheel with: pip install './{wheel}[{extra}]' (docs/install.md)"
+    return f"Install it from the wheel with: pip install './{WHEEL}[{extra}]' (docs/install.md)"

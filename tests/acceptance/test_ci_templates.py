@@ -88,6 +88,15 @@ def test_init_writes_them_once_and_never_over_anything(run: Run, tmp_path: Path,
     assert not (tmp_path / "manifests").exists()
 
 
+def test_a_release_is_named_with_a_ci_set_up_only(run: Run, tmp_path: Path) -> None:
+    """A folder of manifests installs nothing."""
+    refused = run("init", "--from", "https://example.com/x.whl#sha256=0")
+
+    assert refused.code == 1
+    assert "--from is for --github and --gitlab" in refused.err
+    assert not (tmp_path / "manifests").exists()
+
+
 def test_the_workflows_that_init_writes_pass_an_audit(run: Run, tmp_path: Path) -> None:
     """Least permissions, full-length pins, no expression where a shell would read it."""
     run("init", "--github")

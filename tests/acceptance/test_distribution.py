@@ -186,6 +186,43 @@ def test_the_core_plans_and_applies_on_a_server(run_core: Run, tmp_path: Path, s
     assert "Apply complete!" in applied.out
 
 
+def test_an_installed_tool_writes_a_wheel_of_itself_for_ci(
+    run_core: Run, core: Path, wheel: Path, tmp_path: Path
+) -> None:
+    """The same files as the wheel it came from, though that is long gone."""
+    assert run_core("init", "--github").code == 0
+
+    with (
+        zipfile.ZipFile(wheel) as came_from,
+        zipfile.ZipFile(tmp_path / ".github" / "reconciler" / WHEEL) as made,
+    ):
+        assert sorted(made.namelist()) == sorted(came_from.namelist())
+        for name in made.namelist():
+            if not name.endswith("/RECORD"):
+                assert made.read(name) == came_from.read(name), name
+
+
+def test_a_changed_installation_writes_no_wheel(core: Path, tmp_path: Path) -> None:
+    """CI would run something that no release has; the message says what to do instead."""
+    changed = tmp_path / "changed"
+    shutil.copytree(core, changed, symlinks=True)
+    file = changed / "reconciler" / "py.typed"
+    file.write_text("changed", encoding="utf-8")
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    run = partial(program(folder, "-S"), PYTHONPATH=str(changed))
+
+    refused = run("init", "--github")
+    assert refused.code == 1
+    assert "reconciler/py.typed is not as it was installed" in refused.err
+    assert f"--from https://.../{WHEEL}#sha256=..." in refused.err
+    (changed / f"identity_reconciler-{__version__}.dist-info" / "RECORD").unlink()
+    assert "no list of files (RECORD)" in run("init", "--gitlab").err
+    assert list(folder.iterdir()) == []
+    release = f"https://example.com/{WHEEL}#sha256={'0' * 64}"
+    assert run("init", "--github", "--from", release).code == 0
+
+
 @pytest.mark.parametrize(
     ("extra", "command"),
     [
