@@ -6,10 +6,12 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tests.warm import can_be_warm, run_warm
 
 ROOT = Path(__file__).parents[1]
 
@@ -42,21 +44,35 @@ def environment(**more: str) -> dict[str, str]:
     return {**clean, "PYTHONPATH": str(ROOT), **more}
 
 
+def run_fresh(
+    arguments: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    stdin: str,
+    flags: Sequence[str] = (),
+) -> Ran:
+    """Run the program in an interpreter of its own."""
+    done = subprocess.run(
+        [sys.executable, *flags, "-m", "reconciler", *arguments],
+        cwd=folder,
+        env=environment,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
 def program(folder: Path, *flags: str) -> Run:
     """Return what runs the program in a folder; flags of Python, extra environment by keyword."""
 
     def run(*arguments: str, stdin: str = "", **more: str) -> Ran:
-        done = subprocess.run(
-            [sys.executable, *flags, "-m", "reconciler", *arguments],
-            cwd=folder,
-            env=environment(**more),
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        ran = Ran(done.returncode, done.stdout, done.stderr)
+        if not flags and can_be_warm(more, stdin):
+            ran = Ran(*run_warm(arguments, folder, environment(**more), stdin))
+        else:
+            ran = run_fresh(arguments, folder, environment(**more), stdin, flags)
         assert "Traceback" not in ran.all, ran.all
         return ran
 

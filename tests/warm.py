@@ -1,0 +1,189 @@
+"""Processes of the program that need not load it: copies of one that has.
+
+Half a second of each run is spent on loading modules, and the tests make thousands of runs. So
+one process loads them once, and copies itself (``fork``) for each run. A copy is a process of
+its own, with its own folder, environment, streams and exit. What a start itself does is tested
+with fresh interpreters.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import random
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+from reconciler.cli import entry
+from reconciler.resources import crashpoint
+
+ROOT = Path(__file__).parents[1]
+MAX_STDIN = 32 * 1024  # what a pipe takes while nothing reads it
+_MAX_REQUEST = 1 << 20
+_NUMBER = 4
+_SECONDS = 120
+_STREAMS = ((0, "r"), (1, "w"), (2, "w"))
+_LIBRARIES = ("jsonschema", "jsonschema_rs", "quickjs", "sqlite3", "yaml")
+_UNLOADED = ("reconciler.__main__", "reconciler.service.transport")  # gRPC cannot be copied
+_READ_AT_START = ("PYTHON", "LANG", "LC_")
+
+
+def can_be_warm(changed: Mapping[str, str], stdin: str) -> bool:
+    """Return whether a run is the same in a copy: an interpreter reads some variables once."""
+    return len(stdin) <= MAX_STDIN and not any(map(_is_read_at_start, changed))
+
+
+def _is_read_at_start(name: str) -> bool:
+    return name.startswith(_READ_AT_START)
+
+
+def run_warm(
+    arguments: Sequence[str], folder: Path, environment: Mapping[str, str], stdin: str
+) -> tuple[int, str, str]:
+    """Run the program in a copy; return its exit code, or minus a signal, and its output."""
+    asked = {"arguments": list(arguments), "folder": str(folder), "environment": dict(environment)}
+    texts: list[bytes] = [b"", b""]
+
+    def read(at: int, end: int) -> None:
+        with os.fdopen(end, "rb") as pipe:
+            texts[at] = pipe.read()
+
+    with closing(socket.socket(socket.AF_UNIX)) as call, ExitStack() as given:
+        call.settimeout(_SECONDS)
+        call.connect(_address())
+        (in_read, in_write), (out_read, out_write), (err_read, err_write) = (
+            os.pipe() for _ in range(3)
+        )
+        for end in (in_read, out_write, err_write):
+            given.callback(os.close, end)
+        readers = [
+            threading.Thread(target=read, args=ends) for ends in enumerate((out_read, err_read))
+        ]
+        with os.fdopen(in_write, "wb") as pipe:
+            pipe.write(stdin.encode())
+        socket.send_fds(call, [json.dumps(asked).encode()], [in_read, out_write, err_write])
+        call.shutdown(socket.SHUT_WR)
+        given.close()
+        for reader in readers:
+            reader.start()
+        answer = call.recv(_NUMBER, socket.MSG_WAITALL)
+        for reader in readers:
+            reader.join()
+    code = int.from_bytes(answer, "big", signed=True)
+    return code, texts[0].decode(), texts[1].decode()
+
+
+@cache
+def _address() -> str:
+    """Start the process that is copied; it ends with this one."""
+    folder = mkdtemp(prefix="warm-")
+    atexit.register(shutil.rmtree, folder)
+    address = f"{folder}/calls"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.warm", address],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout
+    assert process.stdout.readline() == b"ready\n"
+    atexit.register(process.kill)
+    return address
+
+
+def main(address: str) -> None:
+    """Load the program, and make copies until the process that asks for them has ended."""
+    _load()
+    gc.collect()
+    gc.freeze()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nothing is left of a keeper that has ended
+    with closing(socket.socket(socket.AF_UNIX)) as calls:
+        calls.bind(address)
+        calls.listen(64)
+        os.write(1, b"ready\n")
+        while True:
+            ready, _, _ = select.select([calls, sys.stdin], [], [])
+            if sys.stdin in ready:
+                return
+            call, _ = calls.accept()
+            if os.fork() == 0:
+                calls.close()
+                _keep(call)
+                return
+            call.close()
+
+
+def _load() -> None:
+    import reconciler
+
+    for found in pkgutil.walk_packages(reconciler.__path__, "reconciler."):
+        if not found.name.startswith(_UNLOADED):
+            importlib.import_module(found.name)
+    for name in _LIBRARIES:
+        importlib.import_module(name)
+
+
+def _keep(call: socket.socket) -> None:
+    """Make a copy, wait for its exit, and tell how it ended: many can run at the same time."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    asked, streams, _, _ = socket.recv_fds(call, _MAX_REQUEST, len(_STREAMS))
+    copy = os.fork()
+    if copy == 0:
+        call.close()
+        _run(json.loads(asked), streams)
+        return
+    for stream in streams:
+        os.close(stream)
+    _, status = os.waitpid(copy, 0)
+    code = os.waitstatus_to_exitcode(status)
+    call.sendall(code.to_bytes(_NUMBER, "big", signed=True))
+    os._exit(0)
+
+
+def _run(asked: Mapping[str, Any], streams: Sequence[int]) -> None:
+    """Become the program: all that a start would have set is set."""
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    sys.stdin, sys.stdout, sys.stderr = (
+        os.fdopen(number, mode, encoding="utf-8", closefd=False) for number, mode in _STREAMS
+    )
+    os.chdir(asked["folder"])
+    os.environ.clear()
+    os.environ.update(asked["environment"])
+    sys.argv = ["reconciler", *asked["arguments"]]
+    random.seed()
+    importlib.reload(crashpoint)  # it reads its variable when it is loaded
+    try:
+        entry.main()
+    except SystemExit as leaving:
+        _exit(leaving.code)
+
+
+def _exit(code: object) -> None:
+    """Leave as an interpreter does; only its modules are not taken apart, which takes longest."""
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code if isinstance(code, int) else 1)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
