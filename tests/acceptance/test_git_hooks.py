@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.conftest import ORGANIZATION, ROOT, Ran, Run, an_action, an_application, write
+from tests.running import running_server
 
 
 @pytest.fixture
@@ -38,13 +40,13 @@ class Git:
 
     def __init__(self, folder: Path, environment: dict[str, str]) -> None:
         self.folder = folder
-        self._environment = environment
+        self.environment = environment
 
     def __call__(self, *arguments: str) -> Ran:
         done = subprocess.run(
             ["git", *arguments],
             cwd=self.folder,
-            env=self._environment,
+            env=self.environment,
             capture_output=True,
             text=True,
             timeout=60,
@@ -58,15 +60,20 @@ class Git:
         assert self("commit", "-qm", message).code == 0
 
 
+def install(tmp_path: Path, hooks: Path, *names: str) -> None:
+    """Copy hooks, and what they share, to where Git looks for them."""
+    hooks.mkdir(exist_ok=True)
+    for name in (*names, "reconciler.sh"):
+        shutil.copy(tmp_path / "githooks" / name, hooks)
+
+
 @pytest.fixture
 def desk(run: Run, tmp_path: Path, environment: dict[str, str]) -> Git:
     """Return a clone, with a bare repository that applies what is pushed to it."""
     assert run("init", "--git-hooks").code == 0
     Git(tmp_path, environment)("init", "-q", "--bare", "-b", "main", "team.git")
     bare = tmp_path / "team.git"
-    hook = bare / "hooks" / "post-receive"
-    hook.write_bytes((tmp_path / "githooks" / "post-receive").read_bytes())
-    hook.chmod(0o755)
+    install(tmp_path, bare / "hooks", "post-receive")
     folder = tmp_path / "desk"
     folder.mkdir()
     git = Git(folder, environment)
@@ -140,11 +147,7 @@ def test_the_hook_of_a_clone_stops_wrong_manifests_before_the_push(
     run: Run, desk: Git, tmp_path: Path
 ) -> None:
     """Finding out at the desk is better than finding out in public."""
-    hooks = desk.folder / "githooks"
-    hooks.mkdir()
-    hook = hooks / "pre-push"
-    hook.write_bytes((tmp_path / "githooks" / "pre-push").read_bytes())
-    hook.chmod(0o755)
+    install(tmp_path, desk.folder / "githooks", "pre-push")
     desk("config", "core.hooksPath", "githooks")
     write(desk.folder / "manifests" / "greet.yaml", an_action(timeuot="1s"))
     desk.commit("Greet")
@@ -157,3 +160,122 @@ def test_the_hook_of_a_clone_stops_wrong_manifests_before_the_push(
     write(desk.folder / "manifests" / "greet.yaml", an_action(timeout="1s"))
     desk.commit("Greet")
     assert desk("push", "-q", "origin", "main").code == 0
+
+
+@pytest.fixture
+def clone(desk: Git, tmp_path: Path) -> Git:
+    """Return the desk with the hook of a clone."""
+    install(tmp_path, desk.folder / ".git" / "hooks", "pre-push")
+    return desk
+
+
+def test_a_clone_judges_the_commit_and_not_the_working_tree(clone: Git) -> None:
+    """Half-finished work at the desk stops no push, and fixes none."""
+    greet = clone.folder / "manifests" / "greet.yaml"
+    write(greet, an_action(timeout="1 minute"))
+
+    assert clone("push", "-q", "origin", "main").code == 0
+
+    clone.commit("Greet")
+    write(greet, an_action(timeout="1s"))
+    stopped = clone("push", "-q", "origin", "main")
+    assert stopped.code == 1
+    assert "manifests/greet.yaml:1:" in stopped.err
+    assert "/tree/" not in stopped.err
+    assert "main is invalid: not pushed" in stopped.err
+
+
+def test_a_clone_plans_only_against_a_service_that_is_there(
+    run: Run, clone: Git, tmp_path: Path
+) -> None:
+    """Against an empty store every plan looks like a first one, and no guard can object."""
+    first = clone("push", "-q", "origin", "main")
+    assert "no service to plan against is named" in first.err
+    assert "to create" not in first.err[: first.err.index("remote:")]
+    clone("config", "reconciler.service", "sqlite:nowhere/identity.db")
+    write(clone.folder / "manifests" / "greet.yaml", an_action())
+    clone.commit("Greet")
+    assert "no service to plan against" in clone("push", "-q", "origin", "HEAD:idea").err
+
+    clone("config", "reconciler.service", "sqlite:../team.git/.reconciler/identity.db")
+    (clone.folder / "manifests" / "o.yaml").write_text(ORGANIZATION.replace("shop", "stop"))
+    (clone.folder / "manifests" / "web.yaml").unlink()
+    clone.commit("Another project")
+    planned = clone("push", "-q", "origin", "HEAD:idea")
+    assert planned.code == 0
+    assert "Plan: 2 to create" in planned.err
+    assert not (clone.folder / "nowhere").exists()
+
+
+@pytest.fixture
+def guarded(desk: Git, tmp_path: Path) -> Git:
+    """Return the desk, with a team's repository that judges before it accepts."""
+    install(tmp_path, tmp_path / "team.git" / "hooks", "pre-receive")
+    assert desk("push", "-q", "origin", "main").code == 0
+    return desk
+
+
+def test_what_is_invalid_is_refused(run: Run, guarded: Git, tmp_path: Path) -> None:
+    """The branch that is applied never holds what cannot be applied."""
+    before = guarded("ls-remote", "origin", "main").out
+    write(guarded.folder / "manifests" / "greet.yaml", an_action(timeout="1 minute"))
+    (guarded.folder / ".gitattributes").write_text("manifests/greet.yaml export-ignore\n")
+    guarded.commit("Greet")
+
+    refused = guarded("push", "-q", "origin", "main")
+
+    assert refused.code == 1
+    assert "manifests/greet.yaml:1:" in refused.err
+    assert str(tmp_path) not in refused.err.replace(str(tmp_path / "team.git"), "")
+    assert "main is invalid: the push is refused" in refused.err
+    assert guarded("ls-remote", "origin", "main").out == before
+    assert guarded("push", "-q", "origin", "HEAD:idea").code == 0
+
+
+def test_what_a_guard_blocks_is_refused(run: Run, guarded: Git, tmp_path: Path) -> None:
+    """Against the service that a push would change, a remote one included."""
+    with running_server(tmp_path) as server:
+        bare = Git(tmp_path / "team.git", guarded.environment)
+        token = write(tmp_path / "token", server.token("admin"))
+        token.chmod(0o600)
+        bare("config", "reconciler.service", server.address)
+        bare("config", "reconciler.tokenFile", "../token")
+        bare("config", "reconciler.secretsTo", "file:kept")
+        for number in range(12):
+            write(guarded.folder / "manifests" / f"a{number}.yaml", an_action(f"a{number}"))
+        guarded.commit("Twelve")
+        applied = guarded("push", "-q", "origin", "main")
+        assert "Apply complete!" in applied.err
+        assert (bare.folder / "kept" / "acme.shop.web.json").exists()
+        before = guarded("ls-remote", "origin", "main").out
+        for number in range(12):
+            write(
+                guarded.folder / "manifests" / f"a{number}.yaml",
+                an_action(f"a{number}", timeout="1s"),
+            )
+        guarded.commit("All of them")
+
+        refused = guarded("push", "-q", "origin", "main")
+
+        assert refused.code == 1
+        assert "the plan of main is blocked: the push is refused" in refused.err
+        assert guarded("ls-remote", "origin", "main").out == before
+
+
+def test_a_push_that_is_not_applied_says_how_to_go_on(run: Run, desk: Git, tmp_path: Path) -> None:
+    """The commit is there already; only its apply is tried again."""
+    hooks = tmp_path / "team.git" / "hooks"
+    bare = Git(tmp_path / "team.git", desk.environment)
+    bare("config", "reconciler.secretsTo", "exec:false")
+    failed = desk("push", "-q", "origin", "main")
+    assert "To apply it again: cd" in failed.err
+
+    bare("config", "reconciler.secretsTo", "file:.reconciler/secrets")
+    again = subprocess.run(
+        [hooks / "post-receive", "again"], cwd=bare.folder, env=desk.environment,
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert "Apply complete!" in again.stdout
+    assert held(run, tmp_path) == {"web"}
