@@ -12,7 +12,6 @@ from reconciler.apply.journal import Intent, Journal
 from reconciler.apply.orders import (
     held_before,
     intent_of,
-    is_secret_alone,
     order_of,
     unchanged,
 )
@@ -35,7 +34,15 @@ from reconciler.errors import (
     UsageError,
 )
 from reconciler.plan.guards import Allowances
-from reconciler.plan.model import Change, Create, Delete, Plan, makes_secret, ref_of
+from reconciler.plan.model import (
+    Change,
+    Create,
+    Delete,
+    Plan,
+    is_secret_alone,
+    makes_secret,
+    ref_of,
+)
 from reconciler.plan.ordering import batches
 from reconciler.resources.crashpoint import crashpoint
 from reconciler.resources.ref import ResourceRef, owner_of

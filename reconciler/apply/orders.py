@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Mapping
 
 from reconciler.apply.journal import Intent, secret_intent
-from reconciler.plan.model import Change, Create, Delete, Update, makes_secret, ref_of
+from reconciler.plan.model import Change, Create, Delete, makes_secret, ref_of
 from reconciler.resources.ref import Kind, ResourceRef, organization_ref, owner_of
 from reconciler.service_client.port import (
     CreateOrder,
@@ -15,7 +15,7 @@ from reconciler.service_client.port import (
     UpdateOrder,
     Written,
 )
-from reconciler.state import ObservedObject, is_in_step
+from reconciler.state import ObservedObject
 
 Ids = Mapping[ResourceRef, str]
 """Id of each object that is held, by the key of its ref."""
@@ -56,19 +56,6 @@ def intent_of(change: Change, run: str) -> Intent | None:
     if makes_secret(change):
         return secret_intent(ref_of(change), held_before(change).id, run)
     return None
-
-
-def is_secret_alone(change: Change) -> bool:
-    """Return whether a change is a new client secret and nothing else.
-
-    An adoption or a take-over is not: it also records a new owner.
-    """
-    return (
-        isinstance(change, Update)
-        and not change.new_owner
-        and makes_secret(change)
-        and is_in_step(change.resource, change.held)
-    )
 
 
 def unchanged(change: Change) -> Written:

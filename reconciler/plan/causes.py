@@ -20,6 +20,7 @@ from reconciler.plan.diff import (
 )
 from reconciler.plan.history import since_applied
 from reconciler.plan.model import (
+    Adopt,
     Cause,
     CauseKind,
     Change,
@@ -27,6 +28,7 @@ from reconciler.plan.model import (
     Delete,
     Plan,
     Update,
+    is_secret_alone,
     only_takes_over,
     ref_of,
     signs_in_with_secret,
@@ -38,6 +40,8 @@ _PLAIN: Mapping[CauseKind, str] = {
     CauseKind.DECLARED: "declared differently since it was last applied",
     CauseKind.NEVER_APPLIED: "never applied by this tree",
     CauseKind.UNDECLARED: "no longer declared",
+    CauseKind.ROTATE_MISSING: "asked for with --rotate-missing",
+    CauseKind.LACKING: "declared with a client secret, and the service holds none",
 }
 
 
@@ -48,6 +52,12 @@ def cause_of(change: Change, tree: str) -> Cause:
     held = change.held
     if only_takes_over(change):
         return _take_over(held)
+    return _secret_cause(change) if is_secret_alone(change) else _by_last_event(change, tree)
+
+
+def _by_last_event(change: Update | Adopt | Delete, tree: str) -> Cause:
+    """Return the cause of a change that alters fields or deletes: told by who wrote last."""
+    held = change.held
     if not held.changed_by:
         return Cause(CauseKind.UNKNOWN)
     if tree not in held.trees:
@@ -59,6 +69,12 @@ def cause_of(change: Change, tree: str) -> Cause:
 
 def _take_over(held: ObservedObject) -> Cause:
     return Cause(CauseKind.TAKE_OVER, tree=held.owner or "")
+
+
+def _secret_cause(change: Change) -> Cause:
+    """Return the cause of a new client secret: no event is behind it."""
+    asked = isinstance(change, Update | Adopt) and change.new_secret
+    return Cause(CauseKind.ROTATE_MISSING if asked else CauseKind.LACKING)
 
 
 def last_change(held: ObservedObject) -> Cause:
@@ -106,10 +122,8 @@ def field_causes(
     since = since_applied(events, tree)
     found = {}
     for field in field_changes(change):
-        if field.name == CREDENTIAL:  # no event has a value of it to compare
-            cause = Cause(CauseKind.DECLARED)
-        elif field.name == OWNER:
-            cause = _take_over(change.held)
+        if told := _cause_without_event(change, field.name):
+            cause = told
         elif since is None:
             cause = last_change(change.held)
         else:
@@ -120,6 +134,13 @@ def field_causes(
             cause = _compared(applied, field, writer)
         found[field.name] = (field, cause)
     return found
+
+
+def _cause_without_event(change: Update, name: str) -> Cause | None:
+    """Return the cause of a difference that no event has a value of; None for other fields."""
+    if name == CREDENTIAL:
+        return _secret_cause(change)
+    return _take_over(change.held) if name == OWNER else None
 
 
 def _compared(applied: object, field: FieldChange, writer: Cause) -> Cause:
@@ -139,7 +160,8 @@ def cause_of_field(plan: Plan, change: Change, name: str) -> Cause | None:
     if not isinstance(change, Update):
         return None
     known = plan.causes.get(ref_of(change), NO_CAUSES).get(name)
-    return known or cause_of(change, plan.scope.tree)
+    own = _cause_without_event(change, name)
+    return known or own or cause_of(change, plan.scope.tree)
 
 
 def causes_in_words(plan: Plan, change: Change) -> Iterator[str]:
@@ -151,6 +173,9 @@ def causes_in_words(plan: Plan, change: Change) -> Iterator[str]:
         words = cause_in_words(cause_of(change, plan.scope.tree))
         if words:
             yield words
+        is_asked = isinstance(change, Update | Adopt) and change.new_secret
+        if is_asked and not is_secret_alone(change):
+            yield f"{CREDENTIAL}: {cause_in_words(_secret_cause(change))}"
     for cause, names in fields.items():
         named = f"{', '.join(names)}: " if len(fields) > 1 else ""
         yield named + cause_in_words(cause)

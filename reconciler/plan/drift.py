@@ -27,6 +27,9 @@ from reconciler.state import ObjectEvent, ObservedObject, ObservedState, Removal
 
 Histories = Mapping[str, Sequence[ObjectEvent]]
 
+# Causes of differences that nothing on the service made.
+_OF_THE_MANIFESTS = {CauseKind.DECLARED, CauseKind.TAKE_OVER, CauseKind.LACKING}
+
 
 @dataclass(frozen=True, slots=True)
 class DriftedObject:
@@ -160,7 +163,7 @@ def _drifted(
     changed = [
         (FieldChange(field.name, field.after, field.before), why)
         for field, why in field_causes(change, events, tree).values()
-        if why.kind not in {CauseKind.DECLARED, CauseKind.TAKE_OVER}
+        if why.kind not in _OF_THE_MANIFESTS
     ]
     if not changed:
         return None

@@ -109,6 +109,19 @@ def makes_secret(change: Change) -> bool:
     )
 
 
+def is_secret_alone(change: Change) -> bool:
+    """Return whether a change is a new client secret and nothing else.
+
+    An adoption or a take-over is not: it also records a new owner.
+    """
+    return (
+        isinstance(change, Update)
+        and not change.new_owner
+        and makes_secret(change)
+        and is_in_step(change.resource, change.held)
+    )
+
+
 def _without_its_secret(change: Change) -> ObservedObject | None:
     """Return the application whose present secret is of no use after a change, if it is one."""
     if isinstance(change, Create):
@@ -127,6 +140,8 @@ class CauseKind(StrEnum):
     NEVER_APPLIED = "never_applied"
     UNDECLARED = "no_longer_declared"
     TAKE_OVER = "take_over"
+    ROTATE_MISSING = "rotate_missing"
+    LACKING = "lacks_secret"
     UNKNOWN = "unknown"
 
 

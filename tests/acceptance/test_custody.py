@@ -285,6 +285,7 @@ def test_a_secret_is_replaced_only_where_that_is_approved(tmp_path: Path, server
 
     assert planned.code == 2
     assert "    clientSecret: (held) -> (new)\n" in planned.out
+    assert "    # asked for with --rotate-missing\n" in planned.out
     assert "secret-replaced" in planned.out
     assert wrong.code == 1
     assert "no declared application with a client secret" in wrong.err

@@ -10,7 +10,13 @@ import pytest
 
 from reconciler.errors import ServiceError
 from reconciler.loop import MOST_HISTORIES, explained
-from reconciler.plan.causes import cause_in_words, cause_of, field_causes
+from reconciler.plan.causes import (
+    cause_in_words,
+    cause_of,
+    cause_of_field,
+    causes_in_words,
+    field_causes,
+)
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import (
     Adopt,
@@ -25,7 +31,7 @@ from reconciler.plan.model import (
 from reconciler.resources.normal import normal_form
 from reconciler.resources.ref import Kind
 from reconciler.state import ObjectEvent
-from tests.builders import GREET, a_plan, a_ref, an_action, declared, held
+from tests.builders import GREET, WEB, a_plan, a_ref, an_action, an_application, declared, held
 
 ANA: dict[str, Any] = {"changed_by": "ana", "changed_at": "2026-01-01T00:00:00Z", "sequence": 43}
 
@@ -88,6 +94,48 @@ def test_every_cause_has_words_or_none_are_needed(kind: CauseKind) -> None:
     silent = {CauseKind.NOT_HELD, CauseKind.UNKNOWN}
 
     assert (cause_in_words(Cause(kind)) == "") is (kind in silent)
+
+
+OURS: dict[str, Any] = {"changed_in": "default", **ANA}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        pytest.param(
+            Update(declared(), held(**OURS), new_secret=True),
+            ["asked for with --rotate-missing"],
+            id="the flag alone",
+        ),
+        pytest.param(
+            Update(declared(WEB, an_application(devMode=True)), held(**OURS), new_secret=True),
+            [
+                "declared differently since it was last applied",
+                "clientSecret: asked for with --rotate-missing",
+            ],
+            id="the flag beside another difference",
+        ),
+        pytest.param(
+            Adopt(declared(), held(trees=(), **ANA), new_secret=True),
+            ["never applied by this tree", "clientSecret: asked for with --rotate-missing"],
+            id="the flag and an adoption",
+        ),
+        pytest.param(
+            Update(declared(), held(has_secret=False, **OURS)),
+            ["declared with a client secret, and the service holds none"],
+            id="no secret there",
+        ),
+    ],
+)
+def test_a_new_secret_is_told_with_its_own_cause(change: Change, words: list[str]) -> None:
+    """No event is behind it: nothing was declared differently, and the service changed nothing."""
+    plan = a_plan(change)
+
+    assert list(causes_in_words(plan, change)) == words
+    if isinstance(change, Update):
+        told = cause_of_field(plan, change, "clientSecret")
+        assert told is not None
+        assert cause_in_words(told) in words[-1]
 
 
 def event(type_: str, at: str, writer: str, tree: str = "", **said: Any) -> ObjectEvent:
