@@ -42,6 +42,7 @@ _PLAIN: Mapping[CauseKind, str] = {
     CauseKind.UNDECLARED: "no longer declared",
     CauseKind.ROTATE_MISSING: "asked for with --rotate-missing",
     CauseKind.LACKING: "declared with a client secret, and the service holds none",
+    CauseKind.ELSEWHERE: "declared in a manifest that this run did not read",
 }
 
 
@@ -152,6 +153,13 @@ def _compared(applied: object, field: FieldChange, writer: Cause) -> Cause:
     return Cause(CauseKind.BOTH, writer.by, writer.at, writer.sequence, writer.tree)
 
 
+def cause_in_plan(plan: Plan, change: Change) -> Cause:
+    """Return why a change is there, as far as its plan knows: also what blocks a delete."""
+    if isinstance(change, Delete) and change.held.ref in plan.declared_elsewhere:
+        return Cause(CauseKind.ELSEWHERE)
+    return cause_of(change, plan.scope.tree)
+
+
 def cause_of_field(plan: Plan, change: Change, name: str) -> Cause | None:
     """Return why a field of an update differs; None for a change of another kind.
 
@@ -170,7 +178,7 @@ def causes_in_words(plan: Plan, change: Change) -> Iterator[str]:
     for name, cause in plan.causes.get(ref_of(change), NO_CAUSES).items():
         fields.setdefault(cause, []).append(name)
     if not fields:
-        words = cause_in_words(cause_of(change, plan.scope.tree))
+        words = cause_in_words(cause_in_plan(plan, change))
         if words:
             yield words
         is_asked = isinstance(change, Update | Adopt) and change.new_secret

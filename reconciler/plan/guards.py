@@ -12,7 +12,15 @@ from dataclasses import dataclass, field
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error
 from reconciler.plan.lockout import addresses_of, lockouts
-from reconciler.plan.model import Adopt, Change, Delete, Update, only_takes_over, ref_of
+from reconciler.plan.model import (
+    PARTIAL_TREE,
+    Adopt,
+    Change,
+    Delete,
+    Update,
+    only_takes_over,
+    ref_of,
+)
 from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.state import DesiredState, Elsewhere, ObservedState
@@ -107,7 +115,7 @@ def _partial_prune(changes: Sequence[Change], desired: DesiredState) -> Iterator
             yield _declared_elsewhere(held.ref, place)
     for place, why in elsewhere.unreadable:
         yield error(
-            "GUARD-PARTIAL-TREE",
+            PARTIAL_TREE,
             "deletes are planned, and a file that may declare them cannot be read",
             f"{place.file} {why}. Correct it, or leave it out if it belongs to another tree or "
             f"service: --other-tree {shlex.quote(place.file)}.",
@@ -115,7 +123,7 @@ def _partial_prune(changes: Sequence[Change], desired: DesiredState) -> Iterator
         )
     if not (desired.whole or elsewhere.is_whole):
         yield error(
-            "GUARD-PARTIAL-TREE",
+            PARTIAL_TREE,
             "deletes are planned from a part of the tree",
             f"{len(deletes)} object(s) would be deleted because no manifest that was read "
             "declares them. Give the folder of the whole tree, or leave --prune out.",
@@ -124,7 +132,7 @@ def _partial_prune(changes: Sequence[Change], desired: DesiredState) -> Iterator
 
 def _declared_elsewhere(ref: ResourceRef, place: SourceLocation) -> Diagnostic:
     return error(
-        "GUARD-PARTIAL-TREE",
+        PARTIAL_TREE,
         "an object would be deleted that another manifest declares",
         f"{ref} is declared in {place}, which this run did not read. Give that manifest to this "
         "run as well. If it belongs to another tree or service, leave it or its folder out: "

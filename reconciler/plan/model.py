@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
-from reconciler.diagnostics import Diagnostic
+from reconciler.diagnostics import Diagnostic, SourceLocation
 from reconciler.resources.oidc import has_client_secret
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.resources.shard import Shard
@@ -58,6 +59,9 @@ class Delete:
 
 
 Change: TypeAlias = Create | Update | Adopt | Delete
+
+PARTIAL_TREE = "GUARD-PARTIAL-TREE"
+"""Code of a block: a delete is planned, and not all manifests of the tree were read."""
 
 WORDS = {Create: "create", Update: "update", Adopt: "adopt", Delete: "delete"}
 
@@ -142,6 +146,7 @@ class CauseKind(StrEnum):
     TAKE_OVER = "take_over"
     ROTATE_MISSING = "rotate_missing"
     LACKING = "lacks_secret"
+    ELSEWHERE = "declared_elsewhere"
     UNKNOWN = "unknown"
 
 
@@ -256,6 +261,15 @@ class Plan:
     owed: tuple[OwedSecret, ...] = ()
     owed_elsewhere: int = 0
     causes: Mapping[ResourceRef, Mapping[str, Cause]] = field(default_factory=dict)
+
+    @cached_property
+    def declared_elsewhere(self) -> Mapping[ResourceRef, SourceLocation]:
+        """Return the places of manifests that declare what would be deleted, by its ref."""
+        return {
+            block.ref: block.location
+            for block in self.blocks
+            if block.code == PARTIAL_TREE and block.ref is not None and block.location is not None
+        }
 
     @property
     def deliverable(self) -> tuple[OwedSecret, ...]:

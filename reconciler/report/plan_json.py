@@ -7,7 +7,7 @@ from typing import Any
 
 from reconciler import __version__
 from reconciler.diagnostics import Diagnostic
-from reconciler.plan.causes import cause_of, cause_of_field
+from reconciler.plan.causes import cause_in_plan, cause_of_field
 from reconciler.plan.diff import carried_fields, field_changes
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.foresight import foreseen_problems
@@ -24,9 +24,8 @@ FORMAT_VERSION = "1.0"
 
 def plan_as_json(plan: Plan, service: str, findings: Sequence[Diagnostic]) -> dict[str, Any]:
     """Return a plan and the findings that go with it."""
-    tree = plan.scope.tree
     changes = [
-        {**change_as_json(plan, change), "cause": _cause(cause_of(change, tree))}
+        {**change_as_json(plan, change), "cause": _cause(cause_in_plan(plan, change))}
         for change in plan.changes
     ]
     return {

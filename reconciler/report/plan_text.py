@@ -82,7 +82,7 @@ def change_as_text(change: Change, style: Style = PLAIN, causes: Sequence[str] =
     """Return one change: its heading, why it is there, its fields, what the service will say."""
     symbol, look = SYMBOLS.get(word(change), DELETE)
     lines = [f"{style(symbol, look, 'bold')} {style(visible(str(ref_of(change))), 'bold')}"]
-    lines[0] += style(_remark(change), "dim")
+    lines[0] += style(_remark(change, is_explained=bool(causes)), "dim")
     lines += [style(f"    # {visible(why)}", "dim") for why in causes]
     for field in field_changes(change):
         lines += [f"    {line}" for line in _field(field, change, style)]
@@ -93,20 +93,20 @@ def change_as_text(change: Change, style: Style = PLAIN, causes: Sequence[str] =
     return "\n".join(lines)
 
 
-def _remark(change: Change) -> str:
+def _remark(change: Change, *, is_explained: bool) -> str:
     if isinstance(change, Create):
         return ""
     meaning = {
         "update": "",
         "adopt": ", never applied by this tree before",
-        "delete": ", declared nowhere",
+        "delete": "" if is_explained else ", declared nowhere",
     }[word(change)]
     return f"  (id {visible(change.held.id)}{meaning})"
 
 
 def _causes(plan: Plan, change: Change) -> Iterator[str]:
     """Yield why a change is there, where its heading does not say so already."""
-    if isinstance(change, Update):
+    if isinstance(change, Update) or ref_of(change) in plan.declared_elsewhere:
         yield from causes_in_words(plan, change)
 
 

@@ -63,7 +63,11 @@ def test_what_a_folder_beside_declares_is_not_deleted(run: Run, teams: Path, spe
     assert block["file"] == "manifests/team-b/deep/greet.yaml"
     assert block["line"] == (2 if spelling == ODD else 1)
     assert "--other-tree manifests/team-b/deep/greet.yaml." in str(block["remedy"])
-    assert run("apply", *PART, "--prune", "--auto-approve").code == 3
+    assert [change["cause"]["kind"] for change in blocked.json["changes"]] == ["declared_elsewhere"]
+    refused = run("apply", *PART, "--prune", "--auto-approve")
+    assert refused.code == 3
+    assert "    # declared in a manifest that this run did not read\n" in refused.out
+    assert "declared nowhere" not in refused.out
     assert (left_out.code, blocks(left_out)) == (2, [])
     assert left_out.json["digest"] != blocked.json["digest"]
     assert [change["change"] for change in left_out.json["changes"]] == ["delete"]
