@@ -13,7 +13,7 @@ from reconciler.cli.connection import keep_owed_option, seal_key_option, service
 from reconciler.cli.exit_codes import ExitCode, exit_code_of
 from reconciler.cli.locking import locked
 from reconciler.cli.options import tree_option
-from reconciler.cli.output import stdout_style
+from reconciler.cli.output import print_done, stdout_style
 from reconciler.cli.reading import show_warnings
 from reconciler.cli.refs import RefType
 from reconciler.cli.secrets import secrets_option, sink_for
@@ -126,8 +126,8 @@ def _deliver(
 
 def _tell(owed: Sequence[OwedSecret], done: Handover) -> int:
     show_warnings([*lost_secrets(owed), *done.notes])
-    for delivered in done.delivered:
-        click.echo(delivered_as_text(delivered, stdout_style()))
+    style = stdout_style()
+    print_done([delivered_as_text(delivered, style) for delivered in done.delivered])
     errors = [delivered.error for delivered in done.delivered if delivered.error]
     if not errors:
         return ExitCode.DONE

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import click
 
@@ -35,23 +36,32 @@ def history_command(ref: tuple[str, ...], service: str, form: str) -> None:
     """
     text = " ".join(ref).strip()
     with open_inquiry(service) as inquiry:
-        object_id = text if _ID.fullmatch(text) else _find(inquiry, ref_named(text))
+        found = _Found(text) if _ID.fullmatch(text) else _find(inquiry, ref_named(text))
+        object_id = found.id
         steps = list(steps_of(inquiry.history(object_id)))
     if form == "json":
         print_json(history_as_json(object_id, steps))
     else:
-        click.echo(history_as_text(f"{text}  (id {object_id})", steps, stdout_style()))
+        name = f"{found.ref.address}  (id {object_id})" if found.ref else f"id {object_id}"
+        click.echo(history_as_text(name, steps, stdout_style()))
     sys.stdout.flush()
 
 
-def _find(inquiry: ServiceInquiry, ref: ResourceRef) -> str:
-    """Return the id of the object of these names, or of the last removed one that had them."""
+class _Found(NamedTuple):
+    """An object with a history; its ref as the service spells it, where it was named by one."""
+
+    id: str
+    ref: ResourceRef | None = None
+
+
+def _find(inquiry: ServiceInquiry, ref: ResourceRef) -> _Found:
+    """Return the object of these names, or the last removed one that had them."""
     observed = inquiry.observe([ref.organization])
     held = observed.objects.get(ref.key)
     if held is not None:
-        return held.id
+        return _Found(held.id, held.ref)
     removed = [
-        removal.id
+        _Found(removal.id, removal.ref)
         for organization in _organizations(observed)
         for removal in inquiry.removals(organization)
         if removal.ref.key == ref.key

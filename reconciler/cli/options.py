@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from reconciler.cli.environment import PREFIX, is_ci, variable, warn_of_misspelt
 from reconciler.cli.refs import GlassType, RefType
 from reconciler.errors import UsageError
-from reconciler.resources.ref import Kind
+from reconciler.resources.ref import ESCAPES_IN_WORDS, Kind
 from reconciler.resources.shard import Shard, read_shard
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -62,8 +62,14 @@ def _named(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
     """Return the service; in CI it is named, because a default there is a throw-away store.
 
     Raises:
-        UsageError: CI is set, no service is named, and the command needs one.
+        UsageError: it is empty; or CI is set, no service is named, and the command needs one.
     """
+    if not value.strip():
+        raise UsageError(
+            "--service is empty",
+            remedy="Write the address of the service, such as --service https://HOST, or leave "
+            f"--service out for {DEFAULT_SERVICE}. A variable that CI did not set is empty.",
+        )
     guessed = ctx.get_parameter_source("service") is ParameterSource.DEFAULT
     if (
         guessed
@@ -125,6 +131,13 @@ class _TreeType(click.ParamType["str"]):
                 remedy="Write the name of the tree, or leave --tree out for the tree default. A "
                 "variable that CI did not set is empty.",
             )
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise UsageError(
+                f"--tree {value.encode(errors='backslashreplace').decode()} is not valid UTF-8",
+                remedy="Write the name of the tree in UTF-8, as the manifests are.",
+            ) from None
         return str(value)
 
 
@@ -201,8 +214,8 @@ _SCOPE_OPTIONS = (
         type=GlassType(),
         metavar="REF=REASON",
         help="Let a plan pass that may lock people out of this object: "
-        "Kind/organization[/project]/name, a slash inside a name written %2F. The reason is kept "
-        "with what is written. Can be given several times.",
+        f"Kind/organization[/project]/name; {ESCAPES_IN_WORDS}. The reason is kept with what is "
+        "written. Can be given several times.",
     ),
     option(
         "--rotate-missing",

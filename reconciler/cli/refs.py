@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import click
 
 from reconciler.errors import UsageError
-from reconciler.resources.ref import Kind, RefError, ResourceRef, parse_ref
+from reconciler.resources.ref import ESCAPES_IN_WORDS, Kind, RefError, ResourceRef, parse_ref
 
 LONGEST_REASON = 500  # code points
 
@@ -78,7 +78,8 @@ class GlassType(click.ParamType["Glass"]):
         raise UsageError(
             f"--break-glass {ref.address} {problem}",
             remedy=f"Write --break-glass '{ref.address}=REASON': why this may be done, in 1 to "
-            f"{LONGEST_REASON} printable characters. `reconciler history` shows it.",
+            f"{LONGEST_REASON} printable characters. `reconciler history` shows it. In REF, "
+            f"{ESCAPES_IN_WORDS}.",
         )
 
 

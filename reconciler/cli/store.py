@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,8 +13,8 @@ from reconciler.cli.asking import ask_for_yes, auto_approve_option
 from reconciler.cli.embedded import open_service, store_errors
 from reconciler.cli.exit_codes import ExitCode
 from reconciler.cli.options import format_option, service_option
-from reconciler.cli.output import print_json, stdout_style
-from reconciler.errors import UsageError
+from reconciler.cli.output import print_done, print_json, stdout_style
+from reconciler.errors import OutputError, UsageError
 from reconciler.report.visible import visible
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def backup_command(service: str, target: str) -> None:
     """Copy the store into a new FILE, also while it is in use."""
     with open_service(service, read_only=True) as opened:
         opened.store.backup(Path(target))
-    click.echo(f"Saved to {visible(target)}. The seal key is not in it.")
+    _tell_done([f"Saved to {visible(target)}. The seal key is not in it."])
 
 
 @store_group.command("restore")
@@ -85,9 +85,23 @@ def restore_command(service: str, backup: str, *, auto_approve: bool) -> None:
 
     with store_errors():
         kept = restore(Path(backup), store_path(service), approve)
-    click.echo(f"Restored from {visible(backup)}.")
+    lines = [f"Restored from {visible(backup)}."]
     if kept is not None:
-        click.echo(f"The store before is kept in {visible(str(kept))}.")
+        lines.append(f"The store before is kept in {visible(str(kept))}.")
+    _tell_done(lines)
+
+
+def _tell_done(lines: Sequence[str]) -> None:
+    """Print what was done.
+
+    Raises:
+        OutputError: it could not be printed on stdout, and stands on stderr.
+    """
+    if lost := print_done(lines):
+        raise OutputError(
+            f"the result could not be printed: {lost}",
+            remedy="The command is done, and the result stands above. Do not run it again.",
+        )
 
 
 def _lost_in_words(lost: Lost) -> Iterator[str]:

@@ -100,6 +100,7 @@ def owner_of(ref: ResourceRef) -> ResourceRef | None:
 
 
 _ESCAPES = {"%": "%25", "/": "%2F", "=": "%3D"}
+ESCAPES_IN_WORDS = "inside a name, / is written %2F, = is written %3D and % is written %25"
 _CHARACTERS = {code: character for character, code in _ESCAPES.items()}
 _TABLE = str.maketrans(_ESCAPES)
 _CODE = re.compile("%(?:25|2F|3D)", re.ASCII | re.IGNORECASE)
@@ -168,12 +169,12 @@ def _unescaped(name: str) -> str:
 
 def _no_object(text: str, kind: Kind | None) -> RefError:
     if kind is None:
-        remedy = (
-            "Write Kind/organization[/project]/name, such as OidcApplication/acme/shop/storefront."
-        )
-        return RefError(f"{text!r} names no object", remedy=remedy)
-    names = "organization/project/name" if kind is APPLICATION else "organization/name"
-    return RefError(f"{text!r} names no {kind.value}", remedy=f"Write [{kind.value}/]{names}.")
+        form = "Kind/organization[/project]/name, such as OidcApplication/acme/shop/storefront"
+    else:
+        names = "organization/project/name" if kind is APPLICATION else "organization/name"
+        form = f"[{kind.value}/]{names}"
+    found = kind.value if kind else "object"
+    return RefError(f"{text!r} names no {found}", remedy=f"Write {form}; {ESCAPES_IN_WORDS}.")
 
 
 def _ambiguous(text: str, readings: Sequence[ResourceRef]) -> RefError:

@@ -142,6 +142,9 @@ def test_history_lists_every_change_with_its_reason(run: Run, direct: Direct) ->
     assert (back["revision"], back["fields"][0]["after"]) == ("def456", "20s")
     assert 'timeout: "20s" -> "1s"' in text
     assert "revision def456" in text
+    id_ = again["id"]
+    heads = [run("history", *named).out.splitlines()[0] for named in (["action ACME/Greet"], [id_])]
+    assert heads == [f"Action/acme/greet  (id {id_})", f"id {id_}"]
 
 
 def test_history_of_a_removed_object_is_found_by_name_and_by_id(run: Run, direct: Direct) -> None:

@@ -81,6 +81,27 @@ def test_an_empty_variable_is_an_error_that_names_it(
     assert not (small.parent / ".reconciler" / "identity.db").exists()
 
 
+@pytest.mark.parametrize("flag", ["--service", "--tree"])
+@pytest.mark.parametrize("value", ["", " "])
+def test_an_empty_flag_is_an_error_that_names_it(
+    run: Run, small: Path, flag: str, value: str
+) -> None:
+    """The shell of a job puts nothing in the place of a variable that is not set."""
+    told = run("plan", flag, value)
+
+    assert told.code == 1
+    assert told.err.startswith(f"Error: {flag} is empty\n")
+
+
+def test_a_tree_that_is_not_utf_8_is_refused(run: Run, small: Path) -> None:
+    """It could be neither stored nor saved."""
+    told = run("plan", "--tree", b"b\xe9ta".decode("utf-8", "surrogateescape"), "--out", "x.plan")
+
+    assert told.code == 1
+    assert told.err.startswith("Error: --tree b\\udce9ta is not valid UTF-8\n")
+    assert not (small.parent / "x.plan").exists()
+
+
 def test_an_empty_variable_that_is_not_read_is_none_of_our_business(run: Run, small: Path) -> None:
     """A flag wins over it, and help does not read it."""
     empty = {"RECONCILER_SERVICE": "", "RECONCILER_TOKEN": "", "RECONCILER_SERVCE": "x"}

@@ -132,3 +132,30 @@ def test_a_rotation_whose_result_is_lost_is_not_to_be_run_again(run: Run, small:
     assert "acme/shop/web was replaced and is in .reconciler/secrets/acme.shop.web.json" in ran.err
     assert "Do not run the command again" in ran.err
     assert "Run the command again" not in ran.err
+
+
+def test_deliveries_are_told_where_stdout_is_full(run: Run, small: Path) -> None:
+    """An apply was killed after its create; the delivery stands on stderr."""
+    run("apply", "--auto-approve", RECONCILER_CRASHPOINT="C4:3")
+
+    ran = redirected(small.parent, FULL, "secret", "deliver")
+
+    assert ran.code == 1
+    assert "delivered  OidcApplication acme/shop/web" in ran.err
+    assert "Error: the result could not be printed: No space left on device\n" in ran.err
+
+
+@pytest.mark.parametrize("redirection", PLACES)
+def test_a_restore_tells_where_the_store_before_is_kept(
+    run: Run, small: Path, redirection: str
+) -> None:
+    """That file is the only way back."""
+    run("apply", "--auto-approve")
+    run("store", "backup", "saved.db")
+
+    ran = redirected(small.parent, redirection, "store", "restore", "saved.db", "--auto-approve")
+
+    assert ran.code == 1
+    assert "The store before is kept in .reconciler/identity.db." in ran.err
+    assert "The command is done" in ran.err
+    assert "Run the command again" not in ran.err
