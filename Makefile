@@ -20,7 +20,7 @@ demo: $(RUNS)
 
 test: $(READY)
 	@.ci/have-web
-	@.ci/install-debian postgresql strace
+	@.ci/install-debian postgresql strace jq
 	$(BIN)/python -m pytest -q -n $(WORKERS)
 
 # What serve, PostgreSQL and key files need; a command that misses it says so.
@@ -72,7 +72,7 @@ fuzz: $(READY)
 HOURS ?= 1
 SEED ?= 1
 soak: $(READY)
-	@.ci/install-debian postgresql strace
+	@.ci/install-debian postgresql strace jq
 	$(BIN)/python -m tests.faults.soak --hours $(HOURS) --seed $(SEED)
 
 # Put bugs in on purpose, one at a time, in a copy; each must be noticed. BUGS="NAME NAME" for some.
