@@ -24,13 +24,13 @@ from reconciler.cli.connection import (
 from reconciler.cli.exit_codes import ExitCode, exit_code_of
 from reconciler.cli.journals import open_journal
 from reconciler.cli.locking import locked
-from reconciler.cli.options import format_option, option, paths_argument
+from reconciler.cli.options import format_option, full_option, option, paths_argument
 from reconciler.cli.reading import DEFAULT_PATHS, read_whole
 from reconciler.cli.revision import revision_of
 from reconciler.cli.scope import takes_scope
 from reconciler.cli.secrets import check_sink, secrets_of, secrets_option, sink_for
 from reconciler.cli.streams import lost_output
-from reconciler.cli.telling import FORMS, Words
+from reconciler.cli.telling import FORMS, Shown, Words
 from reconciler.cli.wiring import (
     holds_anything,
     open_client,
@@ -84,6 +84,7 @@ class Run:
     help="Exit 5 where the sink lacks the client secret of a declared application.",
 )
 @format_option(*FORMS)
+@full_option
 @auto_approve_option
 @option(
     "--lock-timeout",
@@ -111,6 +112,7 @@ def apply_command(
     scope: Scope,
     allowed: Allowances,
     form: str,
+    full: bool,
     revision: str,
     digest: str,
     **rest: Any,
@@ -120,7 +122,7 @@ def apply_command(
     PATHS are files and folders; the default is the folder manifests. A plan file before them, or
     --digest, is the approval: the plan is made anew and applied if it is the same.
     """
-    told = FORMS[form]()
+    told = FORMS[form](full=full)
     with told.telling():
         require_seal_key(service, connection().seal_key_file)
         approval, paths = take_approval(paths, digest)
@@ -180,7 +182,7 @@ def _approve(run: Run, plan: Plan) -> Plan:
     asks = bool(plan.changes or plan.deliverable) and not (
         run.auto_approve or run.approval.is_given
     )
-    run.told.plan(plan, run.service, run.warnings, asks=asks)
+    run.told.plan(plan, run.service, run.warnings, _shown(run, asks=asks))
     if lost := lost_output():
         raise OutputError(
             f"the plan could not be printed: {lost}",
@@ -205,6 +207,12 @@ def _approve(run: Run, plan: Plan) -> Plan:
     if asks:
         ask_for_yes("apply this plan", "apply", [place_as_text(place_of(plan, run.service))])
     return plan
+
+
+def _shown(run: Run, *, asks: bool) -> Shown:
+    if asks:
+        return Shown.WHOLE
+    return Shown.SUMMARY if run.approval.is_given else Shown.FOLDED
 
 
 def _carry_out(run: Run, plan: Plan, observed: ObservedState, client: ServiceClient) -> int:

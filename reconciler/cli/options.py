@@ -163,6 +163,12 @@ def format_option(*formats: str) -> Callable[[Command], Command]:
     )
 
 
+full_option = option(
+    "--full",
+    is_flag=True,
+    help="Show every create and every result on a terminal too; otherwise the first 50.",
+)
+
 _SCOPE_OPTIONS = (
     tree_option,
     shard_option,

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import IO, Any
 
 import click
 
@@ -17,6 +17,11 @@ from reconciler.report.style import Style, style_of
 def stdout_style() -> Style:
     """Return the style of stdout."""
     return style_of(sys.stdout, os.environ)
+
+
+def is_folded(stream: IO[str], *, full: bool) -> bool:
+    """Return whether long lists are cut on a stream: on a terminal, unless ``--full`` was given."""
+    return stream.isatty() and not full
 
 
 def print_json(fields: Any) -> None:

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import click
 
-from reconciler.cli.options import format_option, option
-from reconciler.cli.output import print_json, stdout_style
+from reconciler.cli.options import format_option, full_option, option
+from reconciler.cli.output import is_folded, print_json, stdout_style
 from reconciler.cli.reading import show_warnings
 from reconciler.diagnostics import Diagnostic
 from reconciler.plan.model import Plan
@@ -19,18 +19,24 @@ from reconciler.report.plan_text import plan_as_text
 
 
 class PlanForm(NamedTuple):
-    """In which form a plan is shown, and how long it may be where the form has a limit."""
+    """The form of a plan that is shown.
+
+    Attributes:
+        max_chars: Length of Markdown at most.
+        full: Whether text on a terminal holds every create.
+    """
 
     name: str
     max_chars: int
+    full: bool
 
 
 def takes_plan_form(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options for the form of a plan, as the argument ``form``."""
 
     @wraps(command)
-    def with_form(*, form: str, max_chars: int, **rest: Any) -> Any:
-        return command(form=PlanForm(form, max_chars), **rest)
+    def with_form(*, form: str, max_chars: int, full: bool, **rest: Any) -> Any:
+        return command(form=PlanForm(form, max_chars, full), **rest)
 
     for add in (
         format_option("text", "json", "markdown", "html"),
@@ -42,6 +48,7 @@ def takes_plan_form(command: Callable[..., Any]) -> Callable[..., Any]:
             metavar="N",
             help="Length of the markdown at most; what is left out is counted.",
         ),
+        full_option,
     ):
         with_form = add(with_form)
     return with_form
@@ -63,5 +70,6 @@ def show_plan(plan: Plan, service: str, findings: Sequence[Diagnostic], form: Pl
         click.echo(plan_as_html(plan, service, findings), nl=False)
     else:
         show_warnings((*findings, *plan.warnings, *plan.blocks))
-        click.echo(plan_as_text(plan, service, stdout_style()))
+        folded = is_folded(sys.stdout, full=form.full)
+        click.echo(plan_as_text(plan, service, stdout_style(), folded=folded))
     sys.stdout.flush()

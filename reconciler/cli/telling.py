@@ -8,11 +8,13 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from enum import Enum
+from typing import IO
 
 import click
 
 from reconciler.apply.outcome import ApplyReport, Progress
-from reconciler.cli.output import print_json, stdout_style
+from reconciler.cli.output import is_folded, print_json, stdout_style
 from reconciler.cli.reading import show_warnings
 from reconciler.cli.watching import TerminalWatch
 from reconciler.diagnostics import Diagnostic
@@ -25,18 +27,39 @@ from reconciler.report.plan_text import plan_as_text, plan_in_short
 from reconciler.report.style import style_of
 
 
+class Shown(Enum):
+    """How much of its plan an apply shows: a summary of one that was approved before."""
+
+    WHOLE = "whole, because the next line asks about it"
+    FOLDED = "on a terminal without the creates above a limit"
+    SUMMARY = "the counts; whole where it is blocked"
+
+
 class Words:
-    """Tells a person: the plan, then what came of it."""
+    """Tells a person: the plan, then what came of it.
+
+    ``full`` shows long lists whole on a terminal too.
+    """
+
+    def __init__(self, *, full: bool = False) -> None:
+        self._full = full
 
     @contextmanager
     def telling(self) -> Iterator[None]:
         """Tell a whole run, and why it ended where it ends early."""
         yield
 
-    def plan(self, plan: Plan, service: str, findings: Sequence[Diagnostic], *, asks: bool) -> None:
-        """Show what is about to be done; somebody may be asked about it next."""
+    def plan(self, plan: Plan, service: str, findings: Sequence[Diagnostic], shown: Shown) -> None:
+        """Show what is about to be done."""
         show_warnings((*findings, *plan.warnings, *plan.blocks))
-        click.echo(plan_as_text(plan, service, stdout_style()))
+        click.echo(self._plan(plan, service, shown, sys.stdout))
+
+    def _plan(self, plan: Plan, service: str, shown: Shown, stream: IO[str]) -> str:
+        style = style_of(stream, os.environ)
+        if shown is Shown.SUMMARY and not plan.blocks:
+            return plan_in_short(plan, service, style)
+        folded = shown is not Shown.WHOLE and is_folded(stream, full=self._full)
+        return plan_as_text(plan, service, style, folded=folded)
 
     def watch(self) -> TerminalWatch:
         """Return who watches the run."""
@@ -47,18 +70,19 @@ class Words:
 
     def report(self, report: ApplyReport, place: Place) -> None:
         """Tell what came of it."""
-        click.echo("\n" + report_as_text(report, place, stdout_style()))
+        folded = is_folded(sys.stdout, full=self._full)
+        click.echo("\n" + report_as_text(report, place, stdout_style(), folded=folded))
         sys.stdout.flush()
 
 
 class Document(Words):
     """Tells a script: one document on stdout at the end. What a person reads goes to stderr."""
 
-    def plan(self, plan: Plan, service: str, findings: Sequence[Diagnostic], *, asks: bool) -> None:
-        """Show what is about to be done, in full to who is asked about it or must mend it."""
+    def plan(self, plan: Plan, service: str, findings: Sequence[Diagnostic], shown: Shown) -> None:
+        """Show what is about to be done: its changes where it asks or is blocked."""
         show_warnings((*findings, *plan.warnings, *plan.blocks))
-        told = plan_as_text if asks or plan.blocks else plan_in_short
-        click.echo(told(plan, service, style_of(sys.stderr, os.environ)), err=True)
+        shown = shown if shown is Shown.WHOLE else Shown.SUMMARY
+        click.echo(self._plan(plan, service, shown, sys.stderr), err=True)
 
     def nothing_to_do(self, place: Place) -> None:
         """Tell that nothing remains."""
@@ -83,9 +107,9 @@ class Records(Document):
             _write([stream.error_record(failure)])
             raise
 
-    def plan(self, plan: Plan, service: str, findings: Sequence[Diagnostic], *, asks: bool) -> None:
+    def plan(self, plan: Plan, service: str, findings: Sequence[Diagnostic], shown: Shown) -> None:
         """Write what is planned, and show it beside the stream."""
-        super().plan(plan, service, findings, asks=asks)
+        super().plan(plan, service, findings, shown)
         _write([stream.place_record(place_of(plan, service))])
         _write(stream.plan_records(plan, findings))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from reconciler.apply.outcome import ApplyReport, Delivered, Outcome, Status
@@ -10,17 +11,33 @@ from reconciler.plan.model import ref_of, word
 from reconciler.report.findings import finding_as_json, finding_as_text
 from reconciler.report.place import Place, place_as_json, place_as_text
 from reconciler.report.plan_json import FORMAT_VERSION, ref_as_json
+from reconciler.report.plan_text import WHOLE
 from reconciler.report.style import PLAIN, Style
 from reconciler.report.visible import visible
 
 DONE = {"create": "created", "update": "updated", "adopt": "adopted", "delete": "deleted"}
 
 
-def report_as_text(report: ApplyReport, place: Place, style: Style = PLAIN) -> str:
-    """Return what was done where, what was not and why, and what remains."""
-    lines = [finding_as_text(note, style) for note in report.notes]
-    lines += [delivered_as_text(delivered, style) for delivered in report.delivered]
-    lines += [_outcome(outcome, style) for outcome in report.outcomes]
+def report_as_text(
+    report: ApplyReport, place: Place, style: Style = PLAIN, *, folded: bool = False
+) -> str:
+    """Return what was done where, what was not and why, and what remains.
+
+    Failures come first. Changes that were not tried are counted in the last sentence. Where the
+    report is ``folded``, what was made above ``WHOLE`` is counted too.
+    """
+    lines = list(_failures(report.outcomes, style))
+    lines += [delivered_as_text(each, style) for each in report.delivered if each.error]
+    lines += [finding_as_text(note, style) for note in report.notes]
+    lines += [delivered_as_text(each, style) for each in report.delivered if not each.error]
+    lines += _made(report, style, folded=folded)
+    head = place_as_text(place)
+    sentence = _result(report, style)
+    return "\n".join([head, "", *lines, "", sentence] if lines else [head, "", sentence])
+
+
+def _result(report: ApplyReport, style: Style) -> str:
+    """Return the counts of an apply in one sentence or two."""
     counts = dict.fromkeys(DONE, 0)
     for outcome in report.outcomes:
         counts[word(outcome.change)] += outcome.status is Status.MADE
@@ -40,8 +57,29 @@ def report_as_text(report: ApplyReport, place: Place, style: Style = PLAIN) -> s
         sentence = f"{style('Apply complete!', 'bold', 'green')} {made}."
     if report.remaining is not None:
         sentence += f" {report.remaining} remaining."
-    head = place_as_text(place)
-    return "\n".join([head, "", *lines, "", sentence] if lines else [head, "", sentence])
+    return sentence
+
+
+def _failures(outcomes: Sequence[Outcome], style: Style) -> Iterator[str]:
+    """Yield the changes that failed; several that failed alike have their reason once."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for outcome in outcomes:
+        if outcome.error is not None:
+            name = visible(str(ref_of(outcome.change)))
+            alike.setdefault((outcome.error.problem, outcome.error.remedy), []).append(name)
+    failed = style("failed", "red", "bold")
+    for (problem, remedy), names in alike.items():
+        yield from (f"{failed}  {name}" for name in names[:-1])
+        yield f"{failed}  {names[-1]}: {visible(problem)}\n    {visible(remedy)}"
+
+
+def _made(report: ApplyReport, style: Style, *, folded: bool) -> list[str]:
+    made = [outcome for outcome in report.outcomes if outcome.status is Status.MADE]
+    shown = made[:WHOLE] if folded else made
+    lines = [_outcome(outcome, style) for outcome in shown]
+    if len(made) > len(shown):
+        lines.append(f"and {len(made) - len(shown)} more. Show them with --full.")
+    return lines
 
 
 def delivered_as_text(delivered: Delivered, style: Style) -> str:
@@ -56,14 +94,8 @@ def delivered_as_text(delivered: Delivered, style: Style) -> str:
 
 
 def _outcome(outcome: Outcome, style: Style) -> str:
-    name = visible(str(ref_of(outcome.change)))
-    if outcome.status is Status.NOT_TRIED:
-        return f"{style('not tried', 'yellow')}  {name}"
-    if outcome.error is not None:
-        why = f"{visible(outcome.error.problem)}\n    {visible(outcome.error.remedy)}"
-        return f"{style('failed', 'red', 'bold')}  {name}: {why}"
     done = style(DONE[word(outcome.change)], "green")
-    line = f"{done}  {name}"
+    line = f"{done}  {visible(str(ref_of(outcome.change)))}"
     if outcome.client_id:
         line += f"  client id {visible(outcome.client_id)}"
     if outcome.secret_at:

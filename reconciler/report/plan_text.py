@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from reconciler.plan.causes import causes_in_words
@@ -26,29 +27,64 @@ from reconciler.report.place import place_as_text, place_of
 from reconciler.report.style import PLAIN, Style
 from reconciler.report.visible import visible
 from reconciler.resources.compliance import MESSAGES
-from reconciler.resources.ref import Kind
+from reconciler.resources.ref import Kind, ResourceRef
 
 SYMBOLS = {"create": ("+", "green"), "update": ("~", "yellow"), "adopt": ("~", "cyan")}
 DELETE = ("-", "red")
 FIRST = 30
+WHOLE = 50
+"""Creates without a risk that a folded plan shows; the others are counted."""
+
 IN_STEP = "The service holds what the manifests declare."
 OTHER_SHARDS = "organizations of other shards are not in this plan."
 
 
-def plan_as_text(plan: Plan, service: str, style: Style = PLAIN) -> str:
-    """Return a plan in words: the service first, the summary last."""
+def plan_as_text(plan: Plan, service: str, style: Style = PLAIN, *, folded: bool = False) -> str:
+    """Return a plan in words: the service first, the summary last.
+
+    Where it is ``folded``, creates above ``WHOLE`` are counted and not shown; those with a risk,
+    a problem or a block are shown, as is every other change.
+    """
     blocks = [place_as_text(place_of(plan, service))]
     if risky_ones := "\n".join(_risky(plan, style)):
         blocks.append(risky_ones)
-    blocks += [
-        change_as_text(change, style, tuple(_causes(plan, change))) for change in plan.changes
-    ]
+    shown, hidden = _split(plan) if folded else (plan.changes, ())
+    blocks += [change_as_text(change, style, tuple(_causes(plan, change))) for change in shown]
+    if hidden:
+        blocks.append(style(_hidden(hidden), "bold"))
     if plan.owed:
         lines = [style(f"{TITLE}:", "bold"), *(f"  {owed_line(secret)}" for secret in plan.owed)]
         blocks.append("\n".join(lines))
     if plan.unmanaged:
         blocks.append("\n".join(_unmanaged(plan, style)))
     return "\n\n".join([*blocks, summary_as_text(plan, style)])
+
+
+def _split(plan: Plan) -> tuple[Sequence[Change], Sequence[Change]]:
+    """Return the changes that a folded plan shows, and the creates that it counts."""
+    blocked = {block.ref for block in plan.blocks}
+    shown: list[Change] = []
+    hidden: list[Change] = []
+    plain = 0
+    for change in plan.changes:
+        if isinstance(change, Create) and not _needs_review(change, blocked):
+            plain += 1
+            (shown if plain <= WHOLE else hidden).append(change)
+        else:
+            shown.append(change)
+    return shown, hidden
+
+
+def _needs_review(change: Change, blocked: Collection[ResourceRef | None]) -> bool:
+    return bool(ref_of(change) in blocked or risks_of(change) or foreseen_problems(change))
+
+
+def _hidden(changes: Sequence[Change]) -> str:
+    """Return the line that stands for creates that are not shown."""
+    counted = Counter(ref_of(change).kind for change in changes)
+    kinds = ", ".join(f"{counted[kind]} {kind.value}" for kind in Kind if kind in counted)
+    creates = f"{len(changes)} more create{'' if len(changes) == 1 else 's'}"
+    return f"+ {creates} without a risk ({kinds}). Show them with --full."
 
 
 def plan_in_short(plan: Plan, service: str, style: Style = PLAIN) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from reconciler.apply.outcome import ApplyReport, Delivered, Outcome, Status
 from reconciler.diagnostics import warning
-from reconciler.errors import AlreadyExistsError, LocalFileError
+from reconciler.errors import AlreadyExistsError, LocalFileError, ServiceError
 from reconciler.plan.model import Adopt, Create, Delete, Update
 from reconciler.report.apply_report import report_as_json, report_as_text
 from tests.builders import GREET, PARTNER, PLACE, WEB, a_ref, declared, held
@@ -24,6 +25,11 @@ FAILED = Outcome(
     Create(declared(a_ref(name="admin"))),
     Status.FAILED,
     error=AlreadyExistsError("the name is taken", remedy="Choose another."),
+)
+NO_SPACE = Outcome(
+    Create(declared(PARTNER)),
+    Status.FAILED,
+    error=ServiceError("the store is full", remedy="Make room."),
 )
 SKIPPED = Outcome(Delete(held(WEB)), Status.NOT_TRIED)
 NOTE = warning("HEAL-SECRET-DELIVERED", "a secret was delivered", "It is in the sink.", ref=WEB)
@@ -58,20 +64,18 @@ HEAD = "Service sqlite:x.db (instance instance-1), tree default\n\n"
             id="adopted, and the service made something else of it",
         ),
         pytest.param(
-            ApplyReport((FAILED, UPDATED, SKIPPED), remaining=2),
+            ApplyReport((UPDATED, FAILED, SKIPPED), remaining=2),
             "failed  OidcApplication acme/shop/admin: the name is taken\n"
             "    Choose another.\n"
             "updated  Action acme/greet\n"
-            "not tried  OidcApplication acme/shop/storefront\n"
             "\n"
             "Apply incomplete. 0 created, 1 updated, 0 deleted; 1 failed, 1 not tried. "
             "2 remaining.",
-            id="partly made",
+            id="failures first; what was not tried is a count",
         ),
         pytest.param(
             ApplyReport((UPDATED, SKIPPED), interrupted=2),
             "updated  Action acme/greet\n"
-            "not tried  OidcApplication acme/shop/storefront\n"
             "\n"
             "Apply interrupted. 0 created, 1 updated, 0 deleted; 0 failed, 1 not tried.",
             id="interrupted: what remains was not looked at",
@@ -83,6 +87,20 @@ HEAD = "Service sqlite:x.db (instance instance-1), tree default\n\n"
             "\n"
             "Apply complete! 0 created, 0 updated, 0 deleted. 0 remaining.",
             id="what an earlier run had left open comes first",
+        ),
+        pytest.param(
+            ApplyReport(
+                (FAILED, UPDATED, replace(FAILED, change=Create(declared(GREET))), NO_SPACE)
+            ),
+            "failed  OidcApplication acme/shop/admin\n"
+            "failed  Action acme/greet: the name is taken\n"
+            "    Choose another.\n"
+            "failed  IdpJwtConfig acme/partner: the store is full\n"
+            "    Make room.\n"
+            "updated  Action acme/greet\n"
+            "\n"
+            "Apply incomplete. 0 created, 1 updated, 0 deleted; 3 failed, 0 not tried.",
+            id="a reason that several failures share is said once",
         ),
         pytest.param(
             ApplyReport((HOSTILE,), remaining=1),
@@ -98,6 +116,21 @@ HEAD = "Service sqlite:x.db (instance instance-1), tree default\n\n"
 def test_a_report_says_what_was_done_and_what_was_not(report: ApplyReport, text: str) -> None:
     """Whoever reads it knows whether anything is left to do, and where the secrets are."""
     assert report_as_text(report, PLACE) == HEAD + text
+
+
+def test_a_folded_report_counts_what_was_made_above_fifty() -> None:
+    """Failures stay in sight on a terminal."""
+    report = ApplyReport((*[UPDATED] * 53, FAILED))
+
+    folded = report_as_text(report, PLACE, folded=True).splitlines()
+
+    assert folded[2:4] == [
+        "failed  OidcApplication acme/shop/admin: the name is taken",
+        "    Choose another.",
+    ]
+    assert folded.count("updated  Action acme/greet") == 50
+    assert folded[54] == "and 3 more. Show them with --full."
+    assert report_as_text(report, PLACE).count("updated  Action") == 53
 
 
 def ref(kind: str, name: str, project: str = "") -> dict[str, str]:
@@ -187,9 +220,9 @@ def test_a_report_names_what_was_delivered_and_what_is_owed_still() -> None:
     )
 
     assert report_as_text(report, PLACE).partition("\n\n")[2] == (
+        "still owed  OidcApplication acme/shop/storefront: it is full\n    Make room.\n"
         "delivered  OidcApplication acme/shop/storefront  client id 7@shop  "
-        "secret in secrets/web.json\n"
-        "still owed  OidcApplication acme/shop/storefront: it is full\n    Make room.\n\n"
+        "secret in secrets/web.json\n\n"
         "Apply incomplete. 0 created, 0 updated, 0 deleted; 1 of 2 owed secrets delivered; "
         "0 failed, 0 not tried. 0 remaining."
     )

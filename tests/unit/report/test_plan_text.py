@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reconciler.diagnostics import error
 from reconciler.plan.digest import plan_digest
-from reconciler.plan.model import Adopt, Change, Create, Delete, Summary, Unmanaged, Update
+from reconciler.plan.model import Adopt, Change, Create, Delete, Summary, Unmanaged, Update, ref_of
 from reconciler.report.plan_text import change_as_text, plan_as_text, summary_sentence
 from reconciler.report.style import Style
 from reconciler.resources.compliance import MESSAGES
@@ -236,6 +237,64 @@ def test_a_plan_is_its_changes_what_is_left_alone_and_the_counts() -> None:
         "Plan: 1 to create, 0 to update, 1 to delete.\n"
         f"Digest: {plan_digest(plan)}\n"
     )
+
+
+def creates(count: int) -> list[Change]:
+    """Return creates of actions that nothing is to be said about."""
+    return [Create(declared(a_ref(Kind.ACTION, f"a{each}"), an_action())) for each in range(count)]
+
+
+RISKY = Create(declared(a_ref(name="risky"), {"redirectUris": [ONE], "devMode": True}))
+PROBLEM = Create(declared(a_ref(name="problem"), {}))
+BLOCKED = Create(declared(a_ref(Kind.ACTION, "blocked"), an_action()))
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        pytest.param(creates(50), "", id="fifty are whole"),
+        pytest.param(
+            creates(51),
+            "+ 1 more create without a risk (1 Action). Show them with --full.",
+            id="the first one above fifty is folded",
+        ),
+        pytest.param(
+            [*creates(60), Create(declared(PARTNER, a_jwt_config()))],
+            "+ 11 more creates without a risk (1 IdpJwtConfig, 10 Action). Show them with --full.",
+            id="folded creates are counted by kind",
+        ),
+    ],
+)
+def test_a_folded_plan_counts_creates_above_fifty(changes: list[Change], line: str) -> None:
+    """A first plan of a large tree does not push what matters off the screen."""
+    text = plan_as_text(a_plan(*changes), "sqlite:x.db", folded=True)
+
+    assert text.count("\n+ Action") == 50
+    assert [found for found in text.splitlines() if "--full" in found] == ([line] if line else [])
+    assert "--full" not in plan_as_text(a_plan(*changes), "sqlite:x.db")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        Update(declared(GREET, an_action(script="b")), held(GREET, an_action(script="a"))),
+        Adopt(declared(PARTNER), held(PARTNER, a_jwt_config(headerName=""), trees=[])),
+        Delete(held(WEB)),
+        RISKY,
+        PROBLEM,
+        BLOCKED,
+    ],
+    ids=["update", "adopt", "delete", "create with a risk", "create with a problem", "blocked"],
+)
+def test_what_needs_a_look_is_never_folded(change: Change) -> None:
+    """However many creates stand before it."""
+    block = error("GUARD-X", "blocked", "Allow it.", ref=ref_of(BLOCKED))
+    plan = a_plan(*creates(80), change, blocks=(block,))
+
+    text = plan_as_text(plan, "sqlite:x.db", folded=True)
+
+    assert change_as_text(change) in text
+    assert "+ 30 more creates without a risk (30 Action)." in text
 
 
 def test_an_empty_plan_says_of_what_and_that_it_is_empty() -> None:

@@ -1,0 +1,59 @@
+"""The real program on a real terminal: a pseudo-terminal for its stdin, stdout and stderr."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+
+from tests.acceptance.conftest import Ran
+from tests.program import environment
+
+ENDS_WITHIN = 120.0  # seconds
+COLUMNS = 100
+
+
+def on_terminal(folder: Path, *arguments: str, typed: str = "", **more: str) -> Ran:
+    """Run the program on a terminal; its ``out`` is what the terminal was sent."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, COLUMNS, 0, 0))
+    settings = termios.tcgetattr(theirs)
+    settings[1] &= ~termios.OPOST  # line ends as they were written
+    settings[3] &= ~termios.ECHO
+    termios.tcsetattr(theirs, termios.TCSANOW, settings)
+    with subprocess.Popen(
+        [sys.executable, "-m", "reconciler", *arguments],
+        cwd=folder,
+        env={**environment(**more), "TERM": "xterm"},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    ) as process:
+        os.close(theirs)
+        os.write(ours, typed.encode())
+        text = _all_of(ours)
+        code = process.wait(ENDS_WITHIN)
+    os.close(ours)
+    ran = Ran(code, text, "")
+    assert "Traceback" not in ran.all, ran.all
+    return ran
+
+
+def _all_of(terminal: int) -> str:
+    content, deadline = b"", time.monotonic() + ENDS_WITHIN
+    while time.monotonic() < deadline:
+        try:
+            part = os.read(terminal, 65536)
+        except OSError:  # EIO: the program has closed its end
+            break
+        if not part:
+            break
+        content += part
+    return content.decode()
