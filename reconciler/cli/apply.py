@@ -25,6 +25,7 @@ from reconciler.cli.exit_codes import ExitCode, exit_code_of
 from reconciler.cli.journals import open_journal
 from reconciler.cli.locking import locked
 from reconciler.cli.options import format_option, full_option, option, paths_argument
+from reconciler.cli.output import timed
 from reconciler.cli.reading import DEFAULT_PATHS, read_whole
 from reconciler.cli.revision import revision_of
 from reconciler.cli.scope import takes_scope
@@ -148,8 +149,10 @@ def _run(run: Run) -> int:
 
 
 def _apply(run: Run, client: ServiceClient) -> int:
-    plan, observed = run.approval.preview(run.desired, client, run.scope, run.allowed)
-    approved = _approve(run, explained(plan, client))
+    with timed("observe and plan"):
+        plan, observed = run.approval.preview(run.desired, client, run.scope, run.allowed)
+        plan = explained(plan, client)
+    approved = _approve(run, plan)
     return _carry_out(run, approved, observed, client)
 
 
@@ -229,7 +232,10 @@ def _carry_out(run: Run, plan: Plan, observed: ObservedState, client: ServiceCli
     with opened as journal, run.told.watch() as watch:
         executor = Executor(client, journal, run.sink, watch, context, run.allowed)
         required = run.require_secrets
-        report = carry_out(plan, observed, run.desired, client, executor, require_secrets=required)
+        with timed("apply and observe again"):
+            report = carry_out(
+                plan, observed, run.desired, client, executor, require_secrets=required
+            )
     if plan.changes or report.delivered or report.notes or report.interrupted:
         run.told.report(report, place)
     else:

@@ -8,10 +8,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import click
-
 from reconciler import __version__
 from reconciler.cli.life import age_in_words, time_in_words
+from reconciler.cli.output import hint
 from reconciler.cli.reading import show_warnings
 from reconciler.diagnostics import error
 from reconciler.errors import InvalidManifestsError, NoHistoryError, StalePlanError, UsageError
@@ -253,9 +252,9 @@ def _traces(file: PlanFile, plan: Plan, observed: ObservedState, service: Histor
 
 def _tell_progress(done: int, total: int) -> None:
     if done == total:
-        click.echo("Every change of this plan is done already.", err=True)
+        hint("Every change of this plan is done already.")
     else:
-        click.echo(f"Going on with this plan: {done} of {total} done already.", err=True)
+        hint(f"Going on with this plan: {done} of {total} done already.")
 
 
 def _tell(found: Sequence[Moved]) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import getpass
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from reconciler.apply.durable import STATE_FOLDER, keep_out_of_git, make_folder
 from reconciler.cli.addresses import is_database, no_store, require_seal_key, store_path
 from reconciler.cli.keep_owed import MAX_KEEP_OWED
+from reconciler.cli.output import timed
+from reconciler.cli.output_choice import chosen
 from reconciler.errors import ServiceError
 from reconciler.service.build import (
     IdentityService,
@@ -40,7 +43,7 @@ class InProcessWire:
             ServiceError: the store failed; nothing of the batch was written.
         """
         requests = [self._request(call) for call in calls]
-        with store_errors():
+        with store_errors(), _told(calls):
             results = self._service.call_many(requests)
         return [
             WireRefusal(result.code, result.message, result.details)
@@ -61,6 +64,14 @@ class InProcessWire:
             context=call.context,
             custody=call.custody,
         )
+
+
+def _told(calls: Sequence[Call]) -> AbstractContextManager[None]:
+    """Return what tells the operations of a batch and how long they took, with ``--verbose``."""
+    if not chosen().verbose:
+        return nullcontext()
+    counted = Counter(call.operation for call in calls)
+    return timed(", ".join(f"{count} {name}" for name, count in counted.items()))
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from reconciler import __version__
 from reconciler.cli.connection import service_options
 from reconciler.cli.exporting import Export, export_of
 from reconciler.cli.options import option
+from reconciler.cli.output import hint
 from reconciler.cli.saved_files import save
 from reconciler.cli.wiring import open_inquiry
 from reconciler.diagnostics import name_as_text
@@ -103,7 +104,7 @@ def _save_snapshot(
         tuple(sorted({fold(name) for name in organizations})) or None,
     )
     save(path, snapshot_content(file))
-    click.echo(f"Saved {len(observed.objects)} objects to: {visible(path)}", err=True)
+    hint(f"Saved {len(observed.objects)} objects to: {visible(path)}")
 
 
 def _check_folder(folder: Path, *, overwrite: bool) -> None:
@@ -129,7 +130,7 @@ def _write(folder: Path, export: Export) -> None:
         others = _others(folder, files)
     except OSError as failure:
         raise _cannot_write(folder, failure) from failure
-    click.echo(f"Wrote {len(export.manifests)} manifests into {visible(str(folder))}.", err=True)
+    hint(f"Wrote {len(export.manifests)} manifests into {visible(str(folder))}.")
     for name in others:
         click.echo(f"left alone, and not of this export: {visible(name)}", err=True)
 

@@ -7,8 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-import click
-
+from reconciler.cli.output import hint
 from reconciler.errors import LockHeldError
 from reconciler.report.visible import visible
 from reconciler.service_client.port import ServiceClient
@@ -47,6 +46,6 @@ def patiently(take: Callable[[], T], timeout: float) -> T:
             if time.monotonic() >= deadline:
                 raise
             if not told:
-                click.echo(f"Waiting: {visible(failure.problem)}.", err=True)
+                hint(f"Waiting, at most {timeout:g} s: {visible(failure.problem)}.")
                 told = True
             time.sleep(RETRY_SECONDS)

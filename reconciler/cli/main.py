@@ -13,6 +13,7 @@ import click
 
 from reconciler import __version__
 from reconciler.cli.ending import end, exit_on_signals, let_go, raise_on_signals
+from reconciler.cli.output_choice import choose, chosen, forget_choice
 from reconciler.cli.streams import lost_output
 from reconciler.errors import (
     InterruptedRunError,
@@ -61,7 +62,9 @@ class LazyGroup(click.Group):
         command = getattr(importlib.import_module(module), name)
         if not isinstance(command, click.Command):
             raise TypeError(f"{COMMANDS[cmd_name]} is no command")
-        return command
+        from reconciler.cli.output_options import with_output_options
+
+        return with_output_options(command)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -85,9 +88,17 @@ class LazyGroup(click.Group):
     },
     epilog="Every option can also be set as RECONCILER_ and its name, such as RECONCILER_SERVICE.",
 )
+@click.option(
+    "--color", type=click.Choice(["auto", "always", "never"]), help="Colour of the output."
+)
+@click.option("--verbose", "-v", is_flag=True, help="Tell requests and timings on stderr.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress, notes or hints.")
 @click.version_option(__version__, message="reconciler %(version)s")
-def cli() -> None:
+def cli(color: str | None, verbose: bool, quiet: bool) -> None:
     """Keep an identity service as its manifests say."""
+    # Every command takes these as well; here for those who write them before the command.
+    for name, value in (("color", color), ("verbose", verbose), ("quiet", quiet)):
+        choose(name, value)
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
@@ -108,6 +119,7 @@ def run(arguments: list[str] | None = None, on_command: Callable[[], None] = lam
     ``on_command`` is called once the command's modules are loaded, before it runs.
     """
     let_go()
+    forget_choice()
     try:
         result: Any = cli.main(
             arguments, prog_name="reconciler", standalone_mode=False, obj=on_command
@@ -150,7 +162,7 @@ def _told(failure: ReconcilerError) -> int:
     from reconciler.report.style import style_of
     from reconciler.report.visible import visible
 
-    style = style_of(sys.stderr, os.environ)
+    style = style_of(sys.stderr, os.environ, chosen().color)
     if isinstance(failure, InvalidManifestsError):
         click.echo(findings_as_text(failure.diagnostics, style), err=True)
     click.echo(f"{style('Error:', 'red', 'bold')} {visible(failure.problem)}", err=True)

@@ -35,12 +35,13 @@ def _error(problem: str, hint: str, context: click.Context | None) -> click.Usag
 def _as_typed(option: str, typed: Sequence[str]) -> str:
     """Return an option as it was typed, without its value.
 
-    Of ``-auto-approve`` click takes the first letter for an option of its own.
+    Of ``-auto-approve`` click takes each letter for an option of its own, and refuses the first
+    that there is not.
     """
     if option.startswith("--"):
         return option
     words = (word.partition("=")[0] for word in typed)
-    return next((word for word in words if word.startswith(option) and word in OPTIONS), option)
+    return next((word for word in words if word in OPTIONS and option[1:] in word), option)
 
 
 def _options(context: click.Context | None) -> Iterable[str]:

@@ -51,7 +51,7 @@ OPTIONS = _table(
     ),
     _row(
         "--no-color -no-color --no-colour --nocolor",
-        "Set NO_COLOR=1 in the environment.",
+        "Write --color never, or set NO_COLOR=1 in the environment.",
     ),
     _row(
         "--json -json -o --output",
@@ -248,6 +248,7 @@ def near(written: str, known: Iterable[str]) -> str | None:
     """Return the harmless name that a misspelt option or command is nearly the same as, or None."""
     from difflib import get_close_matches
 
-    harmless = [name for name in known if name.lstrip("-") not in HARMFUL]
-    found = get_close_matches(written, harmless, n=1, cutoff=_LIKENESS)
-    return found[0] if found else None
+    # Dashes are the same in all, and would make short names alike.
+    harmless = {bare: name for name in known if (bare := name.lstrip("-")) not in HARMFUL}
+    found = get_close_matches(written.lstrip("-"), harmless, n=1, cutoff=_LIKENESS)
+    return harmless[found[0]] if found else None

@@ -5,18 +5,49 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import IO, Any
 
 import click
 
+from reconciler.cli.output_choice import chosen
 from reconciler.cli.streams import lost_output
 from reconciler.report.style import Style, style_of
+from reconciler.report.visible import visible
 
 
 def stdout_style() -> Style:
     """Return the style of stdout."""
-    return style_of(sys.stdout, os.environ)
+    return style_on(sys.stdout)
+
+
+def style_on(stream: IO[str]) -> Style:
+    """Return the style of a stream, as ``--color`` and the environment say."""
+    return style_of(stream, os.environ, chosen().color)
+
+
+def hint(text: str) -> None:
+    """Tell on stderr what helps and is no result, unless ``--quiet`` was given."""
+    if not chosen().quiet:
+        click.echo(text, err=True)
+
+
+def detail(text: str) -> None:
+    """Tell on stderr how the work goes, where ``--verbose`` was given. Never a secret."""
+    if chosen().verbose:
+        click.echo(style_on(sys.stderr)(visible(text), "dim"), err=True)
+
+
+@contextmanager
+def timed(work: str) -> Iterator[None]:
+    """Tell how long some work took, where ``--verbose`` was given."""
+    began = time.monotonic()
+    try:
+        yield
+    finally:
+        detail(f"{work}: {time.monotonic() - began:.3f} s")
 
 
 def is_folded(stream: IO[str], *, full: bool) -> bool:

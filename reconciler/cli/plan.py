@@ -9,6 +9,7 @@ from reconciler.cli.ending import hold
 from reconciler.cli.exit_codes import ExitCode
 from reconciler.cli.life import life_in_seconds
 from reconciler.cli.options import option, paths_argument
+from reconciler.cli.output import timed
 from reconciler.cli.reading import read_whole
 from reconciler.cli.scope import takes_scope
 from reconciler.cli.secrets import check_sink, secrets_option
@@ -70,7 +71,7 @@ def plan_command(
         service = snapshot.service
     else:
         snapshot = None
-        with open_for_plan(service) as inquiry:
+        with open_for_plan(service) as inquiry, timed("observe and plan"):
             plan, observed = preview(desired, inquiry, scope, allowed)
             plan = explained(plan, inquiry)
         hold(observed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,12 +11,12 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli.ending import hold
+from reconciler.cli.output import style_on, timed
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import InvalidManifestsError, UsageError
 from reconciler.manifests.loader import load
 from reconciler.plan.model import Scope
 from reconciler.report.findings import findings_as_text
-from reconciler.report.style import style_of
 from reconciler.resources.shard import Shard
 from reconciler.state import DesiredState
 from reconciler.validation.desired import judge
@@ -71,7 +70,8 @@ def read_desired(
     Raises:
         InvalidManifestsError: with every finding, warnings included.
     """
-    judgement = judge(load(paths or DEFAULT_PATHS, shard))
+    with timed("read and validate the manifests"):
+        judgement = judge(load(paths or DEFAULT_PATHS, shard))
     hold(judgement)
     if any(finding.is_error for finding in judgement.diagnostics):
         raise InvalidManifestsError(judgement.diagnostics)
@@ -81,4 +81,4 @@ def read_desired(
 def show_warnings(findings: Sequence[Diagnostic]) -> None:
     """Tell findings on stderr, if there are any."""
     if findings:
-        click.echo(findings_as_text(findings, style_of(sys.stderr, os.environ)), err=True)
+        click.echo(findings_as_text(findings, style_on(sys.stderr)), err=True)

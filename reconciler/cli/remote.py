@@ -13,6 +13,8 @@ from reconciler.cli.connection import (
     proxy_in_environment,
     token_in_environment,
 )
+from reconciler.cli.output import detail
+from reconciler.cli.output_choice import chosen
 from reconciler.errors import LocalFileError, UsageError
 from reconciler.service_client.connect import Line, client_of, inquiry_of
 from reconciler.service_client.credentials import (
@@ -60,6 +62,7 @@ def _line_to(service: str) -> Iterator[Line]:
         credentials_of(told, endpoint),
         Limits(per_second=told.max_rps),
         proxy=proxy_in_environment() if told.use_proxy else None,
+        observe=detail if chosen().verbose else None,
     )
     with closing(wire):
         yield Line(wire, this_process(), told.service_kind, endpoint.address, STATE, told.max_rps)

@@ -12,6 +12,7 @@ import click
 
 from reconciler import __version__
 from reconciler.cli.life import age_in_words, time_in_words
+from reconciler.cli.output import hint
 from reconciler.cli.reading import DEFAULT_PATHS
 from reconciler.cli.saved_files import open_snapshot, save
 from reconciler.diagnostics import Diagnostic, name_as_text, warning
@@ -68,15 +69,12 @@ class Saving:
             warnings=self.findings,
         )
         save(out, plan_file_content(file))
-        click.echo(f"\nSaved the plan to: {visible(out)}", err=True)
+        hint(f"\nSaved the plan to: {visible(out)}")
         if file.against is None:
             words = ["reconciler", "apply", out, *self.paths, *_options()]
             command = " ".join(map(_quoted, words))
             until = time_in_words(file.expires_at)
-            click.echo(
-                f"To apply exactly this, until {until}:\n  {visible(command)}",
-                err=True,
-            )
+            hint(f"To apply exactly this, until {until}:\n  {visible(command)}")
 
 
 def plan_against(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from typing import IO
 import click
 
 from reconciler.apply.outcome import ApplyReport, Progress
-from reconciler.cli.output import is_folded, print_json, stdout_style
+from reconciler.cli.output import is_folded, print_json, stdout_style, style_on
 from reconciler.cli.reading import show_warnings
 from reconciler.cli.watching import TerminalWatch
 from reconciler.diagnostics import Diagnostic
@@ -24,7 +23,6 @@ from reconciler.report import stream
 from reconciler.report.apply_report import report_as_json, report_as_text
 from reconciler.report.place import Place, place_of
 from reconciler.report.plan_text import plan_as_text, plan_in_short
-from reconciler.report.style import style_of
 
 
 class Shown(Enum):
@@ -55,7 +53,7 @@ class Words:
         click.echo(self._plan(plan, service, shown, sys.stdout))
 
     def _plan(self, plan: Plan, service: str, shown: Shown, stream: IO[str]) -> str:
-        style = style_of(stream, os.environ)
+        style = style_on(stream)
         if shown is Shown.SUMMARY and not plan.blocks:
             return plan_in_short(plan, service, style)
         folded = shown is not Shown.WHOLE and is_folded(stream, full=self._full)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import sys
 import time
@@ -12,12 +13,15 @@ from typing import Self
 import click
 
 from reconciler.apply.outcome import Progress
+from reconciler.cli.output_choice import chosen
 from reconciler.errors import InterruptedRunError
 from reconciler.plan.model import Change
+from reconciler.report.progress import progress_bar, progress_line
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 TERMINAL_SECONDS = 0.1
 LOG_SECONDS = 5.0
+_REST_OF_LINE = "\x1b[K"  # clears it
 
 
 class TerminalWatch:
@@ -29,7 +33,8 @@ class TerminalWatch:
     def __init__(self) -> None:
         self._signal = 0
         self._shown = 0.0
-        self._is_terminal = sys.stderr.isatty()
+        # Among the lines of --verbose a bar would be torn.
+        self._is_terminal = sys.stderr.isatty() and not chosen().verbose
         self._began = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -45,20 +50,26 @@ class TerminalWatch:
         for number, handler in self._before.items():
             signal.signal(number, handler)
         if self._is_terminal and self._shown:
-            click.echo("\r\x1b[K", err=True, nl=False)
+            click.echo(f"\r{_REST_OF_LINE}", err=True, nl=False)
 
     def begins(self, changes: Sequence[Change]) -> None:
         """Say nothing: what is done is told, not what is tried."""
 
     def progress(self, progress: Progress) -> None:
-        """Show how far the run is, now and then."""
+        """Show how far the run is, now and then: as a bar on a terminal, else as lines."""
+        if chosen().quiet:
+            return
         now = time.monotonic()
         pause = TERMINAL_SECONDS if self._is_terminal else LOG_SECONDS
         if now - max(self._shown, self._began) < pause:
             return
         self._shown = now
-        text = f"applying: {progress.done} of {progress.total}"
-        click.echo(f"\r{text}" if self._is_terminal else text, err=True, nl=not self._is_terminal)
+        if not self._is_terminal:
+            click.echo(progress_line(progress.done, progress.total), err=True)
+            return
+        columns = shutil.get_terminal_size().columns
+        bar = progress_bar(progress.done, progress.total, now - self._began, columns)
+        click.echo(f"\r{bar}{_REST_OF_LINE}", err=True, nl=False)
 
     def stop_signal(self) -> int:
         """Return the signal that asked to stop, or 0."""

@@ -25,8 +25,14 @@ class Style:
 PLAIN = Style()
 
 
-def style_of(stream: IO[str], environ: Mapping[str, str]) -> Style:
-    """Return the style of a stream: NO_COLOR, then FORCE_COLOR, then TERM, then the stream."""
+def style_of(stream: IO[str], environ: Mapping[str, str], color: str = "auto") -> Style:
+    """Return the style of a stream.
+
+    ``color`` decides where it is ``always`` or ``never``; then NO_COLOR, FORCE_COLOR, TERM, and
+    last whether the stream is a terminal.
+    """
+    if color != "auto":
+        return Style(colour=color == "always")
     if environ.get("NO_COLOR"):
         return PLAIN
     if environ.get("FORCE_COLOR"):

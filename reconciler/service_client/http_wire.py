@@ -15,10 +15,10 @@ import asyncio
 import random
 import ssl
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import httpx
 
@@ -64,6 +64,11 @@ class Limits:
     per_second: float = 0.0
 
 
+Observe: TypeAlias = Callable[[str], None]
+"""Told of each request once it is over: verb, address, status, size and time. No header, no body:
+no token and no secret."""
+
+
 class Fetched(NamedTuple):
     """A response: its status, the headers that count here, and its content."""
 
@@ -91,8 +96,10 @@ class HttpWire:
         limits: Limits | None = None,
         *,
         proxy: str | None = None,
+        observe: Observe | None = None,
     ) -> None:
         """Use a service; a proxy only where one is named here."""
+        self._observe = observe
         self._endpoint = endpoint
         self._credentials = credentials
         self._limits = limits or Limits()
@@ -241,12 +248,19 @@ class HttpWire:
             verb, url, headers={**FIXED, **headers}, content=body, extensions={"timeout": timeouts}
         )
         await self._turn()
-        async with asyncio.timeout(limits.one_try):
-            response = await lane.handle_async_request(request)
-            try:
-                return await _read(response, limits.size)
-            finally:
-                await response.aclose()
+        began, result = time.monotonic(), "no answer"
+        try:
+            async with asyncio.timeout(limits.one_try):
+                response = await lane.handle_async_request(request)
+                try:
+                    fetched = await _read(response, limits.size)
+                finally:
+                    await response.aclose()
+            result = f"{fetched.status}, {len(fetched.content)} bytes"
+            return fetched
+        finally:
+            if self._observe:
+                self._observe(f"{verb} {url}: {result}, {_milliseconds(began)}")
 
     async def _turn(self) -> None:
         """Wait until the rate lets one more request start."""
@@ -259,6 +273,10 @@ class HttpWire:
     async def _close(self) -> None:
         for lane in self._lanes:
             await lane.aclose()
+
+
+def _milliseconds(began: float) -> str:
+    return f"{1000 * (time.monotonic() - began):.0f} ms"
 
 
 async def _read(response: httpx.Response, size: int) -> Fetched:

@@ -1,12 +1,15 @@
-"""Output on a real terminal: what is folded there, and what never is."""
+"""Output on a real terminal: what is folded there, and what never is; colour, -v and --quiet."""
 
 from __future__ import annotations
 
+import json
+import re
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.acceptance.conftest import ORGANIZATION, Run, an_action, write
+from tests.acceptance.conftest import ORGANIZATION, Place, Run, an_action, write
 from tests.terminal import on_terminal
 
 PLAIN = {"NO_COLOR": "1"}
@@ -57,3 +60,40 @@ def test_an_approved_plan_is_not_shown_again(run: Run, small: Path) -> None:
     assert "Digest: sha256:" in plan
     assert "redirectUris" not in applied.out
     assert results.count("\ncreated  ") == 6
+
+
+def test_colour_quiet_and_verbose_are_options_of_every_command(run: Run, small: Path) -> None:
+    """The flag wins over the environment; it is read before and after the command."""
+    always = run("plan", "--color", "always", "--quiet", "--out", "plan.json", NO_COLOR="1")
+    before = run("--color", "always", "validate", NO_COLOR="1")
+    never = on_terminal(small.parent, "validate", "--color", "never")
+    both = run("plan", "-v", "-q")
+
+    assert "\x1b[" in always.out
+    assert always.err == ""
+    assert before.out == "\x1b[32;1mValid:\x1b[0m 6 manifests are right.\n"
+    assert never.out == "Valid: 6 manifests are right.\n"
+    assert (both.code, "contradict each other" in both.err) == (1, True)
+
+
+def test_verbose_tells_requests_and_timings_and_no_secret(place: Place) -> None:
+    """On stderr; the result on stdout stays as it is."""
+    applied = place.run("apply", "--auto-approve", "-v")
+    planned = place.run("plan", "-v")
+
+    folder = place.folder / ".reconciler" / "secrets"
+    secrets = [json.loads(file.read_text())["client_secret"] for file in folder.glob("*.json")]
+    token = place.run.keywords.get("RECONCILER_TOKEN") if isinstance(place.run, partial) else None
+    assert applied.code == planned.code == 0
+    assert secrets
+    assert [word for word in (*secrets, token) if word and word in applied.err] == []
+    assert "authorization" not in applied.err.lower()
+    assert re.search(r"^apply and observe again: [0-9.]+ s$", applied.err, re.MULTILINE)
+    assert re.search(r"^observe and plan: [0-9.]+ s$", planned.err, re.MULTILINE)
+    request = (
+        r"POST http://127\.0\.0\.1:[0-9]+/\S+: 200, [0-9]+ bytes, [0-9]+ ms"
+        if token
+        else r"1 AddProject: [0-9.]+ s"
+    )
+    assert re.search(f"^{request}$", applied.err, re.MULTILINE), applied.err
+    assert planned.out.endswith("No changes. The service holds what the manifests declare.\n")

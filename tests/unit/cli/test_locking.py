@@ -59,7 +59,9 @@ def test_a_lock_is_waited_for_and_given_back(capsys: pytest.CaptureFixture[str])
     wait_for(client, 60)
 
     assert client.log == [*["acquire"] * 4, "work", "release"]
-    assert capsys.readouterr().err == "Waiting: acme is locked by\\u{1b}[2J somebody.\n"
+    assert (
+        capsys.readouterr().err == "Waiting, at most 60 s: acme is locked by\\u{1b}[2J somebody.\n"
+    )
 
 
 @pytest.mark.parametrize("step", [-3600.0, 3600.0], ids=["back", "on"])

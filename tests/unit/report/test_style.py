@@ -38,6 +38,21 @@ def test_colour_is_used_where_it_is_wanted(
 
 
 @pytest.mark.parametrize(
+    ("color", "environ", "colour"),
+    [
+        pytest.param("always", {"NO_COLOR": "1", "TERM": "dumb"}, True, id="always"),
+        pytest.param("never", {"FORCE_COLOR": "1"}, False, id="never"),
+        pytest.param("auto", {"FORCE_COLOR": "1"}, True, id="auto is as the environment says"),
+    ],
+)
+def test_the_option_wins_over_the_environment(
+    color: str, environ: dict[str, str], colour: object
+) -> None:
+    """It was written for this run."""
+    assert style_of(io.StringIO(), environ, color).colour is colour
+
+
+@pytest.mark.parametrize(
     ("style", "text", "looks", "expected"),
     [
         pytest.param(PLAIN, "a", ("bold",), "a", id="plain"),
