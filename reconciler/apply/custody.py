@@ -7,14 +7,15 @@ secret again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from reconciler.apply.lease import acknowledged, deliver_held
 from reconciler.apply.outcome import Delivered
 from reconciler.apply.sink import Delivery, Kept, SecretSink, Stops, never
-from reconciler.diagnostics import Diagnostic, warning
-from reconciler.errors import LocalFileError, LockHeldError, ReconcilerError, ServiceError
+from reconciler.diagnostics import Diagnostic
+from reconciler.errors import LockHeldError, ReconcilerError, ServiceError
 from reconciler.resources.crashpoint import crashpoint
 from reconciler.service_client.port import ServiceClient, Written
 from reconciler.state import OwedSecret
@@ -59,28 +60,28 @@ def deliver_owed(
             done.delivered += [_failed(secret, failure) for secret in batch]
             break
         crashpoint("C15")
-        _deliver(batch, claimed, sink, done, stops)
+        deliveries = [
+            Delivery(secret.ref, result.client_id, result.client_secret)
+            for secret, result in zip(batch, claimed, strict=True)
+            if isinstance(result, Written) and result.client_secret
+        ]
+        _take_note(batch, claimed, deliver_held(sink, deliveries, service, stops), done)
         crashpoint("C16")
-        in_sink = {each.id for each in done.delivered if each.error is None}
+        in_sink = {each.id: each.ref for each in done.delivered if each.error is None}
         kept = [each for each in claimed if isinstance(each, Written) and each.id in in_sink]
-        done.notes += acknowledged(service, kept)
+        done.notes += acknowledged(service, {in_sink[each.id]: each for each in kept})
         crashpoint("C17")
     return done
 
 
-def _deliver(
+def _take_note(
     batch: Sequence[OwedSecret],
     claimed: Sequence[Written | ServiceError],
-    sink: SecretSink,
+    delivered: Sequence[Kept | ReconcilerError],
     done: Handover,
-    stops: Stops,
 ) -> None:
-    deliveries = [
-        Delivery(secret.ref, result.client_id, result.client_secret)
-        for secret, result in zip(batch, claimed, strict=True)
-        if isinstance(result, Written) and result.client_secret
-    ]
-    results = iter(sink.deliver(deliveries, stops) if deliveries else ())
+    """Add what became of each secret of a batch."""
+    results = iter(delivered)
     for secret, claim in zip(batch, claimed, strict=True):
         result = next(results) if isinstance(claim, Written) else claim
         if isinstance(result, Kept):
@@ -89,26 +90,8 @@ def _deliver(
             done.notes += result.notes
             continue
         done.delivered.append(_failed(secret, result))
-        if isinstance(result, LocalFileError):
+        if result is not claim:  # the sink or the lock failed, not this one claim
             done.broken = result
-
-
-def acknowledged(service: ServiceClient, delivered: Collection[Written]) -> Sequence[Diagnostic]:
-    """End the custody of secrets that are in the sink; return a note where that failed."""
-    if not delivered:
-        return ()
-    try:
-        service.acknowledge(delivered)
-    except ServiceError as failure:
-        return (
-            warning(
-                "SECRET-NOT-ACKNOWLEDGED",
-                f"the service was not told of a delivery: {failure.problem}",
-                f"{len(delivered)} client secret(s) are in the sink and still count as owed; the "
-                "next apply delivers the same ones again.",
-            ),
-        )
-    return ()
 
 
 def _failed(secret: OwedSecret, failure: ReconcilerError) -> Delivered:

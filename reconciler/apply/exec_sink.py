@@ -9,7 +9,16 @@ from collections.abc import Collection, Sequence
 from threading import Event
 
 from reconciler.apply.command import Command, several_at_once
-from reconciler.apply.sink import Application, Delivery, Followed, Kept, Move, Stops, never
+from reconciler.apply.sink import (
+    Application,
+    Delivery,
+    Followed,
+    Kept,
+    Move,
+    NotGivenError,
+    Stops,
+    never,
+)
 from reconciler.errors import LocalFileError
 from reconciler.resources.ref import ResourceRef
 
@@ -73,7 +82,7 @@ def not_taken(command: Command, delivery: Delivery, how: str) -> LocalFileError:
 
 def not_given(command: Command, delivery: Delivery) -> LocalFileError:
     """Return the error of a secret that was not given to a command any more."""
-    return LocalFileError(
+    return NotGivenError(
         f"the secret of {delivery.ref} was not given to {command.name}: the run was interrupted",
         remedy="Run apply again: the secret is kept until then.",
     )

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from reconciler.apply.custody import Handover, acknowledged, deliver_owed
+from reconciler.apply.custody import Handover, deliver_owed
 from reconciler.apply.healing import Healed, Healer, secret_order
 from reconciler.apply.journal import Intent, Journal
+from reconciler.apply.lease import acknowledged, deliver_held
 from reconciler.apply.orders import (
     held_before,
     intent_of,
@@ -102,7 +103,9 @@ class Executor:
             self._proven_sink().prove(secrets)
         handed = self._hand_over(plan)
         in_sink = {each.id for each in handed.delivered if each.error is None}
-        healer = Healer(self._service, self._journal, self._sink, self._context)
+        healer = Healer(
+            self._service, self._journal, self._sink, self._context, self._watch.stop_signal
+        )
         followed = self._upkeep.heal(observed, plan.organizations)
         self._healed = healer.heal(observed, plan.organizations, in_sink)
         self._healed.notes[:0] = followed
@@ -170,6 +173,7 @@ class Executor:
         crashpoint("C4")
         self._healed.notes += self._upkeep.follow(ready, results)
         owing = self._ask_new_secrets(ready, results)
+        unanswered = set(owing)
         crashpoint("C6")
         places = self._deliver(ready, results, owing)
         self._healed.notes += unanswered_secrets(ready, results, self._sink)
@@ -180,7 +184,7 @@ class Executor:
             ref = ref_of(change)
             outcome = _outcome(change, result, places.get(ref, ""))
             if ref in owing:
-                written = not is_secret_alone(change) or isinstance(owing[ref], LocalFileError)
+                written = not is_secret_alone(change) or ref not in unanswered
                 outcome = Outcome(change, Status.FAILED, error=owing[ref], written=written)
             self._note(outcome, total)
         still_open = {ref: intent for ref, intent in intents.items() if ref not in owing}
@@ -259,7 +263,9 @@ class Executor:
         if not deliveries:
             return {}
         places: dict[ResourceRef, str] = {}
-        results_of = self._proven_sink().deliver(deliveries, self._watch.stop_signal)
+        results_of = deliver_held(
+            self._proven_sink(), deliveries, self._service, self._watch.stop_signal
+        )
         for delivery, kept in zip(deliveries, results_of, strict=True):
             if isinstance(kept, Kept):
                 places[delivery.ref] = kept.at
@@ -275,11 +281,11 @@ class Executor:
         places: Mapping[ResourceRef, str],
     ) -> None:
         """Tell the service which secrets of the batch are in the sink."""
-        kept = [
-            result
+        kept = {
+            ref_of(change): result
             for change, result in zip(changes, results, strict=True)
             if isinstance(result, Written) and ref_of(change) in places
-        ]
+        }
         self._healed.notes += acknowledged(self._service, kept)
 
     def _end(

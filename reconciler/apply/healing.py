@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from reconciler.apply.journal import Intent, Journal
+from reconciler.apply.lease import deliver_held
 from reconciler.apply.outcome import Delivered
-from reconciler.apply.sink import Delivery, Kept, SecretSink
+from reconciler.apply.sink import Delivery, Kept, SecretSink, Stops, never
 from reconciler.apply.upkeep import UPKEEP
 from reconciler.apply.witness import not_in_sink
 from reconciler.diagnostics import Diagnostic, warning
@@ -69,8 +70,10 @@ class Healer:
         journal: Journal,
         sink: SecretSink | None,
         context: Mapping[str, Any],
+        stops: Stops = never,
     ) -> None:
         """Take what healing works with; the context is sent with every repeated call."""
+        self._stops = stops
         self._service = service
         self._journal = journal
         self._sink = sink
@@ -168,7 +171,8 @@ class Healer:
         ]
         self._sink.prove([delivery.ref for delivery in deliveries])
         failures: list[ReconcilerError] = []
-        for each, kept in zip(found, self._sink.deliver(deliveries), strict=True):
+        results = deliver_held(self._sink, deliveries, self._service, self._stops)
+        for each, kept in zip(found, results, strict=True):
             held = each.open.held
             if isinstance(kept, Kept):
                 self._healed.notes += [_delivered(held), *kept.notes]

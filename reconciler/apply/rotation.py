@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from reconciler.apply.custody import acknowledged
 from reconciler.apply.healing import secret_order
 from reconciler.apply.journal import Journal, secret_intent
-from reconciler.apply.sink import Delivery, Kept, SecretSink
-from reconciler.errors import REFUSED, LocalFileError, ServiceError, UsageError
+from reconciler.apply.lease import acknowledged, deliver_held
+from reconciler.apply.sink import Delivery, Kept, SecretSink, never
+from reconciler.errors import REFUSED, ReconcilerError, ServiceError, UsageError
 from reconciler.resources.crashpoint import crashpoint
 from reconciler.resources.oidc import has_client_secret
 from reconciler.service_client.port import ServiceClient
@@ -32,6 +32,7 @@ def rotate(
     Raises:
         UsageError: the application has no client secret.
         LocalFileError: the sink or the journal failed; the intent stays open.
+        LockHeldError: another run took the lock before the delivery; the secret is owed.
         ServiceError: the service refused.
     """
     if not has_client_secret(held.spec):
@@ -53,11 +54,12 @@ def rotate(
         raise ServiceError(
             f"the service gave no secret for {held.ref}", remedy="Run the command again."
         )
-    (kept,) = sink.deliver([Delivery(held.ref, result.client_id, result.client_secret)])
-    if isinstance(kept, LocalFileError):
+    delivery = Delivery(held.ref, result.client_id, result.client_secret)
+    (kept,) = deliver_held(sink, [delivery], service, never)
+    if isinstance(kept, ReconcilerError):
         raise kept
     crashpoint("C10")
-    notes = acknowledged(service, [result])
+    notes = acknowledged(service, {held.ref: result})
     crashpoint("C18")
     journal.end([intent.key])
     return replace(kept, notes=(*kept.notes, *notes))

@@ -64,6 +64,10 @@ def never() -> bool:
     return False
 
 
+class NotGivenError(LocalFileError):
+    """A secret was not given to a sink, because the run was to stop before that."""
+
+
 class SecretSink(Protocol):
     """A place that keeps secrets."""
 

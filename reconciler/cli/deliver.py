@@ -130,5 +130,5 @@ def _tell(owed: Sequence[OwedSecret], done: Handover) -> int:
     print_done([delivered_as_text(delivered, style) for delivered in done.delivered])
     errors = [delivered.error for delivered in done.delivered if delivered.error]
     if not errors:
-        return ExitCode.DONE
+        return ExitCode.PARTLY if any(note.is_error for note in done.notes) else ExitCode.DONE
     return ExitCode.PARTLY if len(errors) < len(done.delivered) else exit_code_of(errors[0])

@@ -11,6 +11,7 @@ from reconciler.apply.sinks import KINDS
 from reconciler.cli.asking import ask_for_yes, auto_approve_option
 from reconciler.cli.connection import keep_owed_option, seal_key_option, service_options
 from reconciler.cli.deliver import deliver_command
+from reconciler.cli.exit_codes import ExitCode
 from reconciler.cli.journals import open_journal
 from reconciler.cli.locking import locked
 from reconciler.cli.options import tree_option
@@ -45,7 +46,7 @@ secret_group.add_command(deliver_command)
 @auto_approve_option
 def rotate_command(
     ref: ResourceRef, service: str, tree: str, secrets_to: str | None, *, auto_approve: bool
-) -> None:
+) -> int:
     """Give the application REF a new client secret, and deliver it. The old one ends at once.
 
     REF is ORGANIZATION/PROJECT/NAME, with or without OidcApplication in front. A slash inside a
@@ -74,6 +75,7 @@ def rotate_command(
             f"the result could not be printed: {lost}",
             remedy="Do not run the command again: it would replace the secret once more.",
         )
+    return ExitCode.PARTLY if any(note.is_error for note in kept.notes) else ExitCode.DONE
 
 
 def _at_stake(held: ObservedObject, place: Place) -> Iterator[str]:

@@ -41,7 +41,7 @@ from reconciler.service_client.port import (
     UpdateOrder,
     Written,
 )
-from reconciler.service_client.refusals import AGAIN, no_custody, service_error
+from reconciler.service_client.refusals import ABORTED, AGAIN, no_custody, service_error
 from reconciler.service_client.requests import calls_of
 from reconciler.service_client.wire import Answer, Call, Wire, WireRefusal
 from reconciler.state import ObservedObject, ObservedState, OwedSecret
@@ -49,7 +49,6 @@ from reconciler.state import ObservedObject, ObservedState, OwedSecret
 LEASE_SECONDS = 120
 YOUNG_SECONDS = LEASE_SECONDS / 4
 _NOT_FOUND = 5
-_ABORTED = 10
 
 
 class OperationsClient(Past):
@@ -162,18 +161,20 @@ class OperationsClient(Past):
         self.instance()
         if not self._keeps_secrets:
             raise no_custody()
-        leases = {fold(name): lease for name, lease in self._leases.items()}
-        return self._custody.claim(owed, context, lambda name: leases.get(name, ""))
+        return self._custody.claim(owed, context, self._folded_leases())
 
     def acknowledge(self, delivered: Collection[Written]) -> None:
         """End the custody of secrets that are safely delivered."""
         self.instance()
         if self._keeps_secrets:
-            self._custody.acknowledge(delivered)
+            self._custody.acknowledge(delivered, self._folded_leases())
+
+    def _folded_leases(self) -> Mapping[str, str]:
+        return {fold(name): lease for name, lease in self._leases.items()}
 
     def _carried_out(self, asked: Sequence[tuple[Order, Call]]) -> Sequence[Written | ServiceError]:
         """Send one call of each order, and see what became of those that nobody is sure of."""
-        leases = {fold(name): lease for name, lease in self._leases.items()}
+        leases = self._folded_leases()
         replies = self._wire.send([_as_sent(order, call, leases) for order, call in asked])
         results = [_result(order, reply) for (order, _), reply in zip(asked, replies, strict=True)]
         doubtful = [index for index, reply in enumerate(replies) if _may_be_our_own_doing(reply)]
@@ -209,7 +210,7 @@ class OperationsClient(Past):
         replies = self._wire.send([self._renewal(name) for name in names])
         for name, reply in zip(names, replies, strict=True):
             if isinstance(reply, WireRefusal):
-                if reply.code != _ABORTED:
+                if reply.code != ABORTED:
                     raise service_error(reply)  # it may still be ours: nobody is told otherwise
                 self._take_again(name)
         self._renewed = now

@@ -6,21 +6,33 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from reconciler.errors import ServiceError
-from reconciler.resources.ref import fold
 from reconciler.resources.secret import Secret
 from reconciler.service_client.listing import MOST_PAGES, PAGE, objects_of
 from reconciler.service_client.observation import id_of, sequence_of, text_of, unsound
 from reconciler.service_client.port import CreateOrder, Order, SecretOrder, Written
-from reconciler.service_client.refusals import no_custody, not_claimed, service_error
+from reconciler.service_client.refusals import (
+    ABORTED,
+    lease_lost,
+    no_custody,
+    not_claimed,
+    service_error,
+)
 from reconciler.service_client.wire import Call, Wire, WireRefusal
 from reconciler.state import ObservedObject, OwedSecret
 
 AT_ONCE = 500  # secrets of one claim or acknowledgement
 _STATES = {"owed": False, "lost": True}
 T = TypeVar("T")
+
+
+class _Owner(NamedTuple):
+    """The organization of an application: its id, and its name folded."""
+
+    id: str
+    folded: str
 
 
 class Custody:
@@ -32,12 +44,12 @@ class Custody:
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
-        self._owners: dict[str, str] = {}
+        self._owners: dict[str, _Owner] = {}
 
     def note(self, order: Order, result: Written | ServiceError) -> None:
         """Remember the owner of an application that an order gave a secret."""
         if isinstance(order, CreateOrder | SecretOrder) and isinstance(result, Written):
-            self._owners[result.id] = order.organization_id
+            self._owners[result.id] = _Owner(order.organization_id, order.ref.key.organization)
 
     def listed(
         self, organizations: Sequence[str], objects: Iterable[ObservedObject]
@@ -60,16 +72,15 @@ class Custody:
                 found += owed_secrets(objects_of(page, "owedSecrets"), held)
                 if following := text_of(page, "next"):
                     cursors[organization] = following
-        self._owners.update((owed.id, held[owed.id].organization_id) for owed in found)
+        for owed in found:
+            name = owed.ref.key.organization
+            self._owners[owed.id] = _Owner(held[owed.id].organization_id, name)
         return tuple(sorted(found, key=lambda owed: owed.ref.key))
 
     def claim(
-        self,
-        owed: Sequence[OwedSecret],
-        context: Mapping[str, Any],
-        lease_of: Callable[[str], str],
+        self, owed: Sequence[OwedSecret], context: Mapping[str, Any], leases: Mapping[str, str]
     ) -> Sequence[Written | ServiceError]:
-        """Return owed secrets, in the order given; ``lease_of`` takes a folded name.
+        """Return owed secrets, in the order given; leases are by folded names.
 
         Raises:
             ServiceError: a call was refused, or its answer cannot be used.
@@ -77,39 +88,38 @@ class Custody:
         found: dict[str, Written | ServiceError] = {}
         text = json.dumps(context)
         asked = []
-        for organization, mine in self._by_owner(owed, lambda each: each.id):
-            lease = lease_of(fold(mine[0].ref.organization))
+        for owner, mine in self._by_owner(owed, lambda each: each.id):
             named = [(each.id, each.made_at) for each in mine]
-            call = _custody_call("ClaimSecrets", organization, named)
-            asked.append((mine, replace(call, lease=lease, context=text)))
+            call = _custody_call("ClaimSecrets", owner, named, leases)
+            asked.append((mine, replace(call, context=text)))
         answers = self._asked([call for _, call in asked])
         for (mine, _), answer in zip(asked, answers, strict=True):
             results = _claimed_all(mine, answer)
             found.update((each.id, result) for each, result in zip(mine, results, strict=True))
         return [found.get(each.id) or no_custody() for each in owed]
 
-    def acknowledge(self, delivered: Collection[Written]) -> None:
-        """End the custody of delivered secrets.
+    def acknowledge(self, delivered: Collection[Written], leases: Mapping[str, str]) -> None:
+        """End the custody of delivered secrets; leases are by folded names.
 
         An application that was neither written nor listed here owes nothing that is known.
 
         Raises:
+            LockHeldError: the run has lost the lease of an organization.
             ServiceError: a call was refused.
         """
-        self._asked(
-            [
-                _custody_call(
-                    "AcknowledgeSecrets", owner, [(each.id, each.sequence) for each in mine]
-                )
-                for owner, mine in self._by_owner(delivered, lambda each: each.id)
-            ]
-        )
+        calls = []
+        for owner, mine in self._by_owner(delivered, lambda each: each.id):
+            named = [(each.id, each.sequence) for each in mine]
+            calls.append(_custody_call("AcknowledgeSecrets", owner, named, leases))
+        for reply in self._wire.send(calls) if calls else ():
+            if isinstance(reply, WireRefusal):
+                raise lease_lost() if reply.code == ABORTED else service_error(reply)
 
     def _by_owner(
         self, values: Iterable[T], id_of_value: Callable[[T], str]
-    ) -> Iterator[tuple[str, Sequence[T]]]:
+    ) -> Iterator[tuple[_Owner, Sequence[T]]]:
         """Yield values by organization, as many at a time as one call may name."""
-        groups: dict[str, list[T]] = defaultdict(list)
+        groups: dict[_Owner, list[T]] = defaultdict(list)
         for value in values:
             owner = self._owners.get(id_of_value(value))
             if owner is not None:
@@ -132,10 +142,13 @@ def _list_call(organization: str, cursor: str) -> Call:
     return Call("ListOwedSecrets", fields, organization=organization)
 
 
-def _custody_call(operation: str, organization: str, named: Sequence[tuple[str, int]]) -> Call:
+def _custody_call(
+    operation: str, owner: _Owner, named: Sequence[tuple[str, int]], leases: Mapping[str, str]
+) -> Call:
     secrets = [{"id": object_id, "madeAt": str(made_at)} for object_id, made_at in named]
-    fields = {"organizationId": organization, "secrets": secrets}
-    return Call(operation, fields, organization=organization)
+    fields = {"organizationId": owner.id, "secrets": secrets}
+    lease = leases.get(owner.folded, "")
+    return Call(operation, fields, organization=owner.id, lease=lease)
 
 
 def owed_secrets(

@@ -202,6 +202,8 @@ class ServiceClient(HistoryReader, Protocol):
         the service has no custody.
 
         Raises:
+            LockHeldError: the caller is not the one writer any more; they stay owed, unless the
+                run that is has replaced them.
             ServiceError: the service cannot be reached; they stay owed, which loses nothing.
         """
         ...

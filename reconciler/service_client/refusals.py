@@ -9,6 +9,7 @@ from reconciler.errors import (
     AccessDeniedError,
     AlreadyExistsError,
     InvalidArgumentError,
+    LockHeldError,
     ObjectNotFoundError,
     PreconditionFailedError,
     ServiceError,
@@ -18,6 +19,7 @@ from reconciler.resources.ref import ResourceRef
 from reconciler.service_client.replies import error_id
 from reconciler.service_client.wire import NO_ANSWER, WireRefusal
 
+ABORTED = 10  # of the codes of gRPC
 AGAIN = "Run the command again; what was done is not repeated."
 
 # gRPC code: what to raise, and what its reader can do.
@@ -56,6 +58,14 @@ def no_custody() -> ServiceError:
     return ServiceError(
         "the service keeps no client secrets until they are delivered",
         remedy="Make a new secret: reconciler apply --rotate-missing REF.",
+    )
+
+
+def lease_lost() -> LockHeldError:
+    """Return the refusal of a call under a lease that does not count any more."""
+    return LockHeldError(
+        "another run has taken the lock of the organization, or it ran out",
+        remedy=AGAIN,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 import shutil
 import signal
 import sys
@@ -210,6 +211,45 @@ def test_a_command_that_fails_in_a_batch_is_given_the_rest_again(
     delivered = {each["client_id"]: each["client_secret"] for each in given}
     assert hashes(delivered) == counted(server.store)
     assert len(given) == len(delivered) == 2
+
+
+# Takes minutes, as far as the service can tell: the lease runs out, and another machine, whose
+# folder is the second argument, replaces the secret before this one is taken.
+SLOW_TAKER = """\
+import os, sqlite3, subprocess, sys
+store, folder, address, token = sys.argv[1:]
+secret = sys.stdin.read()
+with sqlite3.connect(store, timeout=30) as database:
+    database.execute("UPDATE leases SET expires_at = 1")
+subprocess.run(
+    [sys.executable, "-m", "reconciler", "secret", "rotate", "acme/shop/web", "--auto-approve"],
+    cwd=folder,
+    env={**os.environ, "RECONCILER_TOKEN": token, "RECONCILER_SECRETS_TO": "file:kept"},
+    check=True,
+    stdout=subprocess.DEVNULL,
+)
+with open("taken", "w") as taken:
+    taken.write(secret)
+"""
+
+
+def test_a_secret_that_was_replaced_while_a_slow_command_took_it_is_told(
+    tmp_path: Path, server: Server
+) -> None:
+    """The command has the older one, and only this run can know."""
+    slow, other = a_runner(tmp_path / "one", server), a_runner(tmp_path / "two", server)
+    write(slow.folder / "taker.py", SLOW_TAKER)
+    command = [sys.executable, "taker.py", str(server.store), str(other.folder)]
+    sink = f"exec:{shlex.join([*command, server.address, server.token()])}"
+
+    late = slow.run("apply", "--auto-approve", "--secrets-to", sink)
+
+    assert late.code == 5, late.all
+    assert "SECRET-DELIVERED-LATE" in late.out
+    assert "--rotate-missing OidcApplication/acme/shop/web" in late.out
+    assert hashes(secrets_in(other)) == counted(server.store)
+    assert (slow.folder / "taken").read_text() not in secrets_in(other).values()
+    assert slow.run("plan", "--detailed-exitcode").code == 0
 
 
 def test_a_restored_store_owes_what_it_owed_at_its_backup(

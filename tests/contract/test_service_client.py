@@ -11,11 +11,14 @@ from typing import Any
 
 import pytest
 
+from reconciler.apply.lease import acknowledged, deliver_held
+from reconciler.apply.sink import Delivery, Kept, NotGivenError, Stops, never
 from reconciler.cli.embedded import InProcessWire, local_caller
 from reconciler.errors import (
     AccessDeniedError,
     AlreadyExistsError,
     InvalidArgumentError,
+    LocalFileError,
     LockHeldError,
     ObjectNotFoundError,
     PreconditionFailedError,
@@ -39,6 +42,7 @@ from reconciler.service_client.port import (
 )
 from reconciler.state import ObservedObject
 from tests.builders import (
+    FakeSink,
     a_jwt_config,
     a_public_application,
     a_ref,
@@ -372,6 +376,88 @@ def test_what_was_just_made_is_acknowledged_at_once(house: House) -> None:
     assert [name for name, _ in owed_by(house)] == ["a"], "its newer secret was not delivered"
     house.client.acknowledge([newer])
     assert owed_by(house) == []
+
+
+DEAD = replace(this_process(), process=2**22 + 1)
+"""A holder that is known to be gone: this process takes its lock over at once."""
+
+
+class SlowSink(FakeSink):
+    """A sink that takes so long for the first secret that another run does something meanwhile."""
+
+    def __init__(self, meanwhile: Callable[[], None]) -> None:
+        super().__init__()
+        self._meanwhile = meanwhile
+
+    def deliver(
+        self, deliveries: Sequence[Delivery], stops: Stops = never
+    ) -> Sequence[Kept | LocalFileError]:
+        first = super().deliver(deliveries[:1])
+        self._meanwhile()
+        if stops():
+            return [*first, *(NotGivenError("it was to stop", remedy="r") for _ in deliveries[1:])]
+        return [*first, *super().deliver(deliveries[1:])]
+
+
+def replaced_by_another_run(house: House, web: Written, order: CreateOrder) -> None:
+    """Take the lock over, give an application a new secret, and deliver it."""
+    house.client.acquire([house.organization])
+    new = SecretOrder(order.ref, web.id, house.organization_id, house.project_id, web.client_id)
+    (made,) = house.write(new)
+    assert isinstance(made, Written)
+    assert acknowledged(house.client, {order.ref: made}) == ()
+
+
+@pytest.mark.parametrize("seen", [True, False], ids=["renewed between", "young"])
+def test_a_run_that_lost_its_lease_in_a_slow_sink_delivers_nothing_older(
+    house: House, monkeypatch: pytest.MonkeyPatch, seen: object
+) -> None:
+    """The last to reach a sink is the present secret; where that is not sure, it is told."""
+    if seen:
+        monkeypatch.setattr("reconciler.service_client.client.YOUNG_SECONDS", 0)
+    slow, web = (house.create(Kind.OIDC_APPLICATION, name) for name in ("slow", "web"))
+    with house.open(DEAD) as late:
+        late.acquire([house.organization])
+        made = [one for one in late.write([slow, web], CONTEXT) if isinstance(one, Written)]
+        deliveries = [
+            Delivery(order.ref, one.client_id, one.client_secret)
+            for order, one in zip((slow, web), made, strict=True)
+            if one.client_secret
+        ]
+        sink = SlowSink(lambda: replaced_by_another_run(house, made[1], web))
+
+        first, second = deliver_held(sink, deliveries, late, never)
+        notes = acknowledged(late, {slow.ref: made[0]})
+
+    assert isinstance(first, Kept)
+    assert isinstance(second, LockHeldError if seen else Kept)
+    assert [(note.code, note.ref, note.is_error) for note in notes] == [
+        ("SECRET-DELIVERED-LATE", slow.ref, True)
+    ]
+    assert owed_by(house) == [("slow", False)]
+
+
+def test_a_lock_that_was_lost_before_the_sink_gives_it_nothing(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stays owed: the next run delivers what counts then."""
+    monkeypatch.setattr("reconciler.service_client.client.YOUNG_SECONDS", 0)
+    web = house.create(Kind.OIDC_APPLICATION, "web")
+    sink = FakeSink()
+    with house.open(DEAD) as late:
+        late.acquire([house.organization])
+        (made,) = late.write([web], CONTEXT)
+        assert isinstance(made, Written)
+        assert made.client_secret
+        house.client.acquire([house.organization])
+
+        (lost,) = deliver_held(
+            sink, [Delivery(web.ref, made.client_id, made.client_secret)], late, never
+        )
+
+    assert isinstance(lost, LockHeldError)
+    assert sink.kept == {}
+    assert owed_by(house) == [("web", False)]
 
 
 def test_a_claim_without_the_lease_is_refused(house: House) -> None:

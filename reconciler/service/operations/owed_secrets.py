@@ -130,8 +130,12 @@ def _unsealed(call: Writing, row: OwedRow) -> Secret:
 
 
 def acknowledge_secrets(call: Writing, fields: Fields) -> dict[str, Any]:
-    """End the custody of secrets that were delivered; a secret that is not owed is passed over."""
+    """End the custody of secrets that were delivered; a secret that is not owed is passed over.
+
+    A call under a lease that was lost is refused: its delivery may have been the later of two.
+    """
     organization, asked = _organization(call, fields), _asked(fields)
+    call.check_lease(organization.folded)
     wanted = set(asked)
     for row in call.view.owed([each.id for each in asked]):
         if row.organization == organization.id and (row.id, row.made_at) in wanted:

@@ -165,8 +165,8 @@ def test_an_effect_that_must_survive_a_crash_is_on_the_disk_before_the_next(benc
     bench.run(create(WEB))
 
     assert bench.log == [
-        "prove", "renew", "begin", "send", "answer", "keep", "kept", "acknowledge", "acknowledged",
-        "end",
+        "prove", "renew", "begin", "send", "answer", "renew", "keep", "kept",
+        "renew", "acknowledge", "acknowledged", "end",
     ]  # fmt: skip
     assert bench.service.owed == {}
 
@@ -180,8 +180,8 @@ def test_a_move_to_a_secret_is_begun_before_the_update_is_sent(bench: Bench) -> 
     report = bench.run(change)
 
     assert bench.log == [
-        "prove", "renew", "begin", "send", "answer", "send", "answer", "keep", "kept",
-        "acknowledge", "acknowledged", "end",
+        "prove", "renew", "begin", "send", "answer", "send", "answer", "renew", "keep", "kept",
+        "renew", "acknowledge", "acknowledged", "end",
     ]  # fmt: skip
     assert report.outcomes == (
         Outcome(change, MADE, "7", found.client_id, "fake:acme/shop/storefront"),
@@ -409,8 +409,8 @@ def test_what_is_owed_is_delivered_before_anything_new_is_made(bench: Bench) -> 
     report = bench.run(create(GREET))
 
     assert bench.log == [
-        "prove", "renew", "claim", "claimed", "keep", "kept", "acknowledge", "acknowledged",
-        "renew", "begin", "send", "answer", "end",
+        "prove", "renew", "claim", "claimed", "renew", "keep", "kept",
+        "renew", "acknowledge", "acknowledged", "renew", "begin", "send", "answer", "end",
     ]  # fmt: skip
     assert report.delivered == (
         Delivered(owed.ref, owed.id, owed.client_id, "fake:acme/shop/admin"),
