@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 LOCKED := $(PIP) install --require-hashes
 WORKERS ?= auto
 
-.PHONY: demo test extras check lint types wheel dist schemas protos bench fuzz soak planted mutate lock clean
+.PHONY: demo test extras check lint types wheel dist schemas protos bench fuzz laws soak planted mutate lock clean
 
 DEMO := --service sqlite:.reconciler/identity.db
 
@@ -67,6 +67,10 @@ KEEP ?=
 fuzz: $(READY)
 	$(LOCKED) --requirement tests/fuzz/requirements.txt
 	$(BIN)/python -m tests.fuzz.run --seconds $(SECONDS) --target '$(TARGET)' $(KEEP)
+
+# The laws, for ten times as many random cases as `make test` tries.
+laws: $(READY)
+	TIMES=10 $(BIN)/python -m pytest -q -n $(WORKERS) tests/laws tests/contract/test_model.py
 
 # Faults in turns until the hours are over; the same command goes on where an earlier one ended.
 HOURS ?= 1

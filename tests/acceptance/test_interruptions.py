@@ -18,7 +18,7 @@ from reconciler.cli.wiring import open_client
 from tests.acceptance.conftest import Run, an_action, write
 from tests.program import environment
 
-MANY = 4000
+MANY = 2000
 
 
 def start(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:

@@ -23,6 +23,7 @@ from tests.listening import listening
 from tests.program import environment
 from tests.running import Server, running_server
 
+SOME = 1000
 WRONG = "rct_that-nobody-made"
 
 
@@ -162,7 +163,7 @@ def test_a_signal_stops_between_batches_and_the_next_apply_goes_on(
     run: Run, tree: Path, server: Server, number: signal.Signals
 ) -> None:
     """Over HTTP batches are small, so it does not take long."""
-    write(tree / "a.yaml", "\n---\n".join(an_action(f"a{index}") for index in range(1500)))
+    write(tree / "a.yaml", "\n---\n".join(an_action(f"a{index}") for index in range(SOME)))
     applying = subprocess.Popen(
         [sys.executable, "-m", "reconciler", "apply", "--auto-approve"],
         cwd=tree.parent,
@@ -177,10 +178,10 @@ def test_a_signal_stops_between_batches_and_the_next_apply_goes_on(
     assert applying.returncode == 128 + number
     assert b"Stopping" in err
     assert b"Traceback" not in err
-    assert len(server.events()) < 1500
+    assert len(server.events()) < SOME
     again = run("apply", "--auto-approve", **at(server))
     assert again.code == 0, again.all
-    assert names(server) == 1500
+    assert names(server) == SOME
 
 
 def wait_for_events(server: Server, count: int) -> None:

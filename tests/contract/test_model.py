@@ -25,6 +25,7 @@ from reconciler.service.build import IdentityService, open_memory, open_sqlite
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.projections.rebuild import rebuild
 from reconciler.service.projections.verify import verify
+from tests.effort import cases
 from tests.fuzz.scratch import scratch
 from tests.unit.service.asking import JWT, SCRIPT, Asking, Clock
 
@@ -278,7 +279,7 @@ class SqliteModel(Model):
 
 
 LIMITS = settings(
-    max_examples=300,
+    max_examples=cases(120),
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],

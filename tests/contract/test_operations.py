@@ -815,16 +815,19 @@ ROLES = {
 }
 
 
-@pytest.mark.parametrize("operation", sorted(OPERATIONS))
 @pytest.mark.parametrize("role", list(Role))
-def test_a_role_may_do_what_it_is_for(ask: Asking, role: Role, operation: str) -> None:
+def test_a_role_may_do_what_it_is_for(ask: Asking, role: Role) -> None:
     """Permission is asked before anything else is looked at."""
-    refused = ask.service.call_many(
-        [ask.request(operation, {"by": Caller("x", role), "odd": 1, "organization": "\n"})]
-    )[0]
+    may = set()
+    for operation in OPERATIONS:
+        refused = ask.service.call_many(
+            [ask.request(operation, {"by": Caller("x", role), "odd": 1, "organization": "\n"})]
+        )[0]
+        assert isinstance(refused, Refusal)
+        if refused.code != 7:
+            may.add(operation)
 
-    assert isinstance(refused, Refusal)
-    assert (refused.code != 7) == (operation in ROLES[role])
+    assert may == ROLES[role] & set(OPERATIONS)
 
 
 def everything_about(ask: Asking, *, foreign: bool) -> dict[str, dict[str, Any]]:

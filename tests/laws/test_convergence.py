@@ -30,9 +30,10 @@ from reconciler.service_client.client import OperationsClient
 from reconciler.service_client.holder import this_process
 from reconciler.state import DesiredState
 from reconciler.validation.desired import judge
+from tests.effort import cases
 from tests.generators import as_yaml, manifest_sets
 
-MANY = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+MANY = settings(max_examples=cases(90), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 EVERYTHING = Allowances(updates=1000, deletes=1000)
 SCOPE = Scope(prune=True)
 

@@ -27,9 +27,10 @@ from reconciler.service_client.holder import this_process
 from reconciler.service_client.inquiry import Inquiry, ReadingWire
 from reconciler.state import ObservedState
 from reconciler.validation.desired import judge
+from tests.effort import cases
 from tests.generators import actions, applications, providers
 
-MANY = settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+MANY = settings(max_examples=cases(80), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 # A service takes more names and scripts than manifests do: some of these cannot be exported.
 NAMES = st.one_of(
@@ -139,7 +140,7 @@ def test_the_generator_makes_what_can_and_what_cannot_be_exported() -> None:
     """A law that is never tried on anything hard holds of everything."""
     seen = {"exported": 0, "left out": 0, "script files": 0, "made names": 0}
 
-    @settings(max_examples=150, deadline=None, database=None, derandomize=True)
+    @settings(max_examples=60, deadline=None, database=None, derandomize=True)
     @given(services())
     def look(service: IdentityService) -> None:
         export = export_of(observed(service))

@@ -14,11 +14,12 @@ from reconciler.plan.digest import essence
 from reconciler.plan.model import Plan
 from reconciler.resources.ref import fold
 from reconciler.resources.shard import Shard
+from tests.effort import cases
 from tests.generators import manifest_sets
 from tests.laws.test_convergence import MANY, Bench, a_bench
 
 SEVERAL = st.integers(2, 4)
-SOME = settings(MANY, max_examples=100)  # each tries a service several times over
+SOME = settings(MANY, max_examples=cases(30))  # each tries a service several times over
 
 
 def shards(count: int) -> list[Shard]:

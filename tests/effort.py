@@ -1,0 +1,12 @@
+"""How many random cases the tests of laws try: ``make laws`` tries ten times as many."""
+
+from __future__ import annotations
+
+import os
+
+_TIMES = int(os.environ.get("TIMES", "1"))
+
+
+def cases(count: int) -> int:
+    """Return how many cases to try where a usual run tries this many."""
+    return count * _TIMES
