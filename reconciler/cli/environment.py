@@ -80,7 +80,7 @@ def misspelt(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for name in unknown:
         if name.startswith(INTERNAL):
             continue
-        from reconciler.validation.nearest import within
+        from reconciler.resources.nearest import within
 
         meant = within(name, KNOWN, LETTERS)
         if meant is not None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from reconciler.diagnostics import Diagnostic, error
 from reconciler.resources.kinds import KINDS
+from reconciler.resources.nearest import NearOwners
 from reconciler.resources.ref import Kind, ResourceRef, owner_of
 from reconciler.state import DesiredState, ObservedObject, ObservedState, Resource
 
@@ -112,22 +114,30 @@ def _wrong_pin(resource: Resource, held: ObservedObject | None) -> Diagnostic:
 
 
 def _missing_owners(desired: DesiredState, observed: ObservedState) -> list[Diagnostic]:
-    findings = []
+    missing = []
     for key, resource in desired.resources.items():
         owner = owner_of(key)
         if owner is None or owner in desired.resources or owner in observed.objects:
             continue
-        findings.append(
-            error(
-                "REF-NOT-HELD",
-                f"{owner.kind.value.lower()} is neither declared nor held",
-                f"Add a manifest for {owner_of(resource.ref)}, or correct the name "
-                f"(metadata.{owner.kind.value.lower()}).",
-                resource.source.place("metadata", owner.kind.value.lower()),
-                resource.ref,
-            )
-        )
-    return findings
+        missing.append((resource, owner))
+    if not missing:
+        return []
+    declared = (resource.ref for resource in desired.resources.values())
+    near = NearOwners(chain(declared, (held.ref for held in observed.objects.values())))
+    return [_missing_owner(resource, near.name_for(owner)) for resource, owner in missing]
+
+
+def _missing_owner(resource: Resource, meant: str | None) -> Diagnostic:
+    owner = owner_of(resource.ref) or resource.ref
+    field = owner.kind.value.lower()
+    hint = f"Did you mean {meant}? Otherwise add" if meant else "Add"
+    return error(
+        "REF-NOT-HELD",
+        f"{owner} is neither declared nor held",
+        f"{hint} a manifest for {owner}, or correct the name (metadata.{field}).",
+        resource.source.place("metadata", field),
+        resource.ref,
+    )
 
 
 def _wrong_renames(

@@ -26,6 +26,11 @@ class Endpoint:
     prefix: str = ""
 
     @property
+    def host(self) -> str:
+        """Return the host alone."""
+        return urlsplit(self.origin).hostname or ""
+
+    @property
     def address(self) -> str:
         """Return the address itself."""
         return self.origin + self.prefix

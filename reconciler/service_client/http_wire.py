@@ -28,6 +28,7 @@ from reconciler.service_client.credentials import Credentials
 from reconciler.service_client.endpoint import Endpoint
 from reconciler.service_client.replies import UNAUTHENTICATED, lost, reply_of, unsent
 from reconciler.service_client.retries import asked_pause, pause
+from reconciler.service_client.unreached import is_untrusted, kind_of, why_unreached
 from reconciler.service_client.wire import Answer, Call, WireRefusal
 
 AT_ONCE = 8
@@ -115,6 +116,7 @@ class HttpWire:
             for _ in range(AT_ONCE)
         ]
         self._chance = random.SystemRandom().random
+        self._proxied = proxy is not None
         self._was_reached = False
         self._was_heard = True
         self._next_start = 0.0
@@ -212,7 +214,7 @@ class HttpWire:
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as failure:
             return self._unreached(failure)
         except (httpx.TransportError, OSError) as failure:
-            return _Tried(lost(f"the service did not answer ({_kind(failure)})"), again=True)
+            return _Tried(lost(f"the service did not answer ({kind_of(failure)})"), again=True)
         except ValueError as failure:
             return _Tried(lost(f"the service's answer cannot be read: {failure}"), again=False)
         self._was_reached = self._was_heard = True
@@ -222,10 +224,8 @@ class HttpWire:
         return _Tried(reply, again=garbled or fetched.status in RETRIED, asked=asked)
 
     def _unreached(self, failure: Exception) -> _Tried:
-        origin = self._endpoint.origin
-        if "CERTIFICATE_VERIFY_FAILED" in str(failure):
-            return _Tried(unsent(f"the certificate of {origin} cannot be trusted"), again=False)
-        return _Tried(unsent(f"{origin} cannot be reached ({_kind(failure)})"), again=True)
+        reply = unsent(*why_unreached(failure, self._endpoint, through_proxy=self._proxied))
+        return _Tried(reply, again=not is_untrusted(failure))
 
     async def _exchange(
         self,
@@ -317,12 +317,3 @@ def _headers(call: Call, target: Target, bearer: str) -> Mapping[str, str]:
 
 def _is_unauthenticated(reply: Answer | WireRefusal) -> bool:
     return isinstance(reply, WireRefusal) and reply.code == UNAUTHENTICATED
-
-
-def _kind(failure: Exception) -> str:
-    """Return what went wrong on the way, in words that hold nothing of the request."""
-    if isinstance(failure, (httpx.TimeoutException, TimeoutError)):
-        return "it took too long"
-    if "ssl" in str(failure).lower():
-        return "no encrypted connection could be made"
-    return "the connection failed"

@@ -44,8 +44,15 @@ _MEANINGS: Mapping[int, tuple[type[ServiceError], str]] = {
     16: (AccessDeniedError, "Give a valid token in RECONCILER_TOKEN or with --token-file."),
 }
 
-# Reasons by which ZITADEL says something else than by its code.
+_MAKE_ANOTHER = (
+    "Make a new one with `reconciler token create`, then give it in RECONCILER_TOKEN or with "
+    "--token-file."
+)
+
+# Reasons that say more than the code does: first those of our own service, then ZITADEL's.
 _BY_ID: Mapping[str, tuple[type[ServiceError], str]] = {
+    "token.expired": (AccessDeniedError, _MAKE_ANOTHER),
+    "token.revoked": (AccessDeniedError, _MAKE_ANOTHER),
     "AUTHZ-cdgFk": (
         AccessDeniedError,
         "Make the user of this token a member of the organization.",
@@ -88,4 +95,4 @@ def service_error(refusal: WireRefusal) -> ServiceError:
     if refusal.unsure or refusal.code == NO_ANSWER:
         kind, remedy = ServiceUnavailableError, AGAIN
     who = "" if refusal.code == NO_ANSWER else "the service refused: "
-    return kind(f"{who}{refusal.message}", remedy=remedy)
+    return kind(f"{who}{refusal.message}", remedy=refusal.remedy or remedy)

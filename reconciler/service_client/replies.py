@@ -39,9 +39,9 @@ def lost(message: str) -> WireRefusal:
     return WireRefusal(NO_ANSWER, message, unsure=True)
 
 
-def unsent(message: str) -> WireRefusal:
+def unsent(message: str, remedy: str = "") -> WireRefusal:
     """Return the reply of a call that certainly was not carried out."""
-    return WireRefusal(NO_ANSWER, message)
+    return WireRefusal(NO_ANSWER, message, remedy=remedy)
 
 
 def _answer(content_type: str, content: bytes) -> Answer | WireRefusal:

@@ -55,12 +55,14 @@ class WireRefusal:
         code: One of gRPC's, or ``NO_ANSWER``.
         unsure: Whether the call, or an earlier try of it, may have been carried out all the
             same: its answer was lost, or came from somewhere on the way.
+        remedy: What to do, where the wire knows more than the code says; otherwise empty.
     """
 
     code: int
     message: str
     details: Mapping[str, Any] = field(default_factory=dict)
     unsure: bool = False
+    remedy: str = ""
 
 
 class Wire(Protocol):

@@ -8,8 +8,8 @@ from typing import Any
 from reconciler.diagnostics import Diagnostic, error
 from reconciler.manifests.manifest import Manifest
 from reconciler.resources.kinds import API_VERSION
+from reconciler.resources.nearest import nearest, one_of
 from reconciler.resources.ref import Kind
-from reconciler.validation.nearest import nearest, one_of
 from reconciler.validation.problem import cut
 
 _KINDS: Mapping[str, Kind] = {kind.value: kind for kind in Kind}

@@ -11,14 +11,30 @@ from reconciler.manifests.manifest import Manifest
 from reconciler.resources.duration import (
     ACTION_TIMEOUT_PATTERN,
     CLOCK_SKEW_PATTERN,
-    parse_duration,
+    MAX_ACTION_TIMEOUT,
+    MAX_CLOCK_SKEW,
 )
+from reconciler.resources.nearest import letters, nearest, one_of
 from reconciler.resources.ref import Kind
-from reconciler.validation.nearest import nearest, one_of
+from reconciler.validation.durations import duration_problem
 from reconciler.validation.problem import Problem, cut, wrong
 from reconciler.validation.schema import MAX_FAULTS, SchemaFault, faults, schema_of
 
-_RANGES = {CLOCK_SKEW_PATTERN: "0s to 5s", ACTION_TIMEOUT_PATTERN: "0s to 20s"}
+_LONGEST = {CLOCK_SKEW_PATTERN: MAX_CLOCK_SKEW, ACTION_TIMEOUT_PATTERN: MAX_ACTION_TIMEOUT}
+
+# Fields that people look for, by their letters alone, and what to do instead.
+_NOT_WRITTEN = {
+    **dict.fromkeys(
+        ("secret", "clientsecret", "clientsecrets", "password", "token", "apikey", "accesstoken"),
+        "Remove it: no secret belongs in a manifest. The service makes client secrets, and apply "
+        "puts them where --secrets-to says (docs/secrets.md). One that was committed is known: "
+        "replace it.",
+    ),
+    **dict.fromkeys(
+        ("clientid",),
+        "Remove it: the service makes client ids. `reconciler outputs` lists them.",
+    ),
+}
 
 
 def schema_findings(kind: Kind, manifest: Manifest) -> list[Diagnostic]:
@@ -62,6 +78,9 @@ def _findings(kind: Kind, manifest: Manifest, fault: SchemaFault) -> Iterator[Di
 def _unknown(kind: Kind, fault: SchemaFault, name: str) -> Problem:
     code, summary = "SCHEMA-UNKNOWN-FIELD", f"unknown field {cut(name)}"
     known = fault.schema["properties"]
+    advice = _NOT_WRITTEN.get(letters(name))
+    if advice is not None:
+        return wrong(code, summary, advice)
     meant = nearest(name, (other for other in known if other not in fault.value))
     section = _section_of(kind, name)
     if section is not None and section != fault.path[:1]:
@@ -112,6 +131,9 @@ def _script(fault: SchemaFault) -> Problem:
 
 def _mistyped(fault: SchemaFault) -> Problem:
     wanted, value = fault.expected, fault.value
+    longest = _LONGEST.get(fault.schema.get("pattern", ""))
+    if longest is not None and _type(value) == "number":
+        return duration_problem(_name(fault), value, longest)
     summary = f"{_name(fault)} is {_ARTICLES[_type(value)]}, not {_ARTICLES[wanted]}"
     return wrong("SCHEMA-TYPE", summary, _typing_hint(wanted, value))
 
@@ -177,8 +199,8 @@ def _too_long(fault: SchemaFault) -> Problem:
 
 
 def _wrong_pattern(fault: SchemaFault) -> Problem:
-    if fault.expected in _RANGES:
-        return wrong("SCHEMA-DURATION", *_duration_words(fault, _RANGES[fault.expected]))
+    if fault.expected in _LONGEST:
+        return duration_problem(_name(fault), fault.value, _LONGEST[fault.expected])
     if fault.path == ("metadata", "id"):
         return wrong(
             "SCHEMA-ID",
@@ -188,15 +210,6 @@ def _wrong_pattern(fault: SchemaFault) -> Problem:
     if "\0" in fault.value:
         return wrong("SCHEMA-NUL", f"{_name(fault)} contains NUL", "Remove the NUL character.")
     return _other(fault)
-
-
-def _duration_words(fault: SchemaFault, allowed: str) -> tuple[str, str]:
-    try:
-        parse_duration(fault.value)
-    except ValueError as why:
-        words = str(why)
-        return f"{_name(fault)} is no duration", f"{words[:1].upper()}{words[1:]}; {allowed}."
-    return f"{_name(fault)} is out of range", f"Write a duration from {allowed}."
 
 
 def _other(fault: SchemaFault) -> Problem:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error, warning
+from reconciler.resources.nearest import NearOwners
 from reconciler.resources.ref import Kind, ResourceRef, fold, owner_of
 from reconciler.state import DesiredState, Resource
+from reconciler.validation.problem import cut
 
 
 def unique_resources(
@@ -64,19 +66,21 @@ def undeclared_owners(desired: DesiredState) -> Iterator[Diagnostic]:
     Offline nobody can say whether the service holds it. A plan can, and leaves this out.
     """
     told: set[ResourceRef] = set()
+    near = NearOwners(resource.ref for resource in desired.resources.values())
     for key, resource in desired.resources.items():
         owner = owner_of(key)
         if owner is not None and owner not in desired.resources and owner not in told:
             told.add(owner)
-            yield _undeclared(resource)
+            yield _undeclared(resource, near.name_for(owner))
 
 
-def _undeclared(resource: Resource) -> Diagnostic:
+def _undeclared(resource: Resource, meant: str | None) -> Diagnostic:
     field = "project" if resource.ref.kind is Kind.OIDC_APPLICATION else "organization"
+    hint = f"Did you mean {cut(meant)}? Otherwise the" if meant else "The"
     return warning(
         "REF-UNDECLARED",
         f"{owner_of(resource.ref)} is declared nowhere",
-        "The service must hold it already; otherwise declare it, or correct the name.",
+        f"{hint} service must hold it already: declare it, or correct the name.",
         resource.source.place("metadata", field),
         resource.ref,
     )

@@ -38,15 +38,22 @@ def caller_of(view: Snapshot, token: str, now: int) -> Caller:
         Refusal: it is no token, or one that was revoked or has expired.
     """
     row = view.token(token_hash(token)) if _FORM.fullmatch(token) else None
-    if row is None or row.revoked_at or (row.expires_at and row.expires_at <= now):
-        raise unauthenticated("the token is not valid")
+    if row is None:
+        raise unauthenticated("the token is not known to this service")
+    if row.revoked_at:
+        raise unauthenticated("the token was revoked", "token.revoked")
+    if row.expires_at and row.expires_at <= now:
+        raise unauthenticated("the token has expired", "token.expired")
     organizations = frozenset(json.loads(row.organizations)) if row.organizations else None
     return Caller(row.name, Role(row.role), organizations)
 
 
-def unauthenticated(message: str) -> Refusal:
-    """Refuse because nobody knows who asks."""
-    return Refusal(Code.UNAUTHENTICATED, message, "token.invalid")
+def unauthenticated(message: str, reason: str = "token.invalid") -> Refusal:
+    """Return the refusal of a caller without a valid token.
+
+    Only the holder of a token learns that it was revoked or has expired.
+    """
+    return Refusal(Code.UNAUTHENTICATED, message, reason)
 
 
 def make_token(

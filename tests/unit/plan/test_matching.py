@@ -153,7 +153,7 @@ def test_declared_and_held_are_paired(
             declared(a_ref(project="blog"), source=SOURCE),
             [],
             "REF-NOT-HELD",
-            "project is neither declared nor held",
+            "Project acme/blog is neither declared nor held",
             "Add a manifest for Project acme/blog, or correct the name (metadata.project).",
             7,
             id="a project that is nowhere",
@@ -162,7 +162,7 @@ def test_declared_and_held_are_paired(
             declared(a_ref(Kind.ACTION, "greet", "initech"), source=SOURCE),
             [],
             "REF-NOT-HELD",
-            "organization is neither declared nor held",
+            "Organization initech is neither declared nor held",
             "Add a manifest for Organization initech, or correct the name "
             "(metadata.organization).",
             1,

@@ -20,7 +20,7 @@ from reconciler.service.operations.reception import Incoming, Received, Receptio
 from tests.running import Known, furnish
 
 UNREADABLE = Refusal(Code.INVALID_ARGUMENT, "the fields", "no.fields")
-NOBODY = (Code.UNAUTHENTICATED, "the token is not valid")
+NOBODY = (Code.UNAUTHENTICATED, "the token is not known to this service")
 
 
 @pytest.fixture

@@ -90,7 +90,9 @@ def test_a_token_is_who_it_was_made_for(store: EventStore, row: TokenRow, caller
 @pytest.mark.parametrize("expires", [NOW, NOW - 1, 1])
 def test_a_token_ends_with_its_time(store: EventStore, expires: int) -> None:
     """At the very moment, not some time after."""
-    assert_is_nobody(who(store, made(store, ROW._replace(expires_at=expires))))
+    found = who(store, made(store, ROW._replace(expires_at=expires)))
+
+    assert_is_nobody(found, "the token has expired", "token.expired")
 
 
 def test_who_asks_is_told_as_of_now() -> None:
@@ -114,7 +116,7 @@ def test_a_token_ends_when_it_is_revoked_and_no_other_does(store: EventStore) ->
 
     assert revoke_token(store, "ci", NOW + 5)
 
-    assert_is_nobody(who(store, token))
+    assert_is_nobody(who(store, token), "the token was revoked", "token.revoked")
     assert who(store, other.reveal()) == Caller("other", Role.EDITOR, frozenset({"7", "8"}))
     assert [row.revoked_at for row in all_tokens(store)] == [NOW + 5, 0]
     assert not revoke_token(store, "ci", NOW + 6)
@@ -146,10 +148,14 @@ def test_what_does_not_look_like_a_token_is_not_looked_for(store: EventStore) ->
     assert_is_nobody(who(store, "guessed"))
 
 
-def assert_is_nobody(found: Caller | Refusal) -> None:
+def assert_is_nobody(
+    found: Caller | Refusal,
+    message: str = "the token is not known to this service",
+    reason: str = "token.invalid",
+) -> None:
     assert isinstance(found, Refusal)
     assert (found.code, found.message, found.reason) == (
         Code.UNAUTHENTICATED,
-        "the token is not valid",
-        "token.invalid",
+        message,
+        reason,
     )

@@ -95,6 +95,29 @@ def test_owners_that_nobody_declares_are_told_once_each(judge_text: Judge) -> No
     assert judgement.diagnostics == ()
 
 
+@pytest.mark.parametrize(
+    ("document", "hint"),
+    [
+        (with_metadata(APPLICATION, project="shpo"), "Did you mean shop? Otherwise the service"),
+        (with_metadata(APPLICATION, project="billing"), "The service must hold it already"),
+        (
+            with_metadata(APPLICATION, organization="globex", project="shpo"),
+            "The service must hold it already",
+        ),
+        (with_metadata(ACTION, organization="acne"), "Did you mean acme? Otherwise the service"),
+    ],
+)
+def test_a_misspelt_owner_is_told_with_the_declared_name(
+    judge_text: Judge, document: dict[str, object], hint: str
+) -> None:
+    """The hint is part of a warning: the service may hold what no manifest declares."""
+    judgement = judge_text(text_of(document), text_of(PROJECT), text_of(ORGANIZATION))
+
+    [finding, *_] = undeclared_owners(judgement.desired)
+    assert (finding.code, finding.is_error) == ("REF-UNDECLARED", False)
+    assert finding.remedy.startswith(hint)
+
+
 @pytest.mark.parametrize("name", ["acme", "ACME"])
 def test_owners_that_are_declared_are_not_told(judge_text: Judge, name: str) -> None:
     judgement = judge_text(

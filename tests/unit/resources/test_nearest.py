@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.validation.nearest import edits, within
+from reconciler.resources.nearest import edits, within
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,47 @@
-"""The name that somebody probably meant."""
+"""The name that was probably meant."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+
+from reconciler.resources.ref import ORGANIZATION, PROJECT, Kind, ResourceRef, fold
+
+MOST_HINTS = 100
 
 
 def nearest(written: str, known: Iterable[str]) -> str | None:
     """Return the known name that is most like a written one, or None where none is."""
     from difflib import get_close_matches
 
-    by_letters = {_letters(name): name for name in known}
-    found = get_close_matches(_letters(written[:100]), by_letters, n=1, cutoff=0.6)
-    return by_letters[found[0]] if found else None
+    byletters = {letters(name): name for name in known}
+    found = get_close_matches(letters(written[:100]), byletters, n=1, cutoff=0.6)
+    return byletters[found[0]] if found else None
+
+
+class NearOwners:
+    """Finds the organization or project that a missing one was probably meant to be.
+
+    A project is compared with those of its own organization. A run with thousands of missing
+    owners gets hints for the first ``MOST_HINTS`` only: each comparison takes a while.
+    """
+
+    def __init__(self, known: Iterable[ResourceRef]) -> None:
+        self._names: dict[tuple[Kind, str], set[str]] = {}
+        for ref in known:
+            if ref.kind is ORGANIZATION or ref.kind is PROJECT:
+                self._names.setdefault(_family(ref), set()).add(ref.name)
+        self._found: dict[ResourceRef, str | None] = {}
+
+    def name_for(self, missing: ResourceRef) -> str | None:
+        """Return the name of the known owner that a missing one is most like, if there is one."""
+        key = missing.key
+        if key not in self._found and len(self._found) < MOST_HINTS:
+            self._found[key] = nearest(missing.name, sorted(self._names.get(_family(key), ())))
+        return self._found.get(key)
+
+
+def _family(ref: ResourceRef) -> tuple[Kind, str]:
+    return ref.kind, "" if ref.kind is ORGANIZATION else fold(ref.organization)
 
 
 def within(written: str, known: Iterable[str], letters: int) -> str | None:
@@ -44,6 +74,6 @@ def one_of(names: Iterable[str]) -> str:
     return f"{', '.join(names[:-1])} or {names[-1]}"
 
 
-def _letters(name: str) -> str:
+def letters(name: str) -> str:
     """Drop what people vary: case, hyphens, underscores."""
     return "".join(filter(str.isalnum, name)).lower()
