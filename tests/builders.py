@@ -6,7 +6,16 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from reconciler.apply.sink import Application, Delivery, Followed, Kept, Move, Stops, never
+from reconciler.apply.sink import (
+    Application,
+    Delivery,
+    Followed,
+    Kept,
+    Move,
+    NotGivenError,
+    Stops,
+    never,
+)
 from reconciler.diagnostics import SourceLocation
 from reconciler.errors import (
     AlreadyExistsError,
@@ -509,8 +518,9 @@ class FakeSink:
     def deliver(
         self, deliveries: Sequence[Delivery], stops: Stops = never
     ) -> Sequence[Kept | LocalFileError]:
-        """Keep secrets, one after the other."""
-        return [self._keep(delivery) for delivery in deliveries]
+        """Keep secrets, one after the other, until a signal asks to stop."""
+        late = NotGivenError("it was to stop", remedy="r")
+        return [late if stops() else self._keep(delivery) for delivery in deliveries]
 
     def _keep(self, delivery: Delivery) -> Kept | LocalFileError:
         try:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from reconciler.apply.journal import Intent, Journal
 from reconciler.apply.lease import deliver_held
 from reconciler.apply.outcome import Delivered
-from reconciler.apply.sink import Delivery, Kept, SecretSink, Stops, never
+from reconciler.apply.sink import Delivery, Kept, NotGivenError, SecretSink, Stops, never
 from reconciler.apply.upkeep import UPKEEP
 from reconciler.apply.witness import not_in_sink
 from reconciler.diagnostics import Diagnostic, warning
@@ -94,6 +94,7 @@ class Healer:
         Raises:
             ServiceError: the service cannot be reached; everything stays open for the next run.
             LocalFileError: a secret could not be delivered; it stays open likewise.
+            LockHeldError: another run took the lock before a delivery; it stays open likewise.
         """
         owed = {secret.id: secret for secret in observed.owed if not secret.lost}
         by_id = {held.id: held for held in observed.objects.values()}
@@ -178,7 +179,7 @@ class Healer:
                 self._healed.notes += [_delivered(held), *kept.notes]
                 self._healed.delivered.append(Delivered(held.ref, held.id, each.client_id, kept.at))
                 done.append(each.open)
-            else:
+            elif not isinstance(kept, NotGivenError):  # after a signal the intent stays open
                 failures.append(kept)
         return failures
 

@@ -12,6 +12,7 @@ import pytest
 from reconciler.apply.healing import Healed, Healer, secret_order
 from reconciler.apply.journal import Intent, Journal
 from reconciler.apply.outcome import Delivered
+from reconciler.apply.sink import Stops, never
 from reconciler.diagnostics import Diagnostic, Severity, warning
 from reconciler.errors import (
     AccessDeniedError,
@@ -73,9 +74,12 @@ def made(service: FakeService, intent: Intent = CREATE) -> ObservedObject:
     return service.objects[result.id]
 
 
-def heal(service: FakeService, journal: Journal, sink: FakeSink | None) -> Healed:
+def heal(
+    service: FakeService, journal: Journal, sink: FakeSink | None, stops: Stops = never
+) -> Healed:
     """Heal in the scope of the organization acme."""
-    return Healer(service, journal, sink, CONTEXT).heal(service.observe(["acme"]), ["ACME"])
+    healer = Healer(service, journal, sink, CONTEXT, stops)
+    return healer.heal(service.observe(["acme"]), ["ACME"])
 
 
 def handed(found: ObservedObject) -> Delivered:
@@ -115,6 +119,23 @@ def test_without_open_intents_nothing_is_asked(
     """Every usual apply."""
     assert heal(service, journal, sink) == Healed()
     assert (service.contexts, sink.kept) == ([], {})
+
+
+def test_a_signal_stops_between_deliveries(
+    service: FakeService, journal: Journal, sink: FakeSink
+) -> None:
+    """The secret that was given is done; the other one stays open for the next run."""
+    other = replace(CREATE, key="key-2", ref=a_ref(name="other"))
+    journal.begin([CREATE, other])
+    first, _ = made(service), made(service, other)
+
+    healed = heal(service, journal, sink, lambda: bool(sink.kept))
+
+    assert healed == Healed([DELIVERED], [handed(first)])
+    assert journal.open_intents == (other,)
+    assert heal(service, journal, sink).notes != []
+    assert len(sink.kept) == 2
+    assert journal.open_intents == ()
 
 
 def test_the_same_secret_is_had_again_and_delivered(
