@@ -12,19 +12,17 @@ and the system takes all memory back at once.
 from __future__ import annotations
 
 import gc
-import os
 import signal
 import sys
-from collections.abc import Callable
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
+from reconciler.cli.signals import handle_with, leave_on_signals
 from reconciler.errors import InterruptedRunError
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
 AGAIN = 0.005
 """Seconds after which an interruption is raised again where the place could not take it."""
 
@@ -50,7 +48,7 @@ def exit_on_signals() -> None:
     One that waits to be raised again ends it now: its timer would go off when Python has given
     signals back to the system.
     """
-    _handle_with(_exit)
+    leave_on_signals()
     signal.setitimer(signal.ITIMER_REAL, 0)
     for number in _put_off:
         signal.raise_signal(number)
@@ -59,21 +57,7 @@ def exit_on_signals() -> None:
 def raise_on_signals() -> None:
     """Let SIGINT and SIGTERM raise an exception in the command that runs."""
     sys.unraisablehook = _raise_again
-    _handle_with(_interrupt)
-
-
-def _handle_with(handler: Callable[[int, FrameType | None], None]) -> None:
-    for number in SIGNALS:
-        # A shell starts what runs in its background with SIGINT ignored, and it stays so.
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, handler)
-
-
-def _exit(
-    number: int, frame: FrameType | None, leave: Callable[[int], NoReturn] = os._exit
-) -> NoReturn:
-    # Bound as a default, because a module's names are gone while the interpreter ends.
-    leave(128 + number)
+    handle_with(_interrupt)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

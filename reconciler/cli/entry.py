@@ -1,16 +1,13 @@
 """Where the program begins: it sees to signals and streams before its other modules are loaded."""
 
-from __future__ import annotations
-
-from typing import NoReturn
-
-from reconciler.cli.ending import exit_on_signals
-from reconciler.cli.streams import open_streams
+from reconciler.cli.signals import leave_on_signals
 
 
-def main() -> NoReturn:
-    """Load the command line and run it."""
-    exit_on_signals()
+def main() -> None:
+    """Load the command line, run it and leave with its exit code."""
+    leave_on_signals()
+    from reconciler.cli.streams import open_streams
+
     open_streams()
     from reconciler.cli.main import main as run_program
 

@@ -14,11 +14,11 @@ import click
 
 from reconciler.apply.outcome import Progress
 from reconciler.cli.output_choice import chosen
+from reconciler.cli.signals import SIGNALS
 from reconciler.errors import InterruptedRunError
 from reconciler.plan.model import Change
 from reconciler.report.progress import progress_bar, progress_line
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
 TERMINAL_SECONDS = 0.1
 LOG_SECONDS = 5.0
 _REST_OF_LINE = "\x1b[K"  # clears it

@@ -67,3 +67,21 @@ def test_a_valid_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (tmp_path / "acme.yaml").write_text(manifest, encoding="utf-8")
 
     assert run(["validate", str(tmp_path)]) == 0
+
+
+def test_signals_are_handled_before_anything_slow_is_loaded() -> None:
+    """Until then Python's own handler prints a traceback on SIGINT."""
+    source = (
+        "import sys; known = set(sys.modules)\n"
+        "import reconciler.cli.entry\n"
+        "print(*sorted(set(sys.modules) - known))"
+    )
+    environment = {"PYTHONPATH": str(Path(__file__).parents[3])}
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", source],
+        env=environment, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+
+    loaded = set(done.stdout.split())
+    assert "reconciler.cli.signals" in loaded
+    assert loaded.isdisjoint({"typing", "re", "dataclasses", "click", "reconciler.errors"})
