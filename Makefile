@@ -21,7 +21,7 @@ demo: $(RUNS)
 test: $(READY)
 	@.ci/have-web
 	@.ci/install-debian postgresql strace jq
-	$(BIN)/python -m pytest -q -n $(WORKERS)
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
 # What serve, PostgreSQL and key files need; a command that misses it says so.
 extras: $(RUNS)

@@ -45,6 +45,7 @@ from tests.builders import (
     lost,
     no_trouble,
 )
+from tests.effort import cases
 
 SCOPE = Scope(prune=True)
 
@@ -198,7 +199,7 @@ def delivered(service: FakeService, sink: FakeSink) -> bool:
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=cases(100), deadline=None)
 @given(
     objects=holdings(),
     before=declarations(),

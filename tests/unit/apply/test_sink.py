@@ -17,6 +17,7 @@ from reconciler.errors import LocalFileError, UsageError
 from reconciler.resources.ref import ResourceRef
 from reconciler.resources.secret import Secret
 from tests.builders import WEB, a_ref
+from tests.effort import cases
 
 
 @pytest.fixture
@@ -162,7 +163,7 @@ REFS = st.builds(
 )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=cases(166), deadline=None)
 @given(one=REFS, other=REFS)
 @example(one=a_ref(name="a.b"), other=a_ref(name="b", project="shop.a"))
 @example(

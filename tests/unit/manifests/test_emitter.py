@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from reconciler.manifests.emitter import emit
 from reconciler.manifests.text import decode
 from reconciler.manifests.yaml_source import read_documents
+from tests.effort import cases
 
 CHARACTERS = st.characters(exclude_categories=["Cs"])
 ODD = st.sampled_from(
@@ -34,7 +35,7 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=cases(500), deadline=None)
 @given(st.dictionaries(KEYS, VALUES, min_size=1, max_size=4))
 def test_what_is_written_is_read_back(document: dict[str, Any]) -> None:
     """Whatever a service holds survives the way into a file and back."""
@@ -43,7 +44,7 @@ def test_what_is_written_is_read_back(document: dict[str, Any]) -> None:
     assert read_documents(decode(text.encode())) == [document]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=cases(100), deadline=None)
 @given(st.lists(st.dictionaries(KEYS, VALUES, min_size=1, max_size=2), min_size=2, max_size=4))
 def test_a_stream_of_documents_is_read_back(documents: list[dict[str, Any]]) -> None:
     """Nothing in a document ends it."""

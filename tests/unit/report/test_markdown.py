@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 import pytest
 from hypothesis import given, settings
@@ -29,6 +30,7 @@ from tests.builders import (
     declared,
     held,
 )
+from tests.effort import cases
 from tests.hostile import MARK, PAYLOADS, hostile_findings, hostile_plan, marked
 
 COUNTS = r"\d+ to create, \d+ to update, (?:\d+ to adopt, )?\d+ to delete"
@@ -200,7 +202,7 @@ CHARACTERS = st.one_of(
 TEXTS = st.lists(CHARACTERS, max_size=12).map("".join)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=cases(133), deadline=None)
 @given(texts=st.lists(TEXTS, min_size=1, max_size=3), limit=st.sampled_from([LEAST, 5000, LIMIT]))
 def test_no_text_at_all_gets_out_of_its_fence(texts: list[str], limit: int) -> None:
     """What nobody thought of is drawn by chance; and the limit holds whatever is drawn."""
@@ -211,6 +213,7 @@ def test_no_text_at_all_gets_out_of_its_fence(texts: list[str], limit: int) -> N
     assert text.isprintable() or not (set(text) - {"\n"} & {chr(at) for at in range(32)})
 
 
+@cache
 def many(count: int) -> Plan:
     actions = [a_ref(Kind.ACTION, f"n{at}") for at in range(count // 2)]
     return a_plan(

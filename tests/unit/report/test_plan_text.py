@@ -30,6 +30,7 @@ from tests.builders import (
     declared,
     held,
 )
+from tests.effort import cases
 
 NO_URIS = "Application.OIDC.V1.NoRedirectUris"
 ONE, TWO = "https://a.example.com/", "https://b.example.com/"
@@ -348,7 +349,7 @@ def hostile_changes(draw: st.DrawFn) -> Change:
     )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=cases(133), deadline=None)
 @given(change=hostile_changes())
 def test_no_line_of_a_plan_is_a_command_or_hides_anything(change: Change) -> None:
     """Plans are printed in CI logs and read by who approves them."""

@@ -8,10 +8,13 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
 from reconciler.service.build import open_sqlite
+from reconciler.service.operations.caller import EMBEDDED
+from reconciler.service.operations.request import Request
 from reconciler.service.projections.verify import verify
 from tests.unit.service.asking import Asking, Clock
 
@@ -33,7 +36,19 @@ for call in calls:
 POINTS = ["S1", "S2", "S3", "S4", "S5", "S6", "S7", "S8"]
 
 
-def write(path: Path, calls: list[tuple[str, dict[str, object], str]], point: str) -> list[object]:
+Calls: TypeAlias = list[tuple[str, dict[str, object], str]]
+
+
+def write(path: Path, calls: Calls) -> list[object]:
+    """Carry out calls on a store that is opened for them; return what it answered."""
+    with closing(open_sqlite(path)) as service:
+        return [
+            service.call(Request(operation, fields, caller=EMBEDDED, idempotency_key=key))
+            for operation, fields, key in calls
+        ]
+
+
+def write_until(path: Path, calls: Calls, point: str) -> list[object]:
     """Carry out calls in a process that is killed at a point; return what it acknowledged."""
     run = subprocess.run(
         [sys.executable, "-c", WRITER, str(path), *map(json.dumps, calls)],
@@ -44,14 +59,14 @@ def write(path: Path, calls: list[tuple[str, dict[str, object], str]], point: st
         env={"RECONCILER_CRASHPOINT": point},
     )
     assert run.stderr == ""
-    assert run.returncode == (-signal.SIGKILL if point else 0)
+    assert run.returncode == -signal.SIGKILL
     return [json.loads(line) for line in run.stdout.splitlines()]
 
 
-def calls_of(ask: Asking, what: str, make: str) -> list[tuple[str, dict[str, object], str]]:
+def calls_of(ask: Asking, what: str, make: str) -> Calls:
     """Return three calls of a kind."""
     update = {"idpId": make, "jwtEndpoint": "a", "issuer": "b", "keysEndpoint": "c"}
-    kinds: dict[str, list[tuple[str, dict[str, object], str]]] = {
+    kinds: dict[str, Calls] = {
         "app": [
             ("AddOIDCApp", {"projectId": ask.project, "name": f"a{n}"}, f"k{n}") for n in range(3)
         ],
@@ -77,7 +92,7 @@ def test_a_kill_loses_nothing_that_was_acknowledged_and_a_retry_doubles_nothing(
         before = ask.event_count()
     calls = calls_of(ask, what, idp)
 
-    acknowledged = write(path, calls, f"{point}:{visit}")
+    acknowledged = write_until(path, calls, f"{point}:{visit}")
 
     assert len(acknowledged) == visit - 1
     with closing(open_sqlite(path)) as service:
@@ -86,14 +101,14 @@ def test_a_kill_loses_nothing_that_was_acknowledged_and_a_retry_doubles_nothing(
         committed = again.event_count() - before
         assert committed == visit - (point != "S8")
 
-    answers = write(path, calls, "")
+    answers = write(path, calls)
 
     assert answers[: visit - 1] == acknowledged
     with closing(open_sqlite(path)) as service:
         assert verify(service.store) == []
         again = Asking(service, Clock(), ask.organization, ask.project)
         assert again.event_count() - before == 3
-    assert write(path, calls, "") == answers
+    assert write(path, calls) == answers
 
 
 def test_a_kill_in_a_batch_leaves_none_of_it(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from reconciler.resources.strict_json import MAX_DEPTH
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.transport.json_bodies import read_body
+from tests.effort import cases
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=20)
 VALUES = st.recursive(
@@ -22,14 +23,14 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(TEXT, VALUES, max_size=5), st.booleans())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=cases(100), deadline=None)
 def test_what_is_written_is_read(value: dict[str, Any], ascii_only: Any) -> None:
     """Whatever JSON holds comes back as it was."""
     assert read_body(json.dumps(value, ensure_ascii=ascii_only).encode()) == value
 
 
 @given(st.binary(max_size=200))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=cases(166), deadline=None)
 def test_whatever_comes_in_is_read_or_refused(body: bytes) -> None:
     """No other error ever leaves."""
     try:
