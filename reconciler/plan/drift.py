@@ -77,6 +77,8 @@ class Drift:
         untold: Differences of which the service does not tell who made them.
         unjudged: Objects that may have been changed on the service, which cannot be told.
         keeps_history: Whether the service tells what was removed from it.
+        owed: How many client secrets the next apply of the tree delivers.
+        owed_elsewhere: How many the service keeps for other trees.
     """
 
     tree: str
@@ -85,6 +87,8 @@ class Drift:
     untold: tuple[ResourceRef, ...] = ()
     unjudged: tuple[Unjudged, ...] = ()
     keeps_history: bool = True
+    owed: int = 0
+    owed_elsewhere: int = 0
 
 
 def suspects(plan: Plan, observed: ObservedState) -> tuple[ObservedObject, ...]:
@@ -143,6 +147,8 @@ def find_drift(
         tuple(_untold(plan)),
         tuple(_unjudged(plan, observed, [held for held in strangers if held.id not in moved])),
         observed.keeps_history,
+        len(plan.deliverable),
+        plan.owed_elsewhere,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from reconciler.plan.drift import Drift, DriftedObject, Reason, Unjudged
 from reconciler.plan.model import Cause
 from reconciler.report.field_text import field_lines
+from reconciler.report.owed import owed_sentences
 from reconciler.report.place import Place, place_as_json, place_as_text
 from reconciler.report.plan_json import FORMAT_VERSION, ref_as_json
 from reconciler.report.style import PLAIN, Style
@@ -41,6 +42,7 @@ def drift_as_text(drift: Drift, place: Place, style: Style = PLAIN) -> str:
         blocks.append("\n".join(lines))
     if not drift.keeps_history:
         blocks.append(NO_HISTORY)
+    blocks += owed_sentences(drift.owed, drift.owed_elsewhere)
     return "\n\n".join([*blocks, drift_sentence(drift, style)])
 
 
@@ -79,6 +81,8 @@ def drift_as_json(drift: Drift, place: Place) -> dict[str, Any]:
             "untold": len(drift.untold),
             "unmanaged": len(drift.unmanaged),
             "unjudged": len(drift.unjudged),
+            "owed": drift.owed,
+            "owed_elsewhere": drift.owed_elsewhere,
         },
         "history": drift.keeps_history,
         "drift": [_drifted_as_json(drifted) for drifted in drift.objects],

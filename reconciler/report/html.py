@@ -137,7 +137,10 @@ def _finding(finding: Diagnostic) -> str:
 def _owed(plan: Plan) -> str:
     if not plan.owed and not plan.owed_elsewhere:
         return ""
-    said = "".join(f"<p>{escape(sentence)}</p>" for sentence in owed_sentences(plan))
+    said = "".join(
+        f"<p>{escape(sentence)}</p>"
+        for sentence in owed_sentences(len(plan.deliverable), plan.owed_elsewhere)
+    )
     items = "".join(f"<li><bdi>{words(owed_line(one))}</bdi></li>" for one in plan.owed[:LISTED])
     return (
         f'<section class="panel owed"><h2>{TITLE}</h2>{said}<ul>{items}</ul>'

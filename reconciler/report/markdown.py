@@ -22,14 +22,13 @@ from reconciler.report.fence import Item, Room, fenced
 from reconciler.report.limits import LEAST, LIMIT
 from reconciler.report.order import Shown, fate_in_words, in_review_order, risky
 from reconciler.report.owed import TITLE, owed_line, owed_sentences
-from reconciler.report.place import Place, place_as_code, place_of
+from reconciler.report.place import Place, place_as_code, place_as_marker, place_of
 from reconciler.report.plan_text import OTHER_SHARDS, summary_sentence
 from reconciler.report.visible import visible
 from reconciler.resources.compliance import MESSAGES
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.state import OwedSecret
 
-MARKER = "<!-- reconciler-plan -->"
 NAMED = 8
 LINE = 400
 LINES = 120
@@ -85,7 +84,8 @@ def _above(plan: Plan, shown: Sequence[Shown], room: Room) -> list[str]:
 def _head(plan: Plan, place: Place, shown: Sequence[Shown], counts: tuple[int, int]) -> str:
     """Return the summary; ``counts`` are the warnings, and the changes there is no room for."""
     warnings, hidden = counts
-    lines = [MARKER, f"## {summary_sentence(plan.summary).removesuffix('.')}", ""]
+    marker = place_as_marker(place, plan.scope.shard)
+    lines = [marker, f"## {summary_sentence(plan.summary).removesuffix('.')}", ""]
     lines.append(f"- {place_as_code(place)}")
     if plan.blocks:
         lines.append(
@@ -102,7 +102,10 @@ def _head(plan: Plan, place: Place, shown: Sequence[Shown], counts: tuple[int, i
     lines.append(
         f"- {plan.summary.in_step} in step, {plan.summary.unmanaged} held but declared nowhere"
     )
-    lines += [f"- **{sentence}**" for sentence in owed_sentences(plan)]
+    lines += [
+        f"- **{sentence}**"
+        for sentence in owed_sentences(len(plan.deliverable), plan.owed_elsewhere)
+    ]
     if hidden:
         lines.append(
             f"- **{hidden} of {len(shown)} changes are not shown below**: a comment has a limit. "

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reconciler.plan.model import Plan
 from reconciler.report.visible import visible
 from reconciler.state import OwedSecret
 
 TITLE = "Client secrets that are owed"
 
 
-def owed_sentences(plan: Plan) -> Iterator[str]:
-    """Yield how many secrets are owed, and what delivers them; nothing where none is."""
-    owed, elsewhere = len(plan.deliverable), plan.owed_elsewhere
+def owed_sentences(owed: int, elsewhere: int) -> Iterator[str]:
+    """Yield how many secrets are owed to the tree and to others, and what delivers them.
+
+    Nothing where none is.
+    """
     if owed:
         yield (
             f"{_count(owed)} owed: reconciler apply delivers {'it' if owed == 1 else 'them'}, "

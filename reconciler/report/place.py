@@ -6,12 +6,15 @@ credentials, and nothing in it is obeyed by a terminal or a runner.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from reconciler.diagnostics import name_as_text
 from reconciler.plan.model import Plan
 from reconciler.report.visible import visible
+from reconciler.resources.shard import Shard
 
 LONGEST = 400
 """Characters of the line in Markdown, whose head has a limit."""
@@ -65,6 +68,24 @@ def place_as_code(place: Place) -> str:
     ticks = "`" * (1 + max(map(len, _TICKS.findall(text)), default=0))
     pad = " " if "`" in text else ""
     return f"{ticks}{pad}{text}{pad}{ticks}"
+
+
+def place_as_marker(place: Place, shard: Shard | None) -> str:
+    """Return the line by which the comment of a plan is found again: one per service and tree.
+
+    Each shard of a tree has a comment of its own.
+    """
+    names = [f"service={_encoded(place.address)}", f"tree={_encoded(place.tree)}"]
+    names += [f"shard={shard}"] if shard is not None else []
+    return f"<!-- reconciler-plan {' '.join(names)} -->"
+
+
+def _encoded(name: str) -> str:
+    """Return a name that cannot end an HTML comment; of a long one, the start and a hash."""
+    encoded = quote(name, safe=":/@", errors="surrogatepass").replace("--", "-%2D")
+    if len(encoded) <= LONGEST // 2:
+        return encoded
+    return f"{encoded[: LONGEST // 4]}~{hashlib.sha256(encoded.encode()).hexdigest()[:16]}"
 
 
 def place_as_json(place: Place) -> dict[str, Any]:

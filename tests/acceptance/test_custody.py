@@ -54,6 +54,7 @@ def test_a_secret_of_a_killed_run_is_delivered_from_an_empty_folder(
 
     planned = second.run("plan", "--detailed-exitcode")
     told = second.run("plan", "--format", "json").json
+    drift = second.run("drift", "--detailed-exitcode")
     refused = second.run("apply")
     applied = second.run("apply", "--auto-approve")
 
@@ -61,6 +62,8 @@ def test_a_secret_of_a_killed_run_is_delivered_from_an_empty_folder(
     assert "1 client secret is owed: reconciler apply delivers it" in planned.out
     assert told["summary"]["owed"] == len(told["owed"]) == 1
     assert (told["changes"], told["owed"][0]["by"]) == ([], "editor")
+    assert "1 client secret is owed: reconciler apply delivers it" in drift.out
+    assert drift.code == 0, drift.all
     assert (refused.code, secrets_in(second)) != (0, {})
     assert applied.code == 0, applied.all
     assert "delivered  OidcApplication acme/shop/web" in applied.out

@@ -90,7 +90,8 @@ def test_a_plan_as_a_comment_holds_the_digest_that_apply_takes(run: Run, small: 
 
     assert (comment.code, comment.err) == (0, "")
     assert comment.out.startswith(
-        "<!-- reconciler-plan -->\n## Plan: 6 to create, 0 to update, 0 to delete\n"
+        "<!-- reconciler-plan service=sqlite:.reconciler/identity.db tree=default -->\n"
+        "## Plan: 6 to create, 0 to update, 0 to delete\n"
     )
     (digest,) = re.findall(r"- Digest: `(sha256:[0-9a-f]{64})`", comment.out)
     assert run("apply", "--digest", digest).code == 0

@@ -16,7 +16,7 @@ from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Create, Delete, Plan, Unmanaged, Update
 from reconciler.plan.risk import CLASSES
 from reconciler.report.limits import LEAST, LIMIT
-from reconciler.report.markdown import MARKER, plan_as_markdown
+from reconciler.report.markdown import plan_as_markdown
 from reconciler.resources.ref import Kind
 from tests.builders import (
     GREET,
@@ -35,6 +35,7 @@ from tests.hostile import MARK, PAYLOADS, hostile_findings, hostile_plan, marked
 
 COUNTS = r"\d+ to create, \d+ to update, (?:\d+ to adopt, )?\d+ to delete"
 NAMES = "|".join(CLASSES)
+MARKER = "<!-- reconciler-plan service=sqlite:x.db tree=default -->"
 BLOCKED = "apply refuses this plan.** Each guard says how to allow just that."
 HIDDEN = "a comment has a limit. `reconciler plan` shows them all."
 PLACE = "`Service sqlite:x.db (instance instance-1), tree default`"
@@ -55,7 +56,7 @@ TITLES = (
     "to adopt: updates of what this tree never applied"
 )
 FOLDS = (
-    re.escape(MARKER),
+    r"<!-- reconciler-plan service=(?:(?!--)\S)* tree=(?:(?!--)\S)* -->",
     rf"<details>\n<summary>\d+ (?:{TITLES})</summary>",
     r"</details>",
 )
@@ -121,7 +122,7 @@ RISKY = a_plan(
 def test_summary_and_digest_come_first_then_what_is_blocked_and_what_is_risky() -> None:
     """A reviewer who reads ten lines has read the ten that matter."""
     assert plan_as_markdown(RISKY, "sqlite:x.db").split("\n")[:21] == [
-        "<!-- reconciler-plan -->",
+        MARKER,
         "## Plan: 1 to create, 1 to update, 1 to delete",
         "",
         f"- {PLACE}",

@@ -8,9 +8,11 @@ from reconciler.report.place import (
     Place,
     place_as_code,
     place_as_json,
+    place_as_marker,
     place_as_text,
     without_credentials,
 )
+from reconciler.resources.shard import Shard
 
 
 @pytest.mark.parametrize(
@@ -79,3 +81,39 @@ def test_a_service_that_is_not_there_yet_has_no_instance_in_json() -> None:
         "instance": None,
         "tree": "t",
     }
+
+
+@pytest.mark.parametrize(
+    ("place", "shard", "marker"),
+    [
+        (
+            Place("https://id.example.com", "12", "web"),
+            None,
+            "<!-- reconciler-plan service=https://id.example.com tree=web -->",
+        ),
+        (
+            Place("https://id.example.com", "12", "web"),
+            Shard(2, 4),
+            "<!-- reconciler-plan service=https://id.example.com tree=web shard=2/4 -->",
+        ),
+        (
+            Place("https://me:pw@h", "12", "--> <b>`\n"),
+            None,
+            "<!-- reconciler-plan service=https://me:%2A%2A%2A@h tree=-%2D%3E%20%3Cb%3E%60%0A -->",
+        ),
+        (Place("s", "", "a---b"), None, "<!-- reconciler-plan service=s tree=a-%2D-b -->"),
+    ],
+)
+def test_a_comment_is_found_again_by_its_service_and_tree(
+    place: Place, shard: Shard | None, marker: str
+) -> None:
+    """No name ends the HTML comment, and two services never share one."""
+    assert place_as_marker(place, shard) == marker
+
+
+def test_a_long_name_is_cut_and_still_its_own() -> None:
+    """A comment has a limit."""
+    first, second = (place_as_marker(Place("s", "", "x" * 900 + end), None) for end in "ab")
+
+    assert first != second
+    assert len(first) < 250

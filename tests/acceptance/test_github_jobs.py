@@ -1,0 +1,303 @@
+"""Every job of the GitHub workflows, run step by step: real Git, a real service, real installs."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyrage
+import pytest
+import yaml
+
+from tests.acceptance.conftest import ORGANIZATION, an_action, an_application, write
+from tests.direct import Direct
+from tests.program import program
+from tests.runner.jobs import Event, Run, Runner, is_started_by
+from tests.runner.site import REPOSITORY, Site, a_site
+from tests.running import Server, running_server
+
+ME = ["-c", "user.name=A Person", "-c", "user.email=person@example.com"]
+TOOL = ".github/reconciler"
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with what ``init --github`` writes."""
+    folder = tmp_path_factory.mktemp("written")
+    assert program(folder)("init", "--github").code == 0
+    return folder
+
+
+@pytest.fixture(scope="session")
+def installs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder in which installations are kept, for all workers of a test session."""
+    folder = tmp_path_factory.getbasetemp()
+    folder = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+    (folder / "installs").mkdir(exist_ok=True)
+    return folder / "installs"
+
+
+@dataclass
+class Team:
+    """A repository on the site, the service behind it, and a clone to work in."""
+
+    site: Site
+    runner: Runner
+    server: Server
+    desk: Path
+    key: Any = field(default_factory=pyrage.x25519.Identity.generate)
+
+    def git(self, *arguments: str) -> str:
+        done = subprocess.run(
+            ["git", *ME, *arguments], cwd=self.desk, check=True, capture_output=True, text=True
+        )
+        return done.stdout.strip()
+
+    def commit(self, branch: str, **files: str | None) -> str:
+        """Commit manifests to a branch and push it; None removes one. Return the commit."""
+        self.git("checkout", "--quiet", "-B", branch)
+        for name, text in files.items():
+            path = self.desk / "manifests" / f"{name}.yaml"
+            path.unlink() if text is None else write(path, text)
+        return self.push(branch)
+
+    def push(self, branch: str) -> str:
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--message", f"Change {branch}")
+        self.git("push", "--quiet", "--force", "origin", branch)
+        return self.git("rev-parse", "HEAD")
+
+    def begin(self, written: Path) -> None:
+        """Put the set-up and a small tree on main."""
+        shutil.copytree(written, self.desk, dirs_exist_ok=True)
+        self.commit("main", o=ORGANIZATION, greet=an_action())
+
+    def pull_request(self, branch: str, number: int = 1, *, fork: bool = False) -> Run:
+        """Run the workflow of a pull request of a branch against main."""
+        head, base = self.git("rev-parse", branch), self.git("rev-parse", "main")
+        self.git("checkout", "--quiet", "--detach", base)
+        self.git("merge", "--quiet", "--no-ff", "--message", "Merge", head)
+        sha = self.git("rev-parse", "HEAD")
+        self.git("push", "--quiet", "--force", "origin", f"{sha}:refs/pull/{number}/merge")
+        self.git("checkout", "--quiet", branch)
+        changed = self.git("diff", "--name-only", base, sha).splitlines()
+        assert is_started_by(self.workflow("plan", sha), "pull_request", changed)
+        whose = "stranger/identity" if fork else REPOSITORY
+        payload = {
+            "pull_request": {
+                "number": number,
+                "base": {"sha": base},
+                "head": {"sha": head, "repo": {"full_name": whose}},
+            }
+        }
+        event = Event("pull_request", sha, payload, is_from_fork=fork)
+        return self.runner.start("reconciler-plan", event)
+
+    def merge(self, branch: str) -> Run:
+        """Merge a branch into main and run the workflow of that push."""
+        before = self.git("rev-parse", "main")
+        self.git("checkout", "--quiet", "main")
+        self.git("merge", "--quiet", "--no-ff", "--message", "Merge", branch)
+        self.git("push", "--quiet", "origin", "main")
+        sha = self.git("rev-parse", "HEAD")
+        changed = self.git("diff", "--name-only", before, sha).splitlines()
+        assert is_started_by(self.workflow("apply", sha), "push", changed)
+        return self.runner.start("reconciler-apply", Event("push", sha))
+
+    def night(self) -> Run:
+        """Run the workflow of the night on main."""
+        sha = self.git("rev-parse", "main")
+        assert is_started_by(self.workflow("drift", sha), "schedule", [])
+        return self.runner.start("reconciler-drift", Event("schedule", sha))
+
+    def workflow(self, name: str, sha: str) -> Any:
+        text = self.git("show", f"{sha}:.github/workflows/reconciler-{name}.yml")
+        return yaml.safe_load(text)
+
+    def comments(self, number: int = 1) -> list[str]:
+        return [comment["body"] for comment in self.site.comments.get(number, [])]
+
+    def secrets(self, run: int, attempt: int = 1) -> dict[str, str]:
+        """Return the client secrets of an artifact, by the name of the application."""
+        files = self.site.artifacts[run, f"reconciler-secrets-{run}-{attempt}"]
+        opened = [
+            json.loads(pyrage.decrypt(base64.b64decode(content), [self.key]))
+            for content in files.values()
+        ]
+        return {one["ref"]["name"]: one["client_secret"] for one in opened}
+
+
+@pytest.fixture
+def team(tmp_path: Path, installs: Path) -> Iterator[Team]:
+    """Return a team with an empty repository; its environments are set up as the files say."""
+    folders = {name: tmp_path / name for name in ("server", "desk", "jobs")}
+    for folder in folders.values():
+        folder.mkdir()
+    bare = tmp_path / "team.git"
+    subprocess.run(["git", "init", "--quiet", "--bare", "-b", "main", bare], check=True)
+    for name in ("uploadpack.allowAnySHA1InWant", "uploadpack.allowFilter"):
+        subprocess.run(["git", "config", name, "true"], cwd=bare, check=True)
+    with running_server(folders["server"]) as server, a_site(bare) as site:
+        team = Team(site, Runner(site, folders["jobs"], installs), server, folders["desk"])
+        team.git("init", "--quiet", "-b", "main")
+        team.git("remote", "add", "origin", str(bare))
+        sink = f"age:~/reconciler-secrets?recipient={team.key.to_public()}"
+        for environment, token in (("reconciler-plan", "viewer"), ("reconciler-apply", "editor")):
+            known = {"RECONCILER_SERVICE": server.address, "RECONCILER_SECRETS_TO": sink}
+            site.variables[environment] = known
+            site.secrets[environment] = {"RECONCILER_TOKEN": server.token(token)}
+        yield team
+
+
+def test_the_first_pull_request_is_validated_and_the_next_push_applied(
+    team: Team, written: Path
+) -> None:
+    """Main has none of the files yet: no job with a token installs any, and none is red."""
+    write(team.desk / "README.md", "Identity\n")
+    team.push("main")
+    shutil.copytree(written, team.desk, dirs_exist_ok=True)
+    team.commit("begin", o=ORGANIZATION, web=an_application("web"))
+
+    first = team.pull_request("begin")
+
+    assert first.results == {"validate": "success", "plan": "success", "comment": "skipped"}
+    assert "Merge .github/reconciler and the workflows" in first.jobs["plan"].summary
+    assert "::notice title=Nothing is planned yet::" in first.jobs["plan"].log
+    assert first.jobs["plan"].step("Install the tool").outcome == "skipped"
+    assert first.jobs["plan"].step("Plan").outcome == "skipped"
+    assert (team.comments(), team.site.artifacts) == ([], {})
+
+    applied = team.merge("begin")
+
+    assert applied.results == {"plan": "success", "apply": "success"}, applied.jobs["plan"].log
+    assert "## Plan: 1 to create" in applied.jobs["plan"].summary
+    assert "SECRET-NO-SINK" not in applied.jobs["plan"].summary
+    assert "Apply complete!" in applied.jobs["apply"].log
+    assert set(team.secrets(applied.number)) == {"web"}
+    assert set(team.site.artifacts) == {(2, "reconciler-plan"), (2, "reconciler-secrets-2-1")}
+
+
+def test_a_pull_request_has_one_comment_and_a_blocked_plan_is_red(
+    team: Team, written: Path
+) -> None:
+    """The comment is brought up to date. What the pull request brings never runs in a job."""
+    team.begin(written)
+    direct, organization = Direct(team.server.store), team.server.known.organization
+    many = [f"a{number}" for number in range(10)]
+    for name in many:
+        direct("CreateAction", organization, name=name, script=f"function {name}() {{}}")
+    team.commit("more", web=an_application("web"))
+    first = team.pull_request("more")
+    assert set(first.results.values()) == {"success"}, first.jobs["plan"].log
+    (before,) = team.comments()
+    # What the pull request would install, and what stands where Python and Git might find it.
+    write(team.desk / TOOL / "requirements.txt", "./other.whl --hash=sha256:" + "0" * 64)
+    for name in ("yaml.py", "manifests/yaml.py", "pip.py"):
+        write(team.desk / name, "raise SystemExit('owned')")
+    team.commit("more", **{name: an_action(name, timeout="1s") for name in many})
+
+    second = team.pull_request("more")
+
+    marker = f"<!-- reconciler-plan service={team.server.address} tree=default -->\n"
+    assert before.startswith(f"{marker}## Plan: 2 to create")
+    assert "SECRET-NO-SINK" not in before
+    assert second.results == {"validate": "success", "plan": "failure", "comment": "success"}
+    (after,) = team.comments()
+    assert after.startswith(marker)
+    assert "**Blocked by 1 guard" in after
+    assert "GUARD-MANY-UPDATES" in after
+    assert "::error title=The plan is blocked::" in second.jobs["plan"].log
+
+
+def test_a_fork_is_validated_and_gets_no_secret(team: Team, written: Path) -> None:
+    """Its manifests are judged by the team's own tool; nothing is planned or commented."""
+    team.begin(written)
+    team.commit("idea", greet=an_action(timeout="1 minute"))
+
+    run = team.pull_request("idea", fork=True)
+
+    assert run.results == {"validate": "failure", "plan": "skipped", "comment": "skipped"}
+    assert "::error file=manifests/greet.yaml,line=1" in run.jobs["validate"].log
+    team.commit("idea", greet=an_action(timeout="10s"))
+    run = team.pull_request("idea", fork=True)
+    assert run.results == {"validate": "success", "plan": "skipped", "comment": "skipped"}
+    assert team.comments() == []
+
+
+def test_a_plan_that_is_stale_when_it_is_approved_writes_nothing(team: Team, written: Path) -> None:
+    """What was reviewed is applied, or nothing; and main must still have the same manifests."""
+    team.begin(written)
+    team.commit("more", web=an_application("web"))
+    direct = Direct(team.server.store)
+    made = {"name": "greet", "script": "function greet() {}", "timeout": "1s"}
+    organization = team.server.known.organization
+    team.runner.before["apply"] = lambda: direct("CreateAction", organization, **made)
+    before = len(team.server.events())
+
+    stale = team.merge("more")
+
+    assert stale.results == {"plan": "success", "apply": "failure"}
+    assert "PLAN-STALE" in stale.jobs["apply"].step("Apply").log
+    assert len(team.server.events()) == before + 1
+    assert stale.jobs["apply"].step("Keep the encrypted secrets").outcome == "success"
+    team.runner.before["apply"] = lambda: team.commit("main", greet=None)
+    team.commit("later", spa=an_application("spa"))
+    late = team.merge("later")
+    assert late.results == {"plan": "success", "apply": "success"}
+    assert late.jobs["apply"].step("Apply").outcome == "skipped"
+    assert "main has other manifests by now" in late.jobs["apply"].log
+
+
+def test_a_killed_apply_is_told_of_and_gone_on_with(team: Team, written: Path) -> None:
+    """The service has the secret that the first job could not deliver; one application is made."""
+    team.begin(written)
+    team.commit("more", web=an_application("web"))
+    team.runner.injected["Apply"] = {"RECONCILER_CRASHPOINT": "C6"}
+
+    run = team.merge("more")
+
+    assert run.results == {"plan": "success", "apply": "failure"}
+    assert run.jobs["apply"].step("Keep the encrypted secrets").outcome == "success"
+    assert (1, "reconciler-secrets-1-1") not in team.site.artifacts
+    night = team.night()
+    assert night.results == {"look": "success", "tell": "success"}
+    (issue,) = team.site.issues
+    assert "1 client secret is owed: reconciler apply delivers it" in issue["body"]
+    assert "1 client secret is owed" in night.jobs["look"].summary
+
+    team.runner.injected.clear()
+    team.runner.run_failed_again(run)
+
+    assert run.results == {"plan": "success", "apply": "success"}, run.jobs["apply"].log
+    assert "Every change of this plan is done already." in run.jobs["apply"].log
+    assert "1 of 1 owed secrets delivered" in run.jobs["apply"].log
+    assert set(team.secrets(1, attempt=2)) == {"web"}
+    quiet = team.night()
+    assert quiet.results == {"look": "success", "tell": "skipped"}
+
+
+def test_a_night_finds_drift_and_keeps_one_issue(team: Team, written: Path) -> None:
+    """The same issue is brought up to date, by a job that cannot ask the service."""
+    team.begin(written)
+    applied = team.runner.start("reconciler-apply", Event("push", team.git("rev-parse", "main")))
+    assert applied.results == {"plan": "success", "apply": "success"}, applied.jobs["plan"].log
+    direct = Direct(team.server.store)
+    direct.change("greet", timeout="3s")
+    team.night()
+    direct.change("greet", timeout="4s")
+
+    night = team.night()
+
+    assert night.results == {"look": "success", "tell": "success"}
+    (issue,) = team.site.issues
+    assert issue["title"] == "The identity service has drift, or owes client secrets"
+    assert "timeout" in issue["body"]
+    assert "4s" in issue["body"]
+    assert "ana" in issue["body"]

@@ -1,0 +1,138 @@
+"""What the actions of the workflows do, done here: checkout, Python, artifacts.
+
+Git and the environments of Python are real. Artifacts go over HTTP to the site. The first
+installation of a set of packages is a real one; a job that asks for the very same files with the
+very same command gets a copy of it, because it would take seconds in each job.
+"""
+
+from __future__ import annotations
+
+import base64
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.runner.gh import asked
+from tests.runner.site import Site
+
+PIP = Path(__file__).with_name("pip_stand_in.py")
+GH = Path(__file__).with_name("gh.py")
+
+
+def a_program(path: Path, text: str) -> None:
+    """Write a program."""
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o755)
+
+
+@dataclass
+class Place:
+    """The machine of one job.
+
+    Attributes:
+        installs: Where installations are kept between jobs.
+        run: Number of the run, to which artifacts belong.
+        sha: What is checked out unless a step says otherwise.
+        token: The token of the job.
+    """
+
+    site: Site
+    folder: Path
+    installs: Path
+    run: int
+    sha: str
+    token: str = ""
+
+    def __post_init__(self) -> None:
+        self.home = self.folder / "home"
+        self.workspace = self.folder / "workspace"
+        self.temp = self.folder / "temp"
+        self.programs = self.folder / "programs"
+        for each in (self.home, self.workspace, self.temp, self.programs):
+            each.mkdir(parents=True)
+        a_program(self.programs / "gh", f"#!/bin/sh\nexec '{sys.executable}' '{GH}' \"$@\"\n")
+
+    def ask(self, method: str, name: str, body: Any = None) -> tuple[int, Any]:
+        """Ask the site for an artifact; return the status and the answer."""
+        return asked(self.site.address, self.token, method, f"artifacts/{self.run}/{name}", body)
+
+
+def _check_out(place: Place, given: Mapping[str, Any]) -> str:
+    folder = place.workspace / given.get("path", ".")
+    folder.mkdir(parents=True, exist_ok=True)
+    assert given["persist-credentials"] is False
+
+    def git(*arguments: str) -> None:
+        subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True)
+
+    git("init", "--quiet")
+    if "sparse-checkout" in given:
+        git("sparse-checkout", "set", given["sparse-checkout"])
+    git("fetch", "--quiet", "--depth=1", str(place.site.bare), given.get("ref", place.sha))
+    git("-c", "advice.detachedHead=false", "checkout", "--quiet", "FETCH_HEAD")
+    return ""
+
+
+def _set_up_python(place: Place, given: Mapping[str, Any]) -> str:
+    """Put ``python`` on the path. Its ``-m venv`` leaves pip to ``pip_stand_in``."""
+    pip = place.installs / "stand-in" / "pip"
+    pip.mkdir(parents=True, exist_ok=True)
+    (pip / "__init__.py").touch()
+    shutil.copy(PIP, pip / "__main__.py")
+    python = sys.executable
+    a_program(
+        place.programs / "python",
+        f"""#!/bin/sh
+if [ "$1 $2" = "-m venv" ]; then
+    '{python}' -m venv --without-pip "$3"
+    for packages in "$3"/lib/python*/site-packages; do
+        echo '{pip.parent}' > "$packages/pip_of_the_runner.pth"
+    done
+else
+    exec '{python}' "$@"
+fi
+""",
+    )
+    return ""
+
+
+def _upload(place: Place, given: Mapping[str, Any]) -> str:
+    path = Path(str(given["path"]).replace("~", str(place.home), 1))
+    found = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else []
+    found += [path] if path.is_file() else []
+    if not found:
+        return "" if given["if-no-files-found"] == "ignore" else f"no files at {path}"
+    top = path if path.is_dir() else path.parent
+    files = {
+        file.relative_to(top).as_posix(): base64.b64encode(file.read_bytes()).decode()
+        for file in found
+        if not any(part.startswith(".") for part in file.relative_to(top).parts)
+    }
+    body = {"files": files, "overwrite": given.get("overwrite", False)}
+    status, _ = place.ask("PUT", given["name"], body)
+    return "" if status == 200 else f"the artifact {given['name']} was refused: {status}"
+
+
+def _download(place: Place, given: Mapping[str, Any]) -> str:
+    status, files = place.ask("GET", given["name"])
+    if status != 200:
+        return f"no artifact {given['name']}: {status}"
+    folder = Path(given["path"])
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(base64.b64decode(content))
+    return ""
+
+
+ACTIONS: dict[str, Callable[[Place, Mapping[str, Any]], str]] = {
+    "actions/checkout": _check_out,
+    "actions/setup-python": _set_up_python,
+    "actions/upload-artifact": _upload,
+    "actions/download-artifact": _download,
+}
+"""What each does with its inputs; it returns what went wrong, or nothing."""

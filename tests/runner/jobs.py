@@ -1,0 +1,306 @@
+"""Runs the jobs of a GitHub workflow on this machine, step by step, as its runner would.
+
+Each job gets an empty home folder, an empty workspace and an environment with nothing of ours in
+it. Steps are run by the shell that the workflow names; actions are replaced by what they do
+(``tests.runner.actions``). What the workflow asks for and is not known here is an error.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.runner.actions import ACTIONS, Place
+from tests.runner.expressions import filled_in, holds, names_a_status
+from tests.runner.site import REPOSITORY, Site
+
+SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
+WITHIN = 300.0  # seconds for one step
+
+
+@dataclass
+class Step:
+    """What became of a step: ``success``, ``failure`` or ``skipped``, and all that it printed."""
+
+    name: str
+    outcome: str
+    log: str = ""
+
+
+@dataclass
+class Job:
+    """What became of a job."""
+
+    result: str
+    steps: list[Step] = field(default_factory=list)
+    outputs: dict[str, str] = field(default_factory=dict)
+    summary: str = ""
+
+    @property
+    def log(self) -> str:
+        """Return what all its steps printed."""
+        return "".join(step.log for step in self.steps)
+
+    def step(self, name: str) -> Step:
+        """Return the one step whose name begins so."""
+        (found,) = [step for step in self.steps if step.name.startswith(name)]
+        return found
+
+
+@dataclass(frozen=True)
+class Event:
+    """What starts a run.
+
+    Attributes:
+        name: Such as ``pull_request``.
+        sha: The commit that is checked out unless a step says otherwise.
+        payload: ``github.event``.
+        is_from_fork: Whether the pull request comes from another repository: no secrets then.
+    """
+
+    name: str
+    sha: str
+    payload: Mapping[str, Any] = field(default_factory=dict)
+    is_from_fork: bool = False
+
+
+@dataclass
+class Run:
+    """One run of a workflow; ``attempt`` counts how often it was started."""
+
+    workflow: Mapping[str, Any]
+    event: Event
+    number: int
+    attempt: int = 1
+    jobs: dict[str, Job] = field(default_factory=dict)
+
+    @property
+    def results(self) -> dict[str, str]:
+        return {name: job.result for name, job in self.jobs.items()}
+
+
+@dataclass
+class Runner:
+    """Runs workflows for a site; ``folder`` is where jobs have their homes and workspaces.
+
+    Attributes:
+        installs: Where installations are kept, for the next job that asks for the same.
+        injected: Environment of a step, by the start of its name: how a test kills what it runs.
+        before: What happens before a job starts, by its name: how a test lets time pass.
+    """
+
+    site: Site
+    folder: Path
+    installs: Path
+    injected: dict[str, dict[str, str]] = field(default_factory=dict)
+    before: dict[str, Callable[[], object]] = field(default_factory=dict)
+    runs: int = 0
+
+    def start(self, workflow: str, event: Event) -> Run:
+        """Run a workflow as the commit of the event has it; a run has the next number."""
+        self.runs += 1
+        text = self.site.git("show", f"{event.sha}:.github/workflows/{workflow}.yml")
+        run = Run(yaml.safe_load(text), event, self.runs)
+        self._go(run, list(run.workflow["jobs"]))
+        return run
+
+    def run_failed_again(self, run: Run) -> None:
+        """Run the jobs that failed once more, with all that need them; the others keep theirs."""
+        run.attempt += 1
+        again = [name for name, job in run.jobs.items() if job.result in {"failure", "cancelled"}]
+        for name, job in run.workflow["jobs"].items():
+            if name not in again and set(again) & set(_needs(job)):
+                again.append(name)
+        self._go(run, again)
+
+    def _go(self, run: Run, names: Sequence[str]) -> None:
+        for name in names:  # written so that a job stands below those that it needs
+            self.before.get(name, lambda: None)()
+            run.jobs[name] = self._job(run, name)
+
+    def _job(self, run: Run, name: str) -> Job:
+        written = run.workflow["jobs"][name]
+        contexts = self._contexts(run, written)
+        needed = [run.jobs[other].result for other in _needs(written)]
+        contexts["status"] = _status(
+            failed="failure" in needed, all_well=set(needed) <= {"success"}
+        )
+        if not _holds(written.get("if", "success()"), contexts):
+            return Job("skipped")
+        place = self._place(run, name)
+        return _JobRun(self, written, contexts, place).run()
+
+    def _contexts(self, run: Run, written: Mapping[str, Any]) -> dict[str, Any]:
+        environment = written.get("environment", "")
+        own = {} if run.event.is_from_fork else self.site.secrets.get(environment, {})
+        token = self.site.token_for(written.get("permissions", run.workflow["permissions"]))
+        return {
+            "github": {
+                "event": run.event.payload,
+                "event_name": run.event.name,
+                "repository": REPOSITORY,
+                "run_attempt": run.attempt,
+                "run_id": run.number,
+                "sha": run.event.sha,
+                "token": token,
+            },
+            "needs": {
+                other: {"outputs": run.jobs[other].outputs, "result": run.jobs[other].result}
+                for other in _needs(written)
+            },
+            "secrets": own,
+            "vars": {
+                **self.site.variables.get("", {}),
+                **self.site.variables.get(environment, {}),
+            },
+            "env": run.workflow.get("env", {}),
+            "shell": run.workflow["defaults"]["run"]["shell"],
+        }
+
+    def _place(self, run: Run, name: str) -> Place:
+        """Return the folders of a job: new and empty, as on a machine of its own."""
+        folder = self.folder / f"{run.number}-{run.attempt}-{name}"
+        return Place(self.site, folder, self.installs, run.number, run.event.sha)
+
+
+class _JobRun:
+    """One job while it runs."""
+
+    def __init__(
+        self, runner: Runner, written: Mapping[str, Any], contexts: dict[str, Any], place: Place
+    ) -> None:
+        self._written = written
+        self._injected = runner.injected
+        self._place = place
+        self._contexts = {
+            **contexts,
+            "runner": {"temp": str(place.temp)},
+            "steps": {},
+        }
+        self._job = Job("success")
+        place.token = contexts["github"]["token"]
+        self._hidden = [*contexts["secrets"].values(), place.token]
+        self._environment = {
+            "CI": "true",
+            "GITHUB_ACTIONS": "true",
+            "GITHUB_REPOSITORY": REPOSITORY,
+            "GITHUB_SHA": contexts["github"]["sha"],
+            "GITHUB_WORKSPACE": str(place.workspace),
+            "GH_STAND_IN": place.site.address,
+            "HOME": str(place.home),
+            "LANG": "C.UTF-8",
+            "RUNNER_INSTALLS": str(place.installs),
+            "RUNNER_PYTHON": sys.executable,
+            "RUNNER_TEMP": str(place.temp),
+            # Where packages come from, and not what they are: a mirror, a cache, a certificate.
+            **{name: value for name, value in os.environ.items() if name.startswith("PIP_")},
+            **contexts["env"],
+        }
+
+    def run(self) -> Job:
+        """Run the steps, then fill in what the job hands to those that need it."""
+        for number, step in enumerate(self._written["steps"]):
+            self._step(number, step)
+        outputs = self._written.get("outputs", {})
+        self._job.outputs = {
+            name: filled_in(text, self._contexts) for name, text in outputs.items()
+        }
+        for secret in self._hidden:
+            assert secret not in self._job.log, "a secret is in the log of a job"
+        return self._job
+
+    def _step(self, number: int, step: Mapping[str, Any]) -> None:
+        failed = self._job.result == "failure"
+        self._contexts["status"] = _status(failed=failed, all_well=not failed)
+        if not _holds(step.get("if", "success()"), self._contexts):
+            self._job.steps.append(Step(step["name"], "skipped"))
+            return
+        outputs: dict[str, str] = {}
+        if "uses" in step:
+            name = step["uses"].partition("@")[0]
+            given = {
+                key: filled_in(str(value), self._contexts) if isinstance(value, str) else value
+                for key, value in step.get("with", {}).items()
+            }
+            problem = ACTIONS[name](self._place, given)
+            done = Step(step["name"], "failure" if problem else "success", problem)
+        else:
+            done, outputs = self._command(number, step)
+        self._job.steps.append(done)
+        if "id" in step:
+            self._contexts["steps"][step["id"]] = {"outputs": outputs, "outcome": done.outcome}
+        if done.outcome == "failure":
+            self._job.result = "failure"
+
+    def _command(self, number: int, step: Mapping[str, Any]) -> tuple[Step, dict[str, str]]:
+        script = self._place.temp / f"step-{number}.sh"
+        script.write_text(step["run"], encoding="utf-8")  # no expression stands in a script
+        assert "${{" not in step["run"]
+        folder = filled_in(step.get("working-directory", "."), self._contexts)
+        files = {
+            name: self._place.folder / f"{name.lower()}-{number}"
+            for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")
+        }
+        for file in files.values():
+            file.touch()
+        told = {
+            name: filled_in(str(value), self._contexts)
+            for name, value in step.get("env", {}).items()
+        }
+        for start, more in self._injected.items():
+            told |= more if step["name"].startswith(start) else {}
+        done = subprocess.run(
+            [*self._contexts["shell"].replace("{0}", str(script)).split()],
+            cwd=self._place.workspace / folder,
+            env={
+                **self._environment,
+                "PATH": f"{self._place.programs}:{SYSTEM_PATH}",
+                **{name: str(file) for name, file in files.items()},
+                **told,
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=WITHIN,
+            check=False,
+        )
+        self._job.summary += files["GITHUB_STEP_SUMMARY"].read_text(encoding="utf-8")
+        lines = files["GITHUB_OUTPUT"].read_text(encoding="utf-8").splitlines()
+        outcome = "failure" if done.returncode else "success"
+        return Step(step["name"], outcome, done.stdout), dict(line.split("=", 1) for line in lines)
+
+
+def is_started_by(workflow: Mapping[str, Any], event: str, changed: Sequence[str]) -> bool:
+    """Return whether an event that changes these files starts a workflow."""
+    triggers = workflow[True]  # YAML 1.1 reads the key "on" as a boolean
+    if event not in triggers:
+        return False
+    if not isinstance(triggers[event], Mapping):  # by the clock, whatever was changed
+        return True
+    patterns = triggers[event].get("paths", ["*"])
+    return any(fnmatchcase(file, pattern) for file in changed for pattern in patterns)
+
+
+def _needs(written: Mapping[str, Any]) -> list[str]:
+    needs = written.get("needs", [])
+    return [needs] if isinstance(needs, str) else list(needs)
+
+
+def _status(*, failed: bool, all_well: bool) -> dict[str, bool]:
+    return {"success": all_well, "failure": failed, "always": True, "cancelled": False}
+
+
+def _holds(condition: str, contexts: Mapping[str, Any]) -> bool:
+    """Return whether a condition holds; one without a status function also needs success."""
+    if not names_a_status(condition) and not contexts["status"]["success"]:
+        return False
+    return holds(condition, contexts)

@@ -1,0 +1,93 @@
+"""Stands where pip does in the environments of jobs: the first installation is real, then copied.
+
+``python -m pip install ...`` of the same arguments, requirements and files that they name gives the
+same packages, so the second job that asks gets hard links of what pip installed for the first one.
+The real pip is that of the Python which runs the tests.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+PACKAGES = Path(sysconfig.get_path("purelib"))
+SCRIPTS = Path(sys.prefix) / "bin"
+KEPT = Path(os.environ.get("RUNNER_INSTALLS", ""))
+
+
+def main() -> int:
+    """Install, or copy what was installed before."""
+    kept = KEPT / _key(sys.argv[1:])
+    with (KEPT / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not kept.exists():
+            return _install(kept)
+    _copy(kept)
+    return 0
+
+
+def _key(arguments: list[str]) -> str:
+    """Return what an installation depends on: the command, and the bytes of every file here."""
+    told = hashlib.sha256("\0".join(arguments).encode())
+    for file in sorted(path for path in Path().iterdir() if path.is_file()):
+        told.update(f"\0{file}\0".encode() + hashlib.sha256(file.read_bytes()).digest())
+    return told.hexdigest()
+
+
+def _install(kept: Path) -> int:
+    before = {path.name for path in [*PACKAGES.iterdir(), *SCRIPTS.iterdir()]}
+    real = "import runpy, sys; sys.path.insert(0, {!r}); runpy.run_module('pip', None, '__main__')"
+    where = _real_pip()
+    code = subprocess.run(
+        [sys.executable, "-c", real.format(where), *sys.argv[1:]], check=False
+    ).returncode
+    if code == 0:
+        made = kept.with_suffix(".new")
+        for folder in (PACKAGES, SCRIPTS):
+            for path in folder.iterdir():
+                if path.name not in before:
+                    _link(path, made / path.relative_to(sys.prefix))
+        made.rename(kept)
+    return code
+
+
+def _real_pip() -> str:
+    """Return a folder with the pip of the runner's Python and nothing else."""
+    asked = "import pip; print(pip.__path__[0])"
+    python = os.environ["RUNNER_PYTHON"]
+    found = subprocess.run([python, "-c", asked], capture_output=True, text=True, check=True)
+    link = KEPT / "real-pip" / "pip"
+    if not link.exists():
+        link.parent.mkdir(exist_ok=True)
+        link.symlink_to(found.stdout.strip())
+    return str(link.parent)
+
+
+def _copy(kept: Path) -> None:
+    for path in [*kept.glob("lib/python*/site-packages/*"), *kept.glob("bin/*")]:
+        copy = Path(sys.prefix) / path.relative_to(kept)
+        _link(path, copy)
+        if path.parent.name == "bin":  # its first line names the Python of another job
+            first, rest = path.read_text(encoding="utf-8").split("\n", 1)
+            assert first.startswith("#!")
+            copy.unlink()
+            copy.write_text(f"#!{sys.executable}\n{rest}", encoding="utf-8")
+            copy.chmod(0o755)
+
+
+def _link(path: Path, copy: Path) -> None:
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_dir():
+        shutil.copytree(path, copy, copy_function=os.link)
+    else:
+        os.link(path, copy)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
