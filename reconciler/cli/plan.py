@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import time
+
 import click
 
 from reconciler.cli.connection import service_options
@@ -10,10 +13,11 @@ from reconciler.cli.exit_codes import ExitCode
 from reconciler.cli.life import life_in_seconds
 from reconciler.cli.options import option, paths_argument
 from reconciler.cli.output import timed
-from reconciler.cli.reading import read_whole
+from reconciler.cli.reading import DEFAULT_PATHS, read_whole
+from reconciler.cli.revision import revision_of
 from reconciler.cli.scope import takes_scope
 from reconciler.cli.secrets import check_sink, secrets_option
-from reconciler.cli.showing import PlanForm, show_plan, takes_plan_form
+from reconciler.cli.showing import Made, PlanForm, show_plan, takes_plan_form
 from reconciler.cli.wiring import open_for_plan
 from reconciler.loop import explained, preview
 from reconciler.plan.guards import Allowances
@@ -76,11 +80,12 @@ def plan_command(
             plan = explained(plan, inquiry)
         hold(observed)
     plan = check_sink(plan, service, secrets_to)
-    show_plan(plan, service, warnings, form)
+    made = Made(int(time.time()), revision_of(paths or DEFAULT_PATHS, os.environ))
+    show_plan(plan, service, warnings, form, made)
     if out:
         from reconciler.cli.saving import Saving
 
-        saving = Saving(service, paths, lasting, snapshot, warnings)
+        saving = Saving(service, paths, lasting, snapshot, warnings, made)
         saving.save(out, plan, desired)
     return exit_code(plan) if detailed_exitcode else ExitCode.DONE
 

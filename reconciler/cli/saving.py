@@ -15,6 +15,7 @@ from reconciler.cli.life import age_in_words, time_in_words
 from reconciler.cli.output import hint
 from reconciler.cli.reading import DEFAULT_PATHS
 from reconciler.cli.saved_files import open_snapshot, save
+from reconciler.cli.showing import Made
 from reconciler.diagnostics import Diagnostic, name_as_text, warning
 from reconciler.loop import preview
 from reconciler.manifests.discovery import in_one_order
@@ -29,7 +30,7 @@ from reconciler.resources.ref import ResourceRef
 from reconciler.state import DesiredState
 
 OF_PLAN_ALONE = {
-    "paths", "out", "expires", "against", "form", "max_chars", "detailed_exitcode",
+    "paths", "out", "expires", "against", "form", "max_chars", "docs", "detailed_exitcode",
 }  # fmt: skip
 
 
@@ -42,6 +43,7 @@ class Saving:
         lasting: Seconds for which it is good.
         snapshot: What the plan was made against, where that was not the service.
         findings: What was found in the manifests.
+        made: When, and from which commit.
     """
 
     service: str
@@ -49,6 +51,7 @@ class Saving:
     lasting: int
     snapshot: SnapshotFile | None
     findings: tuple[Diagnostic, ...]
+    made: Made
 
     def save(self, out: str, plan: Plan, desired: DesiredState) -> None:
         """Write the plan file, and tell on stderr how to go on.
@@ -56,17 +59,17 @@ class Saving:
         Raises:
             LocalFileError: it cannot be written.
         """
-        now = int(time.time())
         file = PlanFile(
             plan=plan,
             tool_version=__version__,
             service=name_as_text(self.service),
             paths=tuple(map(name_as_text, in_one_order(self.paths or DEFAULT_PATHS))),
             declared=declared_digest(desired),
-            made_at=now,
-            expires_at=now + self.lasting,
+            made_at=self.made.at,
+            expires_at=self.made.at + self.lasting,
             against=_of(self.snapshot),
             warnings=self.findings,
+            revision=self.made.revision,
         )
         save(out, plan_file_content(file))
         hint(f"\nSaved the plan to: {visible(out)}")

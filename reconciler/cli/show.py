@@ -9,7 +9,7 @@ import click
 
 from reconciler.cli.life import age_in_words, time_in_words
 from reconciler.cli.saved_files import open_plan_file
-from reconciler.cli.showing import PlanForm, show_plan, takes_plan_form
+from reconciler.cli.showing import Made, PlanForm, show_plan, takes_plan_form
 from reconciler.diagnostics import Diagnostic, warning
 from reconciler.plan.planfile import PlanFile
 
@@ -22,7 +22,7 @@ def show_command(file: str, form: PlanForm) -> None:
     saved = open_plan_file(file)
     found = _age(saved, int(time.time()))
     plan = replace(saved.plan, warnings=(*found, *saved.plan.warnings))
-    show_plan(plan, saved.service, saved.warnings, form)
+    show_plan(plan, saved.service, saved.warnings, form, Made(saved.made_at, saved.revision))
 
 
 def _age(saved: PlanFile, now: int) -> list[Diagnostic]:

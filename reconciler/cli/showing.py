@@ -9,11 +9,14 @@ from typing import Any, NamedTuple
 
 import click
 
+from reconciler.cli.life import time_in_words
 from reconciler.cli.options import format_option, full_option, option
 from reconciler.cli.output import is_folded, print_json, stdout_style
 from reconciler.cli.reading import show_warnings
 from reconciler.diagnostics import Diagnostic
+from reconciler.errors import UsageError
 from reconciler.plan.model import Plan
+from reconciler.report.about import DOCS, About
 from reconciler.report.limits import LEAST, LIMIT
 from reconciler.report.plan_text import plan_as_text
 
@@ -24,19 +27,46 @@ class PlanForm(NamedTuple):
     Attributes:
         max_chars: Length of Markdown at most.
         full: Whether text on a terminal holds every create.
+        docs: Address of the documents that Markdown and HTML link to; empty for no links.
     """
 
     name: str
     max_chars: int
     full: bool
+    docs: str
+
+    def about(self, made: Made) -> About:
+        """Return what Markdown and HTML say of the plan at their top."""
+        return About(time_in_words(made.at), made.revision, self.docs)
+
+
+class Made(NamedTuple):
+    """When a plan was made, in seconds since the epoch, and from which commit, where known."""
+
+    at: int
+    revision: str
+
+
+def _docs(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """Return the address of the documents.
+
+    Raises:
+        UsageError: it is none that can stand in a link.
+    """
+    if value and not DOCS.fullmatch(value):
+        raise UsageError(
+            f"--docs {value} is not an address for links",
+            remedy="Write https://HOST/PATH of letters, digits and . _ ~ : / - alone.",
+        )
+    return value
 
 
 def takes_plan_form(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options for the form of a plan, as the argument ``form``."""
 
     @wraps(command)
-    def with_form(*, form: str, max_chars: int, full: bool, **rest: Any) -> Any:
-        return command(form=PlanForm(form, max_chars, full), **rest)
+    def with_form(*, form: str, max_chars: int, full: bool, docs: str, **rest: Any) -> Any:
+        return command(form=PlanForm(form, max_chars, full, docs), **rest)
 
     for add in (
         format_option("text", "json", "markdown", "html"),
@@ -49,12 +79,22 @@ def takes_plan_form(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Length of the markdown at most; what is left out is counted.",
         ),
         full_option,
+        option(
+            "--docs",
+            default="",
+            callback=_docs,
+            metavar="ADDRESS",
+            help="Where the documents of this program can be read; the risks in markdown and "
+            "html link to guards.md there.",
+        ),
     ):
         with_form = add(with_form)
     return with_form
 
 
-def show_plan(plan: Plan, service: str, findings: Sequence[Diagnostic], form: PlanForm) -> None:
+def show_plan(
+    plan: Plan, service: str, findings: Sequence[Diagnostic], form: PlanForm, made: Made
+) -> None:
     """Print a plan on stdout; findings go beside it, or into it where the form has room."""
     if form.name == "json":
         from reconciler.report.plan_json import plan_as_json
@@ -63,11 +103,12 @@ def show_plan(plan: Plan, service: str, findings: Sequence[Diagnostic], form: Pl
     elif form.name == "markdown":
         from reconciler.report.markdown import plan_as_markdown
 
-        click.echo(plan_as_markdown(plan, service, findings, form.max_chars), nl=False)
+        text = plan_as_markdown(plan, service, findings, form.max_chars, form.about(made))
+        click.echo(text, nl=False)
     elif form.name == "html":
         from reconciler.report.html import plan_as_html
 
-        click.echo(plan_as_html(plan, service, findings), nl=False)
+        click.echo(plan_as_html(plan, service, findings, about=form.about(made)), nl=False)
     else:
         show_warnings((*findings, *plan.warnings, *plan.blocks))
         folded = is_folded(sys.stdout, full=form.full)

@@ -68,6 +68,7 @@ class PlanFile:
         service: Address of the service, for the reader only; the plan has the service's id.
         paths: Where the manifests were, for the reader only.
         declared: Digest of all that the manifests declare.
+        revision: Commit that the manifests are of, for the reader only; empty where unknown.
         made_at: Seconds since the epoch, as is ``expires_at``.
         against: The snapshot it was made against, if it was.
         warnings: What was found in the manifests.
@@ -82,6 +83,7 @@ class PlanFile:
     expires_at: int
     against: Snapshot | None = None
     warnings: tuple[Diagnostic, ...] = ()
+    revision: str = ""
 
     @property
     def digest(self) -> str:
@@ -125,6 +127,7 @@ def _as_json(file: PlanFile) -> dict[str, Any]:
         "instance": plan.instance,
         "service": file.service,
         "paths": list(file.paths),
+        "revision": file.revision,
         "manifests": file.declared,
         "digest": file.digest,
         "options": _scope_as_json(plan.scope),
@@ -204,6 +207,7 @@ def _read(value: dict[str, Any]) -> PlanFile:
         tool_version=fields.text("tool_version"),
         service=fields.text("service"),
         paths=fields.texts("paths"),
+        revision=fields.text("revision"),
         declared=fields.text("manifests"),
         made_at=fields.number("made_at"),
         expires_at=fields.number("expires_at"),

@@ -221,6 +221,8 @@ RULES: tuple[Rule, ...] = (
 
 PROTECTION_LIFTED = "protection-lifted"
 CREDENTIAL_REPLACED = "secret-replaced"
+_LIFTED = "a guard that was asked for before no longer looks after it"
+_REPLACED = "the secret so far ends at once: what is deployed with it is refused"
 
 DELETED: Mapping[Kind, Risk] = {
     _APP: Risk("client-id-lost", "", "its client id and secret end, and cannot be had again"),
@@ -228,17 +230,27 @@ DELETED: Mapping[Kind, Risk] = {
     _ACTION: Risk("action-removed", "", "what it enforced is enforced no longer"),
 }
 
-CLASSES: tuple[str, ...] = tuple(
-    dict.fromkeys(
-        [
-            *(risk.name for risk in DELETED.values()),
-            PROTECTION_LIFTED,
-            CREDENTIAL_REPLACED,
-            *(rule.name for rule in RULES),
-        ]
-    )
-)
+MEANINGS: Mapping[str, str] = {
+    **{risk.name: risk.sentence for risk in DELETED.values()},
+    PROTECTION_LIFTED: _LIFTED,
+    CREDENTIAL_REPLACED: _REPLACED,
+    **{rule.name: rule.sentence for rule in RULES},
+}
+"""What each risk class means."""
+
+CLASSES: tuple[str, ...] = tuple(MEANINGS)
 """Every risk class there is, most dangerous first."""
+
+_LAST_SEVERE = "failure-allowed"
+
+
+def is_severe(name: str) -> bool:
+    """Return whether a class loses something for good or weakens a protection.
+
+    The others change or stop what is deployed.
+    """
+    return CLASSES.index(name) <= CLASSES.index(_LAST_SEVERE)
+
 
 _BY_KIND: Mapping[Kind, tuple[Rule, ...]] = {
     kind: tuple(rule for rule in RULES if rule.kind is kind) for kind in Kind
@@ -273,7 +285,7 @@ def _lifted(change: Change) -> tuple[Risk, ...]:
         ("metadata.critical", change.held.critical, change.resource.critical),
     )
     return tuple(
-        Risk(PROTECTION_LIFTED, name, "a guard that was asked for before no longer looks after it")
+        Risk(PROTECTION_LIFTED, name, _LIFTED)
         for name, held, wanted in marks
         if held and not wanted
     )
@@ -284,8 +296,7 @@ def _replaced(change: Change) -> tuple[Risk, ...]:
         return ()
     if lacks_secret(change.resource, change.held):
         return ()
-    sentence = "the secret so far ends at once: what is deployed with it is refused"
-    return (Risk(CREDENTIAL_REPLACED, "clientSecret", sentence),)
+    return (Risk(CREDENTIAL_REPLACED, "clientSecret", _REPLACED),)
 
 
 def most_dangerous(risks: Sequence[Risk]) -> int:

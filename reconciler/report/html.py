@@ -19,12 +19,13 @@ from reconciler import __version__
 from reconciler.diagnostics import Diagnostic
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Plan, Unmanaged, ref_of
-from reconciler.plan.risk import CLASSES
-from reconciler.report.html_change import changed, named, shown_text, tags, words
-from reconciler.report.order import Shown, fate_in_words, in_review_order, risky
+from reconciler.plan.risk import CLASSES, MEANINGS
+from reconciler.report.about import NOTHING, About, next_step
+from reconciler.report.html_change import changed, named, shown_text, tag, tags, words
+from reconciler.report.order import Shown, fate_in_words, in_review_order, is_plain, risky
 from reconciler.report.owed import TITLE, owed_line, owed_sentences
 from reconciler.report.place import NEW, place_of
-from reconciler.report.plan_text import IN_STEP, OTHER_SHARDS, summary_sentence
+from reconciler.report.plan_text import IN_STEP, OTHER_SHARDS, WHOLE, summary_sentence
 from reconciler.resources.ref import Kind
 
 LIMIT = 12_000_000
@@ -38,7 +39,11 @@ _WORDS = ("create", "update", "adopt", "delete")
 
 
 def plan_as_html(
-    plan: Plan, service: str, findings: Sequence[Diagnostic] = (), limit: int = LIMIT
+    plan: Plan,
+    service: str,
+    findings: Sequence[Diagnostic] = (),
+    limit: int = LIMIT,
+    about: About = NOTHING,
 ) -> str:
     """Return a plan and the findings that go with it as a page."""
     template = (Path(__file__).parent / "plan.html").read_text(encoding="utf-8")
@@ -50,9 +55,9 @@ def plan_as_html(
         "title": summary_sentence(plan.summary),
         "heading": _heading(plan),
         "meter": _meter(plan),
-        "facts": _facts(plan, service),
+        "facts": _facts(plan, service, about),
         "blocked": _findings("Blocked: apply refuses this plan", "blocked", plan.blocks),
-        "risks": _risks(shown),
+        "risks": _risks(shown, about),
         "owed": _owed(plan),
         "warnings": _folded(f"Warnings ({len(warnings)})", map(_finding, warnings[:LISTED])),
         "changes-there": _options(each for each in _WORDS if getattr(plan.summary, each)),
@@ -61,6 +66,7 @@ def plan_as_html(
         "changes": changes,
         "cut": cut,
         "unmanaged": _unmanaged(plan.unmanaged),
+        "next": _next(plan),
     }
     return _SLOT.sub(lambda slot: slots[slot.group(1)], template)
 
@@ -99,7 +105,7 @@ def _meter(plan: Plan) -> str:
     )
 
 
-def _facts(plan: Plan, service: str) -> str:
+def _facts(plan: Plan, service: str, about: About) -> str:
     summary = plan.summary
     place = place_of(plan, service)
     facts = {
@@ -107,7 +113,9 @@ def _facts(plan: Plan, service: str) -> str:
         "Instance": shown_text(place.instance or NEW),
         "Tree": shown_text(place.tree),
         **({"Shard": f"{shard}: {OTHER_SHARDS}"} if (shard := plan.scope.shard) else {}),
-        "Digest": f"<code>{plan_digest(plan)}</code>",
+        **{name: f"<code>{escape(value)}</code>" for name, value in about.facts.items()},
+        "Digest": f'<code id="digest">{plan_digest(plan)}</code> '
+        '<button type="button" id="copy" hidden>Copy</button>',
         "Untouched": f"{summary.in_step} in step, {summary.unmanaged} held but declared nowhere",
         "Made by": f"reconciler {__version__}",
     }
@@ -128,7 +136,8 @@ def _findings(title: str, look: str, findings: Sequence[Diagnostic]) -> str:
 def _finding(finding: Diagnostic) -> str:
     place = f' <span class="place">{shown_text(str(finding.location))}</span>'
     return (
-        f'<li><span class="code">{finding.code}</span> <bdi>{words(finding.summary)}</bdi>'
+        f'<li class="{finding.severity.value}"><span class="code">{finding.code}</span> '
+        f"<bdi>{words(finding.summary)}</bdi>"
         f"{place if finding.location else ''}"
         f'<p class="remedy"><bdi>{words(finding.remedy)}</bdi></p></li>'
     )
@@ -148,7 +157,7 @@ def _owed(plan: Plan) -> str:
     )
 
 
-def _risks(shown: Sequence[Shown]) -> str:
+def _risks(shown: Sequence[Shown], about: About) -> str:
     found = risky(shown)
     if not found:
         return ""
@@ -166,21 +175,24 @@ def _risks(shown: Sequence[Shown]) -> str:
     )
     return (
         '<section class="panel risky"><h2>Risks: look at these first</h2>'
-        f"{_classes_counted(found)}<ul>{''.join(items[:FIRST])}</ul>{folded}</section>"
+        f"{_meanings(found, about)}<ul>{''.join(items[:FIRST])}</ul>{folded}</section>"
     )
 
 
-def _classes_counted(found: Sequence[Shown]) -> str:
-    """Return how many changes each class has, as links that filter by it, where there are many."""
-    if len(found) <= FIRST:
-        return ""
+def _meanings(found: Sequence[Shown], about: About) -> str:
+    """Return each class of risk: a link that filters by it, its meaning, its page if known."""
     counted = Counter(name for each in found for name in {risk.name for risk in each.risks})
-    links = (
-        f'<a href="#risk={name}"><span class="tag">{counted[name]} {name}</span></a>'
+    rows = (
+        f'<dt><a href="#risk={name}">{tag(name, f"{counted[name]} {name}")}</a></dt>'
+        f"<dd>{escape(MEANINGS[name])}{_page(about.page_of(name))}</dd>"
         for name in CLASSES
         if name in counted
     )
-    return f'<p class="classes">{"".join(links)}</p>'
+    return f'<dl class="classes">{"".join(rows)}</dl>'
+
+
+def _page(address: str) -> str:
+    return f' <a href="{address}" rel="noreferrer">More</a>' if address else ""
 
 
 def _more(count: int) -> str:
@@ -190,18 +202,37 @@ def _more(count: int) -> str:
 
 
 def _changes(shown: Sequence[Shown], limit: int) -> tuple[str, str]:
-    """Return the changes there is room for, and what to say of the others."""
+    """Return the changes there is room for, and what to say of the others.
+
+    Creates above ``WHOLE`` that need no review stand last, in a fold of their own.
+    """
     if not shown:
         return f'<p class="plain">{IN_STEP}</p>', ""
     parts: list[str] = []
-    size = 0
+    folded: list[str] = []
+    size = plain = 0
     for place, each in enumerate(shown):
         part = changed(each, place, is_open=place < OPEN)
         size += len(part)
         if size > limit:
-            return "\n".join(parts), _cut(len(shown) - place, len(shown))
-        parts.append(part)
-    return "\n".join(parts), ""
+            return _page_of(parts, folded), _cut(len(shown) - place, len(shown))
+        plain += is_plain(each)
+        (folded if is_plain(each) and plain > WHOLE else parts).append(part)
+    return _page_of(parts, folded), ""
+
+
+def _page_of(parts: Sequence[str], folded: Sequence[str]) -> str:
+    if not folded:
+        return "\n".join(parts)
+    title = f"{len(folded)} more create{'' if len(folded) == 1 else 's'} without a risk"
+    fold = ['<details id="more">', f"<summary>{title}</summary>", *folded, "</details>"]
+    return "\n".join([*parts, *fold])
+
+
+def _next(plan: Plan) -> str:
+    sentence, command = next_step(plan)
+    code = f'<p><code class="command">{escape(command)}</code></p>' if command else ""
+    return f'<section class="panel next"><h2>Next</h2><p>{escape(sentence)}</p>{code}</section>'
 
 
 def _cut(left: int, total: int) -> str:

@@ -8,6 +8,7 @@ from html import escape
 from reconciler.plan.diff import FieldChange, field_changes
 from reconciler.plan.foresight import foreseen_problems
 from reconciler.plan.model import Change, Create, Delete, held_of, ref_of, word
+from reconciler.plan.risk import is_severe
 from reconciler.report.differences import Row, rows_of, sides_of
 from reconciler.report.order import Shown
 from reconciler.report.visible import visible
@@ -44,8 +45,8 @@ def changed(shown: Shown, place: int, *, is_open: bool) -> str:
     risks = " ".join(dict.fromkeys(risk.name for risk in shown.risks))
     number = f'<span class="id">id <code>{words(held.id)}</code></span>' if held else ""
     return (
-        f'<details class="c" id="c{place}" data-c="{name}" data-k="{ref_of(change).kind.value}" '
-        f'data-r="{risks}"{" open" if is_open else ""}>'
+        f'<details class="{_severity(shown)}" id="c{place}" data-c="{name}" '
+        f'data-k="{ref_of(change).kind.value}" data-r="{risks}"{" open" if is_open else ""}>'
         f'<summary><span class="sign {name}">{SIGNS[name]}</span>{named(change)}'
         f"<span>{tags(shown)}</span>{number}</summary>"
         f'<div class="body">{_notes(shown)}{"".join(map(_Field(change), field_changes(change)))}'
@@ -57,7 +58,22 @@ def tags(shown: Shown) -> str:
     """Return what a reviewer must know of a change first, as tags."""
     blocked = '<span class="tag stop">blocked</span>' if shown.blocks else ""
     names = dict.fromkeys(risk.name for risk in shown.risks)
-    return blocked + "".join(f'<span class="tag">{name}</span>' for name in names)
+    return blocked + "".join(map(tag, names))
+
+
+def tag(name: str, text: str = "") -> str:
+    """Return a class of risk as a tag, coloured by how severe it is."""
+    look = "tag severe" if is_severe(name) else "tag"
+    return f'<span class="{look}">{text or name}</span>'
+
+
+def _severity(shown: Shown) -> str:
+    """Return the class of a card, by the worst that is to be said of it."""
+    if shown.blocks:
+        return "c stop"
+    if any(is_severe(risk.name) for risk in shown.risks):
+        return "c severe"
+    return "c risk" if shown.risks else "c"
 
 
 def _notes(shown: Shown) -> str:
@@ -71,7 +87,7 @@ def _each_note(shown: Shown) -> Iterator[str]:
         yield f'<span class="tag stop">{block.code}</span> <bdi>{words(block.remedy)}</bdi>'
     for risk in shown.risks:
         field = f" <code>{risk.field}</code>:" if risk.field else ""
-        yield f'<span class="tag">{risk.name}</span>{field} {escape(risk.sentence)}'
+        yield f"{tag(risk.name)}{field} {escape(risk.sentence)}"
     for key in foreseen_problems(change):
         yield f"the service will report <code>{key}</code>: {escape(MESSAGES[key])}"
     for cause in shown.causes:

@@ -16,13 +16,14 @@ from reconciler.plan.diff import FieldChange, field_changes
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.foresight import foreseen_problems
 from reconciler.plan.model import Create, Delete, Plan, Unmanaged, held_of, ref_of, word
-from reconciler.plan.risk import CLASSES
+from reconciler.plan.risk import CLASSES, MEANINGS
+from reconciler.report.about import NOTHING, About, next_step
 from reconciler.report.differences import sides_of, unified, value_as_text
-from reconciler.report.fence import Item, Room, fenced
+from reconciler.report.fence import OVERHEAD, Item, Room, fenced
 from reconciler.report.limits import LEAST, LIMIT
 from reconciler.report.order import Shown, fate_in_words, in_review_order, risky
 from reconciler.report.owed import TITLE, owed_line, owed_sentences
-from reconciler.report.place import Place, place_as_code, place_as_marker, place_of
+from reconciler.report.place import place_as_code, place_as_marker, place_of
 from reconciler.report.plan_text import OTHER_SHARDS, summary_sentence
 from reconciler.report.visible import visible
 from reconciler.resources.compliance import MESSAGES
@@ -32,7 +33,7 @@ from reconciler.state import OwedSecret
 NAMED = 8
 LINE = 400
 LINES = 120
-_HEAD = 1_000
+_HEAD = 1_100
 _MARKS = {"create": "+", "update": "!", "adopt": "!", "delete": "-"}
 _GROUPS = {
     "delete": "to delete",
@@ -43,13 +44,18 @@ _GROUPS = {
 
 
 def plan_as_markdown(
-    plan: Plan, service: str, findings: Sequence[Diagnostic] = (), limit: int = LIMIT
+    plan: Plan,
+    service: str,
+    findings: Sequence[Diagnostic] = (),
+    limit: int = LIMIT,
+    about: About = NOTHING,
 ) -> str:
     """Return a plan and the findings that go with it, in at most so many characters."""
     shown = in_review_order(plan)
     warnings = [*findings, *plan.warnings]
-    room = Room(max(limit, LEAST) - _HEAD)
-    sections = _above(plan, shown, room)
+    after = _next(plan)
+    room = Room(max(limit, LEAST) - _HEAD - len(after))
+    sections = _above(plan, shown, room, about)
     with room.part(0.15) as part:
         fence = fenced(warnings, _finding, "text", part)
     sections += _folded(_count(len(warnings), "warning"), fence)
@@ -67,34 +73,71 @@ def plan_as_markdown(
     sections += _folded(TITLE, fenced(plan.owed, _owed, "text", room))
     title = f"{len(plan.unmanaged)} held but declared nowhere: left alone"
     sections += _folded(title, fenced(plan.unmanaged, _unmanaged, "text", room))
+    head = _head(plan, _places(plan, service, about), shown, (len(warnings), hidden))
+    return "\n\n".join([head, *sections, after]) + "\n"
+
+
+def _places(plan: Plan, service: str, about: About) -> list[str]:
+    """Return the marker, and the lines that say of what, when and from which commit it is."""
+    facts = ", ".join(f"{name.lower()} `{value}`" for name, value in about.facts.items())
     place = place_of(plan, service)
-    return "\n\n".join([_head(plan, place, shown, (len(warnings), hidden)), *sections]) + "\n"
+    said = [place_as_code(place), *([f"{facts[0].upper()}{facts[1:]}"] if facts else [])]
+    return [place_as_marker(place, plan.scope.shard), *(f"- {line}" for line in said)]
 
 
-def _above(plan: Plan, shown: Sequence[Shown], room: Room) -> list[str]:
+def _next(plan: Plan) -> str:
+    sentence, command = next_step(plan)
+    code = f"\n\n```sh\n{command}\n```" if command else ""
+    return f"**Next:** {sentence}{code}"
+
+
+def _meanings(shown: Sequence[Shown], about: About, room: Room) -> list[str]:
+    """Return a list of the classes of risk with their meanings, as far as there is room."""
+    lines = []
+    for name, count in _risk_counts(shown).items():
+        page = about.page_of(name)
+        tag = f"[`{name}`]({page})" if page else f"`{name}`"
+        line = f"- {tag} ({count}): {MEANINGS[name]}"
+        if len(line) + 1 > room.left - OVERHEAD:
+            break
+        room.left -= len(line) + 1
+        lines.append(line)
+    return ["\n".join(lines)] if lines else []
+
+
+def _risk_counts(shown: Sequence[Shown]) -> dict[str, int]:
+    """Return how many changes have each class of risk, most dangerous first."""
+    risks = Counter(name for each in shown for name in {risk.name for risk in each.risks})
+    return {name: risks[name] for name in CLASSES if name in risks}
+
+
+def _above(plan: Plan, shown: Sequence[Shown], room: Room, about: About) -> list[str]:
     """Return what stands above the fold, below the summary."""
     sections = []
     with room.part(0.25) as part:
         sections += _listed("### Blocked", plan.blocks, _finding, part)
     with room.part(0.25) as part:
-        sections += _listed("### Risks", risky(shown), _risk, part)
+        meanings = _meanings(shown, about, part)
+        title, *listed = _listed("### Risks", risky(shown), _risk, part) or [""]
+        sections += [title, *meanings, *listed] if title else []
     return sections
 
 
-def _head(plan: Plan, place: Place, shown: Sequence[Shown], counts: tuple[int, int]) -> str:
+def _head(
+    plan: Plan, places: Sequence[str], shown: Sequence[Shown], counts: tuple[int, int]
+) -> str:
     """Return the summary; ``counts`` are the warnings, and the changes there is no room for."""
     warnings, hidden = counts
-    marker = place_as_marker(place, plan.scope.shard)
-    lines = [marker, f"## {summary_sentence(plan.summary).removesuffix('.')}", ""]
-    lines.append(f"- {place_as_code(place)}")
+    marker, *said = places
+    lines = [marker, f"## {summary_sentence(plan.summary).removesuffix('.')}", "", *said]
     if plan.blocks:
         lines.append(
             f"- **Blocked by {_count(len(plan.blocks), 'guard')}: apply refuses this plan.** "
             "Each guard says how to allow just that."
         )
-    risks = Counter(name for each in shown for name in {risk.name for risk in each.risks})
+    risks = _risk_counts(shown)
     if risks:
-        named = [f"{risks[name]} `{name}`" for name in CLASSES if name in risks]
+        named = [f"{count} `{name}`" for name, count in risks.items()]
         more = f" and {len(named) - NAMED} more classes" if len(named) > NAMED else ""
         lines.append(f"- Risks: {', '.join(named[:NAMED])}{more}")
     if warnings:

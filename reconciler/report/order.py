@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from reconciler.diagnostics import Diagnostic
 from reconciler.plan.causes import causes_in_words
-from reconciler.plan.model import Change, Fate, Plan, Unmanaged, ref_of
+from reconciler.plan.foresight import foreseen_problems
+from reconciler.plan.model import Change, Create, Fate, Plan, Unmanaged, ref_of
 from reconciler.plan.risk import Risk, most_dangerous, risks_of
 from reconciler.resources.ref import ResourceRef
 
@@ -38,6 +39,16 @@ def in_review_order(plan: Plan) -> list[Shown]:
 def _shown(change: Change, blocks: Mapping[ResourceRef, Sequence[Diagnostic]], plan: Plan) -> Shown:
     causes = tuple(causes_in_words(plan, change))
     return Shown(change, risks_of(change), blocks.get(ref_of(change), ()), causes)
+
+
+def is_plain(shown: Shown) -> bool:
+    """Return whether a change is a create without a risk, a block or a foreseen problem.
+
+    Reports may fold those where they are many; every other change is always shown.
+    """
+    change = shown.change
+    needs_review = shown.risks or shown.blocks or foreseen_problems(change)
+    return isinstance(change, Create) and not needs_review
 
 
 def risky(shown: Sequence[Shown]) -> list[Shown]:

@@ -11,10 +11,12 @@ import threading
 from dataclasses import dataclass
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Plan
 from reconciler.report.html import plan_as_html
 from reconciler.resources.ref import Kind
@@ -32,6 +34,7 @@ from tests.builders import (
     plan_of,
 )
 from tests.builders import an_application as said
+from tests.devtools import open_page
 from tests.hostile import PAYLOADS, hostile_plan
 from tests.web_page import BROWSERS, FLAGS
 
@@ -71,7 +74,7 @@ class Seen:
 
     @property
     def cards(self) -> list[str]:
-        return re.findall(r'<details class="c"[^>]*>', self.dom)
+        return re.findall(r'<details class="c[ a-z]*"[^>]*>', self.dom)
 
     @property
     def shown(self) -> int:
@@ -197,3 +200,41 @@ def test_the_command_writes_the_page_a_reviewer_opens(run: Run, small: Any) -> N
     assert (ran.code, ran.err) == (0, "")
     assert "<title>Plan: 7 to create, 0 to update, 0 to delete.</title>" in seen.dom
     assert seen.shown == 7
+
+
+def test_a_page_from_a_file_copies_its_digest_and_unfolds_what_is_sought(tmp_path: Path) -> None:
+    """A reviewer downloads the page from a job and opens it; its policy stays in force."""
+    actions = [declared(a_ref(Kind.ACTION, f"n{at}"), an_action()) for at in range(55)]
+    plan = plan_of(actions, [])
+    file = tmp_path / "plan.html"
+    file.write_text(plan_as_html(plan, "sqlite:x.db"), encoding="utf-8")
+
+    with open_page(file.as_uri()) as page:
+        page.run("addEventListener('copy', () => { window.copied = String(getSelection()); })")
+        page.run("document.getElementById('copy').click()")
+        copied = page.run("[window.copied, document.getElementById('copy').textContent]")
+        folded = page.run("document.getElementById('more').open")
+        page.run("location.hash = '#text=n54'")
+        page.run("dispatchEvent(new HashChangeEvent('hashchange'))")
+        sought = page.run("document.getElementById('more').open")
+        seen = page.run("document.querySelectorAll('#changes .c:not([hidden])').length")
+
+    assert copied == [plan_digest(plan), "Copied"]
+    assert (folded, sought, seen) == (False, True, 1)
+
+
+def test_the_reports_of_the_command_say_when_and_from_which_commit(run: Run, small: Any) -> None:
+    """From the plan and from its file alike; the JSON and the digest do not depend on it."""
+    commit = "c" * 40
+    docs = ("--docs", "https://docs.example.com/reconciler")
+    html = run("plan", "--format", "html", "--out", "plan.json", *docs, GITHUB_SHA=commit).out
+    markdown = run("show", "plan.json", "--format", "markdown", *docs).out
+    refused = run("show", "plan.json", "--docs", "javascript:alert(1)")
+
+    made = re.search(r"<dt>Made</dt><dd><code>(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)</code>", html)
+    assert made
+    assert f"<dt>Commit</dt><dd><code>{commit}</code>" in html
+    assert f"\n- Made `{made[1]}`, commit `{commit}`\n" in markdown
+    assert "reconciler apply --digest sha256:" in html[-9000:]
+    assert markdown.endswith("\n```\n")
+    assert (refused.code, "is not an address for links" in refused.err) == (1, True)

@@ -66,6 +66,7 @@ FILE = PlanFile(
     made_at=1_800_000_000,
     expires_at=1_800_086_400,
     warnings=(warning("W2", "\U0001f600", "r", PLACE),),
+    revision="c" * 40,
 )
 CONTENT = plan_file_content(FILE)
 

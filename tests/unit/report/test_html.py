@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Sequence
+from dataclasses import replace
 from hashlib import sha256
 from html.parser import HTMLParser
 
@@ -12,9 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reconciler.diagnostics import error
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Create, Delete, Plan, Update
-from reconciler.plan.risk import CLASSES
+from reconciler.plan.risk import CLASSES, MEANINGS
+from reconciler.report.about import About
 from reconciler.report.html import LIMIT, plan_as_html
 from reconciler.report.visible import visible
 from reconciler.resources.ref import Kind
@@ -31,21 +34,23 @@ from tests.builders import (
 )
 from tests.hostile import MARK, PAYLOADS, hostile_findings, hostile_plan, marked
 
+PRIVATE = an_application(redirectUris=["https://shop.example.com/", "https://old.example.com/"])
 VOID = {"meta", "input", "col"}
 KINDS = "|".join(kind.value for kind in Kind)
 NAMES = "|".join(CLASSES)
 CLASS_NAMES = (
     "eyebrow|meter|create|update|adopt|delete|facts|panel|blocked|risky|code|place|remedy|classes|"
-    "tag|stop|bar|c|sign|kind|name|id|body|notes|f|d|numbered|c-no|no|o|n|s|e|skip|same|plain|cut"
+    "tag|stop|severe|risk|error|warning|note|next|command|bar|c|sign|kind|name|id|body|notes|f|d|numbered|c-no|no|o|n|s|e|skip|same|plain|cut"
 )
 # What each attribute may hold, in whichever element: words and numbers of ours.
 ATTRIBUTES = {
     "class": rf"(?:{CLASS_NAMES})(?: (?:{CLASS_NAMES}))*",
-    "id": r"c\d+|bar|text|change|kind|risk|open|close|count|changes",
+    "id": r"c\d+|bar|text|change|kind|risk|open|close|count|changes|digest|copy|more",
     "data-c": "create|update|adopt|delete",
     "data-k": KINDS,
     "data-r": rf"(?:(?:{NAMES})(?: (?:{NAMES}))*)?",
-    "href": rf"#c\d+|#risk=(?:{NAMES})",
+    "href": rf"#c\d+|#risk=(?:{NAMES})|https://docs\.example\.com/guards\.md#(?:{NAMES})",
+    "rel": "noreferrer",
     "value": rf"|\*|create|update|adopt|delete|{KINDS}|{NAMES}",
     "colspan": "2|4",
     "open": "",
@@ -174,7 +179,7 @@ def test_blocked_changes_come_first_then_the_most_dangerous() -> None:
     """The order in which a reviewer should read."""
     page = plan_as_html(RISKY, "sqlite:x.db")
 
-    card = r'<details class="c" id="c\d" data-c="(\w+)" data-k="\w+" data-r="(.*?)"'
+    card = r'<details class="c[ a-z]*" id="c\d" data-c="(\w+)" data-k="\w+" data-r="(.*?)"'
     assert re.findall(card, page) == [
         ("delete", "client-id-lost"),
         ("update", "credential-weaker"),
@@ -216,6 +221,54 @@ def test_no_changes_is_said_as_plainly_as_changes_are() -> None:
     assert "<svg" not in page
 
 
+def test_the_top_says_of_what_and_the_end_what_next() -> None:
+    """Service, tree, commit and date first; then the digest, to be copied."""
+    about = About("2026-11-22T00:31:07Z", "c" * 40, "https://docs.example.com/")
+    page = plan_as_html(RISKY, "sqlite:x.db", about=about)
+
+    check_only_ours(page)
+    facts = page[page.index('<dl class="facts">') : page.index("</dl>")]
+    for fact in (
+        *("<dt>Service</dt><dd><code>sqlite:x.db</code>", "<dt>Tree</dt><dd><code>default</code>"),
+        "<dt>Made</dt><dd><code>2026-11-22T00:31:07Z</code>",
+        f"<dt>Commit</dt><dd><code>{'c' * 40}</code>",
+        f'<code id="digest">{plan_digest(RISKY)}</code>',
+    ):
+        assert fact in facts
+    assert f"reconciler apply --digest {plan_digest(RISKY)}</code>" in page[-8000:]
+    assert 'href="https://docs.example.com/guards.md#client-id-lost"' in page
+    assert MEANINGS["client-id-lost"] in page
+
+
+def test_a_card_has_the_colour_of_the_worst_that_is_said_of_it() -> None:
+    """What is blocked, severe, a risk, and the rest."""
+    blocked = error("GUARD-X", "s", "r", ref=a_ref(name="old"))
+    page = plan_as_html(replace(RISKY, blocks=(blocked,)), "sqlite:x.db")
+
+    assert re.findall(r'<details class="(c[ a-z]*)"', page) == [
+        "c stop",
+        "c severe",
+        "c severe",
+        "c",
+    ]
+    milder = a_plan(Update(declared(WEB, an_application()), held(WEB, PRIVATE)))
+    assert '<details class="c risk"' in plan_as_html(milder, "sqlite:x.db")
+
+
+def test_creates_above_fifty_stand_in_a_fold_of_their_own() -> None:
+    """The rest of the plan is on the first screens."""
+    creates = [Create(declared(a_ref(Kind.ACTION, f"n{at}"), an_action())) for at in range(53)]
+    page = plan_as_html(a_plan(*creates, Delete(held(WEB))), "sqlite:x.db")
+    short = plan_as_html(a_plan(*creates[:50]), "sqlite:x.db")
+
+    check_only_ours(page)
+    before, _, fold = page.partition('<details id="more">')
+    assert before.count('<details class="c') == 51
+    assert fold.count('<details class="c') == 3
+    assert fold.startswith("\n<summary>3 more creates without a risk</summary>")
+    assert '<details id="more">' not in short
+
+
 def many(count: int) -> Plan:
     return a_plan(
         *(
@@ -229,7 +282,7 @@ def test_ten_thousand_changes_fit_on_a_page() -> None:
     """Every one of them is there to be found."""
     page = plan_as_html(many(10_000), "sqlite:x.db")
 
-    assert page.count('<details class="c"') == 10_000
+    assert page.count('<details class="c') == 10_000
     assert "are not on this page" not in page
     assert len(page) < 15_000_000
 
@@ -238,7 +291,7 @@ def test_a_hundred_thousand_changes_are_cut_with_their_count_above_the_fold() ->
     """A page that a browser cannot open shows nothing at all."""
     page = plan_as_html(many(100_000), "sqlite:x.db", limit=LIMIT)
 
-    shown = page.count('<details class="c"')
+    shown = page.count('<details class="c')
     assert f"<b>{100_000 - shown} of 100000 changes are not on this page</b>" in page
     assert page.index("are not on this page") < page.index('id="changes"')
     assert len(page.encode()) < 20_000_000

@@ -14,7 +14,8 @@ from markdown_it.token import Token
 from reconciler.diagnostics import error
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Create, Delete, Plan, Unmanaged, Update
-from reconciler.plan.risk import CLASSES
+from reconciler.plan.risk import CLASSES, MEANINGS
+from reconciler.report.about import About
 from reconciler.report.limits import LEAST, LIMIT
 from reconciler.report.markdown import plan_as_markdown
 from reconciler.resources.ref import Kind
@@ -36,6 +37,13 @@ from tests.hostile import MARK, PAYLOADS, hostile_findings, hostile_plan, marked
 COUNTS = r"\d+ to create, \d+ to update, (?:\d+ to adopt, )?\d+ to delete"
 NAMES = "|".join(CLASSES)
 MARKER = "<!-- reconciler-plan service=sqlite:x.db tree=default -->"
+COMMAND = r"reconciler apply(?: --digest sha256:[0-9a-f]{64})?\n"
+SAID = "|".join(map(re.escape, MEANINGS.values()))
+NEXT = (
+    r"Change the manifests, or allow what each guard names, and plan again\.|"
+    r"Review the risks\. After approval, this command with the options of this plan applies "
+    r"exactly this plan, or nothing\.|Nothing to do\.|Deliver the client secrets that are owed\."
+)
 BLOCKED = "apply refuses this plan.** Each guard says how to allow just that."
 HIDDEN = "a comment has a limit. `reconciler plan` shows them all."
 PLACE = "`Service sqlite:x.db (instance instance-1), tree default`"
@@ -50,6 +58,8 @@ OURS = (
     rf"\*\*\d+ of \d+ changes are not shown below\*\*: {re.escape(HIDDEN)}",
     r"Digest: `sha256:[0-9a-f]{64}`",
     r"\d+ more (?:is|are) not shown here\.",
+    rf"`(?:{NAMES})` \(\d+\): (?:{SAID})",
+    rf"\*\*Next:\*\* (?:{NEXT})",
 )
 TITLES = (
     "to delete|to update|to create|warnings?|held but declared nowhere: left alone|"
@@ -74,7 +84,8 @@ def check_only_ours(text: str) -> None:
     """Assert that whatever is not in a fence is a sentence of ours."""
     for token in parsed(text):
         if token.type == "fence":
-            assert token.info in {"text", "diff"}
+            assert token.info in {"text", "diff", "sh"}
+            assert token.info != "sh" or re.fullmatch(COMMAND, token.content)
         elif token.type == "inline":
             ours = any(re.fullmatch(ours, token.content) for ours in OURS)
             assert ours or is_the_place(token), token.content
@@ -121,11 +132,13 @@ RISKY = a_plan(
 
 def test_summary_and_digest_come_first_then_what_is_blocked_and_what_is_risky() -> None:
     """A reviewer who reads ten lines has read the ten that matter."""
-    assert plan_as_markdown(RISKY, "sqlite:x.db").split("\n")[:21] == [
+    about = About("2026-11-22T00:31:07Z", "c" * 40)
+    assert plan_as_markdown(RISKY, "sqlite:x.db", about=about).split("\n")[:26] == [
         MARKER,
         "## Plan: 1 to create, 1 to update, 1 to delete",
         "",
         f"- {PLACE}",
+        f"- Made `2026-11-22T00:31:07Z`, commit `{'c' * 40}`",
         f"- **Blocked by 1 guard: {BLOCKED}",
         "- Risks: 1 `action-removed`, 1 `credential-weaker`, 1 `logout-removed`",
         "- 2 in step, 1 held but declared nowhere",
@@ -140,10 +153,60 @@ def test_summary_and_digest_come_first_then_what_is_blocked_and_what_is_risky() 
         "",
         "### Risks",
         "",
+        "- `action-removed` (1): what it enforced is enforced no longer",
+        "- `credential-weaker` (1): the application proves less about itself than before",
+        "- `logout-removed` (1): sign-outs that come back there fail",
+        "",
         "```text",
         "action-removed: Action acme/greet",
         "credential-weaker, logout-removed: OidcApplication acme/shop/storefront",
     ]
+
+
+@pytest.mark.parametrize(
+    ("docs", "link"),
+    [
+        ("", "- `action-removed` (1): "),
+        (
+            "https://docs.example.com/v1/",
+            "- [`action-removed`](https://docs.example.com/v1/guards.md#action-removed) (1): ",
+        ),
+        ("javascript:alert(1)", "- `action-removed` (1): "),
+        ("https://a.example.com/)[x](y", "- `action-removed` (1): "),
+    ],
+    ids=["none", "an address", "no address", "an address that would leave its link"],
+)
+def test_a_risk_links_to_its_page(docs: str, link: str) -> None:
+    """Where the documents are is known to who runs the job."""
+    text = plan_as_markdown(RISKY, "sqlite:x.db", about=About(docs=docs))
+
+    assert f"\n{link}{MEANINGS['action-removed']}\n" in text
+    assert docs in {"", "https://docs.example.com/v1/"} or docs not in text
+
+
+def test_what_is_no_commit_is_not_shown() -> None:
+    """A job can set its variables to anything."""
+    assert "[x]" not in plan_as_markdown(RISKY, "sqlite:x.db", about=About(commit="[x](y)"))
+
+
+@pytest.mark.parametrize(
+    ("plan", "said"),
+    [
+        (a_plan(), "**Next:** Nothing to do.\n"),
+        (
+            RISKY,
+            "**Next:** Change the manifests, or allow what each guard names, and plan again.\n",
+        ),
+        (
+            a_plan(Create(declared(WEB))),
+            f"```sh\nreconciler apply --digest {plan_digest(a_plan(Create(declared(WEB))))}\n```\n",
+        ),
+    ],
+    ids=["nothing", "blocked", "changes"],
+)
+def test_the_comment_ends_with_what_to_do_next(plan: Plan, said: str) -> None:
+    """A newcomer reads it to the end."""
+    assert plan_as_markdown(plan, "sqlite:x.db").endswith(said)
 
 
 def test_a_change_is_shown_as_a_difference_with_its_marks_in_the_first_column() -> None:
@@ -170,7 +233,8 @@ def test_nothing_to_do_is_said_in_one_heading() -> None:
     """A comment without news is short."""
     text = plan_as_markdown(a_plan(), "sqlite:x.db")
 
-    assert text.count("\n") == 6
+    assert text.count("\n") == 8
+    assert text.endswith("\n\n**Next:** Nothing to do.\n")
     assert "## No changes. The service holds what the manifests declare\n" in text
     check_only_ours(text)
 
