@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 LOCKED := $(PIP) install --require-hashes
 WORKERS ?= auto
 
-.PHONY: demo test extras check lint types wheel dist schemas protos bench fuzz laws soak planted mutate lock clean
+.PHONY: demo test extras check lint types wheel dist schemas codes protos bench fuzz laws soak planted mutate lock clean
 
 DEMO := --service sqlite:.reconciler/identity.db
 
@@ -47,6 +47,10 @@ dist: $(RUNS)
 
 schemas: $(READY)
 	$(BIN)/python -m reconciler.resources.manifest_model schemas
+
+# The page of every code that the program prints, from its own table; a test keeps it in step.
+codes: $(READY)
+	$(BIN)/python -m reconciler.report.codes.page docs
 
 # The descriptor set that the server reads its messages from; a test keeps it in step.
 PROTOS := reconciler/service/transport/proto

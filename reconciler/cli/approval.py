@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from reconciler import __version__
+from reconciler.cli.findings import show_warnings
 from reconciler.cli.life import age_in_words, time_in_words
 from reconciler.cli.output import hint
-from reconciler.cli.reading import show_warnings
 from reconciler.diagnostics import error
 from reconciler.errors import InvalidManifestsError, NoHistoryError, StalePlanError, UsageError
 from reconciler.loop import preview

@@ -11,10 +11,10 @@ from reconciler.apply.sink import SecretSink
 from reconciler.apply.sinks import KINDS
 from reconciler.cli.connection import keep_owed_option, seal_key_option, service_options
 from reconciler.cli.exit_codes import ExitCode, exit_code_of
+from reconciler.cli.findings import show_warnings
 from reconciler.cli.locking import locked
 from reconciler.cli.options import tree_option
 from reconciler.cli.output import print_done, stdout_style
-from reconciler.cli.reading import show_warnings
 from reconciler.cli.refs import RefType
 from reconciler.cli.secrets import secrets_option, sink_for
 from reconciler.cli.watching import TerminalWatch

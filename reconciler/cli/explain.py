@@ -23,12 +23,16 @@ LIMITS = {
 
 
 @click.command("explain")
-@click.argument("path", metavar="KIND[.FIELD]")
+@click.argument("path", metavar="KIND[.FIELD]|CODE")
 def explain_command(path: str) -> None:
-    """Tell what a kind or one of its fields means, and what may be written.
+    """Tell what a kind or one of its fields means, and what may be written; or what a code means.
 
-    FIELD is one of spec or of metadata: OidcApplication.appType, Action.metadata.id.
+    FIELD is one of spec or of metadata: OidcApplication.appType, Action.metadata.id. CODE is that
+    of a finding, a risk or a problem that the service reports: YAML-SYNTAX, plain-http.
     """
+    if explained := _code(path, stdout_style()):
+        click.echo(explained)
+        return
     kind, *steps = path.split(".")
     schema = read_schema(kind_named(kind))
     style = stdout_style()
@@ -38,6 +42,27 @@ def explain_command(path: str) -> None:
     else:
         lines = [style(schema["title"], "bold"), schema["description"], *_kind(schema, style)]
     click.echo("\n".join(lines))
+
+
+def _code(written: str, style: Style) -> str:
+    """Return what a code means, or nothing where a text looks like a kind."""
+    from reconciler.report.codes.page import as_sentence
+    from reconciler.report.codes.table import CODES, PROBLEMS, RISKS
+
+    names = {name.lower(): name for name in (*CODES, *RISKS, *PROBLEMS)}
+    name = names.get(written.lower(), "")
+    if name in CODES:
+        code = CODES[name]
+        lines = [as_sentence(code.title), code.meaning, f"{style('To do:', 'bold')} {code.remedy}"]
+    elif name:
+        lines = [as_sentence(RISKS.get(name) or PROBLEMS[name])]
+    elif "-" in written:
+        close = difflib.get_close_matches(written.lower(), names, n=1)
+        hint = f"Did you mean {names[close[0]]}?" if close else "docs/codes.md lists all."
+        raise click.BadParameter(f"there is no code {written!r}. {hint}")
+    else:
+        return ""
+    return "\n".join([style(name, "bold"), *lines])
 
 
 def _find(schema: Mapping[str, Any], steps: list[str]) -> tuple[str, Mapping[str, Any]]:

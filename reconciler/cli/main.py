@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import signal
 import sys
 from collections.abc import Callable
@@ -13,7 +12,7 @@ import click
 
 from reconciler import __version__
 from reconciler.cli.ending import end, exit_on_signals, let_go, raise_on_signals
-from reconciler.cli.output_choice import choose, chosen, forget_choice
+from reconciler.cli.output_choice import choose, forget_choice
 from reconciler.cli.streams import lost_output
 from reconciler.errors import (
     InterruptedRunError,
@@ -158,13 +157,9 @@ def _printed(code: int) -> int:
 def _told(failure: ReconcilerError) -> int:
     """Tell a foreseen failure in words on stderr and return its exit code."""
     from reconciler.cli.exit_codes import exit_code_of
-    from reconciler.report.findings import findings_as_text
-    from reconciler.report.style import style_of
-    from reconciler.report.visible import visible
+    from reconciler.cli.findings import show_error, show_warnings
 
-    style = style_of(sys.stderr, os.environ, chosen().color)
     if isinstance(failure, InvalidManifestsError):
-        click.echo(findings_as_text(failure.diagnostics, style), err=True)
-    click.echo(f"{style('Error:', 'red', 'bold')} {visible(failure.problem)}", err=True)
-    click.echo(f"  {visible(failure.remedy)}", err=True)
+        show_warnings(failure.diagnostics)
+    show_error(failure)
     return exit_code_of(failure)

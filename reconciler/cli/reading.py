@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-import click
-
 from reconciler.cli.ending import hold
-from reconciler.cli.output import style_on, timed
+from reconciler.cli.output import timed
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import InvalidManifestsError, UsageError
 from reconciler.manifests.loader import load
 from reconciler.plan.model import Scope
-from reconciler.report.findings import findings_as_text
 from reconciler.resources.shard import Shard
 from reconciler.state import DesiredState
 from reconciler.validation.desired import judge
@@ -76,9 +72,3 @@ def read_desired(
     if any(finding.is_error for finding in judgement.diagnostics):
         raise InvalidManifestsError(judgement.diagnostics)
     return judgement.desired, judgement.diagnostics
-
-
-def show_warnings(findings: Sequence[Diagnostic]) -> None:
-    """Tell findings on stderr, if there are any."""
-    if findings:
-        click.echo(findings_as_text(findings, style_on(sys.stderr)), err=True)

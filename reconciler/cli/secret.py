@@ -12,10 +12,10 @@ from reconciler.cli.asking import ask_for_yes, auto_approve_option
 from reconciler.cli.connection import keep_owed_option, seal_key_option, service_options
 from reconciler.cli.deliver import deliver_command
 from reconciler.cli.exit_codes import ExitCode
+from reconciler.cli.findings import show_warnings
 from reconciler.cli.journals import open_journal
 from reconciler.cli.locking import locked
 from reconciler.cli.options import tree_option
-from reconciler.cli.reading import show_warnings
 from reconciler.cli.refs import RefType
 from reconciler.cli.secrets import secrets_option, sink_for
 from reconciler.cli.streams import lost_output

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import click
 
+from reconciler.cli.findings import show_saved
 from reconciler.cli.life import age_in_words, time_in_words
 from reconciler.cli.saved_files import open_plan_file
 from reconciler.cli.showing import Made, PlanForm, show_plan, takes_plan_form
@@ -22,7 +23,8 @@ def show_command(file: str, form: PlanForm) -> None:
     saved = open_plan_file(file)
     found = _age(saved, int(time.time()))
     plan = replace(saved.plan, warnings=(*found, *saved.plan.warnings))
-    show_plan(plan, saved.service, saved.warnings, form, Made(saved.made_at, saved.revision))
+    made = Made(saved.made_at, saved.revision)
+    show_plan(plan, saved.service, saved.warnings, form, made, show_saved)
 
 
 def _age(saved: PlanFile, now: int) -> list[Diagnostic]:

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import click
 
+from reconciler.cli.findings import show_warnings
 from reconciler.cli.life import time_in_words
 from reconciler.cli.options import format_option, full_option, option
 from reconciler.cli.output import is_folded, print_json, stdout_style
-from reconciler.cli.reading import show_warnings
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import UsageError
 from reconciler.plan.model import Plan
@@ -93,9 +93,14 @@ def takes_plan_form(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def show_plan(
-    plan: Plan, service: str, findings: Sequence[Diagnostic], form: PlanForm, made: Made
+    plan: Plan,
+    service: str,
+    findings: Sequence[Diagnostic],
+    form: PlanForm,
+    made: Made,
+    tell: Callable[[Sequence[Diagnostic]], None] = show_warnings,
 ) -> None:
-    """Print a plan on stdout; findings go beside it, or into it where the form has room."""
+    """Print a plan on stdout; ``tell`` prints findings beside it, where the form has no room."""
     if form.name == "json":
         from reconciler.report.plan_json import plan_as_json
 
@@ -110,7 +115,7 @@ def show_plan(
 
         click.echo(plan_as_html(plan, service, findings, about=form.about(made)), nl=False)
     else:
-        show_warnings((*findings, *plan.warnings, *plan.blocks))
+        tell((*findings, *plan.warnings, *plan.blocks))
         folded = is_folded(sys.stdout, full=form.full)
         click.echo(plan_as_text(plan, service, stdout_style(), folded=folded))
     sys.stdout.flush()

@@ -13,8 +13,8 @@ from typing import IO
 import click
 
 from reconciler.apply.outcome import ApplyReport, Progress
+from reconciler.cli.findings import show_warnings
 from reconciler.cli.output import is_folded, print_json, stdout_style, style_on
-from reconciler.cli.reading import show_warnings
 from reconciler.cli.watching import TerminalWatch
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import ReconcilerError

@@ -11,13 +11,14 @@ import click
 
 from reconciler.cli.ending import hold
 from reconciler.cli.exit_codes import ExitCode
+from reconciler.cli.findings import show_findings
 from reconciler.cli.options import format_option, paths_argument, shard_option
 from reconciler.cli.output import print_json, stdout_style
 from reconciler.cli.reading import DEFAULT_PATHS
 from reconciler.diagnostics import Diagnostic, by_place
 from reconciler.errors import LocalFileError
 from reconciler.manifests.loader import load
-from reconciler.report.findings import counts, finding_as_json, findings_as_text
+from reconciler.report.findings import counts, finding_as_json
 from reconciler.report.plan_json import FORMAT_VERSION
 from reconciler.report.style import PLAIN, Style
 from reconciler.resources.shard import Shard
@@ -53,11 +54,9 @@ def _is_valid(findings: Sequence[Diagnostic]) -> bool:
 
 
 def _text(findings: Sequence[Diagnostic], files: Sequence[str]) -> None:
-    style = stdout_style()
-    if findings:
-        click.echo(findings_as_text(findings, style))
+    show_findings(findings, sys.stdout)
     if _is_valid(findings):
-        click.echo(_valid(len(files), style))
+        click.echo(_valid(len(files), stdout_style()))
 
 
 def _valid(count: int, style: Style = PLAIN) -> str:

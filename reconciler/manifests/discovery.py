@@ -21,7 +21,7 @@ MAX_FILE = 1024 * 1024  # reads in well under a second; a manifest has about a k
 MAX_FOLDERS = 32  # each level holds a handle while it is walked
 EXTENSIONS = (".yaml", ".yml")
 
-_REMEDIES = {
+REMEDIES = {
     Reason.SYMLINK: "Links are not followed. Put the file or folder itself here, "
     "or give its own path.",
     Reason.MISSING: "Check the path; paths are relative to the current folder.",
@@ -132,7 +132,7 @@ class Discovery:
     def _refuse(self, name: str, fault: OpeningError) -> None:
         self._met += 1
         code = f"FILE-{fault.reason.name.replace('_', '-')}"
-        self._note(code, name, f"the path {fault}", _REMEDIES[fault.reason])
+        self._note(code, name, f"the path {fault}", REMEDIES[fault.reason])
 
     def _note(self, code: str, name: str, summary: str, remedy: str) -> None:
         self.findings.append(error(code, summary, remedy, SourceLocation(name_as_text(name))))

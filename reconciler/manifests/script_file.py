@@ -15,7 +15,7 @@ from reconciler.manifests.source_file import Root
 
 MAX_SCRIPT_FILE = 64 * 1024  # 2,000 characters are 8,000 bytes at most; the rest is told apart
 
-_REMEDIES = {
+REMEDIES = {
     Reason.SYMLINK: "Links are not followed: name the file itself, or put it here.",
     Reason.MISSING: "Check the path; it starts from the folder of the manifest.",
     Reason.NOT_REGULAR: "Name a regular file; folders, pipes, sockets and devices are not read.",
@@ -90,4 +90,4 @@ def read_script(root: Root, parts: Sequence[str]) -> str:
 
 def _refusal(fault: OpeningError) -> ScriptFileError:
     code = f"SCRIPT-{fault.reason.name.replace('_', '-')}"
-    return ScriptFileError(code, f"the script file {fault}", _REMEDIES[fault.reason])
+    return ScriptFileError(code, f"the script file {fault}", REMEDIES[fault.reason])

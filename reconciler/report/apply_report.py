@@ -8,7 +8,7 @@ from typing import Any
 from reconciler.apply.outcome import ApplyReport, Delivered, Outcome, Status
 from reconciler.errors import ReconcilerError
 from reconciler.plan.model import ref_of, word
-from reconciler.report.findings import finding_as_json, finding_as_text
+from reconciler.report.findings import Layout, finding_as_json, finding_as_text
 from reconciler.report.place import Place, place_as_json, place_as_text
 from reconciler.report.plan_json import FORMAT_VERSION, ref_as_json
 from reconciler.report.plan_text import WHOLE
@@ -28,7 +28,7 @@ def report_as_text(
     """
     lines = list(_failures(report.outcomes, style))
     lines += [delivered_as_text(each, style) for each in report.delivered if each.error]
-    lines += [finding_as_text(note, style) for note in report.notes]
+    lines += [finding_as_text(note, Layout(style)) for note in report.notes]
     lines += [delivered_as_text(each, style) for each in report.delivered if not each.error]
     lines += _made(report, style, folded=folded)
     head = place_as_text(place)

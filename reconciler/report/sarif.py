@@ -10,6 +10,8 @@ from urllib.parse import quote
 
 from reconciler import __version__
 from reconciler.diagnostics import Diagnostic, SourceLocation
+from reconciler.report.codes.page import as_sentence
+from reconciler.report.codes.table import CODES
 from reconciler.report.visible import visible
 
 VERSION = "2.1.0"
@@ -29,7 +31,7 @@ def findings_as_sarif(findings: Sequence[Diagnostic]) -> dict[str, Any]:
                     "driver": {
                         "name": "reconciler",
                         "version": __version__,
-                        "rules": [{"id": code, "name": _pascal(code)} for code in codes],
+                        "rules": [_rule(code) for code in codes],
                     }
                 },
                 "columnKind": "unicodeCodePoints",
@@ -37,6 +39,17 @@ def findings_as_sarif(findings: Sequence[Diagnostic]) -> dict[str, Any]:
             }
         ],
     }
+
+
+def _rule(name: str) -> dict[str, Any]:
+    """Return what code scanning shows of a code."""
+    rule: dict[str, Any] = {"id": name, "name": _pascal(name)}
+    code = CODES.get(name)
+    if code is not None:
+        rule["shortDescription"] = {"text": as_sentence(code.title)}
+        rule["fullDescription"] = {"text": code.meaning}
+        rule["help"] = {"text": code.remedy}
+    return rule
 
 
 def _pascal(code: str) -> str:

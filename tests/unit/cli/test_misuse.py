@@ -94,3 +94,23 @@ def test_a_name_is_suggested_only_where_it_is_nearly_the_same() -> None:
     assert near("--formt", ["--format", "--force"]) == "--format"
     assert near("--dry-run", ["--prune", "--tree"]) is None
     assert near("--prun", ["--prune"]) is None
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("yaml-duplicate-key", "YAML-DUPLICATE-KEY\nA key that is written twice."),
+        ("plain-http", "plain-http\nIt is sent unencrypted"),
+        ("Application.OIDC.V1.NoRedirectUris", "At least one redirect URI"),
+        ("Action.timeout", "Action.timeout"),
+    ],
+)
+def test_explain_takes_codes_beside_kinds_and_fields(
+    written: str, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["explain", written]) == 0
+    assert shown in capsys.readouterr().out
+
+
+def test_explain_names_the_code_that_was_probably_meant(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "Did you mean YAML-SYNTAX?" in said(capsys, "explain", "YAML-SNTAX")

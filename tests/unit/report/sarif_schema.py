@@ -22,7 +22,14 @@ _TEXT = {"type": "string"}
 _NUMBER = {"type": "integer", "minimum": 1}
 _URI_REFERENCE = {"type": "string", "pattern": r"^[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=%-]*$"}
 _MESSAGE = _closed(("text",), text=_TEXT)
-_RULE = _closed(("id",), id=_TEXT, name=_TEXT)
+_RULE = _closed(
+    ("id",),
+    id=_TEXT,
+    name=_TEXT,
+    shortDescription=_MESSAGE,
+    fullDescription=_MESSAGE,
+    help=_MESSAGE,
+)
 _DRIVER = _closed(
     ("name",),
     name=_TEXT,

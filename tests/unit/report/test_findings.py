@@ -16,7 +16,13 @@ from reconciler.diagnostics import (
     error,
     warning,
 )
-from reconciler.report.findings import counts, finding_as_json, finding_as_text, findings_as_text
+from reconciler.report.findings import (
+    Layout,
+    counts,
+    finding_as_json,
+    finding_as_text,
+    findings_as_text,
+)
 from reconciler.report.style import Style
 from tests.builders import WEB
 
@@ -77,10 +83,12 @@ def test_findings_are_counted_in_words(findings: list[Diagnostic], words: str) -
 
 def test_an_error_is_red_and_a_warning_yellow() -> None:
     """On a terminal that shows it."""
-    assert finding_as_text(WRONG, Style(colour=True)).startswith(
+    assert finding_as_text(WRONG, Layout(Style(colour=True))).startswith(
         "shop.yaml:7:3: \x1b[31;1merror SCHEMA-TYPE\x1b[0m: "
     )
-    assert finding_as_text(ODD, Style(colour=True)).startswith("\x1b[33;1mwarning URI-HTTP\x1b[0m")
+    assert finding_as_text(ODD, Layout(Style(colour=True))).startswith(
+        "\x1b[33;1mwarning URI-HTTP\x1b[0m"
+    )
 
 
 @pytest.mark.parametrize(

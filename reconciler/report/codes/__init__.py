@@ -1,0 +1,1 @@
+"""The codes of findings, and what each one means."""
