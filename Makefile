@@ -32,7 +32,7 @@ check: lint types wheel
 lint: $(READY)
 	$(BIN)/ruff format --check --quiet reconciler tests
 	$(BIN)/ruff check --quiet reconciler tests
-	$(BIN)/zizmor --quiet --offline --persona=auditor .github reconciler/cli/templates/github
+	.ci/audit-workflows
 
 types: $(READY)
 	$(BIN)/mypy

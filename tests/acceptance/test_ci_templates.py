@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
+import shutil
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+import yaml
 
+from reconciler.cli.own_wheel import own_wheel
+from reconciler.resources.extras import WHEEL
 from tests.acceptance.conftest import ROOT, Run, an_action, write
 
 ZIZMOR = Path(sys.executable).parent / "zizmor"
@@ -62,6 +73,20 @@ def test_the_action_tells_numbers_and_digest_to_later_steps(run: Run, small: Pat
     assert (code, outputs["changes"]) == (0, "false")
 
 
+def test_a_blocked_plan_fails_the_step_and_is_in_its_summary(run: Run, small: Path) -> None:
+    """Green would mean that apply goes through."""
+    assert run("apply", "--auto-approve").code == 0
+    write(small / "greet.yaml", an_action(timeout="5s"))
+
+    other = {"RECONCILER_TREE": "other", "RECONCILER_NO_ADOPT": "1"}
+    code, outputs, text = a_step(small.parent, COMMAND="plan", **other)
+
+    assert code == 3
+    assert (outputs["changes"], outputs["owed"]) == ("true", "0")
+    assert "**Blocked by 1 guard" in text
+    assert "::error title=The plan is blocked::" in text
+
+
 def test_the_action_annotates_findings_and_fails(run: Run, small: Path) -> None:
     """A wrong manifest fails the step, with the finding at its line."""
     write(small / "greet.yaml", an_action(timeout="1 minute"))
@@ -97,18 +122,129 @@ def test_a_release_is_named_with_a_ci_set_up_only(run: Run, tmp_path: Path) -> N
     assert not (tmp_path / "manifests").exists()
 
 
-def test_the_workflows_that_init_writes_pass_an_audit(run: Run, tmp_path: Path) -> None:
-    """Least permissions, full-length pins, no expression where a shell would read it."""
-    run("init", "--github")
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """Serve a folder as the site of a release does; yield its address."""
+    handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
 
-    audited = subprocess.run(
-        [ZIZMOR, "--offline", "--persona=auditor", "--no-progress", ".github"],
-        cwd=tmp_path,
+
+@pytest.mark.parametrize("right", [True, False], ids=["right", "wrong"])
+def test_a_release_is_installed_if_it_has_the_hash(
+    run: Run, tmp_path: Path, *, right: bool
+) -> None:
+    """From the address that was given, without an index, and only those bytes."""
+    (tmp_path / WHEEL).write_bytes(own_wheel())
+    digest = hashlib.sha256((tmp_path / WHEEL).read_bytes() if right else b"").hexdigest()
+    with served(tmp_path) as address:
+        release = f"{address}/{WHEEL}#sha256={digest}"
+        assert run("init", "--github", "--from", release).code == 0
+        written = tmp_path / ".github" / "reconciler" / "requirements.txt"
+        lines = written.read_text(encoding="utf-8").splitlines(keepends=True)
+        (tool,) = [line for line in lines if line.startswith("identity-reconciler @ ")]
+        installed = subprocess.run(
+            [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes",
+             "--only-binary", ":all:", "--target", "installed",
+             "--requirement", write(tmp_path / "tool.txt", tool)],
+            cwd=tmp_path,
+            env={**os.environ, "PIP_NO_INDEX": "1", "PIP_NO_CACHE_DIR": "1"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )  # fmt: skip
+
+    assert not list((tmp_path / ".github" / "reconciler").glob("*.whl"))
+    assert (installed.returncode == 0) is right, installed.stderr
+    assert (tmp_path / "installed" / "reconciler" / "requirements.txt").exists() is right
+    assert right or "DO NOT MATCH THE HASHES" in installed.stderr
+
+
+@pytest.fixture
+def audited(tmp_path: Path) -> Path:
+    """Return a folder with the workflows of this repository, those of ``init``, and the audit."""
+    for name in (".ci/audit-workflows", ".github", "reconciler/cli/templates"):
+        copy = tmp_path / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, copy)
+        else:
+            shutil.copy2(ROOT / name, copy)
+    return tmp_path
+
+
+def audit(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run what ``make lint`` runs."""
+    return subprocess.run(
+        [folder / ".ci" / "audit-workflows"],
+        env={**os.environ, "ZIZMOR": str(ZIZMOR)},
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
 
-    assert audited.returncode == 0, audited.stdout + audited.stderr
-    assert "No findings" in audited.stdout + audited.stderr
+
+def test_every_workflow_passes_an_audit(audited: Path) -> None:
+    """Least permissions, full-length pins, no expression where a shell would read it."""
+    passed = audit(audited)
+
+    assert passed.returncode == 0, passed.stdout + passed.stderr
+    assert ".ci/audit-workflows" in (ROOT / "Makefile").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("file", "right", "wrong"),
+    [
+        ("reconciler-plan.yml", "persist-credentials: false", "persist-credentials: true"),
+        ("reconciler-drift.yml", "@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1", "@v7"),
+        ("reconciler-apply.yml", '"$DIGEST"', '"${{ github.event.head_commit.message }}"'),
+        ("reconciler-plan.yml", "permissions: {}", "permissions: write-all"),
+    ],
+)
+def test_a_fault_in_a_template_is_noticed(audited: Path, file: str, right: str, wrong: str) -> None:
+    """An audit that reads none of the templates would pass as well."""
+    path = audited / "reconciler" / "cli" / "templates" / "github" / "workflows" / file
+    text = path.read_text(encoding="utf-8")
+    assert right in text
+    path.write_text(text.replace(right, wrong, 1), encoding="utf-8")
+
+    failed = audit(audited)
+
+    assert failed.returncode != 0
+    assert file in failed.stdout
+
+
+def test_no_template_names_a_registry_or_an_unpinned_action(run: Run, tmp_path: Path) -> None:
+    """Each action is a commit, and says which release it is."""
+    assert run("init", "--github").code == 0
+    texts = [path.read_text(encoding="utf-8") for path in (tmp_path / ".github").rglob("*.yml")]
+    uses = re.findall(r"uses: (.*)", "".join(texts))
+
+    assert len(texts) == 3
+    assert len(uses) > 20
+    pinned = r"actions/[a-z-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+"
+    assert [used for used in uses if not re.fullmatch(pinned, used)] == []
+    assert "index-url" not in "".join(texts)
+
+
+def test_the_page_lists_every_file_and_every_job(run: Run, tmp_path: Path) -> None:
+    """A reader who sets it up by the page misses none."""
+    told = run("init", "--github").out
+    page = (ROOT / "docs" / "ci-github.md").read_text(encoding="utf-8")
+    written = {line.removeprefix("wrote ") for line in told.splitlines()}
+    jobs = {
+        (path.stem.removeprefix("reconciler-"), name)
+        for path in (tmp_path / ".github" / "workflows").iterdir()
+        for name in yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"]
+    }
+
+    assert set(re.findall(r"^\| `(\.github/[^`]+)` \|", page, re.MULTILINE)) == written
+    assert set(re.findall(r"^\| (\w+), `(\w+)` \|", page, re.MULTILINE)) == jobs

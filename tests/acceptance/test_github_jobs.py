@@ -16,7 +16,8 @@ import pyrage
 import pytest
 import yaml
 
-from tests.acceptance.conftest import ORGANIZATION, an_action, an_application, write
+from tests.acceptance.conftest import ORGANIZATION, ROOT, an_action, an_application, write
+from tests.architecture.test_house_rules import FILES
 from tests.direct import Direct
 from tests.program import program
 from tests.runner.jobs import Event, Run, Runner, is_started_by
@@ -135,19 +136,25 @@ class Team:
 
 
 @pytest.fixture
-def team(tmp_path: Path, installs: Path) -> Iterator[Team]:
+def site(tmp_path: Path) -> Iterator[Site]:
+    """Return a site with an empty repository."""
+    bare = tmp_path / "team.git"
+    subprocess.run(["git", "init", "--quiet", "--bare", "-b", "main", bare], check=True)
+    subprocess.run(["git", "config", "uploadpack.allowAnySHA1InWant", "true"], cwd=bare, check=True)
+    with a_site(bare) as site:
+        yield site
+
+
+@pytest.fixture
+def team(site: Site, tmp_path: Path, installs: Path) -> Iterator[Team]:
     """Return a team with an empty repository; its environments are set up as the files say."""
     folders = {name: tmp_path / name for name in ("server", "desk", "jobs")}
     for folder in folders.values():
         folder.mkdir()
-    bare = tmp_path / "team.git"
-    subprocess.run(["git", "init", "--quiet", "--bare", "-b", "main", bare], check=True)
-    for name in ("uploadpack.allowAnySHA1InWant", "uploadpack.allowFilter"):
-        subprocess.run(["git", "config", name, "true"], cwd=bare, check=True)
-    with running_server(folders["server"]) as server, a_site(bare) as site:
+    with running_server(folders["server"]) as server:
         team = Team(site, Runner(site, folders["jobs"], installs), server, folders["desk"])
         team.git("init", "--quiet", "-b", "main")
-        team.git("remote", "add", "origin", str(bare))
+        team.git("remote", "add", "origin", str(site.bare))
         sink = f"age:~/reconciler-secrets?recipient={team.key.to_public()}"
         for environment, token in (("reconciler-plan", "viewer"), ("reconciler-apply", "editor")):
             known = {"RECONCILER_SERVICE": server.address, "RECONCILER_SECRETS_TO": sink}
@@ -301,3 +308,29 @@ def test_a_night_finds_drift_and_keeps_one_issue(team: Team, written: Path) -> N
     assert "timeout" in issue["body"]
     assert "4s" in issue["body"]
     assert "ana" in issue["body"]
+
+
+def test_the_action_installs_itself_from_its_own_checkout(
+    site: Site, installs: Path, tmp_path: Path
+) -> None:
+    """By hashes, once for a job; the next step of the job plans with it."""
+    for path in FILES:
+        copy = tmp_path / "source" / path.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, copy)
+    for arguments in (
+        ("init", "--quiet", "-b", "main"),
+        ("add", "--all", "--force"),
+        ("commit", "--quiet", "--message", "All"),
+        ("push", "--quiet", str(site.bare), "main"),
+    ):
+        subprocess.run(["git", *ME, *arguments], cwd=tmp_path / "source", check=True)
+    sha = site.git("rev-parse", "main")
+    runner = Runner(site, tmp_path / "jobs", installs)
+
+    run = runner.start("manifests", Event("pull_request", sha))
+
+    assert run.results == {"plan": "success"}, run.jobs["plan"].log
+    assert "## Plan: " in run.jobs["plan"].summary
+    tool = tmp_path / "jobs" / "1-1-plan" / "temp" / "reconciler-tool"
+    assert list(tool.glob("lib/python*/site-packages/reconciler/cli/main.py"))

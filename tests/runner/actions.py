@@ -61,19 +61,24 @@ class Place:
         return asked(self.site.address, self.token, method, f"artifacts/{self.run}/{name}", body)
 
 
-def _check_out(place: Place, given: Mapping[str, Any]) -> str:
-    folder = place.workspace / given.get("path", ".")
+def check_out(site: Site, folder: Path, ref: str, sparse: str = "") -> None:
+    """Check out a commit, without its history; of ``sparse`` that folder alone."""
     folder.mkdir(parents=True, exist_ok=True)
-    assert given["persist-credentials"] is False
 
     def git(*arguments: str) -> None:
         subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True)
 
     git("init", "--quiet")
-    if "sparse-checkout" in given:
-        git("sparse-checkout", "set", given["sparse-checkout"])
-    git("fetch", "--quiet", "--depth=1", str(place.site.bare), given.get("ref", place.sha))
-    git("-c", "advice.detachedHead=false", "checkout", "--quiet", "FETCH_HEAD")
+    if sparse:
+        git("sparse-checkout", "set", sparse)
+    git("fetch", "--quiet", "--depth=1", str(site.bare), ref)
+    git("checkout", "--quiet", "FETCH_HEAD")
+
+
+def _check_out(place: Place, given: Mapping[str, Any]) -> str:
+    assert given["persist-credentials"] is False
+    folder = place.workspace / given.get("path", ".")
+    check_out(place.site, folder, given.get("ref", place.sha), given.get("sparse-checkout", ""))
     return ""
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-_TOKEN = re.compile(r"\s*(?:('(?:[^']|'')*')|([()!]|==|!=|&&|\|\|)|([\w-]+(?:\.[\w-]+)*))")
+_TOKEN = re.compile(r"\s*(?:('(?:[^']|'')*')|(==|!=|&&|\|\||[()!])|([\w-]+(?:\.[\w-]+)*))")
 _EMBEDDED = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
 STATUS = ("success", "failure", "always", "cancelled")
 

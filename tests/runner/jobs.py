@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from tests.runner.actions import ACTIONS, Place
+from tests.runner.actions import ACTIONS, Place, check_out
 from tests.runner.expressions import filled_in, holds, names_a_status
 from tests.runner.site import REPOSITORY, Site
 
@@ -224,27 +224,59 @@ class _JobRun:
             self._job.steps.append(Step(step["name"], "skipped"))
             return
         outputs: dict[str, str] = {}
-        if "uses" in step:
+        if step.get("uses", "").startswith("$/"):
+            done, outputs = self._own_action(number, step)
+        elif "uses" in step:
             name = step["uses"].partition("@")[0]
-            given = {
-                key: filled_in(str(value), self._contexts) if isinstance(value, str) else value
-                for key, value in step.get("with", {}).items()
-            }
-            problem = ACTIONS[name](self._place, given)
+            problem = ACTIONS[name](self._place, self._given(step))
             done = Step(step["name"], "failure" if problem else "success", problem)
         else:
-            done, outputs = self._command(number, step)
+            done, outputs = self._command(str(number), step, self._contexts)
         self._job.steps.append(done)
         if "id" in step:
             self._contexts["steps"][step["id"]] = {"outputs": outputs, "outcome": done.outcome}
         if done.outcome == "failure":
             self._job.result = "failure"
 
-    def _command(self, number: int, step: Mapping[str, Any]) -> tuple[Step, dict[str, str]]:
+    def _given(self, step: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            key: filled_in(value, self._contexts) if isinstance(value, str) else value
+            for key, value in step.get("with", {}).items()
+        }
+
+    def _own_action(self, number: int, step: Mapping[str, Any]) -> tuple[Step, dict[str, str]]:
+        """Run a composite action of the repository, from a checkout of its own at the commit."""
+        top = self._place.folder / "actions"
+        if not top.exists():
+            check_out(self._place.site, top, self._place.sha)
+        folder = top / step["uses"].removeprefix("$/")
+        action = yaml.safe_load((folder / "action.yml").read_text(encoding="utf-8"))
+        inputs = {name: one["default"] for name, one in action["inputs"].items()}
+        contexts = {
+            **self._contexts,
+            "inputs": inputs | self._given(step),
+            "shell": "bash --noprofile --norc -eo pipefail {0}",
+            "steps": {},
+        }
+        log = ""
+        for place, inner in enumerate(action["runs"]["steps"]):
+            env = {"GITHUB_ACTION_PATH": str(folder), **inner.get("env", {})}
+            named = {**inner, "name": step["name"], "env": env}
+            done, outputs = self._command(f"{number}-{place}", named, contexts)
+            contexts["steps"][inner["id"]] = {"outputs": outputs}
+            log += done.log
+            if done.outcome == "failure":
+                return Step(step["name"], "failure", log), {}
+        told = {name: filled_in(one["value"], contexts) for name, one in action["outputs"].items()}
+        return Step(step["name"], "success", log), told
+
+    def _command(
+        self, number: str, step: Mapping[str, Any], contexts: Mapping[str, Any]
+    ) -> tuple[Step, dict[str, str]]:
         script = self._place.temp / f"step-{number}.sh"
         script.write_text(step["run"], encoding="utf-8")  # no expression stands in a script
         assert "${{" not in step["run"]
-        folder = filled_in(step.get("working-directory", "."), self._contexts)
+        folder = filled_in(step.get("working-directory", "."), contexts)
         files = {
             name: self._place.folder / f"{name.lower()}-{number}"
             for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")
@@ -252,13 +284,12 @@ class _JobRun:
         for file in files.values():
             file.touch()
         told = {
-            name: filled_in(str(value), self._contexts)
-            for name, value in step.get("env", {}).items()
+            name: filled_in(str(value), contexts) for name, value in step.get("env", {}).items()
         }
         for start, more in self._injected.items():
             told |= more if step["name"].startswith(start) else {}
         done = subprocess.run(
-            [*self._contexts["shell"].replace("{0}", str(script)).split()],
+            contexts["shell"].replace("{0}", str(script)).split(),
             cwd=self._place.workspace / folder,
             env={
                 **self._environment,

@@ -23,6 +23,8 @@ KEPT = Path(os.environ.get("RUNNER_INSTALLS", ""))
 
 def main() -> int:
     """Install, or copy what was installed before."""
+    if any(Path(argument).is_dir() for argument in sys.argv[1:]):  # built from a whole tree
+        return _real(sys.argv[1:])
     kept = KEPT / _key(sys.argv[1:])
     with (KEPT / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -33,20 +35,25 @@ def main() -> int:
 
 
 def _key(arguments: list[str]) -> str:
-    """Return what an installation depends on: the command, and the bytes of every file here."""
-    told = hashlib.sha256("\0".join(arguments).encode())
+    """Return what an installation depends on: the command, and the bytes of every file in it.
+
+    Requirements name files of the folder that pip is run in, so those count as well.
+    """
+    told = hashlib.sha256()
+    for argument in arguments:
+        told.update(b"\0" + (_digest(Path(argument)) or argument.encode()))
     for file in sorted(path for path in Path().iterdir() if path.is_file()):
-        told.update(f"\0{file}\0".encode() + hashlib.sha256(file.read_bytes()).digest())
+        told.update(f"\0{file}\0".encode() + _digest(file))
     return told.hexdigest()
+
+
+def _digest(file: Path) -> bytes:
+    return hashlib.sha256(file.read_bytes()).digest() if file.is_file() else b""
 
 
 def _install(kept: Path) -> int:
     before = {path.name for path in [*PACKAGES.iterdir(), *SCRIPTS.iterdir()]}
-    real = "import runpy, sys; sys.path.insert(0, {!r}); runpy.run_module('pip', None, '__main__')"
-    where = _real_pip()
-    code = subprocess.run(
-        [sys.executable, "-c", real.format(where), *sys.argv[1:]], check=False
-    ).returncode
+    code = _real(sys.argv[1:])
     if code == 0:
         made = kept.with_suffix(".new")
         for folder in (PACKAGES, SCRIPTS):
@@ -55,6 +62,13 @@ def _install(kept: Path) -> int:
                     _link(path, made / path.relative_to(sys.prefix))
         made.rename(kept)
     return code
+
+
+def _real(arguments: list[str]) -> int:
+    """Run the real pip; return its exit code."""
+    run = "import runpy, sys; sys.path.insert(0, {!r}); runpy.run_module('pip', None, '__main__')"
+    command = [sys.executable, "-c", run.format(_real_pip()), *arguments]
+    return subprocess.run(command, check=False).returncode
 
 
 def _real_pip() -> str:
