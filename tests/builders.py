@@ -505,6 +505,8 @@ class FakeSink:
         trouble: Told ``prove``, and ``keep`` before and ``kept`` after each secret.
     """
 
+    follows = True
+
     def __init__(self) -> None:
         self.kept: dict[tuple[ResourceRef, str], str] = {}
         self.proven: Collection[ResourceRef] = ()

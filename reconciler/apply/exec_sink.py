@@ -27,6 +27,7 @@ class ExecSink:
     """Hands each secret to a command; its exit code 0 says that the secret is kept."""
 
     scheme = "exec"
+    follows = False
 
     def __init__(self, command: Command, parallel: int = 1) -> None:
         """Take a command, and how many of it may run at once."""

@@ -36,10 +36,12 @@ from reconciler.errors import (
 )
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import (
+    Adopt,
     Change,
     Create,
     Delete,
     Plan,
+    Update,
     is_secret_alone,
     makes_secret,
     ref_of,
@@ -52,7 +54,7 @@ from reconciler.service_client.port import (
     ServiceClient,
     Written,
 )
-from reconciler.state import ObservedState
+from reconciler.state import ObservedState, OwedSecret
 
 
 class Executor:
@@ -98,10 +100,11 @@ class Executor:
             ServiceError: what an earlier run left open cannot be ended now.
         """
         secrets = [ref_of(change) for change in plan.changes if makes_secret(change)]
-        secrets += [secret.ref for secret in plan.deliverable]
+        owed = self._owed(plan)
+        secrets += [secret.ref for secret in owed]
         if secrets:
             self._proven_sink().prove(secrets)
-        handed = self._hand_over(plan)
+        handed = self._hand_over(owed)
         in_sink = {each.id for each in handed.delivered if each.error is None}
         healer = Healer(
             self._service, self._journal, self._sink, self._context, self._watch.stop_signal
@@ -128,12 +131,27 @@ class Executor:
             delivered=(*handed.delivered, *self._healed.delivered),
         )
 
-    def _hand_over(self, plan: Plan) -> Handover:
+    def _owed(self, plan: Plan) -> Sequence[OwedSecret]:
+        """Return what is owed to the tree, by the names that the sink is to keep it under.
+
+        A sink that does not follow renames gets the secret of an application that the plan
+        renames under its new name.
+        """
+        if self._sink is None or self._sink.follows:
+            return plan.deliverable
+        refs = {
+            change.held.id: change.resource.ref
+            for change in plan.changes
+            if isinstance(change, Update | Adopt)
+        }
+        return [replace(each, ref=refs.get(each.id, each.ref)) for each in plan.deliverable]
+
+    def _hand_over(self, owed: Sequence[OwedSecret]) -> Handover:
         """Deliver what is owed to the tree, before anything new is made."""
-        if not plan.deliverable:
+        if not owed:
             return Handover()
         handed = deliver_owed(
-            plan.deliverable,
+            owed,
             self._service,
             self._proven_sink(),
             self._context,

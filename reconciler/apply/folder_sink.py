@@ -23,6 +23,7 @@ class FolderSink(ABC):
     """A folder of files that hold one secret each."""
 
     suffix: str
+    follows = True
 
     def __init__(self, path: Path) -> None:
         self._folder = SecretFolder(path, self.is_of)

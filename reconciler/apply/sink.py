@@ -71,6 +71,11 @@ class NotGivenError(LocalFileError):
 class SecretSink(Protocol):
     """A place that keeps secrets."""
 
+    @property
+    def follows(self) -> bool:
+        """Whether a secret that is kept here follows the renames of its application."""
+        ...
+
     def prove(self, refs: Collection[ResourceRef] = ()) -> None:
         """Prove that secrets can be delivered, before there is one.
 

@@ -53,6 +53,11 @@ class MaskingSink:
     def __init__(self, sink: SecretSink) -> None:
         self._sink = sink
 
+    @property
+    def follows(self) -> bool:
+        """Whether the other sink follows renames."""
+        return self._sink.follows
+
     def prove(self, refs: Collection[ResourceRef] = ()) -> None:
         """Prove the other sink."""
         self._sink.prove(refs)

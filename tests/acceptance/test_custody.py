@@ -216,6 +216,49 @@ def test_a_command_that_fails_in_a_batch_is_given_the_rest_again(
     assert len(given) == len(delivered) == 2
 
 
+# Writes down the names under which it gets secrets, in one process for each or for all of them.
+NAME_TAKER = """\
+import json, os, sys
+names = []
+if sys.argv[1:] == ["has"]:
+    sys.exit(0)
+for line in sys.stdin:
+    said = json.loads(line) if sys.argv[1:] else {}
+    names.append(said.get("name") or os.environ["RECONCILER_SECRET_NAME"])
+    print(json.dumps({"client_id": said.get("client_id"), "kept": True}))
+with open("names", "a") as file:
+    file.writelines(name + "\\n" for name in names)
+"""
+
+
+@pytest.mark.parametrize("scheme", ["exec", "exec-batch"])
+def test_an_owed_secret_is_given_to_a_command_under_the_new_name(
+    tmp_path: Path, server: Server, scheme: str
+) -> None:
+    """A command does not follow the rename that comes after the delivery."""
+    job = a_runner(tmp_path / "one", server)
+    job.run("apply", "--auto-approve", RECONCILER_CRASHPOINT="C4")
+    (owed,) = job.run("plan", "--format", "json").json["owed"]
+    manifest = json.loads(an_application("portal"))
+    manifest["metadata"]["id"] = owed["id"]
+    write(job.folder / "manifests" / "web.yaml", json.dumps(manifest))
+    write(job.folder / "taker.py", NAME_TAKER)
+
+    sink = f"{scheme}:{sys.executable} taker.py"
+    applied = job.run("apply", "--auto-approve", "--secrets-to", sink)
+    write(job.folder / "manifests" / "web.yaml", ORGANIZATION)
+    removed = job.run(
+        "apply", "--auto-approve", "--prune", "--allow-deletes", "1", "--secrets-to", sink
+    )
+
+    assert applied.code == 0, applied.all
+    assert "delivered  OidcApplication acme/shop/portal" in applied.out
+    assert "1 updated" in applied.out
+    assert (job.folder / "names").read_text() == "portal\n"
+    assert removed.code == 0, removed.all
+    assert "1 deleted" in removed.out
+
+
 # Takes minutes, as far as the service can tell: the lease runs out, and another machine, whose
 # folder is the second argument, replaces the secret before this one is taken.
 SLOW_TAKER = """\
