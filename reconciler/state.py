@@ -207,6 +207,8 @@ class ObservedState:
         caller_objects: Ids of what the caller itself signs in with, where the service tells.
         custody: Whether the service keeps secrets until their delivery is acknowledged.
         owed: Secrets in that custody, of every tree, by organization, project and name.
+        owed_left: How many secrets an organization outside the scope owes to each tree, by its
+            name, as far as the service tells.
         unseen: Names of the scope that are not in the listing, where the caller would not see
             them either way: they may exist.
         keeps_history: Whether the service tells who changed an object, and what was removed.
@@ -221,6 +223,7 @@ class ObservedState:
     caller_objects: frozenset[str] = frozenset()
     custody: bool = False
     owed: tuple[OwedSecret, ...] = ()
+    owed_left: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     unseen: tuple[str, ...] = ()
     keeps_history: bool = True
 

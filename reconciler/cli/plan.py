@@ -94,4 +94,5 @@ def exit_code(plan: Plan) -> ExitCode:
     """Return the detailed exit code of a plan: blocked wins over changes and owed secrets."""
     if plan.blocks:
         return ExitCode.BLOCKED
-    return ExitCode.CHANGES if plan.changes or plan.deliverable else ExitCode.DONE
+    is_pending = plan.changes or plan.deliverable or plan.owed_left
+    return ExitCode.CHANGES if is_pending else ExitCode.DONE

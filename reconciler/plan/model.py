@@ -228,6 +228,7 @@ class Summary(NamedTuple):
     blocked: int
     owed: int = 0
     owed_elsewhere: int = 0
+    owed_left: int = 0
 
 
 @dataclass(frozen=True)
@@ -246,6 +247,8 @@ class Plan:
         owed: Client secrets that the service keeps for this tree, or has lost. An apply delivers
             them. Not covered by the digest.
         owed_elsewhere: How many it keeps for other trees.
+        owed_left: How many it keeps for this tree in organizations that the tree no longer names.
+            ``secret deliver`` delivers them.
         causes: By the ref of an update whose history was read: the cause of each field, by its
             name. Not covered by the digest.
     """
@@ -260,6 +263,7 @@ class Plan:
     warnings: tuple[Diagnostic, ...] = ()
     owed: tuple[OwedSecret, ...] = ()
     owed_elsewhere: int = 0
+    owed_left: int = 0
     causes: Mapping[ResourceRef, Mapping[str, Cause]] = field(default_factory=dict)
 
     @cached_property
@@ -294,4 +298,5 @@ class Plan:
             blocked=len(self.blocks),
             owed=len(self.deliverable),
             owed_elsewhere=self.owed_elsewhere,
+            owed_left=self.owed_left,
         )

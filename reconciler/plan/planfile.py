@@ -144,6 +144,7 @@ def _as_json(file: PlanFile) -> dict[str, Any]:
         "warnings": [finding_as_json(finding) for finding in plan.warnings],
         "owed": [owed_as_json(secret) for secret in plan.owed],
         "owed_elsewhere": plan.owed_elsewhere,
+        "owed_left": plan.owed_left,
         "findings": [finding_as_json(finding) for finding in file.warnings],
     }
 
@@ -202,6 +203,7 @@ def _read(value: dict[str, Any]) -> PlanFile:
             warnings=fields.each("warnings", read_finding),
             owed=fields.each("owed", read_owed),
             owed_elsewhere=fields.number("owed_elsewhere"),
+            owed_left=fields.number("owed_left"),
             causes=_by_ref(fields.each("causes", _read_cause)),
         ),
         tool_version=fields.text("tool_version"),

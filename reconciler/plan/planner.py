@@ -28,7 +28,7 @@ from reconciler.plan.ownership import (
     new_owner_of,
     ownership_notes,
 )
-from reconciler.plan.secrets import lost_secrets, owed_elsewhere, owed_to, to_rotate
+from reconciler.plan.secrets import lost_secrets, owed_elsewhere, owed_left, owed_to, to_rotate
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.state import DesiredState, ObservedObject, ObservedState, Resource, is_in_step
 
@@ -84,6 +84,7 @@ def build_plan(
         ),
         owed=owed,
         owed_elsewhere=owed_elsewhere(scope, observed),
+        owed_left=owed_left(desired, scope, observed),
     )
 
 

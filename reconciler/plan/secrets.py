@@ -32,6 +32,20 @@ def owed_elsewhere(scope: Scope, observed: ObservedState) -> int:
     return sum(secret.tree != scope.tree and not secret.lost for secret in observed.owed)
 
 
+def owed_left(desired: DesiredState, scope: Scope, observed: ObservedState) -> int:
+    """Return how many secrets are owed to a tree in organizations that it no longer names.
+
+    Part of a tree says nothing about what the whole of it names.
+    """
+    if not desired.whole:
+        return 0
+    return sum(
+        counts.get(scope.tree, 0)
+        for name, counts in observed.owed_left.items()
+        if _is_in_shard(scope, name)
+    )
+
+
 def lost_secrets(owed: Sequence[OwedSecret]) -> Iterator[Diagnostic]:
     """Yield a warning about each secret that the service no longer keeps."""
     for secret in owed:

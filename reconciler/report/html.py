@@ -144,11 +144,11 @@ def _finding(finding: Diagnostic) -> str:
 
 
 def _owed(plan: Plan) -> str:
-    if not plan.owed and not plan.owed_elsewhere:
+    if not (plan.owed or plan.owed_elsewhere or plan.owed_left):
         return ""
     said = "".join(
         f"<p>{escape(sentence)}</p>"
-        for sentence in owed_sentences(len(plan.deliverable), plan.owed_elsewhere)
+        for sentence in owed_sentences(len(plan.deliverable), plan.owed_elsewhere, plan.owed_left)
     )
     items = "".join(f"<li><bdi>{words(owed_line(one))}</bdi></li>" for one in plan.owed[:LISTED])
     return (

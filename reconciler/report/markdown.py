@@ -147,7 +147,7 @@ def _head(
     )
     lines += [
         f"- **{sentence}**"
-        for sentence in owed_sentences(len(plan.deliverable), plan.owed_elsewhere)
+        for sentence in owed_sentences(len(plan.deliverable), plan.owed_elsewhere, plan.owed_left)
     ]
     if hidden:
         lines.append(

@@ -14,15 +14,21 @@ from reconciler.state import OwedSecret
 TITLE = "Client secrets that are owed"
 
 
-def owed_sentences(owed: int, elsewhere: int) -> Iterator[str]:
+def owed_sentences(owed: int, elsewhere: int, left: int = 0) -> Iterator[str]:
     """Yield how many secrets are owed to the tree and to others, and what delivers them.
 
-    Nothing where none is.
+    ``left`` is how many are owed to the tree where it declares nothing any more. Nothing is
+    yielded where none is owed.
     """
     if owed:
         yield (
             f"{_count(owed)} owed: reconciler apply delivers {'it' if owed == 1 else 'them'}, "
             "as does reconciler secret deliver."
+        )
+    if left:
+        yield (
+            f"{_count(left)} owed in organizations that the manifests no longer name: "
+            "reconciler secret deliver delivers what is owed there."
         )
     if elsewhere:
         yield f"{_count(elsewhere)} owed to other trees: their own apply delivers what is theirs."

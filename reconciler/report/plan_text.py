@@ -97,7 +97,7 @@ def summary_as_text(plan: Plan, style: Style = PLAIN) -> str:
     lines = [summary_sentence(plan.summary, style)]
     if plan.scope.shard is not None:
         lines.append(f"Shard {plan.scope.shard}: {OTHER_SHARDS}")
-    lines += owed_sentences(len(plan.deliverable), plan.owed_elsewhere)
+    lines += owed_sentences(len(plan.deliverable), plan.owed_elsewhere, plan.owed_left)
     if plan.changes or plan.deliverable:
         lines.append(style(f"Digest: {plan_digest(plan)}", "dim"))
     return "\n".join(lines)

@@ -32,7 +32,7 @@ from reconciler.service_client.observation import (
     text_of,
     trees_of,
 )
-from reconciler.service_client.owed import Custody
+from reconciler.service_client.owed import Custody, owed_by_tree
 from reconciler.service_client.port import (
     CreateOrder,
     DeleteOrder,
@@ -90,29 +90,27 @@ class OperationsClient(Past):
                 doubts.append(listing.doubt)
             found_there = observed_objects(listing.owner, listing.objects, doubts)
             objects.update((found.ref.key, found) for found in found_there)
-        elsewhere = self._elsewhere(organizations)
+        others = self._others(organizations)
         owed = self._custody.listed(owners, objects.values()) if self._keeps_secrets else ()
         return ObservedState(
             instance,
             objects,
             tuple(doubts),
-            elsewhere=elsewhere,
+            elsewhere={text_of(found, "name"): trees_of(found) for found in others},
             custody=self._keeps_secrets,
             owed=owed,
+            owed_left={text_of(found, "name"): owed_by_tree(found) for found in others},
             unseen=() if self._sees_all else not_among(objects, organizations),
         )
 
-    def _elsewhere(self, organizations: Collection[str]) -> Mapping[str, frozenset[str]]:
-        """Return the trees of other organizations; of a service that does not tell, none."""
+    def _others(self, organizations: Collection[str]) -> Sequence[Mapping[str, Any]]:
+        """Return other organizations with their trees; of a service that does not tell, none."""
         (reply,) = self._wire.send([Call("ListTrees")])
         if isinstance(reply, WireRefusal):
-            return {}
+            return ()
         named = {fold(name) for name in organizations}
-        return {
-            text_of(found, "name"): trees_of(found)
-            for found in objects_of(reply.fields, "organizations")
-            if fold(text_of(found, "name")) not in named
-        }
+        found = objects_of(reply.fields, "organizations")
+        return [each for each in found if fold(text_of(each, "name")) not in named]
 
     def instance(self) -> str:
         """Return the id of the service.

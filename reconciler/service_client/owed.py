@@ -180,6 +180,18 @@ def owed_secrets(
             )
 
 
+def owed_by_tree(organization: Mapping[str, Any]) -> Mapping[str, int]:
+    """Return how many secrets a listed organization owes to each tree; of an older service, none.
+
+    Raises:
+        ServiceError: it is not as the interface has it.
+    """
+    if "owed" not in organization:
+        return {}
+    counts = objects_of(organization, "owed")
+    return {text_of(each, "tree"): sequence_of(each, "secrets") for each in counts}
+
+
 def _claimed_all(
     owed: Sequence[OwedSecret], answer: Mapping[str, Any]
 ) -> list[Written | ServiceError]:

@@ -112,6 +112,29 @@ def test_what_another_tree_is_owed_is_counted_and_left_alone(
     assert hashes(secrets_in(theirs)) == counted(server.store)
 
 
+def test_what_is_owed_in_an_organization_that_was_left_is_told(run: Run, tree: Path) -> None:
+    """Its manifests are gone, and the next apply would never look there."""
+    write(tree / "acme.yaml", ORGANIZATION)
+    write(tree / "web.yaml", an_application("web"))
+    run("apply", "--auto-approve", RECONCILER_CRASHPOINT="C4:3")
+    (tree / "web.yaml").unlink()
+    write(tree / "acme.yaml", ORGANIZATION.replace("acme", "globex"))
+
+    planned = run("plan", "--format", "json")
+    applied = run("apply", "--auto-approve")
+    left = run("plan", "--detailed-exitcode")
+    delivered = run("secret", "deliver")
+
+    assert (planned.json["summary"]["owed"], planned.json["summary"]["owed_left"]) == (0, 1)
+    assert (applied.code, left.code) == (0, 2), applied.all
+    for told in (applied, left):
+        assert "1 client secret is owed in organizations that the manifests no longer name: " in (
+            told.out
+        )
+    assert "delivered  OidcApplication acme/shop/web" in delivered.out
+    assert run("plan", "--detailed-exitcode").code == 0
+
+
 def test_a_name_that_another_machine_took_keeps_its_secret(tmp_path: Path, server: Server) -> None:
     """The first run was killed with its intent written and nothing sent."""
     first, second = a_runner(tmp_path / "one", server), a_runner(tmp_path / "two", server)

@@ -1162,13 +1162,19 @@ def test_the_trees_of_an_organization_are_those_of_what_is_in_it(ask: Asking) ->
     """A tree may have made only an action in an organization that was there."""
     other = ask("AddOrg", name="globex", context='{"tree":"b"}')["id"]
     ask.an_action(context='{"tree":"a"}')
+    ask.an_app(context='{"tree":"c"}', custody="run-1")
     limited = Caller("limited", Role.VIEWER, frozenset({ask.organization}))
 
     told = ask("ListTrees")["organizations"]
 
     assert told == [
-        {"id": ask.organization, "name": "acme", "trees": ["a"]},
-        {"id": other, "name": "globex", "trees": ["b"]},
+        {
+            "id": ask.organization,
+            "name": "acme",
+            "trees": ["a", "c"],
+            "owed": [{"tree": "c", "secrets": "1"}],
+        },
+        {"id": other, "name": "globex", "trees": ["b"], "owed": []},
     ]
     assert ask("ListTrees", by=limited)["organizations"] == told[:1]
     assert ask("ListTrees", organization=other)["organizations"] == told[1:]

@@ -103,6 +103,11 @@ def _opened(tx: Transaction, seal_id: str, batch: Batch, means: Means) -> Sequen
     return batch.opened[seal_id]
 
 
+def is_lost(row: OwedRow, now: int) -> bool:
+    """Return whether an owed secret is no longer kept."""
+    return row.seal is None or row.expires_at <= now
+
+
 def end(tx: Transaction, row: ObjectRow, batch: Batch) -> None:
     """End the custody of an application's secret, if it owes one."""
     for owed in tx.owed([row.id]):

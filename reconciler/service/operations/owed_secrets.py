@@ -63,7 +63,7 @@ def _view(row: OwedRow, held: ObjectRow, now: int) -> dict[str, Any]:
         "madeBy": row.made_by,
         "tree": row.tree,
         "run": row.run,
-        "state": "lost" if _is_lost(row, now) else "owed",
+        "state": "lost" if custody.is_lost(row, now) else "owed",
         "expires": timestamp(row.expires_at),
     }
 
@@ -98,7 +98,7 @@ def _claimed(
             raise not_found("owed secret")
         if row.made_at != asked.made_at:
             raise secret_replaced()
-        if _is_lost(row, call.means.now()):
+        if custody.is_lost(row, call.means.now()):
             raise secret_lost()
         secret = _unsealed(call, row)
         if hash_of(secret) != application.secret_hash:
@@ -166,7 +166,3 @@ def _applications(call: Reading, rows: Sequence[OwedRow] | Any) -> Mapping[str, 
     """Return the applications that owe, by id. A removed application owes nothing."""
     ids = [row.id for row in rows]
     return {row.id: row for row in call.view.get_objects(ids)} if ids else {}
-
-
-def _is_lost(row: OwedRow, now: int) -> bool:
-    return row.seal is None or row.expires_at <= now

@@ -1,13 +1,15 @@
-"""In which organizations a tree has applied something: what it may have left behind."""
+"""The organizations that a tree has applied something to: what it may have left behind."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from functools import lru_cache
 from typing import Any
 
 from reconciler.resources.ref import Kind
 from reconciler.service.eventstore.rows import ObjectQuery, ObjectRow
+from reconciler.service.operations.custody import is_lost
 from reconciler.service.operations.fields import Fields
 from reconciler.service.operations.session import Reading
 
@@ -19,7 +21,8 @@ def list_trees(call: Reading, fields: Fields) -> dict[str, Any]:
     """Answer the organizations the caller may see, with the trees that applied to each.
 
     It looks at the organization itself and at the first objects in it, and at so many in all: a
-    tree that applies to an organization applies to most of it, and the answer is advice.
+    tree that applies to an organization applies to most of it, and the answer is advice. Of the
+    secrets that are owed in each, the first ones are counted by the tree that they are owed to.
     """
     fields.end()
     query = ObjectQuery(Kind.ORGANIZATION, "", call.caller.organizations, by_name=True)
@@ -29,8 +32,17 @@ def list_trees(call: Reading, fields: Fields) -> dict[str, Any]:
         if call.sees(organization.id):
             rows = call.view.objects_page(organization.id, limit=min(EACH, left)) if left else ()
             left -= len(rows)
-            answer.append(_view(organization, [organization, *rows]))
+            view = _view(organization, [organization, *rows])
+            answer.append({**view, "owed": _owed(call, organization)})
     return {"organizations": answer}
+
+
+def _owed(call: Reading, organization: ObjectRow) -> list[dict[str, Any]]:
+    """Return how many secrets are owed in an organization, by tree; those lost are left out."""
+    now = call.means.now()
+    rows = call.view.owed_page(organization.id, limit=EACH)
+    counts = Counter(row.tree for row in rows if not is_lost(row, now))
+    return [{"tree": tree, "secrets": str(count)} for tree, count in sorted(counts.items())]
 
 
 def _view(organization: ObjectRow, rows: list[ObjectRow]) -> dict[str, Any]:

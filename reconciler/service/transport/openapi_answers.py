@@ -303,7 +303,18 @@ _ANSWERS: Mapping[str, Callable[[], Schema]] = {
     "ListRemovals": _page("removals", "Removal"),
     "GetObjectHistory": _page("events", "Event"),
     "ListTrees": lambda: closed(
-        {"organizations": many(closed({"id": _TEXT, "name": _TEXT, "trees": many(_TEXT)}))}
+        {
+            "organizations": many(
+                closed(
+                    {
+                        "id": _TEXT,
+                        "name": _TEXT,
+                        "trees": many(_TEXT),
+                        "owed": many(closed({"tree": _TEXT, "secrets": _NUMBER})),
+                    }
+                )
+            )
+        }
     ),
     "RecordContext": _changed,
     "ListOwedSecrets": _page("owedSecrets", "OwedSecret"),

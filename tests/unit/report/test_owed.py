@@ -81,6 +81,7 @@ def test_a_lost_secret_is_listed_as_lost() -> None:
         pytest.param(OWED, 2, id="owed"),
         pytest.param(a_plan(owed=(an_owed_secret(lost=True),)), 0, id="lost"),
         pytest.param(a_plan(owed_elsewhere=3), 0, id="owed to others"),
+        pytest.param(a_plan(owed_left=1), 2, id="owed where nothing is declared any more"),
     ],
 )
 def test_what_this_tree_is_owed_counts_as_a_change(plan: Plan, code: int) -> None:
@@ -110,12 +111,12 @@ def test_a_new_secret_is_shown_as_a_field(before: object, words: str) -> None:
 def test_a_saved_plan_keeps_what_was_owed_and_what_is_replaced() -> None:
     """``show`` tells what the plan told."""
     change = Update(declared(WEB), held(WEB, has_secret=True, owner="default"), new_secret=True)
-    plan = a_plan(change, owed=OWED.owed, owed_elsewhere=3)
+    plan = a_plan(change, owed=OWED.owed, owed_elsewhere=3, owed_left=4)
     content = plan_file_content(PlanFile(plan, "1", "s", ("m",), "sha256:1", 1, 2))
 
     again = read_plan_file(content).plan
 
-    assert (again.owed, again.owed_elsewhere) == (plan.owed, 3)
+    assert (again.owed, again.owed_elsewhere, again.owed_left) == (plan.owed, 3, 4)
     (kept,) = again.changes
     assert isinstance(kept, Update)
     assert (kept.new_secret, kept.held) == (True, change.held)

@@ -389,7 +389,12 @@ def test_a_listing_without_an_end_is_left_and_told(
 
 def test_other_organizations_are_told_by_their_names_and_trees_alone() -> None:
     """What a tree left behind is reported; those of the run itself are in the plan anyway."""
-    told = [{"id": "1", "name": "Acme", "trees": ["a"]}, {"id": "2", "name": "Old", "trees": ["a"]}]
+    owed = [{"tree": "a", "secrets": "2"}]
+    told = [
+        {"id": "1", "name": "Acme", "trees": ["a"], "owed": owed},
+        {"id": "2", "name": "Old", "trees": ["a"], "owed": owed},
+        {"id": "3", "name": "Older", "trees": []},  # as an older service tells it
+    ]
     wire = FakeWire(
         GetServiceInfo=Answer({"instance": "i-1"}),
         ListOrgs=Answer({"result": [{"id": "1", "name": "Acme"}]}),
@@ -399,7 +404,8 @@ def test_other_organizations_are_told_by_their_names_and_trees_alone() -> None:
 
     state = OperationsClient(wire, HERE).observe(["acme"])
 
-    assert state.elsewhere == {"Old": frozenset({"a"})}
+    assert state.elsewhere == {"Old": frozenset({"a"}), "Older": frozenset()}
+    assert state.owed_left == {"Old": {"a": 2}, "Older": {}}
 
 
 def test_a_service_that_does_not_tell_of_trees_is_planned_for_all_the_same() -> None:
