@@ -8,7 +8,7 @@ secret again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from reconciler.apply.lease import acknowledged, deliver_held
@@ -16,6 +16,7 @@ from reconciler.apply.outcome import Delivered
 from reconciler.apply.sink import Delivery, Kept, SecretSink, Stops, never
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import LockHeldError, ReconcilerError, ServiceError
+from reconciler.plan.model import Adopt, Plan, Update
 from reconciler.resources.crashpoint import crashpoint
 from reconciler.service_client.port import ServiceClient, Written
 from reconciler.state import OwedSecret
@@ -34,6 +35,22 @@ class Handover:
     delivered: list[Delivered] = field(default_factory=list)
     notes: list[Diagnostic] = field(default_factory=list)
     broken: ReconcilerError | None = None
+
+
+def owed_for(sink: SecretSink | None, plan: Plan) -> Sequence[OwedSecret]:
+    """Return what is owed to the tree, by the names that a sink is to keep it under.
+
+    A sink that does not follow renames gets the secret of an application that the plan renames
+    under its new name.
+    """
+    if sink is None or sink.follows:
+        return plan.deliverable
+    refs = {
+        change.held.id: change.resource.ref
+        for change in plan.changes
+        if isinstance(change, Update | Adopt)
+    }
+    return [replace(each, ref=refs.get(each.id, each.ref)) for each in plan.deliverable]
 
 
 def deliver_owed(

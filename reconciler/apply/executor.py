@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from reconciler.apply.custody import Handover, deliver_owed
+from reconciler.apply.custody import Handover, deliver_owed, owed_for
 from reconciler.apply.healing import Healed, Healer, secret_order
 from reconciler.apply.journal import Intent, Journal
 from reconciler.apply.lease import acknowledged, deliver_held
@@ -36,12 +36,10 @@ from reconciler.errors import (
 )
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import (
-    Adopt,
     Change,
     Create,
     Delete,
     Plan,
-    Update,
     is_secret_alone,
     makes_secret,
     ref_of,
@@ -100,7 +98,7 @@ class Executor:
             ServiceError: what an earlier run left open cannot be ended now.
         """
         secrets = [ref_of(change) for change in plan.changes if makes_secret(change)]
-        owed = self._owed(plan)
+        owed = owed_for(self._sink, plan)
         secrets += [secret.ref for secret in owed]
         if secrets:
             self._proven_sink().prove(secrets)
@@ -130,21 +128,6 @@ class Executor:
             interrupted=self._watch.stop_signal(),
             delivered=(*handed.delivered, *self._healed.delivered),
         )
-
-    def _owed(self, plan: Plan) -> Sequence[OwedSecret]:
-        """Return what is owed to the tree, by the names that the sink is to keep it under.
-
-        A sink that does not follow renames gets the secret of an application that the plan
-        renames under its new name.
-        """
-        if self._sink is None or self._sink.follows:
-            return plan.deliverable
-        refs = {
-            change.held.id: change.resource.ref
-            for change in plan.changes
-            if isinstance(change, Update | Adopt)
-        }
-        return [replace(each, ref=refs.get(each.id, each.ref)) for each in plan.deliverable]
 
     def _hand_over(self, owed: Sequence[OwedSecret]) -> Handover:
         """Deliver what is owed to the tree, before anything new is made."""
