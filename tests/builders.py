@@ -520,9 +520,12 @@ class FakeSink:
     def deliver(
         self, deliveries: Sequence[Delivery], stops: Stops = never
     ) -> Sequence[Kept | LocalFileError]:
-        """Keep secrets, one after the other, until a signal asks to stop."""
+        """Keep secrets, one after the other, until something asks to stop in between."""
         late = NotGivenError("it was to stop", remedy="r")
-        return [late if stops() else self._keep(delivery) for delivery in deliveries]
+        return [
+            late if number and stops() else self._keep(delivery)
+            for number, delivery in enumerate(deliveries)
+        ]
 
     def _keep(self, delivery: Delivery) -> Kept | LocalFileError:
         try:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from reconciler.apply.lease import acknowledged, deliver_held
-from reconciler.apply.sink import Delivery, Kept, Stops, never
+from reconciler.apply.sink import Delivery, Kept, NotGivenError, Stops, never
 from reconciler.cli.embedded import InProcessWire, local_caller
 from reconciler.errors import (
     AccessDeniedError,
@@ -394,7 +394,9 @@ class SlowSink(FakeSink):
     ) -> Sequence[Kept | LocalFileError]:
         first = super().deliver(deliveries[:1])
         self._meanwhile()
-        return [*first, *super().deliver(deliveries[1:], stops)]
+        late = NotGivenError("it was to stop", remedy="r")
+        rest = deliveries[1:]
+        return [*first, *([late for _ in rest] if stops() else super().deliver(rest))]
 
 
 def replaced_by_another_run(house: House, web: Written, order: CreateOrder) -> None:
