@@ -239,6 +239,29 @@ def test_a_command_that_fails_in_a_batch_is_given_the_rest_again(
     assert len(given) == len(delivered) == 2
 
 
+def test_a_file_follows_its_application_on_a_server(tmp_path: Path, server: Server) -> None:
+    """It gets the new name with a rename, and goes with a delete."""
+    job = a_runner(tmp_path / "one", server)
+    assert job.run("apply", "--auto-approve").code == 0
+    (found,) = job.run("outputs", "--format", "json").json["applications"]
+    before = secrets_in(job)
+    manifest = json.loads(an_application("portal"))
+    manifest["metadata"]["id"] = found["id"]
+    write(job.folder / "manifests" / "web.yaml", json.dumps(manifest))
+
+    renamed = job.run("apply", "--auto-approve")
+    files = [path.name for path in (job.folder / "kept").glob("*.json")]
+    kept = secrets_in(job)
+    write(job.folder / "manifests" / "web.yaml", ORGANIZATION)
+    removed = job.run("apply", "--auto-approve", "--prune", "--allow-deletes", "1")
+
+    assert (renamed.code, removed.code) == (0, 0), renamed.all + removed.all
+    assert "SECRET-MOVED" in renamed.all
+    assert (files, kept) == (["acme.shop.portal.json"], before)
+    assert "SECRET-REMOVED" in removed.all
+    assert secrets_in(job) == {}
+
+
 # Writes down the names under which it gets secrets, in one process for each or for all of them.
 NAME_TAKER = """\
 import json, os, sys

@@ -61,6 +61,44 @@ def test_a_critical_application_is_not_weakened_unless_it_is_named(
     assert run("plan", "--detailed-exitcode").code == 0
 
 
+RESPONSES = ["OIDC_RESPONSE_TYPE_CODE", "OIDC_RESPONSE_TYPE_ID_TOKEN"]
+GRANTS = ["OIDC_GRANT_TYPE_AUTHORIZATION_CODE", "OIDC_GRANT_TYPE_IMPLICIT"]
+LOSSES: dict[str, tuple[dict[str, object], dict[str, object]]] = {
+    "response-removed": (
+        {"responseTypes": RESPONSES, "grantTypes": GRANTS},
+        {"responseTypes": RESPONSES[:1], "grantTypes": GRANTS},
+    ),
+    "origin-removed": ({"additionalOrigins": ["https://a.example.com"]}, {}),
+    "logout-removed": ({"postLogoutRedirectUris": ["https://a.example.com/bye"]}, {}),
+    "app-type-changed": ({}, {"appType": "OIDC_APP_TYPE_USER_AGENT"}),
+    "role-assertion-off": ({"accessTokenRoleAssertion": True}, {}),
+}
+
+
+def test_what_a_critical_application_may_not_lose(place: Place) -> None:
+    """Each kind of loss stops the plan for its own application."""
+
+    def declare(side: int) -> None:
+        for risk, spec in LOSSES.items():
+            manifest = an_application(risk, authMethodType=NONE, **spec[side])
+            write(place.manifests / f"{risk}.yaml", with_metadata(manifest, critical=True))
+
+    declare(0)
+    assert place.run("apply", "--auto-approve").code == 0
+    declare(1)
+
+    planned = place.run("plan", "--format", "json", "--detailed-exitcode")
+    refused = place.run("apply", "--auto-approve")
+
+    assert (planned.code, refused.code) == (3, 3), refused.all
+    risks = {
+        change["ref"]["name"]: {risk["class"] for risk in change["risks"]}
+        for change in planned.json["changes"]
+    }
+    assert risks == {risk: {risk} for risk in LOSSES}
+    assert refused.err.count("GUARD-CRITICAL") == len(LOSSES)
+
+
 def test_the_service_remembers_what_was_critical_when_its_manifest_is_gone(
     run: Run, critical: Path
 ) -> None:

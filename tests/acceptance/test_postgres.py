@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -64,6 +65,21 @@ def test_every_command_does_its_job_on_a_database(
     secret = tmp_path / ".reconciler" / "secrets" / "acme.shop.web.json"
     assert json.loads(secret.read_text())
     assert secret.read_text() not in applied.all
+
+
+def test_a_plan_that_was_killed_goes_on_in_a_database(run: Run, small: Path, database: str) -> None:
+    """What is done is known by the events there, as in a file."""
+    here = {"RECONCILER_SERVICE": database}
+    assert run("plan", "--out", "plan.json", **here).code == 0
+    killed = run("apply", "plan.json", *KEY, **here, RECONCILER_CRASHPOINT="C4:3")
+
+    rest = run("apply", "plan.json", *KEY, **here)
+
+    assert killed.code == -signal.SIGKILL, killed.all
+    assert rest.code == 0, rest.all
+    assert "Going on with this plan: 6 of 6 done already." not in rest.err
+    assert "done already." in rest.err
+    assert run("plan", "--detailed-exitcode", **here).code == UNCHANGED
 
 
 def test_nothing_is_made_without_the_key_that_servers_share(

@@ -245,6 +245,27 @@ def test_a_run_against_a_zitadel_converges(run: Run, manifests: Path) -> None:
     assert list((manifests.parent / ".reconciler").glob("apply-zitadel-277-*.jsonl"))
 
 
+def test_a_zitadel_knows_no_owners(run: Run, manifests: Path) -> None:
+    """Nothing is pruned as this tree's, nothing can be taken over, and a delete says so."""
+    with a_zitadel() as (fake, service):
+        here = {"RECONCILER_SECRETS_TO": "file:s", **service}
+        assert run("apply", "--auto-approve", **here).code == 0
+        fake.put("actions", name="old", script="function old(ctx, api) {}")
+
+        pruned = run("plan", "--prune", "--detailed-exitcode", **here)
+        taken = run("plan", "--take-over", "Action/acme/greet", "--detailed-exitcode", **here)
+        deleted = run("apply", "--auto-approve", "--prune-unmanaged", **here)
+
+    assert pruned.code == 0, pruned.all
+    assert "--prune-unmanaged would delete it" in pruned.out
+    assert taken.code == 3, taken.all
+    assert "GUARD-TAKE-OVER" in taken.err
+    assert "does not record owners" in taken.err
+    assert deleted.code == 0, deleted.all
+    assert "PLAN-NO-OWNERS" in deleted.err
+    assert (fake.named("actions", "old"), len(fake.held["actions"])) == ([], 1)
+
+
 def test_where_no_secret_is_kept_the_sink_is_the_witness(run: Run, manifests: Path) -> None:
     """A secret that cannot be had again is told once as an error, then as a warning."""
     here = {"RECONCILER_SECRETS_TO": "file:s"}
