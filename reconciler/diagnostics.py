@@ -14,10 +14,11 @@ _HALVES = re.compile("[\ud800-\udfff]")
 
 
 class Severity(StrEnum):
-    """How much a finding matters: an error stops the run, a warning does not."""
+    """How much a finding matters: an error stops the run, a note is no danger."""
 
     ERROR = "error"
     WARNING = "warning"
+    NOTE = "note"
 
 
 def name_as_text(name: str) -> str:
@@ -95,6 +96,17 @@ def warning(
 ) -> Diagnostic:
     """Return a finding that does not stop the run."""
     return Diagnostic(Severity.WARNING, code, summary, remedy, location, ref)
+
+
+def note(
+    code: str,
+    summary: str,
+    remedy: str,
+    location: SourceLocation | None = None,
+    ref: ResourceRef | None = None,
+) -> Diagnostic:
+    """Return a finding that is no danger. ``--quiet`` leaves it out."""
+    return Diagnostic(Severity.NOTE, code, summary, remedy, location, ref)
 
 
 def by_place(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:

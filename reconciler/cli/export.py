@@ -12,16 +12,20 @@ import click
 
 from reconciler import __version__
 from reconciler.cli.connection import service_options
-from reconciler.cli.exporting import Export, export_of
+from reconciler.cli.exporting import Export, export_of, of_refs
 from reconciler.cli.options import option
 from reconciler.cli.output import hint
+from reconciler.cli.refs import RefType
 from reconciler.cli.saved_files import save
 from reconciler.cli.wiring import open_inquiry
 from reconciler.diagnostics import name_as_text
-from reconciler.errors import LocalFileError, ObjectNotFoundError, ServiceError
+from reconciler.errors import LocalFileError, ObjectNotFoundError, ServiceError, UsageError
+from reconciler.manifests.layout import declared_key
+from reconciler.manifests.loader import load
 from reconciler.plan.snapshot import SnapshotFile, snapshot_content
 from reconciler.report.visible import visible
-from reconciler.resources.ref import Kind, fold
+from reconciler.resources.ref import Kind, ResourceRef, fold
+from reconciler.resources.schema_files import SCHEMAS, schema_folder
 from reconciler.service_client.port import ServiceInquiry
 from reconciler.state import ObservedState
 
@@ -29,6 +33,7 @@ NOT_EXPORTED = "NOT-EXPORTED.txt"
 
 
 @click.command("export")
+@click.argument("refs", nargs=-1, type=RefType(), metavar="[REF]...")
 @service_options
 @option("--out", default="", metavar="DIR", help="Write files into DIR, which is made.")
 @option(
@@ -46,24 +51,43 @@ NOT_EXPORTED = "NOT-EXPORTED.txt"
     help="Save what is held, for plan --against FILE, instead of manifests.",
 )
 def export_command(
-    service: str, out: str, organizations: Sequence[str], overwrite: bool, snapshot: str
+    refs: Sequence[ResourceRef],
+    service: str,
+    out: str,
+    organizations: Sequence[str],
+    overwrite: bool,
+    snapshot: str,
 ) -> None:
-    """Write what a service holds as manifests.
+    """Write what a service holds as manifests: all of it, or the objects that are named.
+
+    REF is Kind/organization[/project]/name, such as Action/acme/greet. A named object is written
+    into a folder that holds other manifests, unless one of them declares it.
 
     A plan of the export is empty. What manifests cannot express is named on stderr, and in the
     folder in NOT-EXPORTED.txt. Without --out everything goes to stdout as one stream.
     """
+    if refs and (organizations or snapshot):
+        raise UsageError(
+            "a REF does not go with --organization or --snapshot",
+            remedy="Name objects, or organizations, or save a snapshot of all.",
+        )
     if out:
-        _check_folder(Path(out), overwrite=overwrite)
+        _check_folder(Path(out), overwrite=overwrite or bool(refs))
     with open_inquiry(service) as inquiry:
-        observed = _observed(inquiry, organizations)
+        wanted = organizations or sorted({ref.organization for ref in refs})
+        observed = _observed(inquiry, wanted)
     if snapshot:
         _save_snapshot(observed, service, organizations, snapshot)
         if not out:
             return
-    export = export_of(observed)
+    export = of_refs(export_of(observed), refs) if refs else export_of(observed)
     if out:
-        _write(Path(out), export)
+        _check_declared(Path(out), export, may_replace=overwrite)
+        _write(Path(out), export.files())
+        count = len(export.manifests)
+        hint(f"Wrote {count} manifest{'' if count == 1 else 's'} into {visible(out)}.")
+        if not refs:
+            _finish(Path(out), export)
     else:
         click.echo(export.stream(), nl=False)
         sys.stdout.flush()
@@ -118,19 +142,55 @@ def _check_folder(folder: Path, *, overwrite: bool) -> None:
         raise _cannot_write(folder, failure) from failure
 
 
-def _write(folder: Path, export: Export) -> None:
-    files: dict[str, str] = dict(export.files())
-    if export.left_out:
-        files[NOT_EXPORTED] = "".join(f"{visible(line)}\n" for line in export.left_out)
+def _check_declared(folder: Path, export: Export, *, may_replace: bool) -> None:
+    """Refuse an export that would declare an object a second time.
+
+    ``may_replace`` allows a file of the export's own name, which is then written over.
+
+    Raises:
+        LocalFileError: a manifest in the folder declares an object of the export already.
+    """
+    if not folder.exists():
+        return
+    written = {each.ref.key: each for each in export.manifests}
+    for manifest in load([folder]).manifests:
+        found = written.get(key) if (key := declared_key(manifest.document)) else None
+        own = found is not None and Path(manifest.file.name) == folder / found.path
+        if found is None or (own and may_replace):
+            continue
+        raise LocalFileError(
+            f"{manifest.file.name} declares {found.ref} already",
+            remedy="Remove it there, or export into another folder. "
+            "--overwrite replaces only a file of the same name. Nothing was written.",
+        )
+
+
+def _write(folder: Path, files: Mapping[str, str]) -> None:
+    """Write files, and beside them the schemas that their modelines lead to."""
+    schemas = {f"{SCHEMAS}/{path.name}": path for path in sorted(schema_folder().glob("*.json"))}
+    missing = {
+        name: path.read_text(encoding="utf-8")
+        for name, path in schemas.items()
+        if not (folder / name).exists()
+    }
     try:
-        for name, content in files.items():
+        for name, content in {**files, **missing}.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             _write_file(path, content.encode())
-        others = _others(folder, files)
     except OSError as failure:
         raise _cannot_write(folder, failure) from failure
-    hint(f"Wrote {len(export.manifests)} manifests into {visible(str(folder))}.")
+
+
+def _finish(folder: Path, export: Export) -> None:
+    """Write what could not be exported, and name the manifests that are not of this export."""
+    if export.left_out:
+        lines = "".join(f"{visible(line)}\n" for line in export.left_out)
+        _write(folder, {NOT_EXPORTED: lines})
+    try:
+        others = _others(folder, export.files())
+    except OSError as failure:
+        raise _cannot_write(folder, failure) from failure
     for name in others:
         click.echo(f"left alone, and not of this export: {visible(name)}", err=True)
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from reconciler.errors import ObjectNotFoundError, ServiceError
 from reconciler.manifests.emitter import emit
 from reconciler.manifests.layout import Written, manifest_of, order_of
 from reconciler.manifests.manifest import Loaded, Manifest
 from reconciler.manifests.source_file import Root, SourceFile
 from reconciler.manifests.yaml_source import read_documents
-from reconciler.resources.ref import ResourceRef, owner_of
+from reconciler.resources.ref import Kind, ResourceRef, owner_of
+from reconciler.resources.schema_files import SCHEMAS, schema_path
 from reconciler.state import ObservedObject, ObservedState, is_in_step
 from reconciler.validation.desired import judge
 
@@ -32,10 +34,13 @@ class Export:
     left_out: tuple[str, ...]
 
     def files(self) -> Mapping[str, str]:
-        """Return every file with its content, long scripts in files of their own."""
+        """Return every file with its content: modelines first, long scripts in files of their own.
+
+        The modelines name the schemas in the folder ``SCHEMAS`` beside the manifests.
+        """
         files: dict[str, str] = {}
         for written in self.manifests:
-            files[written.path] = emit(written.with_script_file())
+            files[written.path] = _modeline(written) + emit(written.with_script_file())
             if written.script_path:
                 files[written.script_path] = written.document["spec"]["script"]
         return files
@@ -43,6 +48,41 @@ class Export:
     def stream(self) -> str:
         """Return every manifest as one stream, scripts in it."""
         return "---\n".join(emit(written.document) for written in self.manifests)
+
+
+def _modeline(written: Written) -> str:
+    """Return the line that tells an editor's YAML language server which schema a file has."""
+    up = "../" * written.path.count("/")
+    name = schema_path(Kind(written.document["kind"])).name
+    return f"# yaml-language-server: $schema={up}{SCHEMAS}/{name}\n"
+
+
+def of_refs(export: Export, refs: Sequence[ResourceRef]) -> Export:
+    """Return the part of an export that is about some objects.
+
+    Raises:
+        ObjectNotFoundError: one of them is not held.
+        ServiceError: one of them cannot be expressed as a manifest.
+    """
+    manifests = {written.ref.key: written for written in export.manifests}
+    for ref in refs:
+        if ref.key in manifests:
+            continue
+        told = [line for line in export.left_out if line.startswith(f"{ref}: ")]
+        if told:
+            raise ServiceError(
+                f"this object cannot be exported: {told[0]}",
+                remedy="Change the object on the service so that a manifest can say what it is.",
+            )
+        raise ObjectNotFoundError(
+            f"the service holds no {ref}",
+            remedy="Correct the name; `reconciler export` without a REF writes all that is held.",
+        )
+    names = tuple(f"{ref}: " for ref in refs)
+    return Export(
+        tuple(manifests[key] for key in dict.fromkeys(ref.key for ref in refs)),
+        tuple(line for line in export.left_out if line.startswith(names)),
+    )
 
 
 def export_of(observed: ObservedState) -> Export:

@@ -9,7 +9,7 @@ from typing import IO
 
 import click
 
-from reconciler.cli.output import style_on
+from reconciler.cli.output import loud, style_on
 from reconciler.cli.source_lines import SourceLines
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import ReconcilerError
@@ -19,8 +19,8 @@ from reconciler.report.visible import visible
 
 def show_findings(findings: Sequence[Diagnostic], stream: IO[str]) -> None:
     """Print findings and their number on a stream, if there are any."""
-    if findings:
-        click.echo(findings_as_text(findings, layout_of(stream)), file=stream)
+    if told := loud(findings):
+        click.echo(findings_as_text(told, layout_of(stream)), file=stream)
 
 
 def show_warnings(findings: Sequence[Diagnostic]) -> None:
@@ -30,9 +30,9 @@ def show_warnings(findings: Sequence[Diagnostic]) -> None:
 
 def show_saved(findings: Sequence[Diagnostic]) -> None:
     """Tell findings of a saved plan on stderr: its files may be others by now, or elsewhere."""
-    if findings:
+    if told := loud(findings):
         layout = Layout(style_on(sys.stderr), width_of(sys.stderr))
-        click.echo(findings_as_text(findings, layout), err=True)
+        click.echo(findings_as_text(told, layout), err=True)
 
 
 def show_error(failure: ReconcilerError) -> None:

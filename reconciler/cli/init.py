@@ -12,12 +12,11 @@ from reconciler.cli.ci_install import install_files
 from reconciler.cli.options import option
 from reconciler.errors import LocalFileError, UsageError
 from reconciler.report.visible import visible
-from reconciler.resources.schema_files import schema_folder
+from reconciler.resources.schema_files import SCHEMAS, schema_folder
 
 HERE = Path(__file__).parent
 STARTER = HERE / "starter"
 TEMPLATES = HERE / "templates"
-SCHEMAS = ".schemas"
 TOOL = "reconciler"
 """The folder, beside what a CI set-up reads, that its jobs install the tool from."""
 

@@ -14,6 +14,7 @@ import click
 
 from reconciler.cli.output_choice import chosen
 from reconciler.cli.streams import lost_output
+from reconciler.diagnostics import Diagnostic, Severity
 from reconciler.report.style import Style, style_of
 from reconciler.report.visible import visible
 
@@ -26,6 +27,13 @@ def stdout_style() -> Style:
 def style_on(stream: IO[str]) -> Style:
     """Return the style of a stream, as ``--color`` and the environment say."""
     return style_of(stream, os.environ, chosen().color)
+
+
+def loud(findings: Sequence[Diagnostic]) -> Sequence[Diagnostic]:
+    """Return the findings to tell a person: without notes, where ``--quiet`` was given."""
+    if not chosen().quiet:
+        return findings
+    return [finding for finding in findings if finding.severity is not Severity.NOTE]
 
 
 def hint(text: str) -> None:

@@ -13,8 +13,9 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from reconciler.diagnostics import Diagnostic, SourceLocation, error, name_as_text
+from reconciler.diagnostics import Diagnostic, SourceLocation, error, name_as_text, note
 from reconciler.manifests.opening import OpeningError, Reason, open_folder, read_file
+from reconciler.manifests.skipped import skipped_file, skipped_folder
 from reconciler.manifests.source_file import Root
 
 MAX_FILE = 1024 * 1024  # reads in well under a second; a manifest has about a kilobyte
@@ -96,13 +97,32 @@ class Discovery:
         for entry in _entries(folder.handle):
             name = entry.name
             if name.startswith("."):
-                continue
-            if entry.is_dir(follow_symlinks=False):
+                self._note_hidden(entry, folder)
+            elif entry.is_dir(follow_symlinks=False):
                 yield from self._inner(name, folder)
             elif name.endswith(EXTENSIONS):
                 yield from self._file(name, folder)
             elif _is_link_to_folder(entry):
                 self._refuse(folder.shown + name, OpeningError(Reason.SYMLINK))
+            elif skipped_file(name, folder.handle):
+                self._skipped(folder.shown + name, "Rename it so that it ends in .yaml or .yml")
+
+    def _note_hidden(self, entry: os.DirEntry[str], folder: _Folder) -> None:
+        is_folder = entry.is_dir(follow_symlinks=False)
+        looks_like_one = skipped_folder if is_folder else skipped_file
+        if looks_like_one(entry.name, folder.handle):
+            shown = folder.shown + entry.name + ("/" if is_folder else "")
+            self._skipped(shown, "Rename it so that it begins with no dot")
+
+    def _skipped(self, name: str, remedy: str) -> None:
+        self.findings.append(
+            note(
+                "FILE-SKIPPED",
+                "this looks like a manifest, and it is not read",
+                f"{remedy}, or move it elsewhere.",
+                SourceLocation(name_as_text(name)),
+            )
+        )
 
     def _inner(self, name: str, folder: _Folder) -> Iterator[FoundFile]:
         parts = (*folder.parts, name)

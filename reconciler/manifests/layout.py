@@ -36,6 +36,14 @@ class Written(NamedTuple):
     document: dict[str, Any]
     script_path: str = ""
 
+    @property
+    def ref(self) -> ResourceRef:
+        """Return the object that the manifest is about."""
+        metadata = self.document["metadata"]
+        kind, name = Kind(self.document["kind"]), metadata["name"]
+        organization = metadata.get("organization", name)
+        return ResourceRef(kind, organization, metadata.get("project", ""), name)
+
     def with_script_file(self) -> dict[str, Any]:
         """Return the manifest as it stands in its file: a long script is named, not held."""
         if not self.script_path:
@@ -43,6 +51,19 @@ class Written(NamedTuple):
         spec = {name: value for name, value in self.document["spec"].items() if name != "script"}
         named = "scripts/" + self.script_path.rpartition("/")[2]
         return {**self.document, "spec": {**spec, "scriptFile": named}}
+
+
+def declared_key(document: Any) -> ResourceRef | None:
+    """Return the key of the object that a document declares; None where it cannot be told."""
+    try:
+        metadata = document["metadata"]
+        kind, name = Kind(document["kind"]), metadata["name"]
+        names = (metadata.get("organization", name), metadata.get("project", ""), name)
+    except (TypeError, KeyError, ValueError, AttributeError):
+        return None
+    if not all(isinstance(each, str) for each in names):
+        return None
+    return ResourceRef(kind, *names).key
 
 
 def manifest_of(held: ObservedObject) -> Written:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from reconciler.report.excerpt import excerpt
 from reconciler.report.style import PLAIN, Style
 from reconciler.report.visible import visible
 
+_LOOKS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 NARROWEST = 40
 _INDENT = "    "
 # Stands for the blank between severity and code while a text is wrapped. Visible texts have none.
@@ -41,7 +43,7 @@ def finding_as_text(finding: Diagnostic, layout: Layout = BARE) -> str:
     place = f"{visible(str(finding.location))}: " if finding.location else ""
     name, code = finding.severity.value, finding.code
     text = wrapped(f"{place}{name}{_HELD}{code}: {visible(finding.summary)}", layout.width)
-    head = layout.style(f"{name} {code}", "red" if finding.is_error else "yellow", "bold")
+    head = layout.style(f"{name} {code}", _LOOKS[finding.severity], "bold")
     lines = [
         text.replace(f"{name}{_HELD}{code}", head, 1),
         *_source(finding.location, layout),
@@ -83,9 +85,9 @@ def findings_as_text(findings: Sequence[Diagnostic], layout: Layout = BARE) -> s
 
 
 def counts(findings: Sequence[Diagnostic]) -> str:
-    """Return how many errors and warnings there are, in words."""
-    errors = sum(finding.is_error for finding in findings)
-    parts = [_count(errors, Severity.ERROR), _count(len(findings) - errors, Severity.WARNING)]
+    """Return how many errors, warnings and notes there are, in words."""
+    counted = Counter(finding.severity for finding in findings)
+    parts = [_count(counted[severity], severity) for severity in Severity]
     return ", ".join(part for part in parts if part)
 
 

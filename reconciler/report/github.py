@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reconciler.diagnostics import Diagnostic
+from reconciler.diagnostics import Diagnostic, Severity
 from reconciler.report.fence import Room, fenced
 from reconciler.report.findings import counts, finding_as_text
 from reconciler.report.visible import visible
+
+_COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
 SUMMARY_LIMIT = 500_000
 """GitHub takes a mebibyte for a step."""
@@ -31,7 +33,7 @@ def _annotation(finding: Diagnostic) -> str:
     properties["title"] = finding.code
     said = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
     message = f"{visible(finding.summary)}. {visible(finding.remedy)}"
-    return f"::{finding.severity.value} {said}::{_data(message)}"
+    return f"::{_COMMANDS[finding.severity]} {said}::{_data(message)}"
 
 
 def _data(text: str) -> str:

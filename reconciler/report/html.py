@@ -59,7 +59,9 @@ def plan_as_html(
         "blocked": _findings("Blocked: apply refuses this plan", "blocked", plan.blocks),
         "risks": _risks(shown, about),
         "owed": _owed(plan),
-        "warnings": _folded(f"Warnings ({len(warnings)})", map(_finding, warnings[:LISTED])),
+        "warnings": _folded(
+            f"Warnings and notes ({len(warnings)})", map(_finding, warnings[:LISTED])
+        ),
         "changes-there": _options(each for each in _WORDS if getattr(plan.summary, each)),
         "kinds-there": _options(_kinds(shown)),
         "risks-there": _options(_classes(shown)),

@@ -20,6 +20,7 @@ from reconciler.plan.risk import CLASSES, MEANINGS
 from reconciler.report.about import NOTHING, About, next_step
 from reconciler.report.differences import sides_of, unified, value_as_text
 from reconciler.report.fence import OVERHEAD, Item, Room, fenced
+from reconciler.report.findings import counts
 from reconciler.report.limits import LEAST, LIMIT
 from reconciler.report.order import Shown, fate_in_words, in_review_order, risky
 from reconciler.report.owed import TITLE, owed_line, owed_sentences
@@ -58,7 +59,7 @@ def plan_as_markdown(
     sections = _above(plan, shown, room, about)
     with room.part(0.15) as part:
         fence = fenced(warnings, _finding, "text", part)
-    sections += _folded(_count(len(warnings), "warning"), fence)
+    sections += _folded(counts(warnings), fence)
     groups = {
         name: group
         for name in _GROUPS
@@ -73,7 +74,7 @@ def plan_as_markdown(
     sections += _folded(TITLE, fenced(plan.owed, _owed, "text", room))
     title = f"{len(plan.unmanaged)} held but declared nowhere: left alone"
     sections += _folded(title, fenced(plan.unmanaged, _unmanaged, "text", room))
-    head = _head(plan, _places(plan, service, about), shown, (len(warnings), hidden))
+    head = _head(plan, _places(plan, service, about), shown, (counts(warnings), hidden))
     return "\n\n".join([head, *sections, after]) + "\n"
 
 
@@ -123,11 +124,9 @@ def _above(plan: Plan, shown: Sequence[Shown], room: Room, about: About) -> list
     return sections
 
 
-def _head(
-    plan: Plan, places: Sequence[str], shown: Sequence[Shown], counts: tuple[int, int]
-) -> str:
-    """Return the summary; ``counts`` are the warnings, and the changes there is no room for."""
-    warnings, hidden = counts
+def _head(plan: Plan, places: Sequence[str], shown: Sequence[Shown], rest: tuple[str, int]) -> str:
+    """Return the summary; ``rest`` counts the warnings, and the changes there is no room for."""
+    warnings, hidden = rest
     marker, *said = places
     lines = [marker, f"## {summary_sentence(plan.summary).removesuffix('.')}", "", *said]
     if plan.blocks:
@@ -141,7 +140,7 @@ def _head(
         more = f" and {len(named) - NAMED} more classes" if len(named) > NAMED else ""
         lines.append(f"- Risks: {', '.join(named[:NAMED])}{more}")
     if warnings:
-        lines.append(f"- {_count(warnings, 'warning')}")
+        lines.append(f"- {warnings}")
     lines.append(
         f"- {plan.summary.in_step} in step, {plan.summary.unmanaged} held but declared nowhere"
     )

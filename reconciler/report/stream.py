@@ -26,6 +26,8 @@ VERSION = "1.0"
 
 Record: TypeAlias = dict[str, Any]
 
+_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warn", Severity.NOTE: "info"}
+
 _ENDS = {
     Status.MADE: ("apply_complete", "info", "done"),
     Status.FAILED: ("apply_errored", "error", "failed"),
@@ -103,7 +105,7 @@ def delivered_record(delivered: Delivered) -> Record:
 
 def diagnostic_record(finding: Diagnostic) -> Record:
     """Return a finding."""
-    level = "error" if finding.is_error else "warn"
+    level = _LEVELS[finding.severity]
     message = f"{finding.code}: {visible(finding.summary)}"
     return _record("diagnostic", level, message, diagnostic=finding_as_json(finding))
 

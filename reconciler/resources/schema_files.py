@@ -9,6 +9,9 @@ from typing import Any
 from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind
 
+SCHEMAS = ".schemas"
+"""Name of the folder beside manifests that the modelines in them lead to."""
+
 _PACKAGE = Path(__file__).parents[1]
 _FOLDERS = (_PACKAGE / "schemas", _PACKAGE.parent / "schemas")
 

@@ -38,6 +38,11 @@ def doubtful(code: str, summary: str, remedy: str) -> Problem:
     return Problem(Severity.WARNING, code, summary, remedy)
 
 
+def noteworthy(code: str, summary: str, remedy: str) -> Problem:
+    """Return a problem that is no danger."""
+    return Problem(Severity.NOTE, code, summary, remedy)
+
+
 def cut(value: object) -> str:
     """Return a value as text of a length that fits into a sentence."""
     text = value if isinstance(value, str) else str(value)

@@ -14,7 +14,7 @@ from reconciler.resources.ref import ACTION, APPLICATION, PROVIDER
 from reconciler.state import Resource
 from reconciler.validation.endpoints import endpoint_problems, header_problems, issuer_problems
 from reconciler.validation.names import is_plain, name_problems
-from reconciler.validation.problem import Problem, cut, doubtful, wrong
+from reconciler.validation.problem import Problem, cut, doubtful, noteworthy, wrong
 from reconciler.validation.redirect_uris import duplicates, is_ordinary, redirect_uri_problems
 from reconciler.validation.schema import MAX_FAULTS
 from reconciler.validation.script import CompileError, ScriptCompiler
@@ -25,6 +25,13 @@ _HEADLINE = PREFIX + "V1.NotCompliant"
 
 # Characters that turn the direction of text: what a reviewer sees is not what runs.
 _TURNING = "[\u202a-\u202e\u2066-\u2069]"
+
+_CRLF = noteworthy(
+    "SCRIPT-CRLF",
+    "the script has Windows line ends (CRLF)",
+    "They are sent as they are, so that a checkout with other line ends shows an update. Save the "
+    "script with LF, and add `*.js text eol=lf` to .gitattributes.",
+)
 
 _Found = tuple[Problem, tuple[str | int, ...]]
 
@@ -63,6 +70,8 @@ class Semantics:
             yield _does_not_compile(verdict).at(place, resource.ref)
         elif not verdict:
             yield _no_function(name).at(manifest.place("metadata", "name"), resource.ref)
+        if "\r\n" in script:
+            yield _CRLF.at(manifest.place("spec", "script"), resource.ref)
         hidden = None if script.isascii() else re.search(_TURNING, script)
         if hidden is not None:
             yield _turned(hidden.group()).at(manifest.place("spec", "script"), resource.ref)

@@ -114,7 +114,7 @@ def test_a_folder_with_files_in_it_is_not_written_into_unasked(
     run: Run, filled: str, tmp_path: Path
 ) -> None:
     """Somebody's own manifests are never mixed with what a service holds."""
-    mine = write(tmp_path / "out" / "mine.yaml", an_action())
+    mine = write(tmp_path / "out" / "mine.yaml", an_action("mine"))
 
     refused = run("export", "--service", filled, "--out", "out")
     assert refused.code == 1
@@ -123,7 +123,49 @@ def test_a_folder_with_files_in_it_is_not_written_into_unasked(
     written = run("export", "--service", filled, "--out", "out", "--overwrite")
     assert written.code == 0
     assert "left alone, and not of this export: mine.yaml" in written.err
-    assert mine.read_text() == an_action()
+    assert mine.read_text() == an_action("mine")
+
+
+def test_no_object_is_declared_a_second_time(run: Run, filled: str, tmp_path: Path) -> None:
+    """Two manifests of one object are an error that the export would have made."""
+    mine = write(tmp_path / "out" / "mine.yaml", an_action("greet"))
+    before = files_of(tmp_path / "out")
+
+    refused = run("export", "--service", filled, "--out", "out", "--overwrite")
+
+    assert refused.code == 1
+    assert "out/mine.yaml declares Action acme/greet already" in refused.err
+    assert files_of(tmp_path / "out") == before
+    mine.unlink()
+    assert run("export", "--service", filled, "--out", "out", "--overwrite").code == 0
+    assert run("export", "--service", filled, "--out", "out", "--overwrite").code == 0
+
+
+def test_one_object_is_exported_into_a_folder_of_others(
+    run: Run, filled: str, tmp_path: Path
+) -> None:
+    """By its ref; what is there stays as it is, and the editor finds the schema."""
+    mine = write(tmp_path / "out" / "mine.yaml", an_action("mine"))
+    export = ("export", "--service", filled, "--out", "./out/")
+    one = run(*export, "action/ACME/greet")
+    again = run(*export, "Action/acme/greet")
+    other = run(*export, "OidcApplication/Büro Süd/shop/web app")
+    streamed = run("export", "--service", filled, "Action/acme/greet").out
+    nothing = run(*export, "Action/acme/nobody")
+    broken = run(*export, "Action/acme/broken")
+
+    file = tmp_path / "out" / "acme" / "actions" / "greet.yaml"
+    modeline = "# yaml-language-server: $schema=../../.schemas/action.schema.json\n"
+    assert (one.code, one.err) == (0, "Wrote 1 manifest into ./out/.\n")
+    assert file.read_text(encoding="utf-8").startswith(f"{modeline}apiVersion: reconciler/v1\n")
+    assert (file.parent / "../../.schemas/action.schema.json").is_file()
+    assert (again.code, "greet.yaml declares Action acme/greet already" in again.err) == (1, True)
+    assert (other.code, mine.read_text()) == (0, an_action("mine"))
+    assert streamed.count("kind: ") == 1
+    assert "name: greet\n" in streamed
+    assert (nothing.code, "the service holds no Action acme/nobody" in nothing.err) == (1, True)
+    assert (broken.code, "this object cannot be exported: " in broken.err) == (1, True)
+    assert run("validate", "out").code == 0
 
 
 def test_an_export_writes_nothing_to_the_service(run: Run, filled: str) -> None:

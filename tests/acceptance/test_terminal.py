@@ -76,6 +76,24 @@ def test_colour_quiet_and_verbose_are_options_of_every_command(run: Run, small: 
     assert (both.code, "contradict each other" in both.err) == (1, True)
 
 
+def test_what_is_not_read_is_noted_and_quiet_leaves_notes_out(run: Run, small: Path) -> None:
+    """In validate and in plan; a note changes no exit code."""
+    write(small / "LOST.YAML", an_action("lost"))
+    write(small / "crlf.yaml", an_action("crlf", script="function crlf() {}\r\n"))
+    found, planned, quiet = run("validate"), run("plan"), run("validate", "-q")
+
+    skipped = (
+        "manifests/LOST.YAML: note FILE-SKIPPED: this looks like a manifest, and it is not read\n"
+        "    Rename it so that it ends in .yaml or .yml, or move it elsewhere.\n"
+    )
+    assert skipped in found.out
+    assert skipped in planned.err
+    assert "note SCRIPT-CRLF: the script has Windows line ends (CRLF)\n" in found.out
+    assert "\n2 notes\nValid: 7 manifests are right.\n" in found.out
+    assert (found.code, planned.code) == (0, 0)
+    assert quiet.out == "Valid: 7 manifests are right.\n"
+
+
 def test_verbose_tells_requests_and_timings_and_no_secret(place: Place) -> None:
     """On stderr; the result on stdout stays as it is."""
     applied = place.run("apply", "--auto-approve", "-v")

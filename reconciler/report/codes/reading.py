@@ -47,6 +47,13 @@ FILES = (
         "Name a folder or a plain file.",
     ),
     Code(
+        "FILE-SKIPPED",
+        "something that looks like a manifest and is not read",
+        "Only names that end in .yaml or .yml, in small letters, are read, and nothing whose name "
+        "begins with a dot. This one holds an apiVersion of this program.",
+        "Rename it, or move it out of the folder of the manifests.",
+    ),
+    Code(
         "FILE-SYMLINK",
         "a symbolic link",
         "Links are not followed, because a pull request could let one point at any file of the "
@@ -175,6 +182,13 @@ SCRIPTS = (
         "a script with an absolute path",
         "The path would mean another file on each machine.",
         "Write the path from the folder of the manifest, such as scripts/greet.js.",
+    ),
+    Code(
+        "SCRIPT-CRLF",
+        "a script with Windows line ends",
+        "Scripts are sent as they are written. Where Git changes line ends at checkout, the same "
+        "commit gives another script on another machine, and a plan shows an update.",
+        "Save the script with LF, and add `*.js text eol=lf` to .gitattributes.",
     ),
     Code(
         "SCRIPT-ENCODING",

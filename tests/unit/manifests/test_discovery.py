@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.diagnostics import Severity
 from reconciler.manifests.discovery import MAX_FILE, MAX_FOLDERS
 from reconciler.manifests.loader import load
 from reconciler.manifests.manifest import Loaded
 from reconciler.manifests.opening import OpeningError, open_folder, read_file
+from reconciler.manifests.skipped import DEEPEST, MOST
 from tests.unit.manifests.trees import a_project, codes, write_tree
 
 
@@ -55,6 +57,44 @@ def test_only_manifests_are_read(tree: Path) -> None:
 
     assert names(loaded) == ["tree/shop.yaml"]
     assert loaded.diagnostics == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("Q.YAML", "tree/Q.YAML"),
+        ("x.yml.txt", "tree/x.yml.txt"),
+        ("a/web.yaml.bak", "tree/a/web.yaml.bak"),
+        (".web.yaml", "tree/.web.yaml"),
+        (".old/acme/web.yaml", "tree/.old/"),
+        (".old/web.YML", "tree/.old/"),
+        (".git/web.yaml", ""),
+        ("notes.txt", ""),
+        (".web.yaml.swp", ""),
+    ],
+)
+def test_what_looks_like_a_manifest_and_is_not_read_is_named(
+    tree: Path, name: str, shown: str
+) -> None:
+    """Silence would look as if it had been read."""
+    write_tree(tree, {name: a_project("lost")})
+
+    loaded = load(["tree"])
+
+    assert names(loaded) == ["tree/shop.yaml"]
+    assert [str(finding.location) for finding in loaded.diagnostics] == ([shown] if shown else [])
+    assert {finding.severity for finding in loaded.diagnostics} <= {Severity.NOTE}
+
+
+def test_a_hidden_folder_is_not_searched_for_ever(tree: Path) -> None:
+    """Only so many entries and levels; a link in it is not followed."""
+    write_tree(tree, {f".many/n{at}.txt": "" for at in range(MOST + 1)})
+    write_tree(tree, {".deep/" + "a/" * DEEPEST + "web.yaml": a_project("lost")})
+    (tree / ".linked").mkdir()
+    (tree / ".linked" / "web.yaml").symlink_to(tree / "shop.yaml")
+    (tree / ".link").symlink_to(tree)
+
+    assert load(["tree"]).diagnostics == ()
 
 
 def test_a_file_that_is_named_is_read_whatever_its_extension(tree: Path) -> None:

@@ -14,6 +14,7 @@ from reconciler.diagnostics import (
     SourceLocation,
     by_place,
     error,
+    note,
     warning,
 )
 from reconciler.report.findings import (
@@ -29,6 +30,7 @@ from tests.builders import WEB
 PLACE = SourceLocation("shop.yaml", 7, 3)
 WRONG = error("SCHEMA-TYPE", "timeout is a number", "Write a text such as 5s.", PLACE, WEB)
 ODD = warning("URI-HTTP", "a redirect URI is not encrypted", "Write https.")
+GOOD = note("SCRIPT-CRLF", "it has CRLF", "Use LF.")
 WHOLE = error("FILE-EMPTY", "the file is empty", "Remove it.", SourceLocation("a.yaml"))
 
 
@@ -45,6 +47,7 @@ WHOLE = error("FILE-EMPTY", "the file is empty", "Remove it.", SourceLocation("a
             "warning URI-HTTP: a redirect URI is not encrypted\n    Write https.",
             id="a warning without a place",
         ),
+        pytest.param(GOOD, "note SCRIPT-CRLF: it has CRLF\n    Use LF.", id="a note"),
         pytest.param(
             WHOLE, "a.yaml: error FILE-EMPTY: the file is empty\n    Remove it.", id="a whole file"
         ),

@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 from markdown_it import MarkdownIt
 
-from reconciler.diagnostics import Diagnostic, SourceLocation, error, warning
+from reconciler.diagnostics import Diagnostic, SourceLocation, error, note, warning
 from reconciler.report.github import findings_as_annotations, findings_as_summary
 from reconciler.report.junit import findings_as_junit
 from reconciler.report.sarif import findings_as_sarif
@@ -36,6 +36,16 @@ def test_an_annotation_is_one_line_with_its_place() -> None:
         "::warning file=manifests/x.yaml,title=NAME-ODD::name is odd. Choose another.",
         "::warning title=TREE-ODD::tree is odd. Look at it.",
     ]
+
+
+def test_a_note_is_a_notice() -> None:
+    """GitHub's word for it."""
+    found = note("FILE-SKIPPED", "it is not read", "Rename it.", SourceLocation("x.yml.txt"))
+
+    assert findings_as_annotations([found]) == (
+        "::notice file=x.yml.txt,title=FILE-SKIPPED::it is not read. Rename it."
+    )
+    assert findings_as_sarif([found])["runs"][0]["results"][0]["level"] == "note"
 
 
 COMMAND = re.compile(r"::(error|warning) (?:[a-z]+=[^,:\r\n]*,)*title=[A-Z-]+::[^\r\n]*")

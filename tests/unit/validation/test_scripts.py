@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.diagnostics import Severity
 from reconciler.manifests.loader import load
 from reconciler.validation.desired import judge
 from reconciler.validation.script import CompileError, ScriptCompiler
@@ -210,3 +211,20 @@ def test_a_script_without_its_function_is_a_warning(judge_text: Judge) -> None:
     assert (finding.code, finding.is_error) == ("ACTION-FUNCTION", False)
     assert "welcome" in finding.summary
     assert len(judgement.desired.resources) == 1
+
+
+@pytest.mark.parametrize(
+    ("script", "codes"),
+    [
+        ("function greet() {}\r\n", ["SCRIPT-CRLF"]),
+        ("function greet() {}\n", []),
+        ("function greet() { return '\\r\\n' }", []),
+    ],
+    ids=["line ends of Windows", "line ends", "written as escapes"],
+)
+def test_line_ends_of_windows_are_noted(judge_text: Judge, script: str, codes: list[str]) -> None:
+    """The next checkout on another machine would show an update that nobody made."""
+    found = judge_text(text_of(with_spec(ACTION, script=script))).diagnostics
+
+    assert [finding.code for finding in found if finding.code.startswith("SCRIPT")] == codes
+    assert {finding.severity for finding in found} <= {Severity.NOTE}
