@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,7 +20,8 @@ from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.eventstore.errors import StoreConflictError
 from reconciler.service.eventstore.memory import MemoryEventStore
 from reconciler.service.eventstore.rows import TokenRow
-from reconciler.service.operations.tokens import all_tokens, make_token
+from reconciler.service.operations.reception import Incoming
+from reconciler.service.operations.tokens import all_tokens, make_token, revoke_token
 from reconciler.service.projections.rebuild import rebuild
 from reconciler.service.projections.verify import verify
 from reconciler.service.seal import new_key
@@ -227,3 +229,28 @@ def test_many_more_rows_than_are_sent_at_once_are_one_commit(opened: Opening) ->
     with service.store.snapshot() as view:
         assert view.head(acme).events == 1501
     assert verify(service.store) == []
+
+
+def test_a_token_that_is_revoked_while_a_write_waits_for_a_lock_writes_nothing(
+    opened: Opening, address: str
+) -> None:
+    """It was valid when the write was let in."""
+    service, other = opened(), opened()
+    acme = an_organization(service)
+    row = TokenRow("ci", "editor", "", b"", service.now(), 0, 0)
+    token = make_token(service.store, row, secrets.token_bytes)
+    assert token is not None
+    headers = {"authorization": [f"Bearer {token.reveal()}"]}
+    late = Incoming("AddProject", {"name": "shop"}, {**headers, "x-service-orgid": [acme]})
+
+    with ThreadPoolExecutor(1) as pool:
+        with psycopg.connect(address) as holder:
+            holder.execute("SELECT * FROM reconciler_heads FOR UPDATE")
+            writing = pool.submit(service.reception.receive, [late])
+            with pytest.raises(TimeoutError):
+                writing.result(timeout=0.5)
+            assert revoke_token(other.store, "ci", other.now())
+        (received,) = writing.result(timeout=10)
+
+    assert isinstance(received.answer, Refusal)
+    assert received.answer.reason == "token.revoked"

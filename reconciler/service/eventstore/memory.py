@@ -7,6 +7,7 @@ import threading
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,13 @@ class MemoryEventStore:
         """Return events of every stream past a position, oldest first."""
         start = bisect_right(self._events, after, key=lambda event: event.position)
         return self._events[start : start + limit]
+
+    def read_organization(
+        self, organization: str, *, after: int = 0, limit: int = PAGE
+    ) -> Sequence[StoredEvent]:
+        """Return an organization's events past a sequence, oldest first."""
+        own = (event for event in self._events if event.organization == organization)
+        return list(islice((event for event in own if event.sequence > after), limit))
 
     def heads(self) -> Sequence[Head]:
         """Return where every organization's chain ends, by organization."""

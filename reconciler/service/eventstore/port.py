@@ -54,6 +54,12 @@ class Snapshot(Protocol):
         """
         ...
 
+    def read_organization(
+        self, organization: str, *, after: int = 0, limit: int = PAGE
+    ) -> Sequence[StoredEvent]:
+        """Return an organization's events past a sequence, oldest first."""
+        ...
+
     def heads(self) -> Sequence[Head]:
         """Return where every organization's chain ends, by organization."""
         ...

@@ -47,6 +47,13 @@ class PostgresSnapshot:
         """Return events of every stream past a position, those of one organization in order."""
         return list(map(StoredEvent._make, self._run(tables.READ_ALL, (after, limit))))
 
+    def read_organization(
+        self, organization: str, *, after: int = 0, limit: int = PAGE
+    ) -> Sequence[StoredEvent]:
+        """Return an organization's events past a sequence, oldest first."""
+        found = self._run(tables.READ_ORGANIZATION, (organization, after, limit))
+        return list(map(StoredEvent._make, found))
+
     def heads(self) -> Sequence[Head]:
         """Return where every organization's chain ends, by organization."""
         return list(map(Head._make, self._run(tables.HEADS)))

@@ -233,6 +233,11 @@ READ_ALL_OF = _select(
     "reconciler_events",
     "WHERE position > %s AND organization = ANY(%s) ORDER BY position LIMIT %s",
 )
+READ_ORGANIZATION = _select(
+    StoredEvent,
+    "reconciler_events",
+    "WHERE organization = %s AND sequence > %s ORDER BY sequence LIMIT %s",
+)
 HEADS = _select(Head, "reconciler_heads", "ORDER BY organization")
 HEAD = _select(Head, "reconciler_heads", "WHERE organization = %s")
 OBJECT = _select(ObjectRow, "reconciler_objects", "WHERE id = %s")

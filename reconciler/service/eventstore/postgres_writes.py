@@ -105,6 +105,13 @@ class PostgresTransaction(PostgresCustody):
         found = self._run(tables.READ_ALL_OF, (after, list(self._locks.held), limit))
         return list(map(StoredEvent._make, found))
 
+    def read_organization(
+        self, organization: str, *, after: int = 0, limit: int = PAGE
+    ) -> Sequence[StoredEvent]:
+        """Return an organization's events past a sequence, oldest first."""
+        self._settle()
+        return super().read_organization(organization, after=after, limit=limit)
+
     def heads(self) -> Sequence[Head]:
         """Return where every organization's chain ends, by organization."""
         self._settle()

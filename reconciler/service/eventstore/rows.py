@@ -98,6 +98,7 @@ class Record(NamedTuple):
     """The answer that a caller was given under an idempotency key.
 
     Attributes:
+        caller: Hash of its token in hex, or its name where it needs no token.
         digest: Of what was asked and what was answered; the same key with another one is a
             mistake, or the row is damaged.
         answer: As JSON, without its secret.

@@ -146,6 +146,9 @@ READ_STREAM = _select(
     StoredEvent, "events", "WHERE stream = ? AND version > ? ORDER BY version LIMIT ?"
 )
 READ_ALL = _select(StoredEvent, "events", "WHERE position > ? ORDER BY position LIMIT ?")
+READ_ORGANIZATION = _select(
+    StoredEvent, "events", "WHERE organization = ? AND sequence > ? ORDER BY sequence LIMIT ?"
+)
 HEADS = _select(Head, "heads", "ORDER BY organization")
 HEAD = _select(Head, "heads", "WHERE organization = ?")
 OBJECT = _select(ObjectRow, "objects", "WHERE id = ?")

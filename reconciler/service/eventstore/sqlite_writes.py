@@ -139,6 +139,13 @@ class SqliteTransaction(SqliteSnapshot):
         self.flush()
         return super().read_all(after=after, limit=limit)
 
+    def read_organization(
+        self, organization: str, *, after: int = 0, limit: int = PAGE
+    ) -> Sequence[StoredEvent]:
+        """Return an organization's events past a sequence, oldest first."""
+        self.flush()
+        return super().read_organization(organization, after=after, limit=limit)
+
     def heads(self) -> Sequence[Head]:
         """Return where every organization's chain ends, by organization."""
         self.flush()

@@ -44,11 +44,19 @@ class Caller:
     Attributes:
         name: Of the token; stands with every event it causes.
         organizations: Ids of those it may see, or None for all, also those to come.
+        token: SHA-256 of the token, or empty for a caller that needs none. A name can pass to
+            another token; this cannot.
     """
 
     name: str
     role: Role
     organizations: frozenset[str] | None = None
+    token: bytes = b""
+
+    @property
+    def account(self) -> str:
+        """Return what the answers that are kept for this caller alone are kept under."""
+        return self.token.hex() or self.name
 
     def may(self, permission: str) -> bool:
         """Say whether the role has a permission, in the organizations the caller sees."""

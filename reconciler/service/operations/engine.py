@@ -30,6 +30,7 @@ from reconciler.service.operations.operation import Operation, handler_of, reade
 from reconciler.service.operations.request import Request
 from reconciler.service.operations.session import Reading, Writing, check_headers
 from reconciler.service.operations.table import OPERATIONS, writes
+from reconciler.service.operations.tokens import valid_token
 from reconciler.service.projections.codec import canonical
 
 TRIES = 5
@@ -73,27 +74,48 @@ class Engine:
         Raises:
             StoreError: the store failed; nothing was written.
         """
+        unknown: dict[bytes, Refusal] = {}
         for _ in range(TRIES):
             with suppress(ConflictError):
-                return self._committed(requests)
+                return self._committed(requests, unknown)
         return [_in_the_way() for _ in requests]
 
     def read(self, view: Snapshot, requests: Sequence[Request]) -> list[Answer | Refusal]:
         """Answer calls of which none writes from one view."""
         return [self._answered(view, request, Batch()) for request in requests]
 
-    def _committed(self, requests: Sequence[Request]) -> list[Answer | Refusal]:
-        """Carry out calls in one transaction.
+    def _committed(
+        self, requests: Sequence[Request], unknown: dict[bytes, Refusal]
+    ) -> list[Answer | Refusal]:
+        """Carry out calls in one transaction, but for those of tokens that are not valid now.
 
         Raises:
-            ConflictError: other writers got in the way; nothing was written.
+            ConflictError: other writers got in the way, or tokens stopped being valid while the
+                calls waited: these are in ``unknown`` now. Nothing was written.
         """
         with self._store.transaction() as tx:
             tx.foresee(foreseen(requests))
             batch = Batch()
-            answers = [self._written(tx, request, batch) for request in requests]
+            answers = [
+                unknown.get(request.caller.token) or self._written(tx, request, batch)
+                for request in requests
+            ]
             custody.seal_batch(tx, batch, self._means)
+            self._check_tokens(tx, requests, unknown)
         return answers
+
+    def _check_tokens(
+        self, tx: Transaction, requests: Sequence[Request], unknown: dict[bytes, Refusal]
+    ) -> None:
+        """Look at the tokens again once no call waits for a lock any more."""
+        now, before = self._means.now(), len(unknown)
+        for token in {request.caller.token for request in requests} - unknown.keys() - {b""}:
+            try:
+                valid_token(tx, token, now)
+            except Refusal as refusal:
+                unknown[token] = refusal
+        if len(unknown) > before:
+            raise ConflictError
 
     def _answered(self, view: Snapshot, request: Request, batch: Batch) -> Answer | Refusal:
         try:
@@ -137,9 +159,8 @@ class Engine:
     def _done_once(
         self, tx: Transaction, request: Request, batch: Batch, what: tuple[Operation, Any, str]
     ) -> Answer:
-        operation, _, text = what
-        caller, key = request.caller.name, request.idempotency_key
-        digest = sha256(f"{operation.name}\n{request.organization}\n{text}".encode()).digest()
+        caller, key = request.caller.account, request.idempotency_key
+        digest = _digest(request, what)
         now = self._means.now()
         known = tx.record(caller, key)
         if known is not None and known.expires_at > now:
@@ -177,6 +198,15 @@ class Engine:
         return {**answer, SHOWN_ONCE: secret.reveal()}
 
 
+def _digest(request: Request, what: tuple[Operation, Any, str]) -> bytes:
+    """Return the digest of what a request means: a default may be said, an own one be named."""
+    operation, asked, text = what
+    own = request.caller.organizations or ()
+    organization = request.organization or (next(iter(own)) if len(own) == 1 else "")
+    meaning = asked.model_dump_json() if operation.request else text
+    return sha256(f"{operation.name}\n{organization}\n{meaning}".encode()).digest()
+
+
 def _held_still(tx: Transaction, request: Request, answer: Answer) -> ObjectRow | None:
     """Return the object that a repeated call made, or made a secret for; None for other calls.
 
@@ -189,6 +219,8 @@ def _held_still(tx: Transaction, request: Request, answer: Answer) -> ObjectRow 
         return None
     held = tx.get_object(object_id)
     if held is None or (made and held.name != request.fields.get("name")):
+        raise object_gone()
+    if not request.caller.sees(held.organization):
         raise object_gone()
     return held
 

@@ -18,7 +18,7 @@ def foreseen(requests: Sequence[Request]) -> Foresight:
     """Return what calls may look up: their keys, owners, and the names they may want."""
     return Foresight(
         records=frozenset(
-            (request.caller.name, request.idempotency_key)
+            (request.caller.account, request.idempotency_key)
             for request in requests
             if request.idempotency_key and _can_be(request.idempotency_key)
         ),

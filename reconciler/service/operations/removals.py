@@ -22,13 +22,13 @@ _REMOVED = ".removed"
 def list_removals(call: Reading, fields: Fields) -> dict[str, Any]:
     """Answer what was removed from an organization, oldest first.
 
-    One call looks through a part of the log; ``next`` says where the following part begins,
-    and is empty at the end.
+    One call looks through a part of the organization's log; ``next`` is the sequence after which
+    the following part begins, and is empty at the end. It tells nothing of other organizations.
     """
     organization = call.owner(
         Kind.ORGANIZATION, fields.text("organizationId") or call.organization().id
     )
-    position, limit = fields.number("cursor"), fields.number("limit", AT_ONCE)
+    sequence, limit = fields.number("cursor"), fields.number("limit", AT_ONCE)
     fields.end()
     left = min(limit or AT_ONCE, AT_ONCE)
     removed: list[StoredEvent] = []
@@ -36,18 +36,14 @@ def list_removals(call: Reading, fields: Fields) -> dict[str, Any]:
     wanted = 0
     while left and len(page) == wanted:
         wanted = min(left, PAGE)
-        page = call.view.read_all(after=position, limit=wanted)
-        removed += [event for event in page if _is_removal(event, organization.id)]
-        position = page[-1].position if page else position
+        page = call.view.read_organization(organization.id, after=sequence, limit=wanted)
+        removed += [event for event in page if event.type.endswith(_REMOVED)]
+        sequence = page[-1].sequence if page else sequence
         left -= wanted
     return {
         "removals": [_view(call, event) for event in removed],
-        "next": str(position) if len(page) == wanted else "",
+        "next": str(sequence) if len(page) == wanted else "",
     }
-
-
-def _is_removal(event: StoredEvent, organization: str) -> bool:
-    return event.organization == organization and event.type.endswith(_REMOVED)
 
 
 def _view(call: Reading, event: StoredEvent) -> dict[str, Any]:

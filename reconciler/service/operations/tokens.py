@@ -37,15 +37,25 @@ def caller_of(view: Snapshot, token: str, now: int) -> Caller:
     Raises:
         Refusal: it is no token, or one that was revoked or has expired.
     """
-    row = view.token(token_hash(token)) if _FORM.fullmatch(token) else None
+    row = valid_token(view, token_hash(token) if _FORM.fullmatch(token) else b"", now)
+    organizations = frozenset(json.loads(row.organizations)) if row.organizations else None
+    return Caller(row.name, Role(row.role), organizations, row.sha256)
+
+
+def valid_token(view: Snapshot, sha256: bytes, now: int) -> TokenRow:
+    """Return the token of a hash, which may be used now.
+
+    Raises:
+        Refusal: there is none, or it was revoked or has expired.
+    """
+    row = view.token(sha256) if sha256 else None
     if row is None:
         raise unauthenticated("the token is not known to this service")
     if row.revoked_at:
         raise unauthenticated("the token was revoked", "token.revoked")
     if row.expires_at and row.expires_at <= now:
         raise unauthenticated("the token has expired", "token.expired")
-    organizations = frozenset(json.loads(row.organizations)) if row.organizations else None
-    return Caller(row.name, Role(row.role), organizations)
+    return row
 
 
 def unauthenticated(message: str, reason: str = "token.invalid") -> Refusal:
