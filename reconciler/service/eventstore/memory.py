@@ -7,7 +7,6 @@ import threading
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -106,9 +105,8 @@ class MemoryEventStore:
         Raises:
             StoreError: always.
         """
-        raise StoreError(
-            f"a store in memory is not copied to {target}", "Keep it in a file if it matters."
-        )
+        problem = f"a store in memory is not copied to {target}"
+        raise StoreError(problem, "Keep it in a file if it matters.")
 
     def close(self) -> None:
         """Do nothing: the memory goes with the process."""
@@ -132,8 +130,8 @@ class MemoryEventStore:
         self, organization: str, *, after: int = 0, limit: int = PAGE
     ) -> Sequence[StoredEvent]:
         """Return an organization's events past a sequence, oldest first."""
-        own = (event for event in self._events if event.organization == organization)
-        return list(islice((event for event in own if event.sequence > after), limit))
+        own = (each for each in self._events if each.organization == organization)
+        return [event for event in own if event.sequence > after][:limit]
 
     def heads(self) -> Sequence[Head]:
         """Return where every organization's chain ends, by organization."""

@@ -12,6 +12,8 @@ from reconciler.service.operations.tokens import unauthenticated
 ORGANIZATION = ("x-service-orgid", "x-zitadel-orgid")
 CUSTODY = "x-reconciler-custody"
 _BEARER = re.compile(r"Bearer ([!-~]{1,512})", re.ASCII | re.IGNORECASE)
+# Optional white space around a value is no part of it (RFC 9110, 5.5), however it came.
+_BLANK = " \t"
 _SEQUENCE = re.compile(r'"(0|[1-9][0-9]{0,18})"', re.ASCII)
 
 Headers = Mapping[str, Sequence[str]]
@@ -43,7 +45,7 @@ def bearer_token(headers: Headers) -> str:
     values = headers.get("authorization", ())
     if not values:
         raise unauthenticated("a bearer token is needed: Authorization: Bearer TOKEN")
-    found = _BEARER.fullmatch(values[0]) if len(values) == 1 else None
+    found = _BEARER.fullmatch(values[0].strip(_BLANK)) if len(values) == 1 else None
     if found is None:
         raise unauthenticated("the authorization header must be one bearer token")
     return found.group(1)
@@ -69,7 +71,7 @@ def _one(headers: Headers, name: str) -> str:
     values = headers.get(name, ())
     if len(values) > 1:
         raise invalid(name, "must be given once")
-    return values[0] if values else ""
+    return values[0].strip(_BLANK) if values else ""
 
 
 def _custody(headers: Headers) -> str:

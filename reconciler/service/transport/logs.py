@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import sys
 from contextlib import nullcontext
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ from typing import Any, TextIO
 from reconciler.service.transport.observer import Seen
 
 GATHERED_SECONDS = 0.05
+_WORD = re.compile(r"[\w.:/-]*", re.ASCII)
 
 
 def set_up_logs(form: str, stream: TextIO | None = None) -> None:
@@ -89,7 +91,7 @@ class TextLines(logging.Formatter):
         start = f"{_time_of(record)} {record.levelname.lower()}"
         seen = getattr(record, "seen", None)
         if isinstance(seen, Seen):
-            words = (f"{name}={value or '-'}" for name, value in _fields_of(seen).items())
+            words = (f"{name}={_word(value)}" for name, value in _fields_of(seen).items())
             return f"{start} {' '.join(words)}"
         text = f"{start} {record.name}: {record.getMessage().encode('unicode_escape').decode()}"
         return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
@@ -106,6 +108,12 @@ def _fields_of(seen: Seen) -> dict[str, Any]:
         "code": str(seen.code),
         "status": str(seen.status) if seen.status else "",
     }
+
+
+def _word(value: Any) -> str:
+    """Return a value as one word of a line: others wrote it, and it must not begin a field."""
+    text = str(value)
+    return (text or "-") if _WORD.fullmatch(text) else json.dumps(text)
 
 
 def _time_of(record: logging.LogRecord) -> str:

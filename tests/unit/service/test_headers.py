@@ -16,6 +16,7 @@ LARGEST = "9" * 19
         (["Bearer abc"], "abc"),
         (["bearer abc"], "abc"),
         (["BEARER !~"], "!~"),
+        (["\t Bearer abc "], "abc"),
         (["Bearer " + "x" * 512], "x" * 512),
     ],
 )
@@ -68,6 +69,8 @@ def test_everything_beside_a_request_is_read(name: str) -> None:
     }
 
     assert read_beside(headers) == Beside("7", 41, "k", "1.a,2.b", "{}")
+    padded = {name: [f" \t{value}\t "] for name, (value,) in headers.items()}
+    assert read_beside(padded) == read_beside(headers)
 
 
 @pytest.mark.parametrize(

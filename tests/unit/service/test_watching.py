@@ -67,6 +67,14 @@ def test_nobody_else_begins_a_line_of_text(logs: io.StringIO) -> None:
     assert logs.getvalue().endswith(" warning other: a\\nforged line\n")
 
 
+def test_what_a_caller_sent_makes_no_field_of_a_line(logs: io.StringIO) -> None:
+    """A header with the name of an organization may hold anything."""
+    set_up_logs("text", logs)
+    Observer(Metrics()).end(SEEN._replace(organization='7" code=0 caller=root'))
+
+    assert r'organization="7\" code=0 caller=root" caller=ci' in logs.getvalue()
+
+
 def test_other_libraries_speak_from_warnings_on(logs: io.StringIO) -> None:
     """Their gossip is nobody's business here."""
     set_up_logs("text", logs)
