@@ -131,7 +131,8 @@ class UnseenOrganizationError(AccessDeniedError):
         super().__init__(
             f"cannot tell whether {first}{more} exists with this token",
             remedy="The token is bound to other organizations. Use one for this organization or "
-            "for all, or leave its manifests out of PATHS.",
+            "for all, or leave its manifests out of PATHS. To make a new organization, use a token "
+            "with the role admin for all organizations.",
         )
 
 

@@ -43,7 +43,7 @@ def token_group() -> None:
     "--role",
     required=True,
     type=click.Choice([role.value for role in Role]),
-    help="What it may do.",
+    help="A viewer reads, an editor also writes, an admin also makes organizations.",
 )
 @option(
     "--organization",

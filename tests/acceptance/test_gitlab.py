@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from tests.acceptance.conftest import ORGANIZATION, an_action, an_application, write
-from tests.gitlab_ci import COMMENT_TOKEN, Pipeline, Project, Variable, gitlab_project
 from tests.program import program
+from tests.runner.gitlab import COMMENT_TOKEN, Pipeline, Project, Variable, gitlab_project
 from tests.running import Server, running_server
 from tests.sinks import counted, hashes
 
@@ -235,6 +235,7 @@ def test_a_killed_apply_is_run_again_and_loses_nothing(merged: Team) -> None:
     assert killed.status == "failed"
     assert len(counted(merged.server.store)) > 0
     assert "owed" in merged.project.push().ran[PLAN].log
+    assert "owed" in merged.project.night().ran[DRIFT].log
     again = pipeline.play(APPLY)
 
     assert again.status == "success", again.log

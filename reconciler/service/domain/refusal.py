@@ -95,10 +95,12 @@ def moved_on(sequence: int) -> Refusal:
     )
 
 
-def not_allowed(permission: str) -> Refusal:
-    """Refuse because the caller lacks a permission."""
+def not_allowed(permission: str, role: str, where: str = "") -> Refusal:
+    """Refuse because the caller lacks a permission, and name the role that has it."""
     return Refusal(
-        Code.PERMISSION_DENIED, f"this needs the permission {permission}", "permission.missing"
+        Code.PERMISSION_DENIED,
+        f"this needs a token with the role {role}{where} (permission {permission})",
+        "permission.missing",
     )
 
 

@@ -37,6 +37,11 @@ PERMISSIONS: Mapping[Role, frozenset[str]] = {
 }
 
 
+def least_role(permission: str) -> Role:
+    """Return the first role that has a permission; the empty permission is every role's."""
+    return next(role for role in Role if not permission or permission in PERMISSIONS[role])
+
+
 @dataclass(frozen=True, slots=True)
 class Caller:
     """Who asks.

@@ -23,6 +23,7 @@ from reconciler.service.eventstore.errors import ConflictError, StoreError, Stre
 from reconciler.service.eventstore.port import EventStore, Snapshot, Transaction
 from reconciler.service.eventstore.rows import ObjectRow, Record
 from reconciler.service.operations import custody
+from reconciler.service.operations.caller import least_role
 from reconciler.service.operations.custody import KEPT, SHOWN_ONCE
 from reconciler.service.operations.foresight import foreseen
 from reconciler.service.operations.means import Batch, Means
@@ -244,7 +245,7 @@ def _admitted(request: Request) -> tuple[Operation, Any, str]:
     if operation is None:
         raise Refusal(Code.UNIMPLEMENTED, "there is no such operation", "operation.unknown")
     if operation.permission and not request.caller.may(operation.permission):
-        raise not_allowed(operation.permission)
+        raise not_allowed(operation.permission, least_role(operation.permission))
     check_headers(request)
     text = _text(request) if operation.writes or operation.request else ""
     return operation, reader_of(operation)(request.fields, text), text

@@ -8,8 +8,9 @@ from reconciler.resources.base import Name
 from reconciler.resources.ref import Kind
 from reconciler.service.domain.organization import OrganizationAdded
 from reconciler.service.domain.project import ProjectAdded
-from reconciler.service.domain.refusal import Code, Refusal
+from reconciler.service.domain.refusal import not_allowed
 from reconciler.service.operations.answers import details_created
+from reconciler.service.operations.caller import Role
 from reconciler.service.operations.models import Id, Message
 from reconciler.service.operations.session import Reading, Writing
 from reconciler.service.operations.views import project_view
@@ -42,11 +43,7 @@ class GetProjectByIDRequest(Message):
 def add_org(call: Writing, request: AddOrgRequest) -> dict[str, Any]:
     """Make an organization, which only a caller that would see it may."""
     if call.caller.organizations is not None:
-        raise Refusal(
-            Code.PERMISSION_DENIED,
-            "an organization is made with a token for all organizations",
-            "permission.missing",
-        )
+        raise not_allowed("org.create", Role.ADMIN, " for all organizations")
     row = call.create("", OrganizationAdded(request.name))
     return {"id": row.id, "details": details_created(row)}
 
