@@ -61,7 +61,7 @@ class Diagnostic:
 
     @property
     def is_error(self) -> bool:
-        """Say whether this finding stops the run."""
+        """Return whether this finding stops the run."""
         return self.severity is Severity.ERROR
 
 

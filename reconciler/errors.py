@@ -81,7 +81,7 @@ class OutputError(ReconcilerError):
 
 
 class LockHeldError(ReconcilerError):
-    """Somebody else is applying to an organization of this run."""
+    """Another run is applying to an organization of this run."""
 
 
 class InterruptedRunError(ReconcilerError, KeyboardInterrupt):

@@ -1,4 +1,4 @@
-"""What a run of another shard left open, taken over by the run that can end it.
+"""Taking over what a run of another shard left open.
 
 The number of shards changes, and a run may be made without any. What an interrupted run left
 open would be forgotten with its journal if only a run of the very same shard looked at it.

@@ -1,4 +1,4 @@
-"""What came of a plan: made, failed, or not tried."""
+"""The results of carrying out a plan: made, failed, or not tried."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reconciler.resources.ref import ResourceRef
 
 
 class Status(StrEnum):
-    """What became of a change."""
+    """The results that a change can have."""
 
     MADE = "made"
     FAILED = "failed"
@@ -23,7 +23,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one change.
+    """The result of one change.
 
     Attributes:
         secret_at: Where the client secret was delivered, if there was one.
@@ -58,7 +58,7 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class ApplyReport:
-    """What became of every change of a plan, in the plan's order.
+    """The result of every change of a plan, in the plan's order.
 
     Attributes:
         notes: What else to know: above all what an interrupted run had left open and this one
@@ -88,7 +88,7 @@ class Progress(NamedTuple):
 
 
 class Watch(Protocol):
-    """Who watches a run: is told of its progress, and may ask it to stop."""
+    """An observer of a run: is told of its progress, and may ask it to stop."""
 
     def begins(self, changes: Sequence[Change]) -> None:
         """Take note of changes that are about to be sent."""

@@ -1,4 +1,4 @@
-"""Where one-time secrets go: nowhere else, and never by way of anything that shows them."""
+"""Sinks: the places that one-time secrets go to, never by way of anything that shows them."""
 
 from __future__ import annotations
 

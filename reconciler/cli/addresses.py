@@ -9,22 +9,22 @@ from reconciler.report.place import without_credentials
 
 
 def is_embedded(service: str) -> bool:
-    """Say whether an address names a store that this process opens itself."""
+    """Return whether an address names a store that this process opens itself."""
     return is_file(service) or is_database(service)
 
 
 def is_file(service: str) -> bool:
-    """Say whether an address names a store in a file of this machine."""
+    """Return whether an address names a store in a file of this machine."""
     return service.startswith("sqlite:")
 
 
 def is_database(service: str) -> bool:
-    """Say whether an address names a store in a PostgreSQL database."""
+    """Return whether an address names a store in a PostgreSQL database."""
     return service.startswith(("postgresql:", "postgres:"))
 
 
 def is_remote(service: str) -> bool:
-    """Say whether an address names a service that is reached over HTTP."""
+    """Return whether an address names a service that is reached over HTTP."""
     return service.startswith(("http://", "https://"))
 
 

@@ -51,7 +51,7 @@ from reconciler.state import DesiredState, ObservedState
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What one apply was asked to do."""
+    """The flags and inputs of one apply."""
 
     desired: DesiredState
     warnings: Sequence[Diagnostic]

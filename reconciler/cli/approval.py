@@ -1,4 +1,4 @@
-"""What was approved, and whether it is still what would be done."""
+"""Approved plans, and whether they are still what would be done."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ AGAIN = "Run `reconciler plan` again and review the new plan. Nothing was writte
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """A plan that somebody approved: as a file, by its digest, or both.
+    """An approved plan: as a file, by its digest, or both.
 
     An approval orders nothing. It is held against the plan that is made anew.
     """
@@ -51,7 +51,7 @@ class Approval:
 
     @property
     def is_given(self) -> bool:
-        """Say whether there is one; without one somebody is asked."""
+        """Return whether there is one; without one somebody is asked."""
         return self.file is not None or self.digest != ""
 
     def digest_of(self, plan: Plan) -> str:

@@ -132,7 +132,7 @@ def _open_file(
 
 
 def database_holds_store(service: str) -> bool:
-    """Say whether a database holds a store of ours.
+    """Return whether a database holds a store of ours.
 
     Raises:
         ServiceError: it cannot be looked at, or holds something else under our names.

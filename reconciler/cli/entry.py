@@ -1,4 +1,4 @@
-"""Where the program begins: it sees to signals and streams before its other modules are loaded."""
+"""The entry of the program: signals and streams first, then its other modules."""
 
 from reconciler.cli.signals import leave_on_signals
 

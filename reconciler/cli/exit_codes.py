@@ -8,7 +8,7 @@ from reconciler import errors
 
 
 class ExitCode(IntEnum):
-    """How a command ended."""
+    """The exit codes of the program."""
 
     DONE = 0
     ERROR = 1

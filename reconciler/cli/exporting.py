@@ -1,4 +1,4 @@
-"""What a service holds as a body of manifests, and what of it no manifest can express.
+"""The objects of a service as manifests, and what of them no manifest can express.
 
 Everything that is exported was judged as ``validate`` judges it and read back as ``plan`` reads
 it, so that a plan of the export is empty.

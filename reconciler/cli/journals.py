@@ -1,4 +1,4 @@
-"""Where the journals of a tree are, and having the right one for the length of a run."""
+"""The journals of a tree: their places, and the one that a run holds."""
 
 from __future__ import annotations
 

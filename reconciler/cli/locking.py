@@ -22,7 +22,7 @@ def locked(client: ServiceClient, organizations: Collection[str], timeout: float
     """Hold the lock of organizations, waiting for it as long as was asked.
 
     Raises:
-        LockHeldError: somebody else still holds it.
+        LockHeldError: another run still holds it.
     """
     patiently(lambda: client.acquire(organizations), timeout)
     try:
@@ -32,10 +32,10 @@ def locked(client: ServiceClient, organizations: Collection[str], timeout: float
 
 
 def patiently(take: Callable[[], T], timeout: float) -> T:
-    """Return what can be taken once nobody else has it, waiting as long as was asked.
+    """Return what can be taken once no other run has it, waiting as long as was asked.
 
     Raises:
-        LockHeldError: somebody else still has it.
+        LockHeldError: another run still has it.
     """
     deadline = time.monotonic() + timeout
     told = False

@@ -1,4 +1,4 @@
-"""Which revision the manifests are of: what CI says, or the commit that Git has checked out.
+"""The revision of the manifests: what CI says, or the commit that Git has checked out.
 
 Git's files are read as they are; no program is run. Whatever cannot be read leaves the revision
 out, which is a remark about a write and never a condition of it.

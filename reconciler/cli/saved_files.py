@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def is_plan_file(path: str) -> bool:
-    """Say whether a path is meant as a plan file, and not as a file of manifests.
+    """Return whether a path is meant as a plan file, and not as a file of manifests.
 
     Manifests end in .yaml or .yml. A plan file may end so, too; then its beginning tells.
     """

@@ -36,7 +36,7 @@ OF_PLAN_ALONE = {
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """What goes into a plan file beside the plan.
+    """The parts of a plan file beside the plan.
 
     Attributes:
         paths: Where the manifests are, as they were typed.

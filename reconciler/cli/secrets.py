@@ -1,4 +1,4 @@
-"""Where a command's one-time secrets go."""
+"""The sink of a command's one-time secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How an apply tells what it does: in words, as one JSON document, or as a stream of records."""
+"""Forms of the output of an apply: words, one JSON document, or a stream of records."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from reconciler.report.plan_text import plan_as_text, plan_in_short
 
 
 class Shown(Enum):
-    """How much of its plan an apply shows: a summary of one that was approved before."""
+    """The part of its plan that an apply shows: a summary of one that was approved before."""
 
     WHOLE = "whole, because the next line asks about it"
     FOLDED = "on a terminal without the creates above a limit"
@@ -64,7 +64,7 @@ class Words:
         return TerminalWatch()
 
     def nothing_to_do(self, place: Place) -> None:
-        """Say nothing more: the plan has said it."""
+        """Do nothing: the plan has said it."""
 
     def report(self, report: ApplyReport, place: Place) -> None:
         """Tell what came of it."""

@@ -53,7 +53,7 @@ class TerminalWatch:
             click.echo(f"\r{_REST_OF_LINE}", err=True, nl=False)
 
     def begins(self, changes: Sequence[Change]) -> None:
-        """Say nothing: what is done is told, not what is tried."""
+        """Do nothing: only what is done is shown."""
 
     def progress(self, progress: Progress) -> None:
         """Show how far the run is, now and then: as a bar on a terminal, else as lines."""

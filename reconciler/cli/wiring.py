@@ -14,7 +14,7 @@ from reconciler.service_client.port import ServiceClient, ServiceInquiry
 
 
 def holds_anything(service: str) -> bool:
-    """Say whether there is a service at the address; an embedded store may not exist yet."""
+    """Return whether there is a service at the address; an embedded store may not exist yet."""
     if is_database(service):
         from reconciler.cli.embedded import database_holds_store
 

@@ -165,7 +165,7 @@ def _folder(handle: int, root: Root, parts: tuple[str, ...]) -> _Folder:
 
 
 def is_folder(path: str) -> bool:
-    """Say whether a path is a folder itself, not a link to one."""
+    """Return whether a path is a folder itself, not a link to one."""
     try:
         return stat.S_ISDIR(os.lstat(path).st_mode)
     except (OSError, ValueError):

@@ -96,7 +96,7 @@ def _escaped(character: str) -> str:
 
 
 def _fits_a_block(text: str) -> bool:
-    """Say whether a text of several lines reads back the same as a literal block."""
+    """Return whether a text of several lines reads back the same as a literal block."""
     lines = text.removesuffix(_NEWLINE).split(_NEWLINE)
     return (
         _NEWLINE in text

@@ -103,7 +103,7 @@ def _opening_error(fault: Exception, name: str, parent: int | None) -> OpeningEr
 
 
 def _is_symlink(name: str, parent: int | None) -> bool:
-    """Say whether a name is a symbolic link, for words only: what is read is never asked so."""
+    """Return whether a name is a symbolic link, for words only: what is read is never asked so."""
     try:
         return stat.S_ISLNK(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
     except OSError:

@@ -16,7 +16,7 @@ _MARK = b"apiVersion: reconciler/"
 
 
 def is_whole(paths: Sequence[str]) -> bool:
-    """Say whether the paths are folders above which there are no manifests."""
+    """Return whether the paths are folders above which there are no manifests."""
     if not all(map(is_folder, paths)):
         return False
     try:

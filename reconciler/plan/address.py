@@ -25,7 +25,7 @@ def authority_of(uri: str) -> str:
 
 
 def is_plain_http(uri: str) -> bool:
-    """Say whether a URI goes over the network unencrypted. The machine itself is no network."""
+    """Return whether a URI goes over the network unencrypted. The machine itself is no network."""
     found = _URI.match(uri)
     if found is None or found.group(1).lower() != "http":
         return False

@@ -1,4 +1,4 @@
-"""What a reader should know before a plan is applied, and what does not keep it from being."""
+"""Warnings for the reader of a plan, which do not keep it from being applied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which fields a change alters, for showing. The only module that imports deepdiff.
+"""The fields that a change alters, for showing. The only module that imports deepdiff.
 
 ``==`` on normal forms has already decided that something differs; this says what.
 """
@@ -81,7 +81,7 @@ def _in_order(resource: Resource) -> Mapping[str, Any]:
 
 
 def carried_fields(change: Change) -> tuple[str, ...]:
-    """Return the fields that an update sends back as they are: nobody here knows what they mean."""
+    """Return the fields that an update sends back as they are: this version does not know them."""
     if isinstance(change, Create | Delete):
         return ()
     return tuple(sorted(change.held.carried))

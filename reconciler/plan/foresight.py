@@ -1,4 +1,4 @@
-"""What the service will say of a change: the problems that can be known before it is asked."""
+"""Problems that the service will report of a change, as far as they are known before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes a plan unsafe, and how to allow just that.
+"""Guards: reasons why a plan is unsafe, and the flag that allows just that.
 
 A guard looks at a whole plan. What it finds blocks apply and not the showing of the plan.
 """
@@ -31,7 +31,7 @@ FEW_OBJECTS = 10
 
 @dataclass(frozen=True, slots=True)
 class Allowances:
-    """What the operator allows by name.
+    """The exceptions that the operator allows by name.
 
     Attributes:
         updates: How many objects of a kind may be updated; None leaves the guard's own limit.
@@ -85,7 +85,7 @@ def _incomplete(observed: ObservedState) -> Iterator[Diagnostic]:
 
 
 def _same_names(desired: DesiredState, observed: ObservedState) -> Iterator[Diagnostic]:
-    """Yield names of which nobody can say which object is meant; a pinned id says it."""
+    """Yield an error where several objects share a declared name; a pinned id tells them apart."""
     shared: dict[ResourceRef, list[str]] = {}
     for double in observed.doubles:
         first = observed.objects[double.ref.key]

@@ -32,7 +32,7 @@ def lockouts(
 
 
 def _is_named(change: Change, broken: Collection[str]) -> bool:
-    """Say whether the glass was broken for an object, by its old name or by its new one."""
+    """Return whether the glass was broken for an object, by its old name or by its new one."""
     return any(address in broken for address in addresses_of(change))
 
 

@@ -1,4 +1,4 @@
-"""Which held object is which declared resource: by pinned id, otherwise by name."""
+"""Pairs of declared resources and held objects: by pinned id, otherwise by name."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Matching:
 
 
 def match(desired: DesiredState, observed: ObservedState) -> Matching:
-    """Pair declared resources with held objects; nobody gets an object twice."""
+    """Pair declared resources with held objects; no object is in two pairs."""
     pinned, findings = _match_pinned(desired, observed)
     taken = {held.id for held in pinned.values()}
     pairs: list[tuple[Resource, ObservedObject | None]] = []

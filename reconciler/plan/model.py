@@ -53,7 +53,7 @@ class Adopt:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """The service holds what is declared nowhere, and pruning was asked for."""
+    """The service holds an object that no manifest declares, and pruning was asked for."""
 
     held: ObservedObject
 
@@ -170,7 +170,7 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a plan is about, beside the states it compares.
+    """The bounds of a plan, beside the states it compares.
 
     Attributes:
         tree: Name of the body of manifests.

@@ -1,4 +1,4 @@
-"""Which change before which: owners first, deletes last, and a name is freed before it is taken."""
+"""The order of changes: owners first, deletes last, and a name is freed before it is taken."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reconciler.resources.ref import ResourceRef
 
 
 def in_order(changes: Sequence[Change]) -> tuple[tuple[Change, ...], tuple[Diagnostic, ...]]:
-    """Return the changes in the order in which they are applied, and names nobody can free."""
+    """Return the changes in the order in which they are applied, and an error per name cycle."""
     ordered = sorted(changes, key=_rank)
     waits = _name_waits(ordered)
     if not waits:

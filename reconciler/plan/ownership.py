@@ -1,4 +1,4 @@
-"""Which tree owns an object, and what follows: what is pruned, and what is taken over.
+"""Owners of objects, and their effect: what is pruned, and what is taken over.
 
 The owner is the tree that was the last to create, update, adopt or take over an object. Only its
 owner prunes an object. A service that knows no owners (a ZITADEL) leaves the question open: there

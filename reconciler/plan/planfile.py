@@ -54,7 +54,7 @@ _CAUSE_TYPES = [str, str, str, str, int, str]  # field, kind, by, at, sequence, 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a plan was made against where it was not the service itself: date and digest."""
+    """The snapshot that a plan was made against, if it was: date and digest."""
 
     taken_at: int
     digest: str
@@ -92,7 +92,7 @@ class PlanFile:
 
 
 def looks_like_plan_file(beginning: bytes) -> bool:
-    """Say whether a file that begins so is, or was, a plan file."""
+    """Return whether a file that begins so is, or was, a plan file."""
     return f'"format": "{FORMAT}"'.encode() in beginning[:200]
 
 

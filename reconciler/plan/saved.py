@@ -1,4 +1,4 @@
-"""What plans and snapshots keep in files: refs, resources, objects and findings as JSON.
+"""JSON forms of refs, resources, objects and findings, for the files of plans and snapshots.
 
 What is written is read back as the same value. Everything that is read is checked, field by
 field: a file can come from anywhere.

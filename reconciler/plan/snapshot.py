@@ -22,7 +22,7 @@ FORMAT_VERSION = "1.0"
 
 @dataclass(frozen=True, slots=True)
 class SnapshotFile:
-    """What a service held, and when somebody looked.
+    """The state of a service at one moment.
 
     Attributes:
         service: Its address, for the reader only.

@@ -1,4 +1,4 @@
-"""What has moved since a plan was approved: object by object, and how.
+"""Differences since a plan was approved: object by object.
 
 An approved plan and the plan of this moment are compared change by change. Where they differ,
 either the manifests say something else now or the service does, and the reader is told which.

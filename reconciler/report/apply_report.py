@@ -1,4 +1,4 @@
-"""What came of a plan, in words and as JSON."""
+"""The report of an apply, in words and as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was changed on the service: in words, as JSON, and as Markdown for an issue."""
+"""The report of drift: in words, as JSON, and as Markdown for an issue."""
 
 from __future__ import annotations
 

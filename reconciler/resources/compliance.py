@@ -70,7 +70,7 @@ def compliance_problems(spec: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def is_none_compliant(problems: Sequence[str]) -> bool:
-    """Say whether problems make a configuration non-compliant: any but the note."""
+    """Return whether problems make a configuration non-compliant: any but the note."""
     return any(key != NOTE for key in problems)
 
 

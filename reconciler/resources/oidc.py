@@ -53,7 +53,7 @@ class FieldProblem(NamedTuple):
 
 
 def has_client_secret(spec: Mapping[str, Any]) -> bool:
-    """Say whether an application that is configured so signs in with a client secret."""
+    """Return whether an application that is configured so signs in with a client secret."""
     return spec["authMethodType"] in WITH_SECRET
 
 

@@ -29,7 +29,7 @@ class Origin(NamedTuple):
 
     @property
     def is_loopback(self) -> bool:
-        """Say whether the host can only be the machine itself."""
+        """Return whether the host can only be the machine itself."""
         return is_loopback_host(self.host)
 
 
@@ -103,7 +103,7 @@ def parse_port(digits: str) -> int:
 
 
 def is_loopback_host(host: str) -> bool:
-    """Say whether a host as it stands in a URL is ``localhost`` or a loopback address."""
+    """Return whether a host as it stands in a URL is ``localhost`` or a loopback address."""
     if host == "localhost":
         return True
     try:

@@ -24,7 +24,7 @@ class Shard:
     count: int
 
     def holds(self, organization: str) -> bool:
-        """Say whether an organization belongs to this shard, in whatever case its name is."""
+        """Return whether an organization belongs to this shard, in whatever case its name is."""
         return shard_of(organization, self.count) == self.index
 
     def __str__(self) -> str:

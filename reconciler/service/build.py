@@ -175,7 +175,7 @@ def _upgraded(store: S) -> S:
 
 
 def postgres_holds_store(address: str) -> bool:
-    """Say whether a PostgreSQL database holds a store of ours. Nothing is changed.
+    """Return whether a PostgreSQL database holds a store of ours. Nothing is changed.
 
     Raises:
         StoreError: it cannot be looked at, or holds something else under our names.

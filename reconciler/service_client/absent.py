@@ -9,7 +9,7 @@ from reconciler.state import ObjectEvent, ObservedState, Removal
 
 
 class AbsentService:
-    """What a plan is made against before the embedded store exists."""
+    """An empty service: a plan is made against it before the embedded store exists."""
 
     def observe(self, organizations: Collection[str]) -> ObservedState:
         """Return nothing, of no instance."""

@@ -70,7 +70,7 @@ _ID = re.compile(r"[A-Za-z0-9_-]{1,200}", re.ASCII)
 
 
 def is_id(text: object) -> bool:
-    """Say whether a text can be the id of an object: it goes into addresses and headers."""
+    """Return whether a text can be the id of an object: it goes into addresses and headers."""
     return isinstance(text, str) and _ID.fullmatch(text) is not None
 
 
@@ -97,7 +97,7 @@ def target_of(call: Call) -> Target:
 
 
 def may_repeat(call: Call) -> bool:
-    """Say whether a call may be sent again when nobody knows if it was carried out.
+    """Return whether a call may be sent again when nobody knows if it was carried out.
 
     A read may. A write may where the service keeps a second one from counting: by its
     idempotency key, or because it expects a sequence that the first one moved on.
@@ -111,7 +111,7 @@ def may_repeat(call: Call) -> bool:
 
 
 def is_read(call: Call) -> bool:
-    """Say whether a call writes nothing."""
+    """Return whether a call writes nothing."""
     verb, _, path = ADDRESSES[call.operation].partition(" ")
     return verb == "GET" or path.endswith("/_search")
 

@@ -171,7 +171,7 @@ class OperationsClient(Past):
         return {fold(name): lease for name, lease in self._leases.items()}
 
     def _carried_out(self, asked: Sequence[tuple[Order, Call]]) -> Sequence[Written | ServiceError]:
-        """Send one call of each order, and see what became of those that nobody is sure of."""
+        """Send one call of each order, and look up those whose result is not known."""
         leases = self._folded_leases()
         replies = self._wire.send([_as_sent(order, call, leases) for order, call in asked])
         results = [_result(order, reply) for (order, _), reply in zip(asked, replies, strict=True)]
@@ -194,13 +194,14 @@ class OperationsClient(Past):
                 raise
 
     def renew(self) -> None:
-        """Renew every lease that is no longer young; one that ran out unwanted is taken again.
+        """Renew every lease; one that ran out and that no other run took is taken again.
 
-        The service holds every write to its lease, so a young one needs no proof.
+        Leases renewed less than 30 s ago are not checked again: the service refuses a write
+        under a lease that was lost.
 
         Raises:
-            LockHeldError: somebody else holds it now.
-            PreconditionFailedError: somebody else held it meanwhile, and may have written.
+            LockHeldError: another run holds it now.
+            PreconditionFailedError: another run held it meanwhile, and may have written.
         """
         names, now = list(self._leases), self._clock()
         if not names or now - self._renewed < YOUNG_SECONDS:
@@ -209,7 +210,8 @@ class OperationsClient(Past):
         for name, reply in zip(names, replies, strict=True):
             if isinstance(reply, WireRefusal):
                 if reply.code != ABORTED:
-                    raise service_error(reply)  # it may still be ours: nobody is told otherwise
+                    # Unknown error: do not assume that the lease was lost.
+                    raise service_error(reply)
                 self._take_again(name)
         self._renewed = now
 
@@ -223,7 +225,7 @@ class OperationsClient(Past):
         self._leases[name] = self._lease(name, instead_of="")
         if self._fences[name] != before + 1:
             raise PreconditionFailedError(
-                f"somebody else has locked organization {name} since this run planned for it",
+                f"another run has locked organization {name} since this plan was made",
                 remedy="Run the command again: it plans from what is held now.",
             )
 
@@ -271,7 +273,7 @@ def _as_sent(order: Order, call: Call, leases: Mapping[str, str]) -> Call:
 
 
 def _may_be_our_own_doing(reply: Answer | WireRefusal) -> bool:
-    """Say if a first try may be why a second was refused: its object has moved on, or is gone."""
+    """Return whether a second try may be refused because the first one was carried out."""
     return isinstance(reply, WireRefusal) and reply.unsure and reply.code in {5, 9}
 
 
@@ -322,7 +324,7 @@ def _written(known: Written, fields: Mapping[str, Any]) -> Written:
 def _cut_short(
     results: Sequence[Written | ServiceError], turn: Sequence[int], failure: ServiceError
 ) -> Sequence[Written | ServiceError]:
-    """Return what was told before the wire failed; of the orders in turn nobody knows."""
+    """Return what was told before the wire failed; orders in flight are reported as unknown."""
     unknown = ServiceUnavailableError(failure.problem, remedy=failure.remedy)
     asked = set(turn)
     return [unknown if index in asked else result for index, result in enumerate(results)]

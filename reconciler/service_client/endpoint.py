@@ -61,7 +61,7 @@ def parse_endpoint(address: str) -> Endpoint:
 
 
 def is_loopback(host: str) -> bool:
-    """Say whether a host is this machine by its very name."""
+    """Return whether a host is this machine by its very name."""
     if host == "localhost":
         return True
     try:

@@ -1,4 +1,4 @@
-"""Who holds a lock: enough to tell a person, and to see that a process here has died."""
+"""The holder of a lock: enough to tell a person, and to see that a process here has died."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Holder:
         return json.dumps({name: getattr(self, name) for name in self.__slots__})
 
     def knows_dead(self, text: str) -> bool:
-        """Say whether another holder was a process of this machine and is certainly gone."""
+        """Return whether another holder was a process of this machine and is certainly gone."""
         other = _read(text)
         if other is None or other.host != self.host:
             return False

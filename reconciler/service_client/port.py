@@ -75,7 +75,7 @@ Order: TypeAlias = CreateOrder | UpdateOrder | DeleteOrder | SecretOrder
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What carrying out an order gave.
+    """The result of carrying out an order.
 
     Attributes:
         client_secret: Answered once, by a create or by a secret order.
@@ -154,7 +154,7 @@ class ServiceClient(HistoryReader, Protocol):
         """Become the one writer of these organizations, by their names.
 
         Raises:
-            LockHeldError: somebody else is, and says so: who, and since when.
+            LockHeldError: another run is; the error says which, and since when.
         """
         ...
 
@@ -162,12 +162,12 @@ class ServiceClient(HistoryReader, Protocol):
         """Stay the one writer for a while longer.
 
         Raises:
-            LockHeldError: somebody else has become it.
+            LockHeldError: another run has become it.
         """
         ...
 
     def release(self) -> None:
-        """Stop being the one writer. Does nothing where nobody was."""
+        """Stop being the one writer. Does nothing where this run was not."""
         ...
 
     def write(

@@ -134,7 +134,7 @@ class _Lists:
 
     @property
     def are_sound(self) -> bool:
-        """Say whether no list contradicts itself."""
+        """Return whether no list contradicts itself."""
         return all(each.is_sound for each in (*self.first, *self.applications))
 
     def objects(self) -> Iterator[ObservedObject]:

@@ -33,7 +33,7 @@ class Judgement:
 
     @property
     def is_valid(self) -> bool:
-        """Say whether there is no error."""
+        """Return whether there is no error."""
         return not any(finding.is_error for finding in self.diagnostics)
 
 

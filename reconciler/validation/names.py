@@ -21,7 +21,7 @@ _BLANK = frozenset(
 
 
 def is_plain(name: str) -> bool:
-    """Say whether a name is of visible ASCII characters only: nothing to judge."""
+    """Return whether a name is of visible ASCII characters only: nothing to judge."""
     return name.isascii() and name.isprintable() and name == name.strip(" ")
 
 

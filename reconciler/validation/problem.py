@@ -20,7 +20,7 @@ class Problem(NamedTuple):
 
     @property
     def is_error(self) -> bool:
-        """Say whether this problem stops the run."""
+        """Return whether this problem stops the run."""
         return self.severity is Severity.ERROR
 
     def at(self, location: SourceLocation, ref: ResourceRef | None = None) -> Diagnostic:

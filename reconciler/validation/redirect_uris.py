@@ -35,7 +35,7 @@ class UriError(Exception):
 
 
 def is_ordinary(uri: str) -> bool:
-    """Say whether a URI is https to a named host, with a path of plain words: nothing to judge.
+    """Return whether a URI is https to a named host, with a path of plain words: nothing to judge.
 
     Most are. A test holds this shortcut to the rules below.
     """

@@ -43,7 +43,7 @@ def schema_of(kind: Kind) -> dict[str, Any]:
 
 
 def accepts(kind: Kind, document: Any) -> bool:
-    """Say whether a document fits the schema of its kind."""
+    """Return whether a document fits the schema of its kind."""
     try:
         return bool(_accepting(kind).is_valid(document))
     except (ValueError, TypeError, OverflowError):

@@ -91,7 +91,7 @@ def _failure(context: Any, source: str) -> str | None:
 
 
 def _declares(context: Any, name: str) -> bool:
-    """Say whether a name is declared; ``let`` and ``const`` throw until they are reached."""
+    """Return whether a name is declared; ``let`` and ``const`` throw until they are reached."""
     from quickjs import JSException
 
     if not _IDENTIFIER.fullmatch(name):

@@ -109,7 +109,7 @@ class PostgresEventStore(PostgresReadOnlyStore):
         crashpoint("S8")
 
     def _is_due(self, now: int) -> bool:
-        """Say whether to look for what has expired, which need not be done in every commit."""
+        """Return whether to look for what has expired, which need not be done in every commit."""
         if now - self._swept < SWEPT_EVERY:
             return False
         self._swept = now
@@ -136,7 +136,7 @@ def create(address: str) -> None:
 
 
 def exists(address: str) -> bool:
-    """Say whether a database holds a store. Nothing is changed.
+    """Return whether a database holds a store. Nothing is changed.
 
     Raises:
         StoreError: it cannot be looked at, or holds something else under our names.

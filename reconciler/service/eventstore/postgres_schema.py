@@ -142,7 +142,7 @@ def missing_indexes(connection: Connection) -> Sequence[str]:
 
 
 def _is_ours(connection: Connection, place: str) -> bool:
-    """Say whether our tables are there, all of them.
+    """Return whether our tables are there, all of them.
 
     Raises:
         StoreUnusableError: others of their names are, or those of a newer version.

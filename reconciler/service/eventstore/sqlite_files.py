@@ -92,7 +92,7 @@ def recognise(path: Path) -> None:
 
 
 def _log_has_the_rest(path: Path) -> bool:
-    """Say whether a file that is too short is whole with the log beside it.
+    """Return whether a file that is too short is whole with the log beside it.
 
     It is while the log is copied into the file, which begins with the page that says how long
     the file is, and after a crash meanwhile.
@@ -104,7 +104,7 @@ def _log_has_the_rest(path: Path) -> bool:
 
 
 def is_ours(path: Path) -> bool:
-    """Say whether a file was a store of ours once, even if it is damaged now."""
+    """Return whether a file was a store of ours once, even if it is damaged now."""
     try:
         with path.open("rb") as file:
             header = file.read(HEADER)
@@ -198,7 +198,7 @@ def is_outdated(connection: sqlite3.Connection) -> bool:
 
 
 def has_log(path: Path) -> bool:
-    """Say whether commits lie beside the store that are not in its file yet."""
+    """Return whether commits lie beside the store that are not in its file yet."""
     try:
         return path.with_name(path.name + "-wal").stat().st_size > 0
     except OSError:

@@ -64,11 +64,11 @@ class Caller:
         return self.token.hex() or self.name
 
     def may(self, permission: str) -> bool:
-        """Say whether the role has a permission, in the organizations the caller sees."""
+        """Return whether the role has a permission, in the organizations the caller sees."""
         return permission in PERMISSIONS[self.role]
 
     def sees(self, organization: str) -> bool:
-        """Say whether an organization exists at all, as far as the caller is concerned."""
+        """Return whether an organization exists at all, as far as the caller is concerned."""
         return self.organizations is None or organization in self.organizations
 
 

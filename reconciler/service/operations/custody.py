@@ -1,4 +1,4 @@
-"""Custody of client secrets: where a secret is sealed, how long, and how it is removed for good.
+"""Custody of client secrets: sealing them, keeping them for a time, and removing them for good.
 
 Secrets that are answered once are sealed at the commit, together, because the cost is per seal.
 Those in custody have a seal of their own: it is kept longer, and it is sealed again without each

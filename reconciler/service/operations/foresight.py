@@ -44,7 +44,7 @@ def _parents(requests: Sequence[Request]) -> Iterator[str]:
 
 
 def _can_be(text: str) -> bool:
-    """Say whether a store could hold a text: no NUL, no half of a character, not endless."""
+    """Return whether a store could hold a text: no NUL, no half of a character, not endless."""
     return 0 < len(text) <= MAX_TEXT and "\0" not in text and _is_whole(text)
 
 

@@ -18,7 +18,7 @@ TOKEN_BYTES = 16
 
 
 def acquire_lease(call: Writing, fields: Fields) -> dict[str, Any]:
-    """Become the one writer of an organization, unless somebody else is."""
+    """Become the one writer of an organization, unless another caller is."""
     organization = _organization(call, fields)
     holder = fields.text("holder", required=True, limit=MAX_HOLDER)
     seconds = _seconds(fields)
@@ -53,7 +53,7 @@ def renew_lease(call: Writing, fields: Fields) -> dict[str, Any]:
 
 
 def release_lease(call: Writing, fields: Fields) -> dict[str, Any]:
-    """Stop being the one writer. Who no longer is has nothing to do, and is not told off."""
+    """Stop being the one writer. Does nothing where the lease is lost already."""
     organization = _organization(call, fields)
     token = fields.text("lease", required=True)
     fields.end()
@@ -86,7 +86,7 @@ def _counts(lease: LeaseRow, now: int) -> bool:
 def _held_by(lease: LeaseRow) -> Refusal:
     return Refusal(
         Code.ABORTED,
-        "somebody else holds the lease of this organization",
+        "another run holds the lease of this organization",
         "lease.held",
         holder=lease.holder,
         fence=str(lease.fence),

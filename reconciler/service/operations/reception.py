@@ -107,7 +107,7 @@ class Reception:
             return ""
 
     def can_read(self) -> bool:
-        """Say whether the store can be read."""
+        """Return whether the store can be read."""
         try:
             with self._store.snapshot() as view:
                 return bool(view.meta("instance"))

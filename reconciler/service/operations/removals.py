@@ -1,4 +1,4 @@
-"""What an organization held and holds no more: which objects were removed, by whom and when."""
+"""Objects that were removed from an organization, by whom and when."""
 
 from __future__ import annotations
 

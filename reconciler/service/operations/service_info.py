@@ -1,4 +1,4 @@
-"""What the service says of itself, and taking over an object without changing it."""
+"""Information on the service, and taking over an object without changing it."""
 
 from __future__ import annotations
 

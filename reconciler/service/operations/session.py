@@ -100,7 +100,7 @@ class Reading:
         return row
 
     def sees(self, organization: str) -> bool:
-        """Say whether what belongs to an organization exists, as far as this call goes."""
+        """Return whether what belongs to an organization exists, as far as this call goes."""
         asked = self.request.organization
         return self.caller.sees(organization) and asked in {"", organization}
 
@@ -251,7 +251,7 @@ def check_headers(request: Request) -> None:
 
 @lru_cache(maxsize=16)
 def _is_context(text: str) -> bool:
-    """Say whether a text is a context: it is answered again, to readers as strict as we are."""
+    """Return whether a text is a context: it is answered again, to readers as strict as we are."""
     if len(text) > MAX_CONTEXT:
         return False
     try:

@@ -187,6 +187,6 @@ OPERATIONS: Mapping[str, Operation] = {row.name: row for row in _ROWS}
 
 
 def writes(operation: str) -> bool:
-    """Say whether an operation may write; one that does not exist does not."""
+    """Return whether an operation may write; one that does not exist does not."""
     known = OPERATIONS.get(operation)
     return known is not None and known.writes

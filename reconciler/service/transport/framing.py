@@ -69,7 +69,7 @@ class Framing:
 
     @property
     def in_body(self) -> bool:
-        """Say whether a body has begun and not ended."""
+        """Return whether a body has begun and not ended."""
         return self.part not in {Part.NOTHING, Part.HEAD}
 
     def feed(self, data: bytes) -> bytes:

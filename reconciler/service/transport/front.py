@@ -80,7 +80,7 @@ class Front:
             self._waiting -= 1
 
     async def is_ready(self) -> bool:
-        """Say whether the store can be read."""
+        """Return whether the store can be read."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, self._reception.can_read)
 

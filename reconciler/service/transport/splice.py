@@ -197,5 +197,5 @@ class _End(asyncio.Protocol):
             self.transport.abort()
 
     def is_over(self) -> bool:
-        """Say whether nothing can be sent here any more."""
+        """Return whether nothing can be sent here any more."""
         return self.is_lost or self.transport is None or self.transport.is_closing()

@@ -607,7 +607,7 @@ def test_a_lease_that_somebody_else_held_meanwhile_is_not_written_under() -> Non
     other.acquire(["acme"])
     other.release()
 
-    with pytest.raises(PreconditionFailedError, match="somebody else has locked"):
+    with pytest.raises(PreconditionFailedError, match="another run has locked"):
         sleeper.renew()
     sleeper.release()
 
