@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from reconciler.cli.completing import explainable
 from reconciler.cli.kind_name import kind_named
 from reconciler.cli.output import stdout_style
 from reconciler.report.style import Style
@@ -23,7 +24,7 @@ LIMITS = {
 
 
 @click.command("explain")
-@click.argument("path", metavar="KIND[.FIELD]|CODE")
+@click.argument("path", metavar="KIND[.FIELD]|CODE", shell_complete=explainable)
 def explain_command(path: str) -> None:
     """Tell what a kind or one of its fields means, and what may be written; or what a code means.
 

@@ -20,7 +20,7 @@ from reconciler.cli.saved_files import save
 from reconciler.cli.wiring import open_inquiry
 from reconciler.diagnostics import name_as_text
 from reconciler.errors import LocalFileError, ObjectNotFoundError, ServiceError, UsageError
-from reconciler.manifests.layout import declared_key
+from reconciler.manifests.layout import declared_ref
 from reconciler.manifests.loader import load
 from reconciler.plan.snapshot import SnapshotFile, snapshot_content
 from reconciler.report.visible import visible
@@ -154,7 +154,8 @@ def _check_declared(folder: Path, export: Export, *, may_replace: bool) -> None:
         return
     written = {each.ref.key: each for each in export.manifests}
     for manifest in load([folder]).manifests:
-        found = written.get(key) if (key := declared_key(manifest.document)) else None
+        declared = declared_ref(manifest.document)
+        found = written.get(declared.key) if declared else None
         own = found is not None and Path(manifest.file.name) == folder / found.path
         if found is None or (own and may_replace):
             continue

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import click
 
+from reconciler.cli.completing import declared_refs
 from reconciler.cli.connection import service_options
 from reconciler.cli.options import format_option
 from reconciler.cli.output import print_json, stdout_style
@@ -24,8 +25,12 @@ from reconciler.state import ObservedState
 _ID = re.compile(r"[A-Za-z0-9_-]{1,200}", re.ASCII)
 
 
+def _declared(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    return declared_refs(None, incomplete)
+
+
 @click.command("history")
-@click.argument("ref", nargs=-1, required=True, metavar="REF")
+@click.argument("ref", nargs=-1, required=True, metavar="REF", shell_complete=_declared)
 @service_options
 @format_option("text", "json")
 def history_command(ref: tuple[str, ...], service: str, form: str) -> None:

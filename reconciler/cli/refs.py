@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import click
+from click.shell_completion import CompletionItem
 
+from reconciler.cli.completing import declared_refs
 from reconciler.errors import UsageError
 from reconciler.resources.ref import ESCAPES_IN_WORDS, Kind, RefError, ResourceRef, parse_ref
 
@@ -22,6 +24,12 @@ class RefType(click.ParamType["ResourceRef"]):
 
     def __init__(self, kind: Kind | None = None) -> None:
         self._kind = kind
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Return the refs of the manifests that begin so."""
+        return [CompletionItem(text) for text in declared_refs(self._kind, incomplete)]
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
@@ -54,6 +62,12 @@ class GlassType(click.ParamType["Glass"]):
 
     name = "glass"
     envvar_list_splitter = "\n"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Return the refs of the manifests that begin so; the reason is for a person to write."""
+        return [CompletionItem(f"{text}=") for text in declared_refs(None, incomplete)]
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None

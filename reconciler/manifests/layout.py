@@ -53,8 +53,8 @@ class Written(NamedTuple):
         return {**self.document, "spec": {**spec, "scriptFile": named}}
 
 
-def declared_key(document: Any) -> ResourceRef | None:
-    """Return the key of the object that a document declares; None where it cannot be told."""
+def declared_ref(document: Any) -> ResourceRef | None:
+    """Return the object that a document declares; None where it cannot be told."""
     try:
         metadata = document["metadata"]
         kind, name = Kind(document["kind"]), metadata["name"]
@@ -63,7 +63,7 @@ def declared_key(document: Any) -> ResourceRef | None:
         return None
     if not all(isinstance(each, str) for each in names):
         return None
-    return ResourceRef(kind, *names).key
+    return ResourceRef(kind, *names)
 
 
 def manifest_of(held: ObservedObject) -> Written:
