@@ -290,6 +290,33 @@ def test_a_killed_apply_is_told_of_and_gone_on_with(team: Team, written: Path) -
     assert quiet.results == {"look": "success", "tell": "skipped"}
 
 
+def test_a_cancelled_apply_keeps_what_it_delivered(team: Team, written: Path) -> None:
+    """Each attempt has an artifact of its own; what was not acknowledged is delivered again."""
+    team.begin(written)
+    team.commit("more", web=an_application("web"))
+    team.runner.injected["Apply"] = {"RECONCILER_CRASHPOINT": "C10"}
+    team.runner.cancelled.add("Apply")
+
+    run = team.merge("more")
+
+    assert run.results == {"plan": "success", "apply": "cancelled"}
+    kept = team.secrets(run.number)
+    assert set(kept) == {"web"}
+    team.runner.injected.clear()
+    team.runner.cancelled.clear()
+    team.commit("idea", greet=an_action(timeout="5s"))
+    assert set(team.pull_request("idea").results.values()) == {"success"}
+    assert "1 client secret is owed" in team.comments()[0]
+    team.git("checkout", "--quiet", "main")
+
+    team.runner.run_all_again(run)
+
+    assert run.results == {"plan": "success", "apply": "success"}, run.jobs["apply"].log
+    told = run.jobs["plan"].outputs
+    assert (told["changes"], told["owed"]) == ("false", "true")
+    assert team.secrets(run.number, attempt=2) == kept
+
+
 def test_a_night_finds_drift_and_keeps_one_issue(team: Team, written: Path) -> None:
     """The same issue is brought up to date, by a job that cannot ask the service."""
     team.begin(written)

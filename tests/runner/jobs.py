@@ -94,6 +94,7 @@ class Runner:
     Attributes:
         installs: Where installations are kept, for the next job that asks for the same.
         injected: Environment of a step, by the start of its name: how a test kills what it runs.
+        cancelled: Starts of the names of steps after which somebody cancels the job.
         before: What happens before a job starts, by its name: how a test lets time pass.
     """
 
@@ -101,6 +102,7 @@ class Runner:
     folder: Path
     installs: Path
     injected: dict[str, dict[str, str]] = field(default_factory=dict)
+    cancelled: set[str] = field(default_factory=set)
     before: dict[str, Callable[[], object]] = field(default_factory=dict)
     runs: int = 0
 
@@ -121,6 +123,11 @@ class Runner:
                 again.append(name)
         self._go(run, again)
 
+    def run_all_again(self, run: Run) -> None:
+        """Run every job once more."""
+        run.attempt += 1
+        self._go(run, list(run.workflow["jobs"]))
+
     def _go(self, run: Run, names: Sequence[str]) -> None:
         for name in names:  # written so that a job stands below those that it needs
             self.before.get(name, lambda: None)()
@@ -130,9 +137,8 @@ class Runner:
         written = run.workflow["jobs"][name]
         contexts = self._contexts(run, written)
         needed = [run.jobs[other].result for other in _needs(written)]
-        contexts["status"] = _status(
-            failed="failure" in needed, all_well=set(needed) <= {"success"}
-        )
+        failed = "failure" if "failure" in needed else "skipped"
+        contexts["status"] = _status("success" if set(needed) <= {"success"} else failed)
         if not _holds(written.get("if", "success()"), contexts):
             return Job("skipped")
         place = self._place(run, name)
@@ -179,6 +185,7 @@ class _JobRun:
     ) -> None:
         self._written = written
         self._injected = runner.injected
+        self._cancelled = runner.cancelled
         self._place = place
         self._contexts = {
             **contexts,
@@ -218,8 +225,7 @@ class _JobRun:
         return self._job
 
     def _step(self, number: int, step: Mapping[str, Any]) -> None:
-        failed = self._job.result == "failure"
-        self._contexts["status"] = _status(failed=failed, all_well=not failed)
+        self._contexts["status"] = _status(self._job.result)
         if not _holds(step.get("if", "success()"), self._contexts):
             self._job.steps.append(Step(step["name"], "skipped"))
             return
@@ -235,7 +241,9 @@ class _JobRun:
         self._job.steps.append(done)
         if "id" in step:
             self._contexts["steps"][step["id"]] = {"outputs": outputs, "outcome": done.outcome}
-        if done.outcome == "failure":
+        if any(done.name.startswith(start) for start in self._cancelled):
+            self._job.result = "cancelled"
+        elif done.outcome == "failure":
             self._job.result = "failure"
 
     def _given(self, step: Mapping[str, Any]) -> dict[str, Any]:
@@ -326,8 +334,9 @@ def _needs(written: Mapping[str, Any]) -> list[str]:
     return [needs] if isinstance(needs, str) else list(needs)
 
 
-def _status(*, failed: bool, all_well: bool) -> dict[str, bool]:
-    return {"success": all_well, "failure": failed, "always": True, "cancelled": False}
+def _status(result: str) -> dict[str, bool]:
+    """Return the values of the status functions after a result."""
+    return {name: result == name for name in ("success", "failure", "cancelled")} | {"always": True}
 
 
 def _holds(condition: str, contexts: Mapping[str, Any]) -> bool:

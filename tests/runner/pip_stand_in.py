@@ -1,7 +1,7 @@
 """Stands where pip does in the environments of jobs: the first installation is real, then copied.
 
 ``python -m pip install ...`` of the same arguments, requirements and files that they name gives the
-same packages, so the second job that asks gets hard links of what pip installed for the first one.
+same packages, so the second job that asks gets links to what pip installed for the first one.
 The real pip is that of the Python which runs the tests.
 """
 
@@ -84,15 +84,14 @@ def _real_pip() -> str:
 
 
 def _copy(kept: Path) -> None:
-    for path in [*kept.glob("lib/python*/site-packages/*"), *kept.glob("bin/*")]:
-        copy = Path(sys.prefix) / path.relative_to(kept)
-        _link(path, copy)
-        if path.parent.name == "bin":  # its first line names the Python of another job
-            first, rest = path.read_text(encoding="utf-8").split("\n", 1)
-            assert first.startswith("#!")
-            copy.unlink()
-            copy.write_text(f"#!{sys.executable}\n{rest}", encoding="utf-8")
-            copy.chmod(0o755)
+    for path in kept.glob("lib/python*/site-packages/*"):
+        (Path(sys.prefix) / path.relative_to(kept)).symlink_to(path)
+    for path in kept.glob("bin/*"):  # its first line names the Python of another job
+        first, rest = path.read_text(encoding="utf-8").split("\n", 1)
+        assert first.startswith("#!")
+        script = SCRIPTS / path.name
+        script.write_text(f"#!{sys.executable}\n{rest}", encoding="utf-8")
+        script.chmod(0o755)
 
 
 def _link(path: Path, copy: Path) -> None:
