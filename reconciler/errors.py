@@ -55,7 +55,7 @@ class InvalidManifestsError(ReconcilerError):
         errors = sum(finding.is_error for finding in diagnostics)
         super().__init__(
             f"{errors} error{'' if errors == 1 else 's'} in the manifests",
-            remedy="Mend the manifests and run the command again. Nothing was written.",
+            remedy="Fix the manifests, then run the command again. Nothing was written.",
         )
         self.diagnostics = tuple(diagnostics)
 
@@ -93,7 +93,7 @@ class InterruptedRunError(ReconcilerError, KeyboardInterrupt):
     def __init__(self, signal_number: int) -> None:
         super().__init__(
             "interrupted",
-            remedy="What was done is recorded; run the same command again to go on.",
+            remedy="What was done is recorded; run the same command again to continue.",
         )
         self.signal_number = signal_number
 

@@ -166,7 +166,7 @@ def _remaining(report: ApplyReport, again: Plan) -> Iterator[Diagnostic]:
             fields = ", ".join(field.name for field in field_changes(change))
             yield warning(
                 "APPLY-REMAINING",
-                "the service holds something else than it was sent",
+                "the service holds something other than what was sent",
                 f"{ref}: {fields}. Some services cannot empty a list or keep a default of their "
                 "own: declare what the service holds, or change it there.",
                 ref=ref,
@@ -177,5 +177,5 @@ def _not_observed(failure: ReconcilerError) -> Diagnostic:
     return warning(
         "APPLY-NOT-OBSERVED",
         f"what remains is not known: {failure.problem}",
-        f"What was done is told all the same. {failure.remedy}",
+        f"What was done is still reported. {failure.remedy}",
     )

@@ -25,12 +25,12 @@ class AgeSink(FolderSink):
         """Seal to recipients: ``age1...`` or public keys of SSH.
 
         Raises:
-            UsageError: there is none, or one is no recipient.
+            UsageError: there is none, or one is not an age recipient.
         """
         super().__init__(folder)
         if not recipients:
             raise UsageError(
-                "age: needs somebody who can open the files",
+                "age: needs a recipient who can open the files",
                 remedy="Write --secrets-to 'age:DIR?recipient=age1...'.",
             )
         self._recipients = [_recipient(text) for text in recipients]
@@ -86,6 +86,6 @@ def _recipient(text: str) -> Any:
         except pyrage.RecipientError:
             continue
     raise UsageError(
-        f"{text[:60]!r} is no recipient",
+        f"{text[:60]!r} is not an age recipient",
         remedy="Write the public key that age-keygen shows (age1...), or one of SSH.",
     )

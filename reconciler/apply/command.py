@@ -84,7 +84,7 @@ class Command:
         """
         if shutil.which(self.name) is None:
             raise LocalFileError(
-                f"there is no program {self.name} to take secrets",
+                f"the program {self.name}, which is to take secrets, was not found",
                 remedy="Install it, or name it by its path in --secrets-to exec:COMMAND.",
             )
 
@@ -270,7 +270,7 @@ class _Talk:
             elif now - self._stopped_at > GRACE_SECONDS + TERMINATED_SECONDS:
                 return "interrupted"
         if len(self._read) > self._most:
-            return "it answers too much"
+            return "its answer is too large"
         return f"no answer within {SECONDS:.0f} s" if now - moved > SECONDS else ""
 
     def _ending(self) -> str:

@@ -323,7 +323,7 @@ class Executor:
     def _proven_sink(self) -> SecretSink:
         if self._sink is None:
             raise UsageError(
-                "the plan makes client secrets, and there is nowhere to put them",
+                "the plan creates client secrets, and no destination is chosen",
                 remedy="Give --secrets-to file:DIR.",
             )
         return self._sink
@@ -343,5 +343,5 @@ def _not_recorded(failure: LocalFileError) -> Diagnostic:
     return warning(
         "APPLY-NOT-RECORDED",
         failure.problem,
-        "What was done is done; the next apply looks at it again. " + failure.remedy,
+        "What was written stays; the next apply checks it again. " + failure.remedy,
     )

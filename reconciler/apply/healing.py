@@ -249,7 +249,7 @@ def _still_owed(held: ObservedObject) -> Diagnostic:
     return warning(
         "HEAL-SECRET-OWED",
         "a secret of an interrupted run was not delivered yet",
-        f"The client secret of {held.ref} has nowhere to go. Give --secrets-to and run the "
+        f"The client secret of {held.ref} has no destination. Give --secrets-to and run the "
         "command again.",
         ref=held.ref,
     )

@@ -284,4 +284,4 @@ def _intent(fields: Mapping[str, Any]) -> Intent:
 
 def _check(right: object) -> None:
     if not right:
-        raise ValueError("this is not what we write")
+        raise ValueError("it is not in the form of a journal")

@@ -67,7 +67,7 @@ def unchanged(change: Change) -> Written:
 def held_before(change: Change) -> ObservedObject:
     """Return what the service holds before a change that is no create."""
     if isinstance(change, Create):
-        raise TypeError(f"{change.resource.ref} is not held yet")
+        raise TypeError(f"{change.resource.ref} does not exist yet")
     return change.held
 
 

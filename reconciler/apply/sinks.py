@@ -24,7 +24,9 @@ def open_sink(address: str, environment: Mapping[str, str]) -> SecretSink:
     scheme, _, rest = address.partition(":")
     kind, has_settings, settings = scheme.partition("?")
     if kind not in _OPENERS or not rest:
-        raise UsageError(f"{kind}: is no place for secrets", remedy=f"Write one of {KINDS}.")
+        raise UsageError(
+            f"{kind}: is not a destination for secrets", remedy=f"Write one of {KINDS}."
+        )
     if has_settings and kind not in _COMMANDS:
         raise UsageError(
             f"{kind}: takes no settings before the colon", remedy=f"Write one of {KINDS}."

@@ -37,7 +37,7 @@ def store_path(service: str) -> Path:
     scheme, _, path = service.partition(":")
     if scheme != "sqlite" or not path or path.startswith("//"):
         raise UsageError(
-            f"{without_credentials(service)} is no address of a service",
+            f"{without_credentials(service)} is not the address of a service",
             remedy="Write --service sqlite:PATH, such as sqlite:.reconciler/identity.db, "
             "postgresql://USER@HOST:PORT/DATABASE, or https://HOST.",
         )

@@ -168,7 +168,7 @@ def _apply_to_nothing(run: Run) -> int:
         observed = client.observe(organizations)
         if observed.objects:
             raise StalePlanError(
-                "somebody else made the store and filled it meanwhile",
+                "another run created and filled the store in the meantime",
                 remedy="Run `reconciler plan` again and review the new plan.",
             )
         return _carry_out(run, approved, observed, client)
@@ -199,7 +199,7 @@ def _approve(run: Run, plan: Plan) -> Plan:
         )
     if (why := secrets_of(plan)) and run.sink is None:
         raise BlockedPlanError(
-            f"{why}, and there is nowhere to put them",
+            f"{why}, and no destination is chosen",
             remedy="Give --secrets-to file:DIR. Nothing was written.",
         )
     if run.require_secrets and run.sink is None:

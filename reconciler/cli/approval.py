@@ -90,7 +90,7 @@ def _other_digest(approved: str, now: str, begun: int) -> StalePlanError:
         return StalePlanError(
             f"the plan that was approved was carried out in part: {begun} object(s) were written"
             " last for it",
-            remedy="A digest cannot go on with it. Give the plan file (`plan --out FILE`, then "
+            remedy="A digest cannot continue it. Give the plan file (`plan --out FILE`, then "
             "`apply FILE`), or plan and approve again. Nothing more was written.",
         )
     return StalePlanError(
@@ -160,7 +160,7 @@ def take_approval(paths: Sequence[str], digest: str) -> tuple[Approval, tuple[st
     """
     if digest and not _DIGEST.fullmatch(digest):
         raise UsageError(
-            f"{digest} is no digest of a plan",
+            f"{digest} is not the digest of a plan",
             remedy="Every plan prints its own: sha256: and 64 hexadecimal digits.",
         )
     if not paths:
@@ -179,7 +179,7 @@ def _check_use(file: PlanFile, now: int) -> None:
         taken = time_in_words(file.against.taken_at)
         raise StalePlanError(
             f"the plan was made against a snapshot of {taken}, not against the service",
-            remedy=f"It can be shown, and not applied. {AGAIN}",
+            remedy=f"It can be shown but not applied. {AGAIN}",
         )
     if now >= file.expires_at:
         ago = age_in_words(now - file.expires_at)
@@ -190,7 +190,7 @@ def _check_use(file: PlanFile, now: int) -> None:
     if file.made_at > now + SKEW:
         raise StalePlanError(
             f"the plan was made in the future, at {time_in_words(file.made_at)}",
-            remedy=f"See that the clocks of both machines are right. {AGAIN}",
+            remedy=f"Check the clocks of both machines. {AGAIN}",
         )
     if file.tool_version != __version__:
         raise StalePlanError(
@@ -233,7 +233,7 @@ def _same_or_left(
     else:
         problem = "the manifests declare something else than when the plan was approved"
     paths = " ".join(file.paths)
-    raise StalePlanError(problem, remedy=f"It was made of the manifests in {paths}. {AGAIN}")
+    raise StalePlanError(problem, remedy=f"It was made from the manifests in {paths}. {AGAIN}")
 
 
 def _traces(file: PlanFile, plan: Plan, observed: ObservedState, service: HistoryReader) -> Traces:

@@ -33,4 +33,6 @@ def ask_for_yes(deed: str, command: str, about: Iterable[str] = ()) -> None:
     question = f"{deed[0].upper()}{deed[1:]}? Only the word yes will do: "
     click.echo(question, err=True, nl=False)
     if sys.stdin.readline().strip() != "yes":
-        raise UsageError(f"the word yes was not given to {deed}", remedy="Nothing was written.")
+        raise UsageError(
+            "not approved: the answer was not the word yes", remedy="Nothing was written."
+        )

@@ -46,9 +46,7 @@ def deliver_command(
     """
     sink = sink_for(service, secrets_to)
     if sink is None:
-        raise UsageError(
-            "the secrets would have nowhere to go", remedy=f"Give --secrets-to {KINDS}."
-        )
+        raise UsageError("the secrets have no destination", remedy=f"Give --secrets-to {KINDS}.")
     require_store(service)
     keys = {ref.key for ref in refs}
     organizations = _organizations(service, refs)

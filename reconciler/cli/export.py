@@ -112,7 +112,8 @@ def _observed(inquiry: ServiceInquiry, organizations: Sequence[str]) -> Observed
     if observed.incomplete:
         raise ServiceError(
             f"the service's listing is not complete: {observed.incomplete[0]}",
-            remedy="Run the command again. Nothing was written: half a picture is none.",
+            remedy="Run the command again. Nothing was written, because an incomplete export would "
+            "mislead.",
         )
     return observed
 

@@ -129,7 +129,7 @@ def _refused(candidates: _Candidates) -> Mapping[ResourceRef, str]:
         if key in reasons:
             continue
         if resource is None or not is_in_step(resource, held) or read != [written.document]:
-            reasons[key] = "its fields cannot be said in a manifest as they are"
+            reasons[key] = "its fields cannot be written in a manifest as they are"
     return reasons
 
 

@@ -21,5 +21,5 @@ def kind_named(text: str) -> Kind:
         close = difflib.get_close_matches(text.lower(), kinds, n=1)
         hint = f"Did you mean {kinds[close[0]].value}?" if close else ""
         names = ", ".join(kind.value for kind in Kind)
-        raise click.BadParameter(f"{text!r} is no kind. {hint or f'The kinds are {names}.'}")
+        raise click.BadParameter(f"{text!r} is not a kind. {hint or f'The kinds are {names}.'}")
     return found

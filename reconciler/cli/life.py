@@ -20,8 +20,8 @@ def life_in_seconds(text: str, example: str = "--expires 90d") -> int:
     found = _LIFE.fullmatch(text)
     if found is None:
         raise UsageError(
-            f"{visible(text)} is no length of time",
-            remedy=f"Write a number and d, h or m: {example}.",
+            f"invalid duration {visible(text)!r}",
+            remedy=f"Write a number and d, h or m, such as 2d, 24h or 30m: {example}.",
         )
     return int(found.group(1)) * _UNITS[found.group(2)]
 
@@ -42,4 +42,4 @@ def time_in_words(seconds: int) -> str:
     try:
         return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     except (OverflowError, ValueError, OSError):
-        return "a time that is none"
+        return "an invalid time"

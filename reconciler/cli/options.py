@@ -180,7 +180,7 @@ _SCOPE_OPTIONS = (
     option(
         "--prune-unmanaged",
         is_flag=True,
-        help="Delete what is declared nowhere and no other tree owns, whoever made it.",
+        help="Delete what no manifest declares and no other tree owns, no matter who made it.",
     ),
     option(
         "--other-tree",
@@ -229,7 +229,7 @@ _SCOPE_OPTIONS = (
         type=RefType(Kind.OIDC_APPLICATION),
         metavar="REF",
         help="Replace the client secret of this application: organization/project/name. The "
-        "one so far ends at once. Can be given several times.",
+        "present one ends at once. Can be given several times.",
     ),
 )
 

@@ -54,9 +54,7 @@ def rotate_command(
     """
     sink = sink_for(service, secrets_to)
     if sink is None:
-        raise UsageError(
-            "the new secret would have nowhere to go", remedy=f"Give --secrets-to {KINDS}."
-        )
+        raise UsageError("the new secret has no destination", remedy=f"Give --secrets-to {KINDS}.")
     require_store(service)
     organization = ref.organization
     with open_client(service) as client, locked(client, [organization], 0):

@@ -90,7 +90,7 @@ class MaskingSink:
 def secrets_of(plan: Plan) -> str:
     """Return why a plan needs a sink, as half a sentence; empty where it needs none."""
     if any(makes_secret(change) for change in plan.changes):
-        return "the plan makes client secrets"
+        return "the plan creates client secrets"
     return "client secrets are owed to this tree" if plan.deliverable else ""
 
 
@@ -101,7 +101,8 @@ def check_sink(plan: Plan, service: str, secrets_to: str | None) -> Plan:
         return plan
     nowhere = warning(
         "SECRET-NO-SINK",
-        f"{why}, and there is nowhere to put them",
-        f"A secret is answered once. Give --secrets-to {KINDS}; apply refuses without it.",
+        f"{why}, and no destination is chosen",
+        f"The service answers a secret only once. Choose a destination with --secrets-to "
+        f"{KINDS}; apply refuses without one.",
     )
     return replace(plan, warnings=(*plan.warnings, nowhere))

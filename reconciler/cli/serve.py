@@ -87,7 +87,7 @@ def _address(flag: str, text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     if not host or not port.isascii() or not port.isdecimal() or int(port) > 65535:
         raise UsageError(
-            f"{flag} {text} is no address to listen on",
+            f"{flag} {text} is not an address to listen on",
             remedy=f"Write {flag} HOST:PORT, such as 127.0.0.1:8080.",
         )
     return host.removeprefix("[").removesuffix("]"), int(port)

@@ -124,7 +124,7 @@ def _tell(log_format: str, words: str) -> None:
 def _how_to_begin(service: str) -> str:
     """Say how the first token is made: until then, there is nobody to answer."""
     return (
-        "This service has no token yet, so it answers nobody. Make the first one:\n"
+        "This service has no token yet, so it refuses every request. Make the first one:\n"
         f"  reconciler token create --name admin --role admin --service {visible(service)}"
     )
 

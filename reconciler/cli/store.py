@@ -106,7 +106,7 @@ def _tell_done(lines: Sequence[str]) -> None:
 
 def _lost_in_words(lost: Lost) -> Iterator[str]:
     if lost.events is None:
-        yield "The store that is replaced cannot be read, so what is lost cannot be told."
+        yield "The store that is replaced cannot be read, so it is not known what is lost."
         return
     if lost.is_other:
         yield "The backup is of another instance of the service than the store."

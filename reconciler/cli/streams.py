@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TextIO
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-_WORDS = {errno.EBADF: "stdout is closed", errno.EPIPE: "nothing reads it any more"}
+_WORDS = {errno.EBADF: "stdout is closed", errno.EPIPE: "its reader has gone"}
 
 
 class _Stream(io.FileIO):

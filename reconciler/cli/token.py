@@ -38,7 +38,7 @@ def token_group() -> None:
 
 @token_group.command("create")
 @service_option
-@option("--name", required=True, help="Who will use it; stands with every change it makes.")
+@option("--name", required=True, help="Who will use it; recorded with every change it makes.")
 @option(
     "--role",
     required=True,
@@ -59,7 +59,7 @@ def create_command(
     """Make a token and print it, this once, on stdout."""
     if not _NAME.fullmatch(name):
         raise UsageError(
-            f"{visible(name)} is no name for a token",
+            f"{visible(name)} is not a valid name for a token",
             remedy="Use letters, digits and . _ @ - (at most 100), such as ci-apply.",
         )
     now = time.time_ns() // 1000
@@ -70,7 +70,7 @@ def create_command(
         token = make_token(opened.store, row, secrets.token_bytes)
     if token is None:
         raise UsageError(
-            f"there is a token {name} already",
+            f"a token {name} exists already",
             remedy=f"Choose another name, or run `reconciler token revoke {name}` first.",
         )
     click.echo(token.reveal())

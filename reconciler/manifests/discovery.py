@@ -30,7 +30,7 @@ REMEDIES = {
     Reason.NOT_A_FOLDER: "Give the path of a folder or a file that exists.",
     Reason.TOO_LARGE: "Split the file; one document per file is usual.",
     Reason.TOO_DEEP: f"Keep manifests in at most {MAX_FOLDERS} levels of folders.",
-    Reason.UNREADABLE: "Let the user who runs this read it.",
+    Reason.UNREADABLE: "Give the user who runs this command the right to read it.",
 }
 
 

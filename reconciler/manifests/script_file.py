@@ -19,10 +19,10 @@ REMEDIES = {
     Reason.SYMLINK: "Links are not followed: name the file itself, or put it here.",
     Reason.MISSING: "Check the path; it starts from the folder of the manifest.",
     Reason.NOT_REGULAR: "Name a regular file; folders, pipes, sockets and devices are not read.",
-    Reason.NOT_A_FOLDER: "Check the path; a part of it before the last is no folder.",
+    Reason.NOT_A_FOLDER: "Check the path; a part of it before the last is not a folder.",
     Reason.TOO_DEEP: "Keep scripts in fewer levels of folders.",
     Reason.TOO_LARGE: "A script has at most 2000 characters.",
-    Reason.UNREADABLE: "Let the user who runs this read it.",
+    Reason.UNREADABLE: "Give the user who runs this command the right to read it.",
 }
 
 

@@ -58,7 +58,7 @@ _WORDS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "found invalid Unicode character escape",
-        "an escape that is no character",
+        "an escape that stands for no character",
         "Write the character itself, or the escape of one that exists.",
     ),
     (
@@ -113,7 +113,7 @@ _WORDS: tuple[tuple[str, str, str], ...] = (
     ),
 )
 _ANY = (
-    "this is no YAML",
+    "this is not YAML",
     "Check indentation, quotes and brackets here and in the line above.",
 )
 _RESERVED = {

@@ -80,7 +80,7 @@ def _incomplete(observed: ObservedState) -> Iterator[Diagnostic]:
         yield error(
             "GUARD-INCOMPLETE-READ",
             "the service's listing is not complete",
-            f"{reason} Nothing is written from half a picture; run the command again.",
+            f"{reason} Nothing is written from an incomplete listing: run the command again.",
         )
 
 

@@ -124,7 +124,7 @@ def _recreated(held: ObservedObject, twin: Resource) -> Diagnostic:
     )
     return error(
         "GUARD-MADE-ANEW",
-        "an application would be deleted and made anew",
+        "an application would be deleted and created again",
         f"{held.ref} would be deleted and {twin.ref} created in its place: its client id "
         f"{held.client_id} and its secret would end, and whatever is deployed with them could no "
         f"longer sign in. {instead} {_break_glass(held.ref)}",

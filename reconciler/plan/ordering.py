@@ -102,7 +102,7 @@ def _swapped(ring: Sequence[Change]) -> Diagnostic:
     return error(
         "PLAN-NAMES-SWAPPED",
         "resources take each other's names",
-        f"A name is taken only once it is free. Rename one of "
+        f"A name can be given only when it is free. Rename one of "
         f"{', '.join(ref.path for ref in refs)} to a third name first, apply, then give it the "
         "name it should have.",
         _name_place(ring[0]),

@@ -267,7 +267,7 @@ def _read_shard(value: Any) -> Shard | None:
     try:
         return read_shard(value)
     except (TypeError, ValueError):
-        raise JsonError("has a shard that is none") from None
+        raise JsonError("has an invalid shard") from None
 
 
 def _read_against(value: Any) -> Snapshot | None:
@@ -275,7 +275,7 @@ def _read_against(value: Any) -> Snapshot | None:
         return None
     if isinstance(value, list) and [type(part) for part in value] == [int, str]:
         return Snapshot(*value)
-    raise JsonError("has a snapshot that is none")
+    raise JsonError("has an invalid snapshot")
 
 
 def _read_change(value: Any) -> Change:
@@ -296,7 +296,7 @@ def _read_change(value: Any) -> Change:
     elif resource is None and held is not None and name == "delete":
         change = Delete(held)
     else:
-        raise JsonError("has a change that is none")
+        raise JsonError("has an invalid change")
     if essence(change)[-2:] != hashes:
-        raise JsonError("has a change whose hashes are not its own")
+        raise JsonError("has a change with wrong hashes")
     return change

@@ -108,7 +108,7 @@ _APP, _IDP, _ACTION = Kind.OIDC_APPLICATION, Kind.IDP_JWT_CONFIG, Kind.ACTION
 RULES: tuple[Rule, ...] = (
     Rule(
         "credential-weaker", _APP, "authMethodType", _is_weaker,
-        "the application proves less about itself than before",
+        "the application proves its identity by a weaker method, or not at all",
     ),
     Rule(
         "implicit-grant-added", _APP, "grantTypes", _gains("OIDC_GRANT_TYPE_IMPLICIT"),
@@ -121,11 +121,11 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "keys-moved", _IDP, "keysEndpoint", _differs,
-        "whoever answers there decides which tokens are genuine",
+        "the server at that address decides which tokens are genuine",
     ),
     Rule(
         "issuer-moved", _IDP, "issuer", _differs,
-        "tokens of the issuer so far are refused, those of another one are accepted",
+        "tokens of the present issuer are refused, those of another one are accepted",
     ),
     Rule(
         "jwt-endpoint-moved", _IDP, "jwtEndpoint", _differs,
@@ -133,7 +133,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "header-moved", _IDP, "headerName", _differs,
-        "a token that comes in the header so far is no longer found",
+        "tokens in the present header are no longer found",
     ),
     Rule(
         "dev-mode-on", _APP, "devMode", _turned_on,
@@ -159,16 +159,16 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "failure-stops", _ACTION, "allowedToFail", _turned_off,
-        "where this script fails, what called it now fails",
+        "if this script fails, what called it now fails, too",
     ),
     Rule(
         "userinfo-assertion-on", _APP, "idTokenUserinfoAssertion", _turned_on,
-        "profile, email and phone stand in every id token, against the OIDC specification",
+        "profile, email and phone are in every id token, against the OIDC specification",
         also_new=True,
     ),
     Rule(
         "device-grant-added", _APP, "grantTypes", _gains("OIDC_GRANT_TYPE_DEVICE_CODE"),
-        "a sign-in on one device can be approved on another, which phishing makes use of",
+        "a sign-in on one device can be approved on another, which phishing can exploit",
     ),
     Rule(
         "origin-added", _APP, "additionalOrigins", _gains_any,
@@ -181,13 +181,13 @@ RULES: tuple[Rule, ...] = (
     *(
         Rule(
             "role-assertion-off", _APP, field, _turned_off,
-            "the roles of users no longer stand in the token, and what decides by them refuses",
+            "the roles of users are no longer in the token: what relies on them refuses access",
         )
         for field in ("accessTokenRoleAssertion", "idTokenRoleAssertion")
     ),
     Rule(
         "app-type-changed", _APP, "appType", _differs,
-        "other rules hold for its redirect URIs and its secret; what is deployed may be refused",
+        "other rules apply to its redirect URIs and its secret; what is deployed may be refused",
     ),
     Rule(
         "credential-changed", _APP, "authMethodType", _is_stronger,
@@ -195,7 +195,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "token-type-changed", _APP, "accessTokenType", _differs,
-        "an API that expects the type so far refuses the tokens",
+        "an API that expects the present type refuses the tokens",
     ),
     Rule(
         "grant-removed", _APP, "grantTypes", _loses_any,
@@ -221,13 +221,13 @@ RULES: tuple[Rule, ...] = (
 
 PROTECTION_LIFTED = "protection-lifted"
 CREDENTIAL_REPLACED = "secret-replaced"
-_LIFTED = "a guard that was asked for before no longer looks after it"
-_REPLACED = "the secret so far ends at once: what is deployed with it is refused"
+_LIFTED = "a protection that was asked for is taken away"
+_REPLACED = "the present secret ends at once: what is deployed with it is refused"
 
 DELETED: Mapping[Kind, Risk] = {
-    _APP: Risk("client-id-lost", "", "its client id and secret end, and cannot be had again"),
-    _IDP: Risk("provider-removed", "", "who signs in through it is locked out"),
-    _ACTION: Risk("action-removed", "", "what it enforced is enforced no longer"),
+    _APP: Risk("client-id-lost", "", "its client id and secret end for good"),
+    _IDP: Risk("provider-removed", "", "users who sign in through it are locked out"),
+    _ACTION: Risk("action-removed", "", "what it enforced is no longer enforced"),
 }
 
 MEANINGS: Mapping[str, str] = {

@@ -42,7 +42,7 @@ def ref_as_list(ref: ResourceRef) -> list[str]:
 def read_ref(value: Any) -> ResourceRef:
     """Return the ref of a short form."""
     if not isinstance(value, list) or not all(type(part) is str for part in value):
-        raise JsonError("has a ref that is no list of texts")
+        raise JsonError("has a ref that is not a list of texts")
     if len(value) != len(ResourceRef._fields) or value[0] not in _KINDS:
         raise JsonError("has a ref of an unknown kind")
     return ResourceRef(_KINDS[value[0]], *value[1:])
@@ -59,7 +59,7 @@ def read_location(value: Any) -> SourceLocation | None:
         return None
     if isinstance(value, list) and [type(part) for part in value] == [str, int, int]:
         return SourceLocation(*value)
-    raise JsonError("has a place that is none")
+    raise JsonError("has an invalid place")
 
 
 def resource_as_json(resource: Resource) -> dict[str, Any]:
@@ -214,7 +214,7 @@ def read_spec(kind: Kind, spec: Mapping[str, Any], *, whole: bool) -> Mapping[st
     """
     known = {**dict.fromkeys(_REQUIRED.get(kind, ()), ""), **DEFAULTS[kind]}
     if not spec.keys() <= known.keys() or (whole and len(spec) != len(known)):
-        raise JsonError(f"has a spec that is none of {kind.value}")
+        raise JsonError(f"has a spec that does not fit {kind.value}")
     for name, value in spec.items():
         texts = type(value) is list and all(type(item) is str for item in value)
         if type(value) is not type(known[name]) or (type(value) is list and not texts):

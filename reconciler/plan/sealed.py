@@ -43,7 +43,7 @@ def unsealed(content: bytes, kind: str, version: str) -> dict[str, Any]:
     except JsonError as fault:
         raise SavedFileError(str(fault)) from None
     if fields.pop("format", None) != kind:
-        raise SavedFileError(f"is no {kind} file")
+        raise SavedFileError(f"is not a {kind} file")
     written = fields.pop("format_version", None)
     if written != version:
         raise SavedFileError(f"is of format {str(written)[:20]!a}, and {version} is read here")

@@ -53,8 +53,8 @@ def lost_secrets(owed: Sequence[OwedSecret]) -> Iterator[Diagnostic]:
             yield warning(
                 "SECRET-LOST",
                 "the service no longer keeps a secret that was never delivered",
-                f"The client secret of {secret.ref}, made at {secret.since}, was kept until its "
-                "time was over. If no deployment has it, make a new one: "
+                f"The client secret of {secret.ref}, made at {secret.since}, was kept for its "
+                f"whole time and is gone. If no deployment has it, make a new one: "
                 f"reconciler apply --rotate-missing {shlex.quote(secret.ref.address)}",
                 ref=secret.ref,
             )
@@ -75,7 +75,7 @@ def to_rotate(desired: DesiredState, scope: Scope) -> Collection[ResourceRef]:
     for key in named:
         if key not in known:
             raise UsageError(
-                f"--rotate-missing {key.path} is no declared application with a client secret",
+                f"--rotate-missing {key.path} is not a declared application with a client secret",
                 remedy="Write organization/project/name of an application that is declared with "
                 "authMethodType BASIC or POST. Nothing was written.",
             )

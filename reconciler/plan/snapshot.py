@@ -133,7 +133,7 @@ def _read(value: dict[str, Any]) -> SnapshotFile:
 def _read_elsewhere(value: Any) -> tuple[str, frozenset[str]]:
     if isinstance(value, list) and value and all(type(each) is str for each in value):
         return value[0], frozenset(value[1:])
-    raise JsonError("has trees of an organization that are none")
+    raise JsonError("has invalid trees of an organization")
 
 
 def _place(held: ObservedObject) -> tuple[ResourceRef, str]:

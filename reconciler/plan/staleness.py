@@ -110,7 +110,8 @@ def _no_change_any_more(old: Change, desired: DesiredState, observed: ObservedSt
         return "gone from the service"
     if was is None or was.sequence != held.sequence:
         since = f"sequence {was.sequence if was else 'none'} -> {held.sequence}"
-        return f"in step since, changed on the service by {held.changed_by or 'somebody'} ({since})"
+        writer = held.changed_by or "an unknown writer"
+        return f"in step since, changed on the service by {writer} ({since})"
     return "declared as the service holds it"
 
 

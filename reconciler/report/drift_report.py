@@ -18,7 +18,7 @@ from reconciler.report.visible import visible
 LIMIT = 60_000
 NO_HISTORY = (
     "This service keeps no history: what was removed from it, or deleted and made again, is not "
-    "told."
+    "reported."
 )
 REASONS = {
     Reason.NEVER_APPLIED: "never applied by this tree",
@@ -56,7 +56,7 @@ def drift_sentence(drift: Drift, style: Style = PLAIN) -> str:
     removed = sum(drifted.removed for drifted in drift.objects)
     return (
         f"{style('Drift:', 'bold')} {len(drift.objects) - removed} changed on the service, "
-        f"{removed} removed{f', {len(drift.untold)} untold' if drift.untold else ''}"
+        f"{removed} removed{f', {len(drift.untold)} by an unknown writer' if drift.untold else ''}"
         f"{left and '; '}{left}."
     )
 

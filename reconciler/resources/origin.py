@@ -71,7 +71,7 @@ def check_host(host: str) -> None:
         try:
             IPv6Address(host[1:-1])
         except AddressValueError:
-            raise ValueError(f"{host} is no IPv6 address") from None
+            raise ValueError(f"{host} is not an IPv6 address") from None
         return
     labels = host.split(".")
     if _LOOKS_NUMERIC.fullmatch(labels[-1]):
@@ -79,7 +79,7 @@ def check_host(host: str) -> None:
         return
     if len(host) > MAX_HOST or not all(_LABEL.fullmatch(label) for label in labels):
         raise ValueError(
-            f"{host} is no host name: lower-case letters, digits and inner hyphens, "
+            f"{host} is not a host name: lower-case letters, digits and inner hyphens, "
             "parts of at most 63 joined by dots"
         )
 
@@ -88,7 +88,7 @@ def _check_ipv4(host: str) -> None:
     try:
         IPv4Address(host)
     except AddressValueError:
-        raise ValueError(f"{host} is no IPv4 address: write four numbers up to 255") from None
+        raise ValueError(f"{host} is not an IPv4 address: write four numbers up to 255") from None
 
 
 def parse_port(digits: str) -> int:
@@ -98,7 +98,9 @@ def parse_port(digits: str) -> int:
         ValueError: the digits are no such number in its plain form.
     """
     if not _PORT.fullmatch(digits) or int(digits) > 65535:
-        raise ValueError(f"{digits or 'an empty port'} is no port: write a number from 1 to 65535")
+        raise ValueError(
+            f"{digits or 'an empty port'} is not a port: write a number from 1 to 65535"
+        )
     return int(digits)
 
 

@@ -42,14 +42,14 @@ class Fault(Enum):
 
     ENCODING = "is not UTF-8"
     SYNTAX = "is not JSON"
-    SHAPE = "is no JSON object"
+    SHAPE = "is not a JSON object"
     DEPTH = "is nested too deep"
     TWICE = "names a field twice"
     NO_NUMBER = "holds NaN or Infinity for a number"
     FRACTION = "holds a number that is not whole"
     SIZE = "holds a number that is too large or too long"
     NUL = "holds a text with NUL"
-    HALF = "holds half a character"
+    HALF = "holds an incomplete character"
 
 
 class ContentError(JsonError):

@@ -70,7 +70,7 @@ class NoToken:
 
     def bearer(self, fetch: Fetch) -> Secret:
         """Refuse, and say how to give one."""
-        raise AccessDeniedError("the service needs a token, and there is none", remedy=HOW)
+        raise AccessDeniedError("the service needs a token, and none was given", remedy=HOW)
 
     def renew(self) -> bool:
         """Say that there is no other."""
@@ -109,7 +109,7 @@ def read_private(path: Path) -> str:
             remedy="Name a file that this user may read.",
         ) from failure
     if content is None or len(content) > MAX_FILE:
-        raise LocalFileError(f"{path} is no plain, small file", remedy="Name the file itself.")
+        raise LocalFileError(f"{path} is not a small, plain file", remedy="Name the file itself.")
     if status.st_mode & 0o077:
         raise LocalFileError(
             f"{path} can be read by others (mode {status.st_mode & 0o777:04o})",
@@ -118,4 +118,4 @@ def read_private(path: Path) -> str:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError:
-        raise LocalFileError(f"{path} is no text", remedy="Name the file itself.") from None
+        raise LocalFileError(f"{path} is not a text file", remedy="Name the file itself.") from None

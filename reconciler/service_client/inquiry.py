@@ -71,7 +71,7 @@ class Past:
         answer = self._told(Call("ListOrgs", {"queries": [{"idQuery": {"id": organization_id}}]}))
         organization = [text_of(found, "name") for found in objects_of(answer, "result")]
         if not organization:
-            raise unsound(organization_id, "it is in no listing")
+            raise unsound(organization_id, "it is not in any list")
         answer = self._told(Call("ListProjects", organization=organization_id))
         projects = objects_of(answer, "result")
         return organization[0], {id_of(found): text_of(found, "name") for found in projects}
@@ -119,7 +119,7 @@ class Inquiry(Past):
 def no_history() -> NoHistoryError:
     """Return the error that a service does not tell what was before."""
     return NoHistoryError(
-        "the service keeps no history that it tells",
+        "the service keeps no history that can be read",
         remedy="Who changed what, and when, can be asked of the reconciler's own service only.",
     )
 
@@ -127,7 +127,7 @@ def no_history() -> NoHistoryError:
 def _event(fields: Mapping[str, Any]) -> ObjectEvent:
     context, payload = fields.get("context", {}), fields.get("payload", {})
     if not isinstance(context, dict) or not isinstance(payload, dict):
-        raise unsound("?", "the context or payload of an event is no object")
+        raise unsound("?", "the context or payload of an event is not an object")
     return ObjectEvent(
         type=text_of(fields, "type"),
         sequence=sequence_of(fields),

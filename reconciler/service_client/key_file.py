@@ -133,7 +133,7 @@ def signed(key: ServiceUserKey, audience: str, now: int) -> str:
     except (ValueError, TypeError):
         raise _refused("the key in the key file cannot be read") from None
     if not isinstance(private, rsa.RSAPrivateKey):
-        raise _refused("the key in the key file is no RSA key")
+        raise _refused("the key in the key file is not an RSA key")
     signature = private.sign(body.encode(), padding.PKCS1v15(), hashes.SHA256())
     return f"{body}.{_part(signature)}"
 
@@ -148,7 +148,7 @@ def _asked(
     response = fetch(verb, url, headers, body)
     if response is None or response.status >= 500:
         raise ServiceUnavailableError(
-            "no token can be had: the service did not answer",
+            "the service gave no token: it did not answer",
             remedy="Run the command again; nothing was written.",
         )
     if response.status != 200:
@@ -162,13 +162,13 @@ def _asked(
 def _refused(problem: str) -> AccessDeniedError:
     return AccessDeniedError(
         problem,
-        remedy="See that the key file is of this service, has not expired, and that the user "
+        remedy="Check that the key file is of this service, has not expired, and that the user "
         "still exists; or give a token in RECONCILER_TOKEN.",
     )
 
 
 def _no_key(path: Path) -> LocalFileError:
     return LocalFileError(
-        f"{path} is no key file of a service user",
+        f"{path} is not a key file of a service user",
         remedy="It is JSON with userId, keyId and key, as the service made it.",
     )

@@ -54,7 +54,7 @@ class Listing:
             return
         self._ids.update(id_of(each) for each in found)
         if self._cursor in self._cursors or len(self._ids) == known:
-            self._end(f"The listing of {self.owner[1]} goes round in circles.")
+            self._end(f"The listing of {self.owner[1]} repeats itself.")
         self._cursors.add(self._cursor)
         if len(self._cursors) > MOST_PAGES:
             self._end(f"The listing of {self.owner[1]} does not end.")
@@ -90,7 +90,7 @@ def objects_of(page: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]
     """
     value = page.get(name)
     if not isinstance(value, list) or not all(type(each) is dict for each in value):
-        raise unsound("?", f"{name} is no list of objects")
+        raise unsound("?", f"{name} is not a list of objects")
     return value
 
 

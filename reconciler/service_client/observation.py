@@ -122,7 +122,7 @@ def text_of(fields: Mapping[str, Any], name: str) -> str:
     """
     value = fields.get(name)
     if not isinstance(value, str):
-        raise unsound(str(fields.get("id", "?")), f"its {name} is missing or no text")
+        raise unsound(str(fields.get("id", "?")), f"its {name} is missing or not a text")
     return value
 
 
@@ -137,14 +137,14 @@ def sequence_of(details: Mapping[str, Any], name: str = "sequence") -> int:
         number = int(value)
         if number <= LARGEST:
             return number
-    raise unsound("?", f"its {name} is missing or no number")
+    raise unsound("?", f"its {name} is missing or not a number")
 
 
 def unsound(object_id: str, why: str) -> ServiceError:
     """Return the error that an answered object is not as the interface has it."""
     return ServiceError(
         f"the service's answer cannot be used: object {object_id[:200]}: {why}",
-        remedy="Nothing was written. See that the address is that of the service itself, and "
+        remedy="Nothing was written. Check that the address is that of the service itself, and "
         "that this version of the reconciler knows the service's interface.",
     )
 
@@ -157,7 +157,7 @@ def trees_of(fields: Mapping[str, Any]) -> frozenset[str]:
     """
     value = fields.get("trees")
     if not isinstance(value, list) or not all(type(tree) is str for tree in value):
-        raise unsound(str(fields.get("id", "?")), "its trees are no list of texts")
+        raise unsound(str(fields.get("id", "?")), "its trees are not a list of texts")
     return frozenset(value)
 
 
@@ -171,7 +171,7 @@ def _owner(object_id: str, fields: Mapping[str, Any]) -> str | None:
     """Return the tree that owns an object; None of a service that does not tell."""
     owner = fields.get("owner")
     if owner is not None and type(owner) is not str:
-        raise unsound(object_id, "its owner is no text")
+        raise unsound(object_id, "its owner is not a text")
     return owner
 
 

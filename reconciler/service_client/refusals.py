@@ -28,7 +28,7 @@ _MEANINGS: Mapping[int, tuple[type[ServiceError], str]] = {
         InvalidArgumentError,
         "Correct the manifest. Where `validate` accepts it, the service is the stricter one.",
     ),
-    5: (ObjectNotFoundError, "It was removed meanwhile, or is not visible to this token."),
+    5: (ObjectNotFoundError, "It was removed in the meantime, or is not visible to this token."),
     6: (
         AlreadyExistsError,
         "Another object has the name. Run `reconciler plan` again to see it.",

@@ -26,10 +26,12 @@ def reply_of(status: int, content_type: str, content: bytes) -> Answer | WireRef
     if status == 200:
         return _answer(content_type, content)
     if status < 300:
-        return lost(f"the service answered with status {status}, which its interface has not")
+        return lost(
+            f"the service answered with status {status}, which is not part of its interface"
+        )
     if status < 400:
         return WireRefusal(
-            _UNKNOWN, "the address leads elsewhere (a redirect), and redirects are not followed"
+            _UNKNOWN, "the address redirects to another one, and redirects are not followed"
         )
     return _refusal(status, content_type, content)
 

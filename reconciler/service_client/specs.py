@@ -84,7 +84,7 @@ def read_spec(kind: Kind, answered: Mapping[str, Any]) -> ReadSpec:
     for name in _LISTS[kind]:
         for item in answered[name]:
             if type(item) is not str:
-                raise ValueError(f"its {name} holds something else than texts")
+                raise ValueError(f"its {name} holds something other than texts")
     duration = _DURATIONS.get(kind)
     if duration is not None:
         normal_duration(answered[duration])

@@ -99,7 +99,7 @@ def items_of(answer: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     """
     value = answer.get("result", [])
     if not isinstance(value, list) or not all(type(each) is dict for each in value):
-        raise unsound("?", "result is no list of objects")
+        raise unsound("?", "result is not a list of objects")
     return value
 
 
@@ -108,7 +108,7 @@ def _total(answer: Mapping[str, Any]) -> int:
     total = details.get("totalResult", "0") if isinstance(details, dict) else None
     if isinstance(total, str) and total.isascii() and total.isdecimal() and len(total) <= 9:
         return int(total)
-    raise unsound("?", "details.totalResult is no number")
+    raise unsound("?", "details.totalResult is not a number")
 
 
 def asked(wire: Wire, call: Call) -> Mapping[str, Any] | WireRefusal:

@@ -148,7 +148,7 @@ def _look(
         if ids == before:
             return _one_of(order, items)
         before = ids
-    return _lost(f"the service's lists say now this and now that of {order.ref}")
+    return _lost(f"the service's lists contradict each other about {order.ref}")
 
 
 def _one_of(
@@ -158,7 +158,7 @@ def _one_of(
         ids = " and ".join(sorted(id_of(item) for item in items))
         return ServiceError(
             f"there is more than one {order.ref}: ids {ids}",
-            remedy="See which of them is used, remove the others, and apply again.",
+            remedy="Check which of them is used, remove the others, and apply again.",
         )
     return _observed(order, items[0]) if items else None
 

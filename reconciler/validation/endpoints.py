@@ -23,7 +23,7 @@ def endpoint_problems(url: str) -> Iterator[Problem]:
     scheme, colon, rest = url.partition(":")
     if not colon or scheme not in DEFAULT_PORTS:
         remedy = "Write the whole URL, such as https://login.example.com/keys."
-        yield wrong("IDP-ENDPOINT", f"{cut(url)} is no http or https URL", remedy)
+        yield wrong("IDP-ENDPOINT", f"{cut(url)} is not an http or https URL", remedy)
         return
     try:
         check_text(url)
@@ -47,7 +47,7 @@ def header_problems(name: str) -> Iterator[Problem]:
         return
     if not _TOKEN.fullmatch(name):
         remedy = "Write letters, digits and hyphens, such as x-partner-token."
-        yield wrong("IDP-HEADER", "the header name is no HTTP token", remedy)
+        yield wrong("IDP-HEADER", "the header name is not valid", remedy)
     elif name.lower() in _NOT_FOR_TOKENS:
         remedy = "HTTP itself needs this header; write another, such as x-partner-token."
         yield wrong("IDP-HEADER", f"the header {name.lower()} cannot carry a token", remedy)
@@ -55,5 +55,5 @@ def header_problems(name: str) -> Iterator[Problem]:
 
 def _plain_http() -> Problem:
     return doubtful(
-        "IDP-HTTP", "plain http", "Whoever is in between can exchange what is sent: write https."
+        "IDP-HTTP", "plain http", "Anyone on the way can replace what is sent: write https."
     )

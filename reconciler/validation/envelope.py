@@ -29,7 +29,7 @@ def envelope_findings(manifest: Manifest) -> Iterator[Diagnostic]:
     """Yield why a document without a known kind is no manifest."""
     document = manifest.document
     if not isinstance(document, dict):
-        yield error("MANIFEST-SHAPE", "the document is no mapping", _SHAPE, manifest.place())
+        yield error("MANIFEST-SHAPE", "the document is not a mapping", _SHAPE, manifest.place())
         return
     version = document.get("apiVersion")
     if version != API_VERSION:

@@ -151,7 +151,7 @@ def _typing_hint(wanted: str, value: Any) -> str:
 
 _HINTS = {
     "boolean": "Write true or false, without quotes.",
-    "string": "Write one text.",
+    "string": "Write a single text.",
     "array": "Write a list: one item per line, each after a dash.",
     "object": "Write fields beneath it, indented, each with a colon.",
 }
@@ -204,7 +204,7 @@ def _wrong_pattern(fault: SchemaFault) -> Problem:
     if fault.path == ("metadata", "id"):
         return wrong(
             "SCHEMA-ID",
-            "the id is no id of the service",
+            "the id is not valid",
             "Write the id as the service shows it: letters, digits, - and _, at most 200.",
         )
     if "\0" in fault.value:

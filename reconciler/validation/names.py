@@ -37,7 +37,7 @@ def _problems(name: str) -> Iterator[Problem]:
         yield wrong(
             "NAME-SPACE",
             "the name starts or ends with a space",
-            "Remove the space: nobody sees it, and names are compared with it.",
+            "Remove the space: it cannot be seen, and it is part of the name.",
         )
     if hidden is not None:
         yield wrong(

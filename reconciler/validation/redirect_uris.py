@@ -86,7 +86,7 @@ def check_text(uri: str) -> None:
         remedy = "URIs are compared exactly: list each one."
         raise UriError("URI-WILDCARD", "a wildcard in a URI", remedy)
     if re.search(_BAD_ESCAPE, uri) or "%00" in uri:
-        remedy = "Write % as %25; %00 is never right."
+        remedy = "Write % as %25; %00 is never allowed."
         raise UriError("URI-ESCAPE", "a wrong percent-escape in a URI", remedy)
 
 

@@ -112,7 +112,7 @@ def _uris(spec: Any) -> Iterator[_Found]:
                 yield _TWICE, ("spec", field, position)
 
 
-_TWICE = doubtful("URI-DUPLICATE", "the same entry stands in this list before", "Remove one.")
+_TWICE = doubtful("URI-DUPLICATE", "the same entry is in this list already", "Remove one.")
 
 
 def _refused(resource: Resource, written: Any) -> Iterator[_Found]:
@@ -127,7 +127,7 @@ def _refused(resource: Resource, written: Any) -> Iterator[_Found]:
 def _refusal(problem: FieldProblem) -> Problem:
     if problem.field == "additionalOrigins":
         return wrong(
-            "OIDC-ORIGIN", "the additional origin is no origin", _sentence(problem.message)
+            "OIDC-ORIGIN", "the additional origin is not valid", _sentence(problem.message)
         )
     return wrong("OIDC-GRANT", "a response type without its grant type", _sentence(problem.message))
 
@@ -212,8 +212,8 @@ def _no_function(name: str) -> Problem:
     return doubtful(
         "ACTION-FUNCTION",
         f"the script defines no function named {cut(name)}",
-        "The service calls the function of the action's own name: name one of the two after "
-        "the other.",
+        "The service calls the function that has the action's name. Rename the action or the "
+        "function so that both have the same name.",
     )
 
 

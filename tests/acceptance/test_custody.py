@@ -167,7 +167,7 @@ def test_a_secret_that_is_owed_needs_a_place_and_a_word(tmp_path: Path, server: 
     assert nowhere
     assert (unasked.code, blocked.code) == (1, 3)
     assert "SECRET-NO-SINK" in planned.err
-    assert "are owed to this tree, and there is nowhere to put them" in blocked.err
+    assert "are owed to this tree, and no destination is chosen" in blocked.err
     assert "1 client secret is owed" in shown.out
     assert applied.code == 0, applied.all
     assert hashes(secrets_in(job)) == counted(server.store)
@@ -420,7 +420,7 @@ def test_a_secret_is_replaced_only_where_that_is_approved(tmp_path: Path, server
     assert "    # asked for with --rotate-missing\n" in planned.out
     assert "secret-replaced" in planned.out
     assert wrong.code == 1
-    assert "no declared application with a client secret" in wrong.err
+    assert "not a declared application with a client secret" in wrong.err
     assert applied.code == 0, applied.all
     assert "0 remaining" in applied.out
     assert hashes(secrets_in(job)) == counted(server.store)

@@ -144,7 +144,7 @@ def test_a_damaged_store_is_replaced_and_kept(run: Run, small: Path) -> None:
     restored = run("store", "restore", "saved.db", "--auto-approve")
 
     assert restored.code == 0, restored.all
-    assert "cannot be read, so what is lost cannot be told" in restored.err
+    assert "cannot be read, so it is not known what is lost" in restored.err
     assert kept_in(small.parent)[0].read_bytes() == damaged
     assert run("store", "verify").code == 0
 

@@ -181,11 +181,11 @@ def test_what_was_acknowledged_survives_a_kill(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        pytest.param(["--listen", "127.0.0.1"], "no address", id="no port"),
-        pytest.param(["--listen", "127.0.0.1:99999"], "no address", id="no such port"),
+        pytest.param(["--listen", "127.0.0.1"], "not an address", id="no port"),
+        pytest.param(["--listen", "127.0.0.1:99999"], "not an address", id="no such port"),
         pytest.param(["--listen", "192.0.2.1:1"], "cannot listen on 192.0.2.1:1", id="not ours"),
         pytest.param(["--listen", "nowhere.invalid:1"], "cannot listen on", id="no such host"),
-        pytest.param(["--metrics-listen", "x"], "no address", id="metrics"),
+        pytest.param(["--metrics-listen", "x"], "not an address", id="metrics"),
         pytest.param(["--tls-cert", "c.pem"], "go together", id="no key"),
         pytest.param(
             ["--tls-cert", "c", "--tls-key", "k"], "cannot use the certificate", id="no file"

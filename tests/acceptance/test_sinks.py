@@ -105,7 +105,7 @@ def test_a_rotation_that_is_cut_short_is_ended_by_the_next_apply(
         pytest.param("age:kept", "recipient", id="age without a recipient"),
         pytest.param("age:kept?recipient=me", "age1", id="a recipient that is none"),
         pytest.param("age:kept?to=age1x", "does not know to", id="an unknown setting"),
-        pytest.param("exec:no-such-program --x", "no program", id="a program that is not there"),
+        pytest.param("exec:no-such-program --x", "was not found", id="a program that is not there"),
         pytest.param("exec:'", "quote", id="an open quote"),
         pytest.param("exec:false", "did not take", id="a command that fails"),
         pytest.param("vault:x", "file:DIR", id="no such kind"),

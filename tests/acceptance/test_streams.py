@@ -68,7 +68,7 @@ def test_a_pipe_that_nothing_reads_is_told_too(run: Run, small: Path) -> None:
         _, err = process.communicate(timeout=60)
 
     assert process.returncode == 1
-    assert err.startswith("Error: the result could not be printed: nothing reads it any more\n")
+    assert err.startswith("Error: the result could not be printed: its reader has gone\n")
 
 
 def test_an_apply_whose_plan_cannot_be_shown_writes_nothing(run: Run, small: Path) -> None:

@@ -76,7 +76,7 @@ URIS = (
     Code(
         "URI-ESCAPE",
         "a wrong percent-escape in a URI",
-        "After `%` two hexadecimal digits are needed, and %00 is never right.",
+        "After `%` two hexadecimal digits are needed, and %00 is never allowed.",
         "Write `%` itself as %25.",
     ),
     Code(

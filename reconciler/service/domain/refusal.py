@@ -127,7 +127,7 @@ def secret_gone() -> Refusal:
     """Refuse because the secret of the first answer cannot be read any more."""
     return Refusal(
         Code.PRECONDITION_FAILED,
-        "this was done before, and the secret that was answered then cannot be had again",
+        "this was done before, and its secret cannot be answered again",
         "idempotency.secret_gone",
     )
 

@@ -22,7 +22,7 @@ def check(address: str) -> None:
         has_password = parts.password is not None
     except ValueError:
         raise StoreUnusableError(
-            "this is no address of a PostgreSQL database",
+            "this is not the address of a PostgreSQL database",
             "Write postgresql://USER@HOST:PORT/DATABASE.",
         ) from None
     if has_password or said & SECRETS:
@@ -33,7 +33,7 @@ def check(address: str) -> None:
         )
     if parts.scheme not in SCHEMES or "\0" in address:
         raise StoreUnusableError(
-            "this is no address of a PostgreSQL database",
+            "this is not the address of a PostgreSQL database",
             "Write postgresql://USER@HOST:PORT/DATABASE.",
         )
 

@@ -29,12 +29,12 @@ _CONFLICT: _Made = (
 )
 _BUSY: _Made = (
     StoreBusyError,
-    "somebody else kept {place} busy for too long",
+    "another program kept {place} busy for too long",
     "Wait until they are done, and run the command again.",
 )
 _CROWDED: _Made = (
     StoreBusyError,
-    "{place} lets nobody else in: all its connections are in use",
+    "{place} refuses more connections: all are in use",
     "Wait, or raise max_connections, or run fewer servers.",
 )
 _READ_ONLY: _Made = (

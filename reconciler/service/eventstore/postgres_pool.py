@@ -139,7 +139,7 @@ def _complete(address: str) -> str:
         return make_conninfo(address, **usual, client_encoding="utf8")
     except psycopg.ProgrammingError:
         raise StoreUnusableError(
-            "this is no address of a PostgreSQL database",
+            "this is not the address of a PostgreSQL database",
             "Write postgresql://USER@HOST:PORT/DATABASE.",
         ) from None
 

@@ -54,12 +54,12 @@ _MEANINGS: dict[int, _Made] = {
     ),
     sqlite3.SQLITE_BUSY: (
         StoreBusyError,
-        "somebody else is writing to {path}",
+        "another program is writing to {path}",
         "Wait until they are done, and run the command again.",
     ),
     sqlite3.SQLITE_LOCKED: (
         StoreBusyError,
-        "somebody else is writing to {path}",
+        "another program is writing to {path}",
         "Wait until they are done, and run the command again.",
     ),
 }

@@ -232,7 +232,7 @@ def _tie(asked: bytes, answer: str, seal: str | None, slot: int) -> bytes:
 
 
 def _in_the_way() -> Refusal:
-    return Refusal(Code.ABORTED, "somebody else wrote at the same time", "write.conflict")
+    return Refusal(Code.ABORTED, "another request wrote at the same time", "write.conflict")
 
 
 def _admitted(request: Request) -> tuple[Operation, Any, str]:

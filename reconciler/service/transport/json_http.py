@@ -141,7 +141,7 @@ def _fields_of(
     if isinstance(body, Refusal):
         raise body
     if "content-encoding" in headers:
-        raise _unsupported("content-encoding: none is understood here", "encoding.unsupported")
+        raise _unsupported("content-encoding: not supported", "encoding.unsupported")
     if scope["method"] in {"GET", "HEAD"}:
         if body:
             raise invalid("request", "must not have a body with this verb")

@@ -59,7 +59,7 @@ CHANGES: tuple[Callable[[bytes], bytes], ...] = (
 
 
 def no_answer(dice: random.Random) -> Spoil:
-    """Answer with something that is no JSON object."""
+    """Answer with something that is not a JSON object."""
     change = dice.choice(CHANGES)
     said = answer(dice.choice(SAID), kind=dice.choice((b"application/json", b"text/html")))
     bomb = answer(b"\x1f\x8b" + dice.randbytes(500), more=b"content-encoding: gzip\r\n")

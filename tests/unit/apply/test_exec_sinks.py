@@ -305,7 +305,9 @@ def test_a_run_that_must_end_now_leaves_no_command_behind(tmp_path: Path) -> Non
         pytest.param("exec?at=once:x", "exec: does not know at=once", id="another setting"),
         pytest.param("exec-batch?x:x", "exec-batch: does not know x", id="of a batch"),
         pytest.param("file?x:x", "file: takes no settings before the colon", id="of a folder"),
-        pytest.param("exec-batch:", "exec-batch: is no place for secrets", id="no command"),
+        pytest.param(
+            "exec-batch:", "exec-batch: is not a destination for secrets", id="no command"
+        ),
     ],
 )
 def test_settings_of_a_command_are_checked(address: str, problem: str) -> None:

@@ -320,7 +320,7 @@ def test_what_was_made_and_could_not_be_recorded_is_made_and_told(bench: Bench) 
         (
             "APPLY-NOT-RECORDED",
             "cannot write the journal",
-            "What was done is done; the next apply looks at it again. Make room.",
+            "What was written stays; the next apply checks it again. Make room.",
         )
     ]
     assert [intent.ref for intent in bench.journal.open_intents] == [WEB]
@@ -598,6 +598,6 @@ def test_what_was_done_is_told_even_if_nobody_can_look_again(bench: Bench) -> No
         (
             "APPLY-NOT-OBSERVED",
             "what remains is not known: the service did not answer",
-            "What was done is told all the same. Run it again.",
+            "What was done is still reported. Run it again.",
         )
     ]

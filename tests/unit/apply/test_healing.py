@@ -109,7 +109,7 @@ TAKEN = "HEAL-NAME-TAKEN"
 OWED = note(
     "HEAL-SECRET-OWED",
     "a secret of an interrupted run was not delivered yet",
-    f"The client secret of {WEB} has nowhere to go. Give --secrets-to and run the command again.",
+    f"The client secret of {WEB} has no destination. Give --secrets-to and run the command again.",
 )
 
 

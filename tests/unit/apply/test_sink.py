@@ -194,7 +194,7 @@ def test_a_file_says_exactly_what_was_delivered(
     try:
         json.dumps(ref, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        return  # no manifest holds half a character
+        return  # no manifest holds an incomplete character
 
     (place,) = places_of(sink, Delivery(ref, "id", Secret(secret)))
 
@@ -228,7 +228,7 @@ def test_an_address_that_is_no_sink_is_refused(address: str, scheme: str) -> Non
         open_sink(address, {})
 
     assert (refused.value.problem, refused.value.remedy) == (
-        f"{scheme}: is no place for secrets",
+        f"{scheme}: is not a destination for secrets",
         f"Write one of {KINDS}.",
     )
 

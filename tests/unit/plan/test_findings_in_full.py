@@ -183,7 +183,7 @@ def test_an_application_that_would_be_made_anew(project: str, instead: str) -> N
     assert plan.blocks == (
         error(
             "GUARD-MADE-ANEW",
-            "an application would be deleted and made anew",
+            "an application would be deleted and created again",
             f"{OLD} would be deleted and {made} created in its place: its client id c and its "
             "secret would end, and whatever is deployed with them could no longer sign in. "
             f"{instead} If that is meant, allow just that: --break-glass {OLD.address}=REASON.",

@@ -152,8 +152,8 @@ UNKNOWN = error(
 INCOMPLETE = error(
     "GUARD-INCOMPLETE-READ",
     "the service's listing is not complete",
-    "The total says 12, the pages hold 11. Nothing is written from half a picture; run the "
-    "command again.",
+    "The total says 12, the pages hold 11. Nothing is written from an incomplete listing: run "
+    "the command again.",
 )
 ODD = held(WEB, uncarried=("beta", "alpha"))
 

@@ -115,7 +115,8 @@ def test_swapped_names_are_an_error_that_says_the_way_out(
         error(
             "PLAN-NAMES-SWAPPED",
             "resources take each other's names",
-            f"A name is taken only once it is free. Rename one of {loop} to a third name first, "
+            f"A name can be given only when it is free. Rename one of {loop} to a third name "
+            f"first, "
             "apply, then give it the name it should have.",
             SourceLocation("shop.yaml", line, 3),
             app("a"),

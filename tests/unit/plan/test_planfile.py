@@ -133,8 +133,8 @@ def twice(content: bytes) -> bytes:
     ("content", "why"),
     [
         pytest.param(b"", "is not JSON", id="empty"),
-        pytest.param(b"[]", "is no JSON object", id="a list"),
-        pytest.param(b"{}", "is no reconciler-plan file", id="another object"),
+        pytest.param(b"[]", "is not a JSON object", id="a list"),
+        pytest.param(b"{}", "is not a reconciler-plan file", id="another object"),
         pytest.param(CONTENT + b" ", "integrity", id="something behind it"),
         pytest.param(b"\xef\xbb\xbf" + CONTENT, "JSON", id="a byte order mark"),
         pytest.param(CONTENT.decode().encode("utf-16"), "is not UTF-8", id="UTF-16"),
@@ -144,7 +144,7 @@ def twice(content: bytes) -> bytes:
         pytest.param(b'{"a": NaN}', "number", id="a number that is none"),
         pytest.param(b'{"a": 1e999}', "number", id="a number beyond all"),
         pytest.param(b'{"a": "\\u0000"}', "NUL", id="NUL"),
-        pytest.param(b'{"a": "\\ud800"}', "half a character", id="a lone surrogate"),
+        pytest.param(b'{"a": "\\ud800"}', "an incomplete character", id="a lone surrogate"),
         pytest.param(
             CONTENT.replace(b'"format_version": "1.0"', b'"format_version": "2.0"'),
             "'2.0'",
@@ -157,7 +157,7 @@ def twice(content: bytes) -> bytes:
         ),
         pytest.param(
             CONTENT.replace(b'"format": "reconciler-plan"', b'"format": "reconciler-snapshot"'),
-            "is no reconciler-plan file",
+            "is not a reconciler-plan file",
             id="a snapshot",
         ),
         pytest.param(CONTENT.replace(b"\n ", b"\n  "), "integrity", id="other blanks"),

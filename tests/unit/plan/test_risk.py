@@ -260,7 +260,7 @@ def test_lifting_a_protection_is_a_risk(
     """The second of two small changes is the dangerous one; the first is where to look."""
     risks = risks_of(Update(declared(WEB, **after), held(WEB, **before)))
 
-    sentence = "a guard that was asked for before no longer looks after it"
+    sentence = "a protection that was asked for is taken away"
     assert risks == tuple(Risk("protection-lifted", field, sentence) for field in fields)
 
 
@@ -275,7 +275,7 @@ def test_the_most_dangerous_risk_comes_first() -> None:
     assert risks[0] == Risk(
         "credential-weaker",
         "authMethodType",
-        "the application proves less about itself than before",
+        "the application proves its identity by a weaker method, or not at all",
     )
     assert most_dangerous(risks) == CLASSES.index("credential-weaker")
     assert most_dangerous(()) == len(CLASSES)

@@ -178,7 +178,7 @@ def test_only_a_declared_application_with_a_secret_can_be_given_a_new_one(ref: R
     """A wrong name must not pass for done."""
     spa = declared(a_ref(name="spa"), a_public_application())
 
-    with pytest.raises(UsageError, match=f"--rotate-missing {ref.path} is no declared"):
+    with pytest.raises(UsageError, match=f"--rotate-missing {ref.path} is not a declared"):
         plan_of([declared(WEB), spa], [BASIC], Scope(rotate_missing=(ref.key,)))
 
 

@@ -145,7 +145,7 @@ LATER = held(GREET, SLOW, object_id="7", sequence=43, **BY_ANA)
             ([WANTED], [held(GREET, FAST, object_id="7", sequence=43)]),
             [
                 (
-                    "Action acme/greet: in step since, changed on the service by somebody "
+                    "Action acme/greet: in step since, changed on the service by an unknown writer "
                     "(sequence none -> 43)"
                 )
             ],

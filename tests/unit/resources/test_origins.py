@@ -68,23 +68,23 @@ def test_an_origin_is_scheme_host_and_port(text: str, origin: Origin) -> None:
         ),
         pytest.param("https://a.test:\uff18", "scheme, host and port", id="a full-width digit"),
         pytest.param("https://a.test:80:80", "scheme, host and port", id="two ports"),
-        pytest.param("https://a..b", "no host name", id="an empty label"),
-        pytest.param("https://a.", "no host name", id="a dot at the end"),
-        pytest.param("https://-a.test", "no host name", id="a hyphen at the start"),
-        pytest.param(f"https://{'a' * 64}.test", "no host name", id="a label of 64"),
-        pytest.param(f"https://{'a.' * 126}com", "no host name", id="a host of 255"),
-        pytest.param("https://127.1", "no IPv4 address", id="a short IPv4 address"),
-        pytest.param("https://2130706433", "no IPv4 address", id="an address as a number"),
-        pytest.param("https://0x7f.1", "no IPv4 address", id="an address in hex"),
-        pytest.param("https://0177.0.0.1", "no IPv4 address", id="an address in octal"),
-        pytest.param("https://a.0x", "no IPv4 address", id="a name that ends like a number"),
+        pytest.param("https://a..b", "not a host name", id="an empty label"),
+        pytest.param("https://a.", "not a host name", id="a dot at the end"),
+        pytest.param("https://-a.test", "not a host name", id="a hyphen at the start"),
+        pytest.param(f"https://{'a' * 64}.test", "not a host name", id="a label of 64"),
+        pytest.param(f"https://{'a.' * 126}com", "not a host name", id="a host of 255"),
+        pytest.param("https://127.1", "not an IPv4 address", id="a short IPv4 address"),
+        pytest.param("https://2130706433", "not an IPv4 address", id="an address as a number"),
+        pytest.param("https://0x7f.1", "not an IPv4 address", id="an address in hex"),
+        pytest.param("https://0177.0.0.1", "not an IPv4 address", id="an address in octal"),
+        pytest.param("https://a.0x", "not an IPv4 address", id="a name that ends like a number"),
         pytest.param("https://[::g]", "scheme, host and port", id="no hex digit"),
-        pytest.param("https://[1::2::3]", "no IPv6 address", id="no IPv6 address"),
-        pytest.param("https://[::12345]", "no IPv6 address", id="too long at its end"),
+        pytest.param("https://[1::2::3]", "not an IPv6 address", id="no IPv6 address"),
+        pytest.param("https://[::12345]", "not an IPv6 address", id="too long at its end"),
         pytest.param("HTTPS://A.TEST", "in lower case: https://a.test", id="capitals alone"),
         pytest.param("https://a.testX", "in lower case: https://a.testx", id="one capital"),
         pytest.param("Hello World", "scheme, host and port", id="capitals of no origin"),
-        pytest.param(f"https://{LONGEST}a", "no host name", id="a host of 254"),
+        pytest.param(f"https://{LONGEST}a", "not a host name", id="a host of 254"),
         pytest.param("https://[::1", "scheme, host and port", id="an open bracket"),
     ],
 )
@@ -122,7 +122,9 @@ def test_a_host_may_have_253_characters() -> None:
 
 @pytest.mark.parametrize(("digits", "shown"), [("", "an empty port"), ("0", "0"), ("x", "x")])
 def test_what_is_no_port_is_told_by_its_digits(digits: str, shown: str) -> None:
-    with pytest.raises(ValueError, match=f"^{shown} is no port: write a number from 1 to 65535$"):
+    with pytest.raises(
+        ValueError, match=f"^{shown} is not a port: write a number from 1 to 65535$"
+    ):
         parse_port(digits)
 
 

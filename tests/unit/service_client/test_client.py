@@ -176,7 +176,8 @@ def test_nothing_to_write_is_nothing_sent() -> None:
         (1, ServiceError, "Run the command again; what was done is not repeated."),
         (3, InvalidArgumentError,
          "Correct the manifest. Where `validate` accepts it, the service is the stricter one."),
-        (5, ObjectNotFoundError, "It was removed meanwhile, or is not visible to this token."),
+        (5, ObjectNotFoundError,
+         "It was removed in the meantime, or is not visible to this token."),
         (6, AlreadyExistsError,
          "Another object has the name. Run `reconciler plan` again to see it."),
         (7, AccessDeniedError, "Use a token whose role allows this in the organization."),
@@ -365,8 +366,8 @@ def always_new(call: Call) -> Answer:
 @pytest.mark.parametrize(
     ("pages", "told", "most"),
     [
-        pytest.param(always_the_same, "round in circles", 2, id="the same page"),
-        pytest.param(always_more, "round in circles", 2, id="the same objects, further on"),
+        pytest.param(always_the_same, "repeats itself", 2, id="the same page"),
+        pytest.param(always_more, "repeats itself", 2, id="the same objects, further on"),
         pytest.param(always_new, "does not end", 1000, id="something new each time"),
     ],
 )
@@ -459,7 +460,7 @@ class FakeLeases(FakeWire):
         fence, holder = self.held.get(name, (0, ""))
         if holder and str(fence) != call.fields.get("insteadOf"):
             return WireRefusal(
-                10, "somebody else holds the lease",
+                10, "another run holds the lease",
                 {"holder": holder, "fence": str(fence), "acquiredAt": "2026-01-01T00:00:00Z"},
             )  # fmt: skip
         self._fence += 1

@@ -124,7 +124,7 @@ def test_a_key_file_is_read(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_what_is_no_key_file_is_refused(tmp_path: Path, text: str) -> None:
     """With what it should be."""
-    with pytest.raises(LocalFileError, match="no key file"):
+    with pytest.raises(LocalFileError, match="not a key file"):
         read_key(private_file(tmp_path, text))
 
 

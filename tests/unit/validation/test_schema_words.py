@@ -185,7 +185,7 @@ ROWS = [
         with_spec(APPLICATION, redirectUris=[["x"]]),
         "SCHEMA-TYPE",
         "item 1 of redirectUris is a list, not a text",
-        "Write one text.",
+        "Write a single text.",
         id="a list in a list",
     ),
     pytest.param(
@@ -324,7 +324,7 @@ ROWS = [
     pytest.param(
         with_metadata(ACTION, id="a b"),
         "SCHEMA-ID",
-        "the id is no id",
+        "the id is not valid",
         "letters, digits",
         id="an id with a space",
     ),
@@ -349,8 +349,8 @@ ROWS = [
         "scriptFile with the path",
         id="neither script nor its file",
     ),
-    pytest.param([ACTION], "MANIFEST-SHAPE", "no mapping", "apiVersion, kind", id="a list"),
-    pytest.param("text", "MANIFEST-SHAPE", "no mapping", "apiVersion, kind", id="a text"),
+    pytest.param([ACTION], "MANIFEST-SHAPE", "not a mapping", "apiVersion, kind", id="a list"),
+    pytest.param("text", "MANIFEST-SHAPE", "not a mapping", "apiVersion, kind", id="a text"),
     pytest.param(
         {**ACTION, "kind": "action"},
         "MANIFEST-KIND",
