@@ -65,7 +65,7 @@ def run_warm(
 
     with closing(socket.socket(socket.AF_UNIX)) as call, ExitStack() as given:
         call.settimeout(_SECONDS)
-        call.connect(_address())
+        call.connect(warm_address())
         (in_read, in_write), (out_read, out_write), (err_read, err_write) = (
             os.pipe() for _ in range(3)
         )
@@ -89,8 +89,8 @@ def run_warm(
 
 
 @cache
-def _address() -> str:
-    """Start the process that is copied; it ends with this one."""
+def warm_address() -> str:
+    """Start the process that is copied, which ends with this one; return where it is asked."""
     folder = mkdtemp(prefix="warm-")
     atexit.register(shutil.rmtree, folder)
     address = f"{folder}/calls"

@@ -12,6 +12,7 @@ import pytest
 
 from tests.acceptance.conftest import ORGANIZATION, ROOT, Ran, Run, an_action, an_application, write
 from tests.running import running_server
+from tests.warm_client import warm_program
 
 
 @pytest.fixture
@@ -20,9 +21,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
     programs = tmp_path / "bin"
     programs.mkdir()
     program = programs / "reconciler"
-    program.write_text(
-        f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m reconciler "$@"\n', encoding="utf-8"
-    )
+    program.write_text(warm_program(), encoding="utf-8")
     program.chmod(0o755)
     return {
         "PATH": f"{programs}:{os.environ['PATH']}",
@@ -134,6 +133,10 @@ def test_wrong_manifests_are_told_to_who_pushed_and_nothing_is_applied(
 
 def test_what_is_pushed_cannot_stand_in_for_the_tool(run: Run, desk: Git, tmp_path: Path) -> None:
     """A module of the tool's own names in the repository is never imported."""
+    write(
+        tmp_path / "bin" / "reconciler",  # an interpreter of its own, which looks for its modules
+        f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m reconciler "$@"\n',
+    )
     for name in ("yaml.py", "sitecustomize.py", "reconciler.py"):
         write(desk.folder / "manifests" / name, f"open({str(tmp_path / 'owned')!r}, 'w')")
         write(desk.folder / name, f"open({str(tmp_path / 'owned')!r}, 'w')")
@@ -230,6 +233,12 @@ def test_what_is_invalid_is_refused(run: Run, guarded: Git, tmp_path: Path) -> N
     assert "main is invalid: the push is refused" in refused.err
     assert guarded("ls-remote", "origin", "main").out == before
     assert guarded("push", "-q", "origin", "HEAD:idea").code == 0
+    (guarded.folder / "manifests" / "greet.yaml").unlink()
+    outside = write(tmp_path / "outside.yaml", "of the server: hunter2")
+    (guarded.folder / "manifests" / "greet.yaml").symlink_to(outside)
+    guarded.commit("A link")
+    linked = guarded("push", "-q", "origin", "main")
+    assert (linked.code, "hunter2" in linked.all) == (1, False)
 
 
 def test_what_a_guard_blocks_is_refused(run: Run, guarded: Git, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ reports go from job to job as ``needs`` and ``stage`` say. Of ``rules`` it knows
 ``changes`` and ``when``: what else a pipeline uses is an error here.
 
 ``python -m venv`` and ``pip install`` are stand-ins: they check the options, compare the tool's
-wheel with its hash, and note which folder it came from. Then they run the program of this checkout.
+wheel with its hash, and note which folder it came from. The program is that of this checkout.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import Any
 
 import yaml
 
-from tests.program import ROOT
+from tests.warm_client import warm_program
 
 PROJECT, FORK, MERGE_REQUEST = "1", "2", "7"
 COMMENT_TOKEN = f"glpat-{MERGE_REQUEST}"
@@ -57,7 +57,7 @@ wheel, hashed = line.search(text).groups()
 assert hashlib.sha256(pathlib.Path(wheel).read_bytes()).hexdigest() == hashed
 pathlib.Path(os.environ["HOME"], "installed-from").write_text(os.getcwd())
 program = pathlib.Path(tool, "bin", "reconciler")
-program.write_text("#!/bin/sh\\nPYTHONPATH=ROOT exec PYTHON -m reconciler \\"$@\\"\\n")
+program.write_text("PROGRAM")
 program.chmod(0o755)
 """
 
@@ -313,7 +313,7 @@ def gitlab_project(folder: Path) -> Iterator[Project]:
     image = folder / "image"
     image.mkdir()
     pip = folder / "pip.py"
-    pip.write_text(_PIP.replace("ROOT", str(ROOT)).replace("PYTHON -m", f"{sys.executable} -m"))
+    pip.write_text(_PIP.replace('"PROGRAM"', repr(warm_program())))
     python = image / "python"
     python.write_text(_PYTHON.format(python=sys.executable, pip=pip))
     python.chmod(0o755)
