@@ -12,7 +12,7 @@ from typing import Any
 from reconciler.errors import NoHistoryError
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.service_client.addresses import is_read
-from reconciler.service_client.listing import MOST_PAGES, objects_of
+from reconciler.service_client.listing import MOST_PAGES, PAGE, objects_of
 from reconciler.service_client.observation import id_of, sequence_of, text_of, unsound
 from reconciler.service_client.port import ServiceReader
 from reconciler.service_client.refusals import service_error
@@ -72,9 +72,19 @@ class Past:
         organization = [text_of(found, "name") for found in objects_of(answer, "result")]
         if not organization:
             raise unsound(organization_id, "it is not in any list")
-        answer = self._told(Call("ListProjects", organization=organization_id))
-        projects = objects_of(answer, "result")
+        projects = self._listed("ListProjects", organization_id)
         return organization[0], {id_of(found): text_of(found, "name") for found in projects}
+
+    def _listed(self, operation: str, organization: str = "") -> Sequence[Mapping[str, Any]]:
+        """Return all of a list that is answered in pages by offset."""
+        found: list[Mapping[str, Any]] = []
+        for _ in range(MOST_PAGES):
+            fields = {"query": {"offset": len(found), "limit": PAGE, "asc": True}}
+            page = objects_of(self._told(Call(operation, fields, organization)), "result")
+            found += page
+            if len(page) < PAGE:
+                return found
+        raise unsound(organization or "?", "its pages do not end")
 
     def _pages(
         self, operation: str, fields: Mapping[str, Any], cursor: str
@@ -112,8 +122,7 @@ class Inquiry(Past):
 
     def organizations(self) -> Sequence[str]:
         """Return every organization that the caller may see."""
-        answer = self._told(Call("ListOrgs"))
-        return sorted(text_of(found, "name") for found in objects_of(answer, "result"))
+        return sorted(text_of(found, "name") for found in self._listed("ListOrgs"))
 
 
 def no_history() -> NoHistoryError:

@@ -1071,6 +1071,36 @@ def test_a_list_is_sorted_and_cut_as_asked(ask: Asking, fields: dict[str, Any], 
     assert set(answer["details"]) == {"totalResult", "processedSequence", "viewTimestamp"}
 
 
+def test_a_list_has_a_thousand_at_most_and_tells_how_many_there_are(ask: Asking) -> None:
+    """One answer is bounded; a client goes on by offset."""
+    own = {"organization": ask.organization}
+    made = [ask.request("AddProject", {**own, "name": f"p{number}"}) for number in range(1000)]
+    assert not [one for one in ask.service.call_many(made) if isinstance(one, Refusal)]
+
+    for query in ({}, {"limit": 0}, {"limit": 1000}):
+        answer = ask("ListProjects", **own, query=query)
+        assert (len(answer["result"]), answer["details"]["totalResult"]) == (1000, "1001")
+    (last,) = ask("ListProjects", **own, query={"offset": 1000})["result"]
+
+    assert last["name"] not in {found["name"] for found in answer["result"]}
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"query": {"limit": 1001}}, "query.limit: must be at most 1000"),
+        ({"queries": [{"actionIdQuery": {"id": "1"}}] * 21}, "queries: must be at most 20"),
+    ],
+)
+def test_what_a_list_may_cost_is_bounded(ask: Asking, fields: dict[str, Any], message: str) -> None:
+    """A list of nine hundred filters kept everybody waiting for ten seconds."""
+    refusal = ask.refused("ListActions", organization=ask.organization, **fields)
+
+    assert (refusal.code, refusal.message) == (3, message)
+    most = [{"actionIdQuery": {"id": "1"}}] * 20
+    assert ask("ListActions", organization=ask.organization, queries=most)["result"] == []
+
+
 def test_organizations_and_projects_are_found_by_name_and_id(ask: Asking) -> None:
     """So the reconciler finds the organization that a manifest names."""
     ignoring = {"name": "ACME", "method": "TEXT_QUERY_METHOD_EQUALS_IGNORE_CASE"}

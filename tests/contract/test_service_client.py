@@ -27,10 +27,13 @@ from reconciler.errors import (
 )
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.service.build import open_memory
+from reconciler.service.operations.caller import EMBEDDED
+from reconciler.service.operations.request import Request
 from reconciler.service.operations.table import OPERATIONS
 from reconciler.service_client.addresses import ADDRESSES
 from reconciler.service_client.client import OperationsClient
 from reconciler.service_client.holder import Holder, this_process
+from reconciler.service_client.inquiry import Inquiry
 from reconciler.service_client.port import (
     CreateOrder,
     DeleteOrder,
@@ -498,3 +501,13 @@ def test_a_create_is_not_reported_again_once_its_object_is_gone(house: House) ->
 
     assert isinstance(again, PreconditionFailedError)
     assert "removed or renamed" in again.problem
+
+
+def test_every_organization_is_found_where_there_are_more_than_a_list_has() -> None:
+    """An export of a service with a thousand and one organizations leaves none out."""
+    service = open_memory()
+    names = [f"org-{number:04}" for number in range(1001)]
+    service.call_many([Request("AddOrg", {"name": name}, caller=EMBEDDED) for name in names])
+    wire = InProcessWire(service, local_caller())
+
+    assert Inquiry(OperationsClient(wire, this_process()), wire).organizations() == names

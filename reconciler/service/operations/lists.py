@@ -18,6 +18,10 @@ from reconciler.service.operations.views import (
     project_view,
 )
 
+MAX_PAGE = 1000
+MAX_QUERIES = 20
+"""What a list costs grows with both. A listing of everything takes several calls."""
+
 METHODS = {
     "TEXT_QUERY_METHOD_EQUALS": ("equals", False),
     "TEXT_QUERY_METHOD_EQUALS_IGNORE_CASE": ("equals", True),
@@ -151,7 +155,10 @@ def _listed(
     call: Reading, kind: Kind, parent: str, fields: Fields, filtering: tuple[Filters, _Queries]
 ) -> dict[str, Any]:
     filters, queries = filtering
-    _read_queries(fields.parts("queries"), queries)
+    parts = fields.parts("queries")
+    if len(parts) > MAX_QUERIES:
+        raise fields.wrong("queries", f"must be at most {MAX_QUERIES}")
+    _read_queries(parts, queries)
     column = fields.choice("sortingColumn", _SORTABLE[kind]) if kind in _SORTABLE else ""
     cut = fields.part("query")
     query = ObjectQuery(
@@ -161,7 +168,7 @@ def _listed(
         tuple(filters.names),
         by_name=column.endswith("_FIELD_NAME_NAME"),
         offset=cut.number("offset"),
-        limit=cut.number("limit"),
+        limit=_limit_of(cut),
         descending=not cut.flag("asc") and not column.endswith("UNSPECIFIED") and column != "",
     )
     cut.end()
@@ -172,6 +179,13 @@ def _listed(
         answer["sortingColumn"] = column
     answer["result"] = [_VIEWS[kind](row) for row in rows]
     return answer
+
+
+def _limit_of(cut: Fields) -> int:
+    limit = cut.number("limit")
+    if limit > MAX_PAGE:
+        raise cut.wrong("limit", f"must be at most {MAX_PAGE}")
+    return limit or MAX_PAGE
 
 
 def _read_queries(parts: Sequence[Fields], queries: _Queries) -> None:

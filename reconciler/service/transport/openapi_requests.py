@@ -7,7 +7,7 @@ from importlib import import_module
 
 from reconciler.resources.origin import DEFAULT_PORTS
 from reconciler.service.operations.leases import MAX_HOLDER, MAX_SECONDS
-from reconciler.service.operations.lists import METHODS
+from reconciler.service.operations.lists import MAX_PAGE, MAX_QUERIES, METHODS
 from reconciler.service.operations.operation import Operation
 from reconciler.service.operations.owed_secrets import AT_ONCE
 from reconciler.service.transport.openapi_schemas import (
@@ -117,7 +117,7 @@ def _list(queries: Mapping[str, Schema], column: Sequence[str] = ()) -> Schema:
     cut = closed(
         {
             "offset": or_null(number("How many to leave out.")),
-            "limit": or_null(number("How many at most; 0 for all.")),
+            "limit": or_null(number(f"How many at most; 0 for {MAX_PAGE}.", greatest=MAX_PAGE)),
             "asc": or_null(flag("Ascending; counts together with a sorting column.")),
         },
         (),
@@ -125,7 +125,7 @@ def _list(queries: Mapping[str, Schema], column: Sequence[str] = ()) -> Schema:
     each: Schema = {"oneOf": [closed({name: query}) for name, query in queries.items()]}
     properties: dict[str, Schema] = {
         "query": cut,
-        "queries": many(each, "All of them must hold."),
+        "queries": {**many(each, "All of them must hold."), "maxItems": MAX_QUERIES},
     }
     if column:
         properties["sortingColumn"] = choice(column)
