@@ -31,7 +31,7 @@ from reconciler.cli.revision import revision_of
 from reconciler.cli.scope import takes_scope
 from reconciler.cli.secrets import check_sink, secrets_of, secrets_option, sink_for
 from reconciler.cli.streams import lost_output
-from reconciler.cli.telling import FORMS, Shown, Words
+from reconciler.cli.telling import FORMS, Extent, Words
 from reconciler.cli.wiring import (
     holds_anything,
     open_client,
@@ -185,7 +185,7 @@ def _approve(run: Run, plan: Plan) -> Plan:
     asks = bool(plan.changes or plan.deliverable) and not (
         run.auto_approve or run.approval.is_given
     )
-    run.told.plan(plan, run.service, run.warnings, _shown(run, asks=asks))
+    run.told.plan(plan, run.service, run.warnings, _extent(run, asks=asks))
     if lost := lost_output():
         raise OutputError(
             f"the plan could not be printed: {lost}",
@@ -212,10 +212,10 @@ def _approve(run: Run, plan: Plan) -> Plan:
     return plan
 
 
-def _shown(run: Run, *, asks: bool) -> Shown:
+def _extent(run: Run, *, asks: bool) -> Extent:
     if asks:
-        return Shown.WHOLE
-    return Shown.SUMMARY if run.approval.is_given else Shown.FOLDED
+        return Extent.WHOLE
+    return Extent.SUMMARY if run.approval.is_given else Extent.FOLDED
 
 
 def _carry_out(run: Run, plan: Plan, observed: ObservedState, client: ServiceClient) -> int:

@@ -154,7 +154,15 @@ def _check_declared(folder: Path, export: Export, *, may_replace: bool) -> None:
     if not folder.exists():
         return
     written = {each.ref.key: each for each in export.manifests}
-    for manifest in load([folder]).manifests:
+    loaded = load([folder])
+    for finding in loaded.diagnostics:
+        if finding.is_error and finding.location and finding.code.startswith("YAML-"):
+            raise LocalFileError(
+                f"{finding.location} cannot be read: {finding.summary}",
+                remedy="Correct it or move it away: it may declare an object of this export. "
+                "Nothing was written.",
+            )
+    for manifest in loaded.manifests:
         declared = declared_ref(manifest.document)
         found = written.get(declared.key) if declared else None
         own = found is not None and Path(manifest.file.name) == folder / found.path

@@ -25,7 +25,7 @@ from reconciler.report.place import Place, place_of
 from reconciler.report.plan_text import plan_as_text, plan_in_short
 
 
-class Shown(Enum):
+class Extent(Enum):
     """The part of its plan that an apply shows: a summary of one that was approved before."""
 
     WHOLE = "whole, because the next line asks about it"
@@ -47,16 +47,18 @@ class Words:
         """Tell a whole run, and why it ended where it ends early."""
         yield
 
-    def plan(self, plan: Plan, service: str, findings: Sequence[Diagnostic], shown: Shown) -> None:
+    def plan(
+        self, plan: Plan, service: str, findings: Sequence[Diagnostic], extent: Extent
+    ) -> None:
         """Show what is about to be done."""
         show_warnings((*findings, *plan.warnings, *plan.blocks))
-        click.echo(self._plan(plan, service, shown, sys.stdout))
+        click.echo(self._plan(plan, service, extent, sys.stdout))
 
-    def _plan(self, plan: Plan, service: str, shown: Shown, stream: IO[str]) -> str:
+    def _plan(self, plan: Plan, service: str, extent: Extent, stream: IO[str]) -> str:
         style = style_on(stream)
-        if shown is Shown.SUMMARY and not plan.blocks:
+        if extent is Extent.SUMMARY and not plan.blocks:
             return plan_in_short(plan, service, style)
-        folded = shown is not Shown.WHOLE and is_folded(stream, full=self._full)
+        folded = extent is not Extent.WHOLE and is_folded(stream, full=self._full)
         return plan_as_text(plan, service, style, folded=folded)
 
     def watch(self) -> TerminalWatch:
@@ -76,11 +78,13 @@ class Words:
 class Document(Words):
     """Tells a script: one document on stdout at the end. What a person reads goes to stderr."""
 
-    def plan(self, plan: Plan, service: str, findings: Sequence[Diagnostic], shown: Shown) -> None:
+    def plan(
+        self, plan: Plan, service: str, findings: Sequence[Diagnostic], extent: Extent
+    ) -> None:
         """Show what is about to be done: its changes where it asks or is blocked."""
         show_warnings((*findings, *plan.warnings, *plan.blocks))
-        shown = shown if shown is Shown.WHOLE else Shown.SUMMARY
-        click.echo(self._plan(plan, service, shown, sys.stderr), err=True)
+        extent = extent if extent is Extent.WHOLE else Extent.SUMMARY
+        click.echo(self._plan(plan, service, extent, sys.stderr), err=True)
 
     def nothing_to_do(self, place: Place) -> None:
         """Tell that nothing remains."""
@@ -105,9 +109,11 @@ class Records(Document):
             _write([stream.error_record(failure)])
             raise
 
-    def plan(self, plan: Plan, service: str, findings: Sequence[Diagnostic], shown: Shown) -> None:
+    def plan(
+        self, plan: Plan, service: str, findings: Sequence[Diagnostic], extent: Extent
+    ) -> None:
         """Write what is planned, and show it beside the stream."""
-        super().plan(plan, service, findings, shown)
+        super().plan(plan, service, findings, extent)
         _write([stream.place_record(place_of(plan, service))])
         _write(stream.plan_records(plan, findings))
 

@@ -1,4 +1,4 @@
-"""How long a comment may be; light to load, for the options of the command line."""
+"""How much a report shows; light to load, for the options of the command line."""
 
 from __future__ import annotations
 
@@ -7,3 +7,6 @@ LIMIT = 60_000
 
 LEAST = 2_000
 """The summary alone is never longer than this."""
+
+WHOLE = 50
+"""Plain creates, or objects that were made, that a folded report shows; the others are counted."""

@@ -10,6 +10,7 @@ from reconciler.plan.causes import causes_in_words
 from reconciler.plan.foresight import foreseen_problems
 from reconciler.plan.model import Change, Create, Fate, Plan, Unmanaged, ref_of
 from reconciler.plan.risk import Risk, most_dangerous, risks_of
+from reconciler.report.limits import WHOLE
 from reconciler.resources.ref import ResourceRef
 
 
@@ -26,13 +27,18 @@ class Shown(NamedTuple):
     causes: tuple[str, ...] = ()
 
 
-def in_review_order(plan: Plan) -> list[Shown]:
-    """Return the changes as a reviewer should meet them; those of one rank stay in their order."""
+def in_plan_order(plan: Plan) -> list[Shown]:
+    """Return the changes in the order in which they are applied."""
     blocks: dict[ResourceRef, list[Diagnostic]] = {}
     for block in plan.blocks:
         if block.ref is not None:
             blocks.setdefault(block.ref, []).append(block)
-    shown = [_shown(change, blocks, plan) for change in plan.changes]
+    return [_shown(change, blocks, plan) for change in plan.changes]
+
+
+def in_review_order(plan: Plan) -> list[Shown]:
+    """Return the changes as a reviewer should meet them; those of one rank stay in their order."""
+    shown = in_plan_order(plan)
     return sorted(shown, key=lambda each: (not each.blocks, most_dangerous(each.risks)))
 
 
@@ -49,6 +55,13 @@ def is_plain(shown: Shown) -> bool:
     change = shown.change
     needs_review = shown.risks or shown.blocks or foreseen_problems(change)
     return isinstance(change, Create) and not needs_review
+
+
+def folded_changes(shown: Sequence[Shown]) -> tuple[list[Shown], list[Shown]]:
+    """Return the changes that a folded report shows, and the plain creates that it does not."""
+    plain = [each for each in shown if is_plain(each)]
+    hidden = {id(each) for each in plain[WHOLE:]}
+    return [each for each in shown if id(each) not in hidden], plain[WHOLE:]
 
 
 def risky(shown: Sequence[Shown]) -> list[Shown]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from reconciler.plan.causes import causes_in_words
@@ -21,20 +21,24 @@ from reconciler.plan.foresight import foreseen_problems
 from reconciler.plan.model import Change, Create, Delete, Plan, Summary, Update, ref_of, word
 from reconciler.plan.risk import risks_of
 from reconciler.report.differences import secret_words
-from reconciler.report.order import fate_in_words, in_review_order, risky
+from reconciler.report.order import (
+    Shown,
+    fate_in_words,
+    folded_changes,
+    in_plan_order,
+    in_review_order,
+    risky,
+)
 from reconciler.report.owed import TITLE, owed_line, owed_sentences
 from reconciler.report.place import place_as_text, place_of
 from reconciler.report.style import PLAIN, Style
 from reconciler.report.visible import visible
 from reconciler.resources.compliance import MESSAGES
-from reconciler.resources.ref import Kind, ResourceRef
+from reconciler.resources.ref import Kind
 
 SYMBOLS = {"create": ("+", "green"), "update": ("~", "yellow"), "adopt": ("~", "cyan")}
 DELETE = ("-", "red")
 FIRST = 30
-WHOLE = 50
-"""Creates without a risk that a folded plan shows; the others are counted."""
-
 IN_STEP = "The service holds what the manifests declare."
 OTHER_SHARDS = "organizations of other shards are not in this plan."
 
@@ -48,7 +52,7 @@ def plan_as_text(plan: Plan, service: str, style: Style = PLAIN, *, folded: bool
     blocks = [place_as_text(place_of(plan, service))]
     if risky_ones := "\n".join(_risky(plan, style)):
         blocks.append(risky_ones)
-    shown, hidden = _split(plan) if folded else (plan.changes, ())
+    shown, hidden = _split(plan) if folded else (plan.changes, [])
     blocks += [change_as_text(change, style, tuple(_causes(plan, change))) for change in shown]
     if hidden:
         blocks.append(style(_hidden(hidden), "bold"))
@@ -60,28 +64,15 @@ def plan_as_text(plan: Plan, service: str, style: Style = PLAIN, *, folded: bool
     return "\n\n".join([*blocks, summary_as_text(plan, style)])
 
 
-def _split(plan: Plan) -> tuple[Sequence[Change], Sequence[Change]]:
+def _split(plan: Plan) -> tuple[Sequence[Change], Sequence[Shown]]:
     """Return the changes that a folded plan shows, and the creates that it counts."""
-    blocked = {block.ref for block in plan.blocks}
-    shown: list[Change] = []
-    hidden: list[Change] = []
-    plain = 0
-    for change in plan.changes:
-        if isinstance(change, Create) and not _needs_review(change, blocked):
-            plain += 1
-            (shown if plain <= WHOLE else hidden).append(change)
-        else:
-            shown.append(change)
-    return shown, hidden
+    shown, hidden = folded_changes(in_plan_order(plan))
+    return [each.change for each in shown], hidden
 
 
-def _needs_review(change: Change, blocked: Collection[ResourceRef | None]) -> bool:
-    return bool(ref_of(change) in blocked or risks_of(change) or foreseen_problems(change))
-
-
-def _hidden(changes: Sequence[Change]) -> str:
+def _hidden(changes: Sequence[Shown]) -> str:
     """Return the line that stands for creates that are not shown."""
-    counted = Counter(ref_of(change).kind for change in changes)
+    counted = Counter(ref_of(each.change).kind for each in changes)
     kinds = ", ".join(f"{counted[kind]} {kind.value}" for kind in Kind if kind in counted)
     creates = f"{len(changes)} more create{'' if len(changes) == 1 else 's'}"
     return f"+ {creates} without a risk ({kinds}). Show them with --full."

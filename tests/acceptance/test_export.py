@@ -136,6 +136,10 @@ def test_no_object_is_declared_a_second_time(run: Run, filled: str, tmp_path: Pa
     assert refused.code == 1
     assert "out/mine.yaml declares Action acme/greet already" in refused.err
     assert files_of(tmp_path / "out") == before
+    mine.write_text("a: [\n", encoding="utf-8")
+    unread = run("export", "--service", filled, "--out", "out", "--overwrite")
+    assert (unread.code, "out/mine.yaml:" in unread.err) == (1, True)
+    assert "it may declare an object of this export" in unread.err
     mine.unlink()
     assert run("export", "--service", filled, "--out", "out", "--overwrite").code == 0
     assert run("export", "--service", filled, "--out", "out", "--overwrite").code == 0
