@@ -61,7 +61,9 @@ def init_command(
             f"cannot write {failure.filename or directory}: {failure.strerror}",
             remedy="Name a folder this user may write to.",
         ) from failure
-    if not chosen:
+    if chosen:
+        click.echo("Next: the comments at the top of these files say what to set up once.")
+    else:
         shown = "" if directory == "manifests" else f" {visible(directory)}"
         click.echo(f"Next: reconciler validate{shown}, then plan{shown}, then apply{shown}.")
 

@@ -14,13 +14,14 @@ from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from reconciler.cli.own_wheel import own_wheel
 from reconciler.resources.extras import WHEEL
-from tests.acceptance.conftest import ROOT, Run, an_action, write
+from tests.acceptance.conftest import ROOT, Ran, Run, an_action, write
 
 ZIZMOR = Path(sys.executable).parent / "zizmor"
 STEP = ROOT / ".github" / "actions" / "reconciler" / "run"
@@ -99,13 +100,21 @@ def test_the_action_annotates_findings_and_fails(run: Run, small: Path) -> None:
     assert not (small.parent / "owned").exists()
 
 
+def written_by(init: Ran) -> list[str]:
+    """Return the files that ``init`` says it wrote."""
+    return re.findall(r"^wrote (.*)$", init.out, re.MULTILINE)
+
+
 @pytest.mark.parametrize("flag", ["--github", "--gitlab", "--git-hooks"])
 def test_init_writes_them_once_and_never_over_anything(run: Run, tmp_path: Path, flag: str) -> None:
     """What a team has changed in its workflows stays theirs."""
     written = run("init", flag)
 
     assert written.code == 0
-    names = [line.removeprefix("wrote ") for line in written.out.splitlines()]
+    names = written_by(written)
+    assert (
+        "\nNext: the comments at the top of these files say what to set up once.\n" in written.out
+    )
     before = {name: (tmp_path / name).read_bytes() for name in names}
     assert names
     assert run("init", flag).code == 1
@@ -237,9 +246,8 @@ def test_no_template_names_a_registry_or_an_unpinned_action(run: Run, tmp_path: 
 
 def test_the_page_lists_every_file_and_every_job(run: Run, tmp_path: Path) -> None:
     """A reader who sets it up by the page misses none."""
-    told = run("init", "--github").out
+    written = set(written_by(run("init", "--github")))
     page = (ROOT / "docs" / "ci-github.md").read_text(encoding="utf-8")
-    written = {line.removeprefix("wrote ") for line in told.splitlines()}
     jobs = {
         (path.stem.removeprefix("reconciler-"), name)
         for path in (tmp_path / ".github" / "workflows").iterdir()
@@ -248,3 +256,36 @@ def test_the_page_lists_every_file_and_every_job(run: Run, tmp_path: Path) -> No
 
     assert set(re.findall(r"^\| `(\.github/[^`]+)` \|", page, re.MULTILINE)) == written
     assert set(re.findall(r"^\| (\w+), `(\w+)` \|", page, re.MULTILINE)) == jobs
+
+
+def the_jobs(folder: Path) -> dict[str, Any]:
+    return {
+        f"{path.stem} {name}": job
+        for path in sorted((folder / ".github" / "workflows").iterdir())
+        for name, job in yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].items()
+    }
+
+
+def test_a_job_with_a_token_installs_from_the_target_branch(run: Run, tmp_path: Path) -> None:
+    """What a pull request changes in the tool's files counts only after its merge."""
+    assert run("init", "--github").code == 0
+    jobs = {name: job for name, job in the_jobs(tmp_path).items() if "secrets." in str(job)}
+
+    assert len(jobs) == 4
+    for name, job in jobs.items():
+        sources = [step["with"] for step in job["steps"] if "checkout" in step.get("uses", "")]
+        commits = {source["path"]: source.get("ref") for source in sources}
+        pull = "github.event.pull_request.base.sha" if "reconciler-plan " in name else "github.sha"
+        assert commits == {"trusted": f"${{{{ {pull} }}}}", "proposed": None}
+        (install,) = [step for step in job["steps"] if "pip install" in step.get("run", "")]
+        assert install["working-directory"] == "trusted/.github/reconciler"
+
+
+def test_no_job_may_write_and_holds_a_token_of_the_service(run: Run, tmp_path: Path) -> None:
+    """A job that is taken over can do one thing at most."""
+    assert run("init", "--github").code == 0
+
+    for name, job in the_jobs(tmp_path).items():
+        writes = {right for right, level in job["permissions"].items() if level != "read"}
+        assert not (writes and "secrets." in str(job)), name
+        assert ("environment" in job) == ("secrets." in str(job)), name
