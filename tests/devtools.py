@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
@@ -42,6 +43,17 @@ class Page:
         )
         assert "exceptionDetails" not in result, result
         return result["result"].get("value")
+
+    def picture(self, width: int, height: int, *, dark: bool = False) -> bytes:
+        """Return a PNG of the top of the page in a window of that size, in CSS pixels."""
+        scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+        self._call("Emulation.setEmulatedMedia", features=scheme)
+        self._call("Emulation.setScrollbarsHidden", hidden=True)
+        self._call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width, height=height, deviceScaleFactor=1, mobile=width < 500,
+        )  # fmt: skip
+        return base64.b64decode(self._call("Page.captureScreenshot", format="png")["data"])
 
     def _call(self, method: str, **fields: Any) -> dict[str, Any]:
         self._count += 1

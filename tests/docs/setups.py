@@ -1,0 +1,98 @@
+"""What each console block of a document needs before it runs, or the reason why it is not run.
+
+A document has one entry for each of its blocks: a script that a shell runs first (empty where the
+block needs nothing but what the blocks above it left), or `NotRun`. The blocks of a document run
+in one shell, which begins in an empty folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class NotRun:
+    """A block that no test can run here, and the test that holds what it shows."""
+
+    reason: str
+
+
+Before = str | NotRun
+
+ACME = """\
+mkdir -p {folder}
+cat > {folder}/acme.yaml <<'END'
+{{apiVersion: reconciler/v1, kind: Organization, metadata: {{name: acme}}}}
+---
+{{apiVersion: reconciler/v1, kind: Project, metadata: {{organization: acme, name: shop}}}}
+END
+"""
+WEB = """\
+cat > {folder}/web.yaml <<'END'
+apiVersion: reconciler/v1
+kind: OidcApplication
+metadata: {{organization: acme, project: shop, name: web}}
+spec: {{redirectUris: ["https://web.example.com/cb"]}}
+END
+"""
+ACTION = """\
+cat > {folder}/{name}.yaml <<'END'
+apiVersion: reconciler/v1
+kind: Action
+metadata: {{organization: acme, name: {name}}}
+spec: {{script: "function {name}(ctx, api) {{}}"}}
+END
+"""
+
+
+def _tree(folder: str, *actions: str) -> str:
+    parts = [ACME.format(folder=folder), WEB.format(folder=folder)]
+    return "".join([*parts, *(ACTION.format(folder=folder, name=name) for name in actions)])
+
+
+TWO_TREES = (
+    f"{_tree('team-a', 'greet', 'stay')}{_tree('team-b')}"
+    "reconciler apply team-a --tree team-a --auto-approve\n"
+)
+A_MOVED_OBJECT = (
+    f"{_tree('manifests', 'greet')}reconciler apply --auto-approve\n"
+    "sed -i 's/{}\"/{ return }\"/' manifests/greet.yaml\n"
+    "reconciler plan --out plan.json\n"
+    "cp -r manifests other; sed -i 's/{ return }/{ return 1 }/' other/greet.yaml\n"
+    "reconciler apply other --auto-approve\n"
+)
+A_SECOND_TREE = (
+    f"rm -r .reconciler; {_tree('team-a', 'addRolesClaim', 'greet')}"
+    "reconciler apply team-a --tree team-a --auto-approve\n"
+    "mkdir team-b; cp team-a/acme.yaml team-a/addRolesClaim.yaml team-b\n"
+)
+TWO_SERVICES = (
+    "git init --quiet\n"
+    f"{_tree('development/acme', 'greet', 'stay')}{_tree('production/acme', 'greet', 'stay')}"
+)
+NO_GRPCURL = NotRun("needs grpcurl; tests/contract/test_transports.py makes the same call")
+A_SERVER = NotRun("a server does not end by itself; tests/acceptance/test_serve.py runs it")
+
+SERVED = {"docs/roles.md"}
+"""Documents that are about a server: one runs, and the shell has a token of its viewer."""
+
+BLOCKS: Mapping[str, Sequence[Before]] = {
+    "README.md": ("",) * 5,
+    "docs/grpc.md": (NO_GRPCURL,),
+    "docs/guards.md": (TWO_TREES,),
+    "docs/install.md": (
+        NotRun("needs a core without extras: tests/acceptance/test_distribution.py has one"),
+        NotRun("needs the files of a release: tests/acceptance/test_distribution.py makes them"),
+    ),
+    "docs/plans.md": (
+        A_MOVED_OBJECT,
+        NotRun("needs a run that was killed: tests/acceptance/test_resuming.py kills them"),
+        A_SECOND_TREE,
+    ),
+    "docs/remote-services.md": ("reconciler init",),
+    "docs/roles.md": (_tree("manifests", "greet"),),
+    "docs/several-services.md": (TWO_SERVICES, ""),
+    "docs/serving.md": (A_SERVER, A_SERVER),
+    "docs/tutorial.md": ("",) * 18,
+}

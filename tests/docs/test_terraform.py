@@ -1,0 +1,111 @@
+"""The script that turns a Terraform state into manifests, on a recorded state."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from docs.terraform.to_manifests import StateError, manifests_of, seconds
+from tests.acceptance.test_services_elsewhere import a_zitadel
+from tests.program import ROOT, Ran, program
+
+STATE = Path(__file__).parent / "terraform" / "state.json"
+SCRIPT = ROOT / "docs" / "terraform" / "to_manifests.py"
+
+
+def convert(folder: Path, *arguments: str) -> Ran:
+    done = subprocess.run(
+        [sys.executable, "-IS", SCRIPT, *arguments],
+        cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def texts(folder: Path) -> Iterator[str]:
+    return (path.read_text(encoding="utf-8") for path in folder.rglob("*.yaml"))
+
+
+def test_the_manifests_are_valid_and_hold_no_secret(tmp_path: Path) -> None:
+    """What the tool does not manage is named; nothing sensitive leaves the state."""
+    done = convert(tmp_path, str(STATE), "manifests")
+    judged = program(tmp_path)("validate", "--format", "json")
+
+    assert done.code == 0, done.all
+    assert done.err.splitlines() == [
+        "left to Terraform: zitadel_idp_jwt.all",
+        "left to Terraform: zitadel_human_user.ana",
+    ]
+    assert judged.json["manifests"] == 4
+    assert {one["code"] for one in judged.json["diagnostics"]} <= {"REF-UNDECLARED"}
+    written = "".join(texts(tmp_path / "manifests"))
+    assert "never-to-be-written" not in written
+    assert "Secret-Password-1" not in written
+
+
+def test_what_terraform_made_is_found_by_name(tmp_path: Path) -> None:
+    """Nothing is made a second time: what Terraform applied is in step."""
+    convert(tmp_path, str(STATE), "manifests")
+    (application,) = resources("zitadel_application_oidc")
+    (action,) = resources("zitadel_action")
+    with a_zitadel() as (fake, here):
+        project = fake.named("projects", "shop")[0]["id"]
+        config = {
+            "clientId": application["client_id"],
+            "redirectUris": application["redirect_uris"],
+            "grantTypes": application["grant_types"],
+            "accessTokenType": application["access_token_type"],
+            "accessTokenRoleAssertion": True,
+            "clockSkew": "0.5s",
+        }
+        fake.put("apps", name="store front", project=project, oidcConfig=config)
+        fields = {"script": action["script"], "timeout": "10s", "allowedToFail": True}
+        fake.put("actions", name="greet", **fields)
+        planned = program(tmp_path)("plan", "--format", "json", **here)
+
+    assert planned.json["summary"]["in_step"] >= 3, planned.all
+    assert [change["ref"]["name"] for change in planned.json["changes"]] == ["partner"]
+
+
+def resources(kind: str) -> list[dict[str, object]]:
+    root = json.loads(STATE.read_text(encoding="utf-8"))["values"]["root_module"]
+    every = [*root["resources"], *root["child_modules"][0]["resources"]]
+    return [one["values"] for one in every if one["type"] == kind]
+
+
+def test_an_organization_that_the_state_does_not_name_is_asked_for() -> None:
+    """A manifest names its organization; the state may know only an id."""
+    state = json.loads(STATE.read_text(encoding="utf-8"))
+    del state["values"]["root_module"]["resources"][0]
+
+    with pytest.raises(StateError, match="--organization 320478310452265220=NAME"):
+        manifests_of(state, {})
+    files, _ = manifests_of(state, {"320478310452265220": "acme"})
+    assert "acme/projects/shop/applications/store-front.yaml" in files
+
+
+@pytest.mark.parametrize(
+    ("state", "problem"), [("{", "is not the output of terraform show -json"), (None, "No such")]
+)
+def test_what_is_no_state_is_refused(tmp_path: Path, state: str | None, problem: str) -> None:
+    """Nothing is written."""
+    if state is not None:
+        (tmp_path / "state.json").write_text(state, encoding="utf-8")
+    done = convert(tmp_path, "state.json", "manifests")
+
+    assert done.code == 1
+    assert problem in done.err
+    assert not (tmp_path / "manifests").exists()
+
+
+@pytest.mark.parametrize(
+    ("terraform", "manifest"),
+    [("10s", "10s"), ("500ms", "0.5s"), ("1m0s", "60s"), ("1.5s", "1.5s"), ("soon", "soon")],
+)
+def test_durations_are_written_in_seconds(terraform: str, manifest: str) -> None:
+    """One that cannot be read is left as it is, for validate to name."""
+    assert seconds(terraform) == manifest
