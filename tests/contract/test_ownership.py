@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
+from reconciler.service.domain.refusal import Refusal
 from reconciler.service.projections.rebuild import rebuild
 from reconciler.service.projections.verify import verify
-from tests.unit.service.asking import Asking
+from tests.unit.service.asking import SCRIPT, Asking
 
 A, B, NO_TREE = '{"tree":"team-a"}', '{"tree":"team-b"}', '{"revision":"abc"}'
 PUBLIC = "OIDC_AUTH_METHOD_TYPE_NONE"
@@ -102,3 +104,44 @@ def test_an_object_made_by_hand_has_no_owner_and_is_not_protected(ask: Asking) -
 
     (found,) = ask.objects()
     assert (found["owner"], found["preventDelete"]) == ("team-a", True)
+
+
+@pytest.mark.parametrize(("name", "most"), [("tree", 200), ("revision", 200), ("reason", 500)])
+def test_what_a_context_says_has_a_length(ask: Asking, name: str, most: int) -> None:
+    """Rows, events and caches keep it: nine hundred long trees took a gigabyte."""
+    said = json.dumps({name: "\U0001f332" * most})
+    ask.an_action(context=said)
+
+    refusal = ask.refused(
+        "CreateAction",
+        organization=ask.organization,
+        name="other",
+        script=SCRIPT,
+        context=json.dumps({name: "x" * (most + 1)}),
+    )
+
+    assert refusal.message == f"x-reconciler-context: {name} must be at most {most} characters long"
+
+
+def test_an_object_is_written_by_thirty_two_trees_and_no_more(ask: Asking) -> None:
+    """None is forgotten for the next one: the last that wrote an object owns it."""
+    made = ask.an_action(context='{"tree": "t0"}')
+
+    def update(tree: str, timeout: int) -> dict[str, Any]:
+        fields = {"id": made["id"], "name": "greet", "script": SCRIPT, "timeout": f"{timeout}s"}
+        return ask.request("UpdateAction", {**fields, "context": json.dumps({"tree": tree})})
+
+    calls = [update(f"t{number}", number % 9 + 1) for number in range(1, 32)]
+    assert not [one for one in ask.service.call_many(calls) if isinstance(one, Refusal)]
+    before = ask.event_count()
+
+    (refused,) = ask.service.call_many([update("one more", 11)])
+    (again,) = ask.service.call_many([update("t7", 12)])
+
+    assert isinstance(refused, Refusal)
+    assert (refused.code, refused.http_status) == (8, 429)
+    assert refused.reason == "object.too_many_trees"
+    assert isinstance(again, dict)
+    assert ask.event_count() == before + 1
+    (held,) = ask.objects()
+    assert (len(held["trees"]), held["owner"]) == (32, "t7")

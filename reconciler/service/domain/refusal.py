@@ -169,3 +169,9 @@ def secret_unreadable() -> Refusal:
 def lease_lost() -> Refusal:
     """Refuse because a lease that a write was made under does not count any more."""
     return Refusal(Code.ABORTED, "the lease of this organization is no longer yours", "lease.lost")
+
+
+def too_many_trees(most: int) -> Refusal:
+    """Refuse because as many trees as may have already written to an object."""
+    message = f"{most} trees have written to this object already, and none may be added"
+    return Refusal(Code.RESOURCE_EXHAUSTED, message, "object.too_many_trees")

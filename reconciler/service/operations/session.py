@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from functools import lru_cache
@@ -16,6 +17,7 @@ from reconciler.service.domain.refusal import (
     name_taken,
     not_found,
     organization_unnamed,
+    too_many_trees,
 )
 from reconciler.service.eventstore.errors import NameTakenError
 from reconciler.service.eventstore.port import Snapshot, Transaction
@@ -34,6 +36,9 @@ NOUNS = {
     Kind.ACTION: "action",
 }
 MAX_CONTEXT = 8192
+MAX_TEXTS = {"tree": 200, "revision": 200, "reason": 500}
+"""Code points of what a context may say. Rows and caches keep these texts."""
+MAX_TREES = 32
 _FLAT = 1  # an answer holds it a few levels down, and must not get too deep itself
 _RUN = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 _ID = re.compile(r"[A-Za-z0-9_-]{1,200}", re.ASCII)
@@ -169,6 +174,8 @@ class Writing(Reading):
             changed = next_row(changed, stored, event)
         if changed is None:
             raise AssertionError("a changed object is held")
+        if changed.marks != row.marks:
+            _check_trees(row, changed)
         if events:
             self._put(changed)
         if changed.secret_hash != row.secret_hash:
@@ -241,21 +248,36 @@ def check_headers(request: Request) -> None:
         raise invalid("idempotency-key", "must be at most 200 printable characters")
     if request.custody and not _RUN.fullmatch(request.custody):
         raise invalid("x-reconciler-custody", "must be 1 to 64 letters, digits, - and _")
-    if request.context and not _is_context(request.context):
-        raise invalid(
-            "x-reconciler-context",
-            "must be a flat JSON object of texts, whole numbers, true, false and null, of at most "
-            f"{MAX_CONTEXT} characters",
-        )
+    fault = _context_fault(request.context) if request.context else ""
+    if fault:
+        raise invalid("x-reconciler-context", fault)
 
 
 @lru_cache(maxsize=16)
-def _is_context(text: str) -> bool:
-    """Return whether a text is a context: it is answered again, to readers as strict as we are."""
+def _context_fault(text: str) -> str:
+    """Return why a text is not a context: it is answered again, to readers as strict as this."""
+    rule = (
+        "must be a flat JSON object of texts, whole numbers, true, false and null, of at most "
+        f"{MAX_CONTEXT} characters"
+    )
     if len(text) > MAX_CONTEXT:
-        return False
+        return rule
     try:
-        read_object(text.encode(), depth=_FLAT)
+        fields = read_object(text.encode(), depth=_FLAT)
     except (JsonError, UnicodeEncodeError):
-        return False
-    return True
+        return rule
+    for name, most in MAX_TEXTS.items():
+        value = fields.get(name)
+        if isinstance(value, str) and len(value) > most:
+            return f"{name} must be at most {most} characters long"
+    return ""
+
+
+def _check_trees(before: ObjectRow, after: ObjectRow) -> None:
+    """Refuse one tree too many; none is forgotten for it, as a tree gives ownership.
+
+    An object that has more, from before there was a limit, keeps them.
+    """
+    count = len(json.loads(after.marks)["trees"])
+    if count > max(MAX_TREES, len(json.loads(before.marks)["trees"])):
+        raise too_many_trees(MAX_TREES)
