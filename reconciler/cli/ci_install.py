@@ -71,7 +71,7 @@ def _checked(release: str) -> str:
         f"Write --from 'https://HOST/.../{WHEEL}#sha256=HASH'; SHA256SUMS of the release has HASH."
     )
     if not _ADDRESS.fullmatch(release):
-        raise UsageError("--from has characters that no address has", remedy=remedy)
+        raise UsageError("--from has characters that an address cannot have", remedy=remedy)
     url = urlsplit(release)
     if problem := _problem_of(url):
         raise UsageError(f"--from {problem}", remedy=remedy)
@@ -83,7 +83,7 @@ def _problem_of(url: SplitResult) -> str | None:
     if "@" in url.netloc or url.query:
         return "has a user, a password or a query, which would be written into a file"
     if url.scheme != "https" and not (url.scheme == "http" and _is_loopback(url)):
-        return "is no https:// address"
+        return "is not an https:// address"
     if not url.hostname:
         return "names no host"
     if url.path.rsplit("/", 1)[-1] != WHEEL:

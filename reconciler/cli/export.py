@@ -202,7 +202,7 @@ def _finish(folder: Path, export: Export) -> None:
     except OSError as failure:
         raise _cannot_write(folder, failure) from failure
     for name in others:
-        click.echo(f"left alone, and not of this export: {visible(name)}", err=True)
+        click.echo(f"left alone, because it is not part of this export: {visible(name)}", err=True)
 
 
 def _write_file(path: Path, content: bytes) -> None:

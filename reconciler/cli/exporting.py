@@ -72,11 +72,11 @@ def of_refs(export: Export, refs: Sequence[ResourceRef]) -> Export:
         if told:
             raise ServiceError(
                 f"this object cannot be exported: {told[0]}",
-                remedy="Change the object on the service so that a manifest can say what it is.",
+                remedy="Change the object on the service so that a manifest can express it.",
             )
         raise ObjectNotFoundError(
             f"the service holds no {ref}",
-            remedy="Correct the name; `reconciler export` without a REF writes all that is held.",
+            remedy="Correct the name. `reconciler export` without a REF writes everything.",
         )
     names = tuple(f"{ref}: " for ref in refs)
     return Export(

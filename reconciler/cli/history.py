@@ -74,7 +74,7 @@ def _find(inquiry: ServiceInquiry, ref: ResourceRef) -> _Found:
     if removed:
         return removed[-1]
     raise ObjectNotFoundError(
-        f"the service holds no {ref}, and never did",
+        f"the service does not hold {ref}, and never did",
         remedy="Names are the organization, the project of an application, and its own, with "
         "slashes between; a slash inside a name is written %2F.",
     )

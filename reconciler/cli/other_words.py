@@ -54,6 +54,11 @@ OPTIONS = _table(
         "Write --color never, or set NO_COLOR=1 in the environment.",
     ),
     _row(
+        "--debug -debug --trace --log-level -vv -vvv",
+        "Write --verbose: it tells each request and how long it took.",
+    ),
+    _row("-s --silent", "Write --quiet."),
+    _row(
         "--json -json -o --output",
         "Write --format json for JSON. `reconciler plan --out FILE` saves a plan.",
     ),

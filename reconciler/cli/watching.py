@@ -79,4 +79,4 @@ class TerminalWatch:
         if self._signal:
             raise InterruptedRunError(number)
         self._signal = number
-        click.echo("\nStopping after what is in flight; nothing new is started.", err=True)
+        click.echo("\nStopping: what was begun is finished, nothing new is started.", err=True)

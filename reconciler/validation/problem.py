@@ -44,6 +44,10 @@ def noteworthy(code: str, summary: str, remedy: str) -> Problem:
 
 
 def cut(value: object) -> str:
-    """Return a value as text of a length that fits into a sentence."""
+    """Return a value as text of a length that fits into a sentence, cut between words if it can."""
     text = value if isinstance(value, str) else str(value)
-    return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 3] + "..."
+    if len(text) <= MAX_SHOWN:
+        return text
+    start = text[: MAX_SHOWN - 3]
+    whole_words = start.rpartition(" ")[0]
+    return f"{whole_words if len(whole_words) > MAX_SHOWN // 2 else start}..."

@@ -122,7 +122,7 @@ def test_a_folder_with_files_in_it_is_not_written_into_unasked(
 
     written = run("export", "--service", filled, "--out", "out", "--overwrite")
     assert written.code == 0
-    assert "left alone, and not of this export: mine.yaml" in written.err
+    assert "left alone, because it is not part of this export: mine.yaml" in written.err
     assert mine.read_text() == an_action("mine")
 
 

@@ -29,7 +29,7 @@ def check(address: str) -> None:
         raise StoreUnusableError(
             "the address of the database holds a password",
             "Leave it out, and put it into a password file (PGPASSFILE) or into PGPASSWORD:"
-            " addresses are seen by everybody who lists processes, and are logged.",
+            " every user of the machine can see addresses, and they are logged.",
         )
     if parts.scheme not in SCHEMES or "\0" in address:
         raise StoreUnusableError(

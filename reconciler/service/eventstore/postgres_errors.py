@@ -30,7 +30,7 @@ _CONFLICT: _Made = (
 _BUSY: _Made = (
     StoreBusyError,
     "another program kept {place} busy for too long",
-    "Wait until they are done, and run the command again.",
+    "Wait until it is done, then run the command again.",
 )
 _CROWDED: _Made = (
     StoreBusyError,
@@ -55,7 +55,7 @@ _NOT_LET_IN: _Made = (
 _DAMAGED: _Made = (
     StoreUnusableError,
     "{place} is damaged",
-    "Look into the log of the database, and restore a backup with its own tools.",
+    "Read the log of the database, and restore a backup with its own tools.",
 )
 _CHANGED: _Made = (
     StoreUnusableError,
@@ -109,7 +109,7 @@ _MEANINGS: dict[str, _Made] = {
 _UNFORESEEN: _Made = (
     StoreError,
     "{place} cannot be used",
-    "Look into the log of the database.",
+    "Read the log of the database.",
 )
 # Whoever is not let in is told before any code exists, and only in a sentence.
 _SENTENCES: tuple[tuple[str, _Made], ...] = (

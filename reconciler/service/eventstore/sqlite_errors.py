@@ -55,12 +55,12 @@ _MEANINGS: dict[int, _Made] = {
     sqlite3.SQLITE_BUSY: (
         StoreBusyError,
         "another program is writing to {path}",
-        "Wait until they are done, and run the command again.",
+        "Wait until it is done, then run the command again.",
     ),
     sqlite3.SQLITE_LOCKED: (
         StoreBusyError,
         "another program is writing to {path}",
-        "Wait until they are done, and run the command again.",
+        "Wait until it is done, then run the command again.",
     ),
 }
 _UNFORESEEN: _Made = (
