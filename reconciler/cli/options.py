@@ -166,7 +166,8 @@ def format_option(*formats: str) -> Callable[[Command], Command]:
 full_option = option(
     "--full",
     is_flag=True,
-    help="Show every create and every result on a terminal too; otherwise the first 50.",
+    help="Show every create and every result on a terminal too; otherwise creates without a "
+    "risk, and what was made, up to the fiftieth.",
 )
 
 _SCOPE_OPTIONS = (
