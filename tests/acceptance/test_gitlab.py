@@ -115,6 +115,7 @@ def test_the_first_merge_request_is_validated_and_says_what_to_merge(team: Team)
     assert pipeline.ran[VALIDATE].installed_from.endswith("/builds/project/.gitlab/reconciler")
     assert "Merge .gitlab first; the next\nmerge request is planned." in pipeline.ran[PLAN].log
     assert pipeline.ran[PLAN].installed_from == ""
+    assert "fatal" not in pipeline.ran[VALIDATE].log + pipeline.ran[PLAN].log
     assert team.our_notes() == []
 
 
