@@ -222,6 +222,13 @@ def test_a_pull_request_has_one_comment_and_a_blocked_plan_is_red(
     assert "GUARD-MANY-UPDATES" in after
     assert "::error title=The plan is blocked::" in second.jobs["plan"].log
 
+    team.git("checkout", "--quiet", "main", "--", TOOL)
+    team.push("more")
+    merged = team.merge("more")
+    assert merged.results == {"plan": "failure", "apply": "skipped"}
+    assert "**Blocked by 1 guard" in merged.jobs["plan"].summary
+    assert "owned" not in merged.jobs["plan"].log
+
 
 def test_a_fork_is_validated_and_gets_no_secret(team: Team, written: Path) -> None:
     """Its manifests are judged by the team's own tool; nothing is planned or commented."""
