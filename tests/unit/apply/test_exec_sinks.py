@@ -156,7 +156,7 @@ def test_what_a_command_does_not_say_is_not_known(
             id="in the middle",
         ),
         pytest.param({"put": "continue"}, "no answer", id="it says nothing"),
-        pytest.param({"before": "print('x' * 100_000, flush=True)"}, "too much", id="it floods"),
+        pytest.param({"before": "print('x' * 100_000, flush=True)"}, "too large", id="it floods"),
         pytest.param({"before": "time.sleep(60)"}, "no answer within 1 s", id="it hangs"),
         pytest.param({"after": "sys.stdout.close(); os.close(1); time.sleep(60)"}, "",
                      id="it keeps all and does not end"),
