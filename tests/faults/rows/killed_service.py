@@ -145,6 +145,6 @@ def _must_be_killed(load: Load, how: str) -> None:
 
 
 ROWS = (
-    Row("F1", "the service is killed under load", killed_under_load, 2),
-    Row("F1b", "the service is killed at a step", killed_at_its_steps, 3),
+    Row("F1", "the service is killed under load", killed_under_load, 1),
+    Row("F1b", "the service is killed at a step", killed_at_its_steps, 2),
 )

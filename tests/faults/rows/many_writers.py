@@ -131,6 +131,6 @@ def _end_the_lease(world: World) -> None:
 
 
 ROWS = (
-    Row("F8", "applies run at once, and one is killed", many_at_once, 2),
+    Row("F8", "applies run at once, and one is killed", many_at_once, 1),
     Row("F8b", "who holds the lock sleeps past its end", a_holder_sleeps_through_its_lease, 1),
 )

@@ -156,7 +156,7 @@ def the_service_is_killed_at_its_steps(dice: random.Random, folder: Path) -> int
 
 
 ROWS = (
-    Row("F11", "the database under a service fails", the_database_fails, 2),
+    Row("F11", "the database under a service fails", the_database_fails, 1),
     Row("F1-PG", "the service over a database is killed", the_service_is_killed, 1),
     Row(
         "F1b-PG",
