@@ -24,7 +24,8 @@ from tests.runner.jobs import Event, Run, Runner, is_started_by
 from tests.runner.site import REPOSITORY, Site, a_site
 from tests.running import Server, running_server
 
-ME = ["-c", "user.name=A Person", "-c", "user.email=person@example.com"]
+ME = ["-c", "user.name=A Person", "-c", "user.email=person@example.com",
+      "-c", "commit.gpgsign=false"]  # fmt: skip
 TOOL = ".github/reconciler"
 
 
