@@ -31,8 +31,12 @@ class EnvironmentOption(click.Option):
     def handle_parse_result(
         self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
     ) -> tuple[Any, list[str]]:
-        """Take the value; the first option of a run that is read warns of misspelt variables."""
-        if not ctx.resilient_parsing and not ctx.meta.setdefault(_WARNED, False):
+        """Take the value; the first option of a run that is read warns of misspelt variables.
+
+        Options of the output alone, which every command has, are not exposed and do not warn.
+        """
+        is_read = self.expose_value and not ctx.resilient_parsing
+        if is_read and not ctx.meta.setdefault(_WARNED, False):
             ctx.meta[_WARNED] = True
             warn_of_misspelt(os.environ)
         return super().handle_parse_result(ctx, opts, args)
