@@ -38,6 +38,8 @@ COUNTS = r"\d+ to create, \d+ to update, (?:\d+ to adopt, )?\d+ to delete"
 NAMES = "|".join(CLASSES)
 MARKER = "<!-- reconciler-plan service=sqlite:x.db tree=default -->"
 COMMAND = r"reconciler apply(?: --digest sha256:[0-9a-f]{64})?\n"
+# Of each severity that there is, in this order.
+COUNTED = r"(?=\d)(?:\d+ errors?)?(?:, )?(?:\d+ warnings?)?(?:, )?(?:\d+ notes?)?"
 SAID = "|".join(map(re.escape, MEANINGS.values()))
 NEXT = (
     r"Change the manifests, or allow what each guard names, and plan again\.|"
@@ -53,7 +55,7 @@ OURS = (
     r"Risks",
     rf"\*\*Blocked by \d+ guards?: {re.escape(BLOCKED)}",
     rf"Risks: (?:\d+ `(?:{NAMES})`(?:, )?)+(?: and \d+ more classes)?",
-    r"\d+ warnings?",
+    COUNTED,
     r"\d+ in step, \d+ held but declared nowhere",
     rf"\*\*\d+ of \d+ changes are not shown below\*\*: {re.escape(HIDDEN)}",
     r"Digest: `sha256:[0-9a-f]{64}`",
@@ -62,12 +64,12 @@ OURS = (
     rf"\*\*Next:\*\* (?:{NEXT})",
 )
 TITLES = (
-    "to delete|to update|to create|warnings?|held but declared nowhere: left alone|"
+    "to delete|to update|to create|held but declared nowhere: left alone|"
     "to adopt: updates of what this tree never applied"
 )
 FOLDS = (
     r"<!-- reconciler-plan service=(?:(?!--)\S)* tree=(?:(?!--)\S)* -->",
-    rf"<details>\n<summary>\d+ (?:{TITLES})</summary>",
+    rf"<details>\n<summary>(?:\d+ (?:{TITLES})|{COUNTED})</summary>",
     r"</details>",
 )
 PLAIN = {
