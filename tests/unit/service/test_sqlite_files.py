@@ -221,7 +221,7 @@ def test_a_store_that_is_busy_for_too_long_is_told(path: Path) -> None:
         with pytest.raises(StoreBusyError) as caught, store.transaction():
             pass
         other.rollback()
-        assert "somebody else" in caught.value.problem
+        assert "another program is writing" in caught.value.problem
         with store.transaction() as tx:
             assert len(tx.heads()) == 1
 
