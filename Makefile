@@ -5,7 +5,8 @@ RUNS := .venv/.runs
 READY := .venv/.ready
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 LOCKED := $(PIP) install --require-hashes
-WORKERS ?= auto
+# Tests wait for servers, disks and databases a third of their time.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() * 3 // 2)')
 
 .PHONY: demo test extras check lint types wheel dist schemas codes protos bench fuzz laws soak planted mutate lock clean
 
