@@ -63,6 +63,12 @@ class Caller:
         """Return what the answers that are kept for this caller alone are kept under."""
         return self.token.hex() or self.name
 
+    @property
+    def only_organization(self) -> str:
+        """Return the id of the organization it may see if that is one and no more, or nothing."""
+        seen = self.organizations or ()
+        return next(iter(seen)) if len(seen) == 1 else ""
+
     def may(self, permission: str) -> bool:
         """Return whether the role has a permission, in the organizations the caller sees."""
         return permission in PERMISSIONS[self.role]

@@ -202,8 +202,7 @@ class Engine:
 def _digest(request: Request, what: tuple[Operation, Any, str]) -> bytes:
     """Return the digest of what a request means: a default may be said, an own one be named."""
     operation, asked, text = what
-    own = request.caller.organizations or ()
-    organization = request.organization or (next(iter(own)) if len(own) == 1 else "")
+    organization = request.organization or request.caller.only_organization
     meaning = asked.model_dump_json() if operation.request else text
     return sha256(f"{operation.name}\n{organization}\n{meaning}".encode()).digest()
 

@@ -38,9 +38,7 @@ def _parents(requests: Sequence[Request]) -> Iterator[str]:
         project = request.fields.get("projectId")
         if isinstance(project, str):
             yield project
-        own = request.caller.organizations
-        if own is not None and len(own) == 1:
-            yield from own
+        yield request.caller.only_organization
 
 
 def _can_be(text: str) -> bool:

@@ -156,8 +156,8 @@ class Reception:
         token = bearer_token(call.headers)
         if token not in known:
             known[token] = caller = caller_of(view, token, self._now())
-            if caller.organizations is not None and len(caller.organizations) == 1:
-                (self._own[token_hash(token)],) = caller.organizations
+            if caller.only_organization:
+                self._own[caller.token] = caller.only_organization
         return known[token]
 
 

@@ -12,7 +12,7 @@ from reconciler.service.operations.answers import timestamp
 from reconciler.service.operations.fields import Fields
 from reconciler.service.operations.session import Reading
 from reconciler.service.projections.codec import decode
-from reconciler.service.projections.objects import next_row
+from reconciler.service.projections.objects import next_row, trees_of
 
 PAGE = 1000
 AT_ONCE = 20_000  # events of the log that one call looks through
@@ -53,7 +53,7 @@ def _view(call: Reading, event: StoredEvent) -> dict[str, Any]:
         "id": row.id,
         "projectId": row.parent if row.kind == Kind.OIDC_APPLICATION else "",
         "name": row.name,
-        "trees": json.loads(row.marks)["trees"],
+        "trees": list(trees_of(row.marks)),
         "type": event.type,
         "sequence": str(event.sequence),
         "recordedAt": timestamp(event.sequence),

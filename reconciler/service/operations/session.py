@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from functools import lru_cache
@@ -26,7 +25,7 @@ from reconciler.service.operations import custody
 from reconciler.service.operations.means import Batch, Means
 from reconciler.service.operations.request import Request
 from reconciler.service.projections.codec import encode
-from reconciler.service.projections.objects import next_row
+from reconciler.service.projections.objects import next_row, trees_of
 
 NOUNS = {
     Kind.ORGANIZATION: "organization",
@@ -60,14 +59,10 @@ class Reading:
         Raises:
             Refusal: it is missing, or the caller may not see it, which looks the same.
         """
-        return self.owner(Kind.ORGANIZATION, self.request.organization or self._own())
-
-    def _own(self) -> str:
-        """Return the caller's only organization."""
-        own = self.caller.organizations
-        if own is None or len(own) != 1:
+        named = self.request.organization or self.caller.only_organization
+        if not named:
             raise organization_unnamed()
-        return next(iter(own))
+        return self.owner(Kind.ORGANIZATION, named)
 
     def owner(self, kind: Kind, object_id: str) -> ObjectRow:
         """Return an organization or a project that owns others.
@@ -278,6 +273,5 @@ def _check_trees(before: ObjectRow, after: ObjectRow) -> None:
 
     An object that has more, from before there was a limit, keeps them.
     """
-    count = len(json.loads(after.marks)["trees"])
-    if count > max(MAX_TREES, len(json.loads(before.marks)["trees"])):
+    if len(trees_of(after.marks)) > max(MAX_TREES, len(trees_of(before.marks))):
         raise too_many_trees(MAX_TREES)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from functools import lru_cache
 from typing import Any
 
 from reconciler.resources.ref import Kind
@@ -12,6 +10,7 @@ from reconciler.service.eventstore.rows import ObjectQuery, ObjectRow
 from reconciler.service.operations.custody import is_lost
 from reconciler.service.operations.fields import Fields
 from reconciler.service.operations.session import Reading
+from reconciler.service.projections.objects import trees_of
 
 EACH = 100
 ALL = 20_000
@@ -46,10 +45,5 @@ def _owed(call: Reading, organization: ObjectRow) -> list[dict[str, Any]]:
 
 
 def _view(organization: ObjectRow, rows: list[ObjectRow]) -> dict[str, Any]:
-    trees = {tree for row in rows for tree in _trees(row.marks)}
+    trees = {tree for row in rows for tree in trees_of(row.marks)}
     return {"id": organization.id, "name": organization.name, "trees": sorted(trees)}
-
-
-@lru_cache(maxsize=256)
-def _trees(marks: str) -> tuple[str, ...]:
-    return tuple(json.loads(marks)["trees"])

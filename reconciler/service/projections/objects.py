@@ -66,6 +66,12 @@ def _is_same(before: State, held: Held) -> bool:
     return isinstance(before, Held) and before.spec is held.spec
 
 
+@lru_cache(maxsize=256)
+def trees_of(marks: str) -> tuple[str, ...]:
+    """Return the trees that the marks of a row name, in order."""
+    return tuple(json.loads(marks)["trees"])
+
+
 @lru_cache(maxsize=64)
 def _next_marks(marks: str, context: str, *, gives: bool) -> str:
     """Return what contexts left behind, after one more. A whole apply has very few contexts.
