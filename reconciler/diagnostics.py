@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import NamedTuple, Protocol
 
 from reconciler.resources.ref import ResourceRef
@@ -76,37 +77,14 @@ class Source(Protocol):
         ...
 
 
-def error(
-    code: str,
-    summary: str,
-    remedy: str,
-    location: SourceLocation | None = None,
-    ref: ResourceRef | None = None,
-) -> Diagnostic:
-    """Return a finding that stops the run."""
-    return Diagnostic(Severity.ERROR, code, summary, remedy, location, ref)
+error = partial(Diagnostic, Severity.ERROR)
+"""Make a finding that stops the run, of code, summary, remedy, location and ref."""
 
+warning = partial(Diagnostic, Severity.WARNING)
+"""Make a finding that does not stop the run."""
 
-def warning(
-    code: str,
-    summary: str,
-    remedy: str,
-    location: SourceLocation | None = None,
-    ref: ResourceRef | None = None,
-) -> Diagnostic:
-    """Return a finding that does not stop the run."""
-    return Diagnostic(Severity.WARNING, code, summary, remedy, location, ref)
-
-
-def note(
-    code: str,
-    summary: str,
-    remedy: str,
-    location: SourceLocation | None = None,
-    ref: ResourceRef | None = None,
-) -> Diagnostic:
-    """Return a finding that is no danger. ``--quiet`` leaves it out."""
-    return Diagnostic(Severity.NOTE, code, summary, remedy, location, ref)
+note = partial(Diagnostic, Severity.NOTE)
+"""Make a finding that is no danger. ``--quiet`` leaves it out."""
 
 
 def by_place(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:

@@ -31,11 +31,11 @@ from typing import Any
 
 from reconciler.cli import entry
 from reconciler.resources import crashpoint
+from tests.warm_client import NUMBER, ask, exit_code
 
 ROOT = Path(__file__).parents[1]
 MAX_STDIN = 32 * 1024  # what a pipe takes while nothing reads it
 _MAX_REQUEST = 1 << 20
-_NUMBER = 4
 _SECONDS = 120
 _STREAMS = ((0, "r"), (1, "w"), (2, "w"))
 _LIBRARIES = ("jsonschema", "jsonschema_rs", "quickjs", "sqlite3", "yaml")
@@ -56,7 +56,6 @@ def run_warm(
     arguments: Sequence[str], folder: Path, environment: Mapping[str, str], stdin: str
 ) -> tuple[int, str, str]:
     """Run the program in a copy; return its exit code, or minus a signal, and its output."""
-    asked = {"arguments": list(arguments), "folder": str(folder), "environment": dict(environment)}
     texts: list[bytes] = [b"", b""]
 
     def read(at: int, end: int) -> None:
@@ -76,15 +75,13 @@ def run_warm(
         ]
         with os.fdopen(in_write, "wb") as pipe:
             pipe.write(stdin.encode())
-        socket.send_fds(call, [json.dumps(asked).encode()], [in_read, out_write, err_write])
-        call.shutdown(socket.SHUT_WR)
+        ask(call, arguments, folder, environment, [in_read, out_write, err_write])
         given.close()
         for reader in readers:
             reader.start()
-        answer = call.recv(_NUMBER, socket.MSG_WAITALL)
+        code = exit_code(call)
         for reader in readers:
             reader.join()
-    code = int.from_bytes(answer, "big", signed=True)
     return code, texts[0].decode(), texts[1].decode()
 
 
@@ -152,7 +149,7 @@ def _keep(call: socket.socket) -> None:
         os.close(stream)
     _, status = os.waitpid(copy, 0)
     code = os.waitstatus_to_exitcode(status)
-    call.sendall(code.to_bytes(_NUMBER, "big", signed=True))
+    call.sendall(code.to_bytes(NUMBER, "big", signed=True))
     os._exit(0)
 
 

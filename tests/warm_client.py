@@ -10,9 +10,10 @@ import json
 import os
 import socket
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-_NUMBER = 4
+NUMBER = 4  # bytes of an exit code
 
 
 def warm_program() -> str:
@@ -22,15 +23,31 @@ def warm_program() -> str:
     return f'#!/bin/sh\nexec {sys.executable} -I -S {__file__} {warm_address()} "$@"\n'
 
 
+def ask(
+    call: socket.socket,
+    arguments: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    streams: Sequence[int],
+) -> None:
+    """Ask for a copy that runs with these arguments, folder, environment and streams."""
+    asked = {"arguments": [*arguments], "folder": str(folder), "environment": {**environment}}
+    socket.send_fds(call, [json.dumps(asked).encode()], streams)
+    call.shutdown(socket.SHUT_WR)
+
+
+def exit_code(call: socket.socket) -> int:
+    """Wait for the copy to end; return its exit code, or minus a signal."""
+    return int.from_bytes(call.recv(NUMBER, socket.MSG_WAITALL), "big", signed=True)
+
+
 def main() -> int:
     """Ask for a copy, and end as it ends."""
     address, *arguments = sys.argv[1:]
-    asked = {"arguments": arguments, "folder": str(Path.cwd()), "environment": dict(os.environ)}
     with socket.socket(socket.AF_UNIX) as call:
         call.connect(address)
-        socket.send_fds(call, [json.dumps(asked).encode()], [0, 1, 2])
-        call.shutdown(socket.SHUT_WR)
-        code = int.from_bytes(call.recv(_NUMBER, socket.MSG_WAITALL), "big", signed=True)
+        ask(call, arguments, Path.cwd(), os.environ, [0, 1, 2])
+        code = exit_code(call)
     if code < 0:
         os.kill(os.getpid(), -code)
     return code

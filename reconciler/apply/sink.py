@@ -73,7 +73,7 @@ class SecretSink(Protocol):
 
     @property
     def follows(self) -> bool:
-        """Whether a secret that is kept here follows the renames of its application."""
+        """Return whether a secret that is kept here follows the renames of its application."""
         ...
 
     def prove(self, refs: Collection[ResourceRef] = ()) -> None:

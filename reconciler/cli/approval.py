@@ -51,7 +51,7 @@ class Approval:
 
     @property
     def is_given(self) -> bool:
-        """Return whether there is one; without one somebody is asked."""
+        """Return whether approval was given; otherwise the terminal is asked."""
         return self.file is not None or self.digest != ""
 
     def digest_of(self, plan: Plan) -> str:

@@ -1,4 +1,4 @@
-"""What a shell completes: kinds and their fields, codes, and refs that the manifests declare.
+"""Completion in a shell: kinds and their fields, codes, and refs that the manifests declare.
 
 A shell asks after each Tab, so nothing here speaks to a service, prints, or fails.
 """

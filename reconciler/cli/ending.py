@@ -72,8 +72,8 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 def _is_in_import(frame: FrameType | None) -> bool:
     """Tell whether a module is being loaded at this moment.
 
-    A library in C that imports a module in the middle of its work may take an exception there
-    for the end of the world: the validator of JSON schemas ends the process with a panic.
+    A compiled library that imports a module in the middle of its work may not expect an
+    exception there: the validator of JSON schemas ends the process with a panic.
     """
     while frame is not None:
         if frame.f_code.co_filename == _IMPORT_SYSTEM:

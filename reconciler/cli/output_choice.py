@@ -14,7 +14,7 @@ from reconciler.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class OutputChoice:
-    """What was asked for.
+    """The values of ``--color``, ``--verbose`` and ``--quiet``.
 
     Attributes:
         color: ``always`` or ``never``; with ``auto`` the environment and the stream decide.

@@ -55,7 +55,7 @@ class MaskingSink:
 
     @property
     def follows(self) -> bool:
-        """Whether the other sink follows renames."""
+        """Return whether the other sink follows renames."""
         return self._sink.follows
 
     def prove(self, refs: Collection[ResourceRef] = ()) -> None:

@@ -51,7 +51,7 @@ def _docs(context: click.Context, parameter: click.Parameter, value: str) -> str
     """Return the address of the documents.
 
     Raises:
-        UsageError: it is none that can stand in a link.
+        UsageError: it is not an address that can stand in a link.
     """
     if value and not DOCS.fullmatch(value):
         raise UsageError(

@@ -236,7 +236,7 @@ MEANINGS: Mapping[str, str] = {
     CREDENTIAL_REPLACED: _REPLACED,
     **{rule.name: rule.sentence for rule in RULES},
 }
-"""What each risk class means."""
+"""The meaning of each risk class."""
 
 CLASSES: tuple[str, ...] = tuple(MEANINGS)
 """Every risk class there is, most dangerous first."""

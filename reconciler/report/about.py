@@ -1,4 +1,4 @@
-"""What a report of a plan says beside the plan: when and of what it was made, and what comes next.
+"""The head and foot of a plan report: when and of what it was made, and the next step.
 
 None of it is in the digest. Every text here is made safe before it reaches a report: a date and a
 commit have a fixed form, and the address of the documents holds no character of markup.
@@ -19,7 +19,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
 
 
 class About(NamedTuple):
-    """What a report says of itself.
+    """Facts about a report itself.
 
     Attributes:
         made_at: When the plan was made, such as ``2026-11-22T00:31:07Z``.

@@ -12,7 +12,7 @@ _UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
 
 
 class Why(NamedTuple):
-    """What kept a connection from being made, and what to do about it."""
+    """The cause that kept a connection from being made, and what to do about it."""
 
     problem: str
     remedy: str

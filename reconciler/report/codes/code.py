@@ -1,4 +1,4 @@
-"""What a finding's code stands for."""
+"""The meaning of a finding's code."""
 
 from __future__ import annotations
 

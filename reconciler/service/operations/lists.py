@@ -20,7 +20,7 @@ from reconciler.service.operations.views import (
 
 MAX_PAGE = 1000
 MAX_QUERIES = 20
-"""What a list costs grows with both. A listing of everything takes several calls."""
+"""The cost of a list grows with both. A listing of everything takes several calls."""
 
 METHODS = {
     "TEXT_QUERY_METHOD_EQUALS": ("equals", False),

@@ -1,4 +1,4 @@
-# What the three hooks share; it lies beside them.
+# Functions of the three hooks; the file lies beside them.
 #
 # They judge the commit that is pushed, checked out into a temporary folder: never the files that
 # happen to be in a working tree. Settings, in the configuration of the repository or the clone:
