@@ -11,7 +11,7 @@ import pytest
 from reconciler.manifests import discovery, script_file
 from reconciler.report.codes.page import NAME, codes_page
 from reconciler.report.codes.table import CODES, PROBLEMS, RISKS, SECTIONS
-from tests.architecture.test_house_rules import PACKAGE, ROOT
+from tests.architecture.tree import MODULES, ROOT, nodes_of
 
 CODE = re.compile(r"[A-Z]{2,}(?:-[A-Z0-9]+)+")
 NOT_CODES = {"UTF-8"}
@@ -20,10 +20,10 @@ ELSEWHERE = ("service/", "report/codes/")
 
 def printed() -> Iterator[str]:
     """Yield every code in the source; those of files end with the reason why one is not read."""
-    for module in sorted(PACKAGE.rglob("*.py")):
-        if module.relative_to(PACKAGE).as_posix().startswith(ELSEWHERE):
+    for module in MODULES:
+        if module.startswith(ELSEWHERE):
             continue
-        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+        for node in nodes_of(module):
             text = node.value if isinstance(node, ast.Constant) else None
             if isinstance(text, str) and CODE.fullmatch(text) and text not in NOT_CODES:
                 yield text

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.resources.extras import DISTRIBUTION
-from tests.architecture.test_house_rules import FILES, ROOT, name_of
+from tests.architecture.test_house_rules import FILES, name_of
+from tests.architecture.tree import ROOT
 
 COMMAND = "reconciler"
 NAME = rf"(?:identity[-_.])?{COMMAND}"

@@ -9,15 +9,17 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
 from graphlib import TopologicalSorter
-from pathlib import Path
 
-import pytest
-
-ROOT = Path(__file__).parents[2]
-PACKAGE = ROOT / "reconciler"
-MODULES = [path.relative_to(PACKAGE).as_posix() for path in sorted(PACKAGE.rglob("*.py"))]
+from tests.architecture.tree import (
+    MODULES,
+    ROOT,
+    imports,
+    imports_at_the_top,
+    module_of,
+    needed_by,
+    nodes_of,
+)
 
 NOUNS = {"resources", "errors", "diagnostics", "state"}
 MAY_IMPORT = {
@@ -128,40 +130,6 @@ HEAVY = {
 LIGHT = ("manifests/", "plan/", "validation/", "loop.py", "errors.py", "diagnostics.py", "state.py")
 
 
-def tree_of(module: str) -> ast.Module:
-    return ast.parse((PACKAGE / module).read_text(encoding="utf-8"))
-
-
-def imports(module: str, node: ast.AST | None = None) -> Iterator[str]:
-    """Yield every name a module imports, wherever in it, spelt in full."""
-    for found in ast.walk(node or tree_of(module)):
-        if isinstance(found, ast.Import):
-            yield from (alias.name for alias in found.names)
-        elif isinstance(found, ast.ImportFrom):
-            assert found.level == 0, f"{module}:{found.lineno}: name the module in full"
-            yield from (f"{found.module}.{alias.name}" for alias in found.names)
-
-
-def imports_at_the_top(module: str) -> Iterator[str]:
-    """Yield the names that are imported as soon as the module is."""
-    for node in tree_of(module).body:
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            yield from imports(module, node)
-
-
-def module_of(name: str) -> str | None:
-    """Return the file of ours that an imported name is in, or None."""
-    parts = name.split(".")
-    if parts[0] != "reconciler":
-        return None
-    for end in range(len(parts), 0, -1):
-        stem = "/".join(parts[1:end])
-        for candidate in (f"{stem}.py", f"{stem}/__init__.py".lstrip("/")):
-            if candidate in MODULES:
-                return candidate
-    return None
-
-
 def part_of(module: str) -> str:
     return module.removesuffix(".py").split("/")[0]
 
@@ -175,56 +143,55 @@ def is_library(name: str, library: str) -> bool:
     return name == library or name.startswith(library + ".")
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_each_part_imports_only_what_it_may(module: str) -> None:
+def test_each_part_imports_only_what_it_may() -> None:
     """A stage does not know its neighbours, and neither side of the wall knows the other."""
-    here = part_of(module)
-    parts = {part_of(found) for name in imports(module) if (found := module_of(name))}
+    parts = {part_of(module) for module in MODULES}
+    assert parts - set(MAY_IMPORT) == set(), "say in the table what a new part may import"
 
-    assert here in MAY_IMPORT, f"{here} is a new part: say in the table what it may import"
-    assert parts - {here, "__init__"} <= MAY_IMPORT[here]
+    strangers = [
+        (module, needed)
+        for module in MODULES
+        for needed in sorted(needed_by(module))
+        if part_of(needed) not in {part_of(module), "__init__", *MAY_IMPORT[part_of(module)]}
+    ]
+
+    assert strangers == []
 
 
-@pytest.mark.parametrize("module", [m for m in MODULES if m.startswith("service/")])
-def test_each_part_of_the_service_imports_only_what_it_may(module: str) -> None:
+def test_each_part_of_the_service_imports_only_what_it_may() -> None:
     """The domain knows no store, a store knows no domain, and a transport decides nothing."""
-    here = part_of(module.removeprefix("service/"))
-    allowed = SERVICE_MAY_IMPORT.get(here, set())
-    inside = {
-        found.removeprefix("service/").removesuffix(".py")
-        for name in imports(module)
-        if (found := module_of(name)) and found.startswith("service/")
-    }
-    strangers = {
-        found
-        for found in inside
-        if found.split("/")[0] != here and found not in allowed and part_of(found) not in allowed
-    }
+    strangers = []
+    for module in MODULES:
+        if not module.startswith("service/"):
+            continue
+        here = part_of(module.removeprefix("service/"))
+        allowed = {here, "__init__", *SERVICE_MAY_IMPORT.get(here, set())}
+        for needed in sorted(needed_by(module)):
+            found = needed.removeprefix("service/").removesuffix(".py")
+            if needed.startswith("service/") and not {found, part_of(found)} & allowed:
+                strangers.append((module, needed))
 
-    assert strangers - {"__init__"} == set()
+    assert strangers == []
 
 
 def test_no_module_needs_itself() -> None:
     """Modules in a circle can only be understood, and loaded, together."""
-    needs = {
-        module: {found for name in imports(module) if (found := module_of(name))} - {module}
-        for module in MODULES
-    }
+    needs = {module: needed_by(module) - {module} for module in MODULES}
 
     assert set(TopologicalSorter(needs).static_order()) == set(MODULES)
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_each_outside_library_has_one_door(module: str) -> None:
+def test_each_outside_library_has_one_door() -> None:
     """A library can be replaced by rewriting the module that is its door."""
-    strangers = {
-        library
+    strangers = [
+        (module, library)
+        for module in MODULES
         for name in imports(module)
         for library, places in DOORS.items()
         if is_library(name, library) and not is_in(module, places)
-    }
+    ]
 
-    assert strangers == set()
+    assert strangers == []
 
 
 def test_doors_are_where_the_table_says() -> None:
@@ -234,49 +201,64 @@ def test_doors_are_where_the_table_says() -> None:
     assert doors - set(MODULES) <= NOT_BUILT_YET
 
 
-@pytest.mark.parametrize("module", [m for m in MODULES if is_in(m, PURE)])
-def test_what_decides_reads_no_clock_and_opens_nothing(module: str) -> None:
+def test_what_decides_reads_no_clock_and_opens_nothing() -> None:
     """Time, chance and the outside come in as arguments, or not at all."""
-    impure = {
-        outside
+    pure = [module for module in MODULES if is_in(module, PURE)]
+    impure = [
+        (module, outside)
+        for module in pure
         for name in imports(module)
-        for outside in IMPURE_MODULES
+        for outside in IMPURE_MODULES - IMPURE_ALLOWED.get(module, set())
         if is_library(name, outside)
-    }
-    calls = {
-        node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id
-        for node in ast.walk(tree_of(module))
-        if isinstance(node, ast.Call) and isinstance(node.func, (ast.Attribute, ast.Name))
-    }
+    ]
+    calls = [
+        (module, node.lineno, called)
+        for module in pure
+        for node in nodes_of(module)
+        if isinstance(node, ast.Call)
+        and (called := _name_called(node)) in CLOCK_CALLS | {"open", "input"}
+    ]
 
-    assert impure - IMPURE_ALLOWED.get(module, set()) == set()
-    assert calls & (CLOCK_CALLS | {"open", "input"}) == set()
+    assert pure
+    assert impure == []
+    assert calls == []
 
 
-@pytest.mark.parametrize(
-    "module", [m for m in MODULES if not is_in(m, ("cli/", "resources/crashpoint.py"))]
-)
-def test_only_the_command_line_reads_the_environment(module: str) -> None:
+def _name_called(node: ast.Call) -> str:
+    if isinstance(node.func, ast.Attribute):
+        return node.func.attr
+    return node.func.id if isinstance(node.func, ast.Name) else ""
+
+
+def test_only_the_command_line_reads_the_environment() -> None:
     """What a setting does is seen where it is read; everything else is told."""
-    names = {node.attr for node in ast.walk(tree_of(module)) if isinstance(node, ast.Attribute)}
+    reading = [
+        (module, node.lineno)
+        for module in MODULES
+        if not is_in(module, ("cli/", "resources/crashpoint.py"))
+        for node in nodes_of(module)
+        if isinstance(node, ast.Attribute) and node.attr in {"environ", "getenv"}
+    ]
 
-    assert names & {"environ", "getenv"} == set()
+    assert reading == []
 
 
-@pytest.mark.parametrize("module", [m for m in MODULES if is_in(m, LIGHT)])
-def test_an_unchanged_plan_loads_nothing_heavy(module: str) -> None:
+def test_an_unchanged_plan_loads_nothing_heavy() -> None:
     """A module on that path loads a heavy library where it is used, not at its top."""
-    seen: set[str] = set()
-    waiting = [module]
+    waiting = [module for module in MODULES if is_in(module, LIGHT)]
+    assert waiting
+    seen = set(waiting)
+    heavy = []
     while waiting:
         here = waiting.pop()
-        seen.add(here)
         for name in imports_at_the_top(here):
-            heavy = {library for library in HEAVY if is_library(name, library)}
-            assert not heavy, f"{here} imports {heavy} at its top, and {module} loads it"
+            heavy += [(here, library) for library in HEAVY if is_library(name, library)]
             found = module_of(name)
             if found is not None and found not in seen:
+                seen.add(found)
                 waiting.append(found)
+
+    assert heavy == []
 
 
 def test_the_command_line_starts_light() -> None:
