@@ -1,0 +1,152 @@
+"""Room for large requests: bounded, shared, and given to the caller that holds least."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+
+import pytest
+
+from reconciler.service.domain.refusal import Code, Refusal
+from reconciler.service.transport.budget import Budget
+
+A, B, C = b"a", b"b", b"c"
+
+
+class Asking:
+    """Requests in the order in which they come; each holds its place until it is ended."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._ends: dict[str, asyncio.Event] = {}
+        self.inside: list[str] = []
+
+    async def come(self, name: str, caller: bytes, size: int) -> None:
+        self._ends[name] = asyncio.Event()
+        self._tasks[name] = asyncio.create_task(self._hold(name, caller, size))
+        await settled()
+
+    async def end(self, name: str) -> None:
+        self._ends[name].set()
+        await self._tasks[name]
+        await settled()
+
+    async def leave(self, name: str) -> None:
+        """Go away, as a caller that hangs up does."""
+        self._tasks[name].cancel()
+        await asyncio.gather(self._tasks[name], return_exceptions=True)
+        await settled()
+
+    async def _hold(self, name: str, caller: bytes, size: int) -> None:
+        async with self._budget.place(caller, size):
+            self.inside.append(name)
+            await self._ends[name].wait()
+            self.inside.remove(name)
+
+
+async def settled() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize(
+    ("coming", "inside"),
+    [
+        pytest.param([("a1", A, 40), ("b1", B, 40)], ["a1", "b1"], id="there is room"),
+        pytest.param([("a1", A, 30), ("a2", A, 30)], ["a1"], id="one caller has a share"),
+        pytest.param(
+            [("a1", A, 40), ("a2", A, 40), ("b1", B, 40)],
+            ["a1", "b1"],
+            id="whose share is used is passed by others",
+        ),
+        pytest.param(
+            [("a1", A, 40), ("b1", B, 40), ("c1", C, 40), ("c2", C, 10)],
+            ["a1", "b1"],
+            id="nobody passes a large one for which there is no room",
+        ),
+        pytest.param([("a1", A, 1000)], ["a1"], id="more than a share gets its turn"),
+        pytest.param([("a1", A, 1000), ("a2", A, 1)], ["a1"], id="and counts as a whole one"),
+    ],
+)
+def test_room_is_shared(coming: Sequence[tuple[str, bytes, int]], inside: list[str]) -> None:
+    """Of 100 bytes one caller gets 50."""
+
+    async def ask() -> None:
+        budget = Budget(100, 50)
+        asking = Asking(budget)
+        for name, caller, size in coming:
+            await asking.come(name, caller, size)
+        assert asking.inside == inside
+        assert budget.waiting == len(coming) - len(inside)
+        for name, _, _ in coming:
+            await asking.end(name)
+        assert (budget.held, budget.waiting) == (0, 0)
+
+    asyncio.run(ask())
+
+
+def test_the_caller_that_holds_least_is_next() -> None:
+    """A caller with many requests in the queue does not keep another one waiting."""
+
+    async def ask() -> None:
+        asking = Asking(Budget(100, 100))
+        for name in ("a1", "a2", "a3", "a4"):
+            await asking.come(name, A, 40)
+        await asking.come("b1", B, 40)
+        assert asking.inside == ["a1", "a2"]
+
+        await asking.end("a1")
+        assert asking.inside == ["a2", "b1"]
+        await asking.end("a2")
+        assert asking.inside == ["b1", "a3"]
+
+    asyncio.run(ask())
+
+
+def test_who_waits_too_long_is_refused_and_forgotten() -> None:
+    """With the code that says: ask again."""
+
+    async def ask() -> None:
+        budget = Budget(100, 50, wait_seconds=0.01)
+        async with AsyncExitStack() as places:
+            await places.enter_async_context(budget.place(A, 50))
+            with pytest.raises(Refusal) as refused:
+                await places.enter_async_context(budget.place(A, 10))
+        assert refused.value.code is Code.RESOURCE_EXHAUSTED
+        assert (budget.held, budget.waiting) == (0, 0)
+
+    asyncio.run(ask())
+
+
+@pytest.mark.parametrize("gone", ["a1", "a2"])
+def test_who_goes_away_leaves_room(gone: str) -> None:
+    """Whether it had its place already, or waited for it."""
+
+    async def ask() -> None:
+        budget = Budget(100, 50)
+        asking = Asking(budget)
+        await asking.come("a1", A, 50)
+        await asking.come("a2", A, 50)
+        await asking.leave(gone)
+        assert (budget.held, budget.waiting) == (50, 0)
+
+    asyncio.run(ask())
+
+
+def test_a_place_granted_while_its_caller_leaves_is_given_back() -> None:
+    """Both happen in one turn of the loop."""
+
+    async def ask() -> None:
+        budget = Budget(100, 50)
+        first, second = budget.place(A, 50), budget.place(A, 50)
+        await first.__aenter__()
+        waiting = asyncio.ensure_future(second.__aenter__())
+        await settled()
+        await first.__aexit__(None, None, None)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        assert (budget.held, budget.waiting) == (0, 0)
+
+    asyncio.run(ask())
