@@ -8,7 +8,7 @@ LOCKED := $(PIP) install --require-hashes
 # Tests wait for servers, disks and databases a third of their time.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() * 3 // 2)')
 
-.PHONY: demo test extras check lint types wheel dist schemas codes protos bench fuzz laws soak planted mutate lock clean
+.PHONY: demo test extras check lint types wheel dist schemas codes protos bench metrics fuzz laws soak planted mutate lock clean
 
 DEMO := --service sqlite:.reconciler/identity.db
 
@@ -64,6 +64,10 @@ protos: $(READY)
 bench: $(READY)
 	@.ci/install-debian postgresql
 	$(BIN)/python -m bench.run
+
+# Figures of the source itself: size, words, types, and how long the unit tests take.
+metrics: $(READY)
+	@$(BIN)/python -m bench.metrics --time
 
 # Bad input guided by coverage; TARGET names one, KEEP=--keep keeps what reaches further.
 SECONDS ?= 60
