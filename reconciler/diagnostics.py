@@ -15,7 +15,7 @@ _HALVES = re.compile("[\ud800-\udfff]")
 
 
 class Severity(StrEnum):
-    """How much a finding matters: an error stops the run, a note is no danger."""
+    """Weight of a finding: an error stops the run, a note is no danger."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -67,7 +67,7 @@ class Diagnostic:
 
 
 class Source(Protocol):
-    """Where values come from; every value of a manifest can be asked for its place."""
+    """The file that values come from. It can tell the place of every value."""
 
     def place(self, *path: str | int) -> SourceLocation:
         """Return the place of the value under a path of keys and positions in lists.

@@ -69,7 +69,7 @@ class BlockedPlanError(PlanError):
 
 
 class StalePlanError(PlanError):
-    """What was approved is no longer what would be done."""
+    """The plan changed after it was approved."""
 
 
 class LocalFileError(ReconcilerError):
@@ -77,7 +77,7 @@ class LocalFileError(ReconcilerError):
 
 
 class OutputError(ReconcilerError):
-    """What was to be printed could not be written to stdout."""
+    """Output could not be written to stdout."""
 
 
 class LockHeldError(ReconcilerError):

@@ -12,7 +12,7 @@ from reconciler.resources.ref import ResourceRef
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """What a manifest declares, once it is valid.
+    """A declared resource: the content of a valid manifest.
 
     Attributes:
         spec: The fields in normal form (``resources.normal``): plain, complete, comparable.
@@ -94,7 +94,7 @@ class DesiredState:
 
 @dataclass(frozen=True, slots=True)
 class ObservedObject:
-    """What the service holds under one id.
+    """An object that the service holds under one id.
 
     Attributes:
         ref: With the names as the service holds them.
@@ -161,7 +161,7 @@ def is_owned_by(held: ObservedObject, tree: str) -> bool:
 
 
 def other_owner(held: ObservedObject, tree: str) -> str:
-    """Return the tree that owns an object instead of this one; empty where there is none."""
+    """Return the other tree that owns an object; empty if no other one does."""
     return held.owner if held.owner and held.owner != tree else ""
 
 

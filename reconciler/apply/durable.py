@@ -15,7 +15,7 @@ AT_ONCE = 8
 
 
 def make_folder(folder: Path) -> bool:
-    """Make a folder and those above it, for its owner alone; say whether it was missing.
+    """Make a folder and those above it, for its owner alone; return whether it was missing.
 
     Our own state folder keeps itself out of Git.
 

@@ -46,7 +46,7 @@ class FolderSink(ABC):
 
     @abstractmethod
     def with_ref(self, path: Path, ref: ResourceRef) -> bytes | None:
-        """Return the content of a file with another ref; None where it stays as it is."""
+        """Return the content of a file with another ref; None if it needs no change."""
 
     def deliver(
         self, deliveries: Sequence[Delivery], stops: Stops = never

@@ -218,7 +218,7 @@ def _damaged(path: Path, line: int) -> LocalFileError:
 
 
 def _open_locked(path: Path) -> tuple[int, bool]:
-    """Return the open file, which nobody else may have now, and whether it was missing."""
+    """Return the open file, locked for this process alone, and whether it was missing."""
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     try:
         is_new = make_folder(path.parent) or not path.exists()
@@ -261,7 +261,7 @@ def _plain(intent: Intent) -> dict[str, Any]:
 
 
 def _intent(fields: Mapping[str, Any]) -> Intent:
-    """Return an intent as it was recorded; whatever was not written by us is refused."""
+    """Return an intent as it was recorded; a line that this module did not write is refused."""
     kind, *names = fields["ref"]
     organization, project, name = names
     intent = Intent(**{**fields, "ref": ResourceRef(Kind(kind), organization, project, name)})

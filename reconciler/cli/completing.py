@@ -18,7 +18,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9._/%@+-]+", re.ASCII)
 
 
 def kinds(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the kinds that begin so, whatever the case."""
+    """Return the kinds that begin with these letters, in upper or lower case."""
     return [kind.value for kind in Kind if kind.value.lower().startswith(incomplete.lower())]
 
 

@@ -1,4 +1,4 @@
-"""How to reach a remote service: the options for it, kept with the command that is running.
+"""Settings of the connection to a remote service, kept with the command that is running.
 
 They say nothing of what is done, so commands do not take them as arguments: whoever opens the
 service asks here.
@@ -24,7 +24,7 @@ _PLACE = "reconciler.connection"
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """How to reach a remote service.
+    """Settings of the connection to a remote service.
 
     Attributes:
         max_rps: Requests a second, or 0 for as many as go.

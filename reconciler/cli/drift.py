@@ -60,7 +60,7 @@ def drift_command(
 
 
 def exit_code(drift: Drift, observed: ObservedState) -> ExitCode:
-    """Return the detailed exit code: half a picture shows drift that is none, and hides some."""
+    """Return the detailed exit code. Part of the objects shows false drift and hides real."""
     if observed.incomplete:
         return ExitCode.BLOCKED
     return ExitCode.CHANGES if drift.objects or drift.untold else ExitCode.DONE

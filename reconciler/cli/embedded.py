@@ -177,7 +177,7 @@ def open_wire(
 
 
 def local_caller() -> Caller:
-    """Return who works on the store directly: whoever may write the file may do everything."""
+    """Return the caller of a local store: every user who may write the file may do everything."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):

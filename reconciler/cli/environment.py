@@ -36,7 +36,7 @@ KNOWN = frozenset(
 
 
 def variable(name: str, environ: Mapping[str, str]) -> str:
-    """Return the value of a variable; empty where it is not set.
+    """Return the value of a variable; empty if it is not set.
 
     Raises:
         UsageError: it is set and empty.

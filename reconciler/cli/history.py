@@ -53,7 +53,7 @@ def history_command(ref: tuple[str, ...], service: str, form: str) -> None:
 
 
 class _Found(NamedTuple):
-    """An object with a history; its ref as the service spells it, where it was named by one."""
+    """An object with a history, and its ref as the service spells it if a ref named it."""
 
     id: str
     ref: ResourceRef | None = None

@@ -10,7 +10,7 @@ from reconciler.resources.ref import Kind
 
 
 def kind_named(text: str) -> Kind:
-    """Return the kind of this name, whatever its case.
+    """Return the kind of this name, in upper or lower case.
 
     Raises:
         click.BadParameter: there is none; names the nearest, or all.

@@ -1,4 +1,4 @@
-"""How much a run says, and in which colour: ``--color``, ``--verbose`` and ``--quiet``.
+"""Amount and colour of output: ``--color``, ``--verbose`` and ``--quiet``.
 
 They hold for the whole process, because an error is told after the command and its options are
 gone. Small, because every start of the program loads it.

@@ -98,7 +98,7 @@ class GlassType(click.ParamType["Glass"]):
 
 
 def ref_named(text: str, flag: str = "", kind: Kind | None = None) -> ResourceRef:
-    """Return the ref that a text names; ``flag`` is where it was given, for the message.
+    """Return the ref that a text names; the message of an error names ``flag``.
 
     Raises:
         UsageError: it names none, or could name several: they are listed.

@@ -88,7 +88,7 @@ class MaskingSink:
 
 
 def secrets_of(plan: Plan) -> str:
-    """Return why a plan needs a sink, as half a sentence; empty where it needs none."""
+    """Return the reason why a plan needs a sink, as half a sentence; empty if it needs none."""
     if any(makes_secret(change) for change in plan.changes):
         return "the plan creates client secrets"
     return "client secrets are owed to this tree" if plan.deliverable else ""

@@ -40,7 +40,7 @@ Place = tuple[str, int]
 
 
 class Listening(NamedTuple):
-    """What a server listens on."""
+    """Addresses and certificate of a server."""
 
     calls: socket.socket
     metrics: socket.socket | None
@@ -48,7 +48,7 @@ class Listening(NamedTuple):
 
 
 class KeptSecrets(NamedTuple):
-    """How secrets are kept: the file with the key, and for how many seconds without delivery."""
+    """Settings of kept secrets: the key file, and the seconds a secret waits for its delivery."""
 
     seal_key_file: Path | None
     keep_owed: int
@@ -108,13 +108,13 @@ def _has_token(opened: IdentityService) -> bool:
 
 
 def _ready(log_format: str, address: str) -> None:
-    """Say where it listens, once all that calls need is loaded."""
+    """Print the address of the server once it can answer calls."""
     collect_seldom()
     _tell(log_format, f"listening on {address}")
 
 
 def _tell(log_format: str, words: str) -> None:
-    """Say something to whoever started the server: for machines, as a record."""
+    """Print a message for the person who started the server; for machines, as a record."""
     if log_format == "json":
         LOG.info(words)
     else:
@@ -122,7 +122,7 @@ def _tell(log_format: str, words: str) -> None:
 
 
 def _how_to_begin(service: str) -> str:
-    """Say how the first token is made: until then, there is nobody to answer."""
+    """Print how the first token is made: until then no caller is known."""
     return (
         "This service has no token yet, so it refuses every request. Make the first one:\n"
         f"  reconciler token create --name admin --role admin --service {visible(service)}"

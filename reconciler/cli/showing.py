@@ -41,7 +41,7 @@ class PlanForm(NamedTuple):
 
 
 class Made(NamedTuple):
-    """When a plan was made, in seconds since the epoch, and from which commit, where known."""
+    """Time of a plan in seconds since the epoch, and its commit if known."""
 
     at: int
     revision: str

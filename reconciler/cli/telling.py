@@ -44,7 +44,7 @@ class Words:
 
     @contextmanager
     def telling(self) -> Iterator[None]:
-        """Tell a whole run, and why it ended where it ends early."""
+        """Print a whole run, and the reason if it ends early."""
         yield
 
     def plan(
@@ -81,7 +81,7 @@ class Document(Words):
     def plan(
         self, plan: Plan, service: str, findings: Sequence[Diagnostic], extent: Extent
     ) -> None:
-        """Show what is about to be done: its changes where it asks or is blocked."""
+        """Print the plan; its changes only if the run asks for approval or is blocked."""
         show_warnings((*findings, *plan.warnings, *plan.blocks))
         extent = extent if extent is Extent.WHOLE else Extent.SUMMARY
         click.echo(self._plan(plan, service, extent, sys.stderr), err=True)

@@ -1,4 +1,4 @@
-"""Which files are manifests, in an order that does not depend on the machine.
+"""Finding the manifest files of a folder, in the same order on every machine.
 
 Folders are walked by open handles, so a folder that is swapped for a link while we walk leads
 nowhere. Links are never followed: a pull request could point them at anything.

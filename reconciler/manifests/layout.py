@@ -1,4 +1,4 @@
-"""What a service holds as manifests: one document for each object, and the file it stands in.
+"""Objects of a service as manifests: one document for each object, and the file it belongs in.
 
 The folders are those of the example organization. Names that are no file names get one that
 nobody else has; defaults are left unsaid; nothing depends on ids or on time.
@@ -54,7 +54,7 @@ class Written(NamedTuple):
 
 
 def declared_ref(document: Any) -> ResourceRef | None:
-    """Return the object that a document declares; None where it cannot be told."""
+    """Return the ref of the object that a document declares; None if it has no clear one."""
     try:
         metadata = document["metadata"]
         kind, name = Kind(document["kind"]), metadata["name"]
@@ -102,7 +102,7 @@ def _place(ref: ResourceRef) -> str:
 
 
 def file_name(name: str) -> str:
-    """Return a file name for a name: itself where it can be one, and otherwise one of its own.
+    """Return a file name for a name: the name itself, or one made from its digest.
 
     Two names that differ, ignoring case, have file names that differ, ignoring case.
     """

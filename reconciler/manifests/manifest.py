@@ -1,4 +1,4 @@
-"""Manifests: documents somebody wrote, with the place of every value; not judged yet."""
+"""Manifests: documents as they were written, with the place of every value; not judged yet."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Path = tuple[str | int, ...]
 
 
 class Origin(NamedTuple):
-    """Where a resolved value comes from: a place in the manifest, and the file named there."""
+    """Origin of a resolved value: a place in the manifest, and the file named there."""
 
     written: Path
     file: str
@@ -47,7 +47,7 @@ class Manifest:
 
     @property
     def organization(self) -> str | None:
-        """The organization that the document says it belongs to; None where it says none."""
+        """The organization that the document names; None if it names none."""
         document = self.document
         metadata = document.get("metadata") if isinstance(document, dict) else None
         if not isinstance(metadata, dict):
@@ -102,7 +102,7 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What was read.
+    """Manifests and findings of one reading.
 
     Attributes:
         manifests: In the order of files and documents.

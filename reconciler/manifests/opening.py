@@ -1,4 +1,4 @@
-"""How files are opened: never through a symbolic link, never waiting, never without a limit.
+"""Opening files: never through a symbolic link, never waiting, never without a limit.
 
 What is checked and what is read is the same open file, so nothing can be swapped in between.
 """
@@ -18,7 +18,7 @@ _FOLDER = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_DIRECTORY
 
 
 class Reason(StrEnum):
-    """Why a file or folder cannot be read."""
+    """Reason why a file or folder cannot be read."""
 
     SYMLINK = "is a symbolic link"
     MISSING = "does not exist"

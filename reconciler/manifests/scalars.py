@@ -1,4 +1,4 @@
-"""What a plain YAML scalar is: YAML 1.2 core, and text wherever versions of YAML disagree.
+"""Types of plain YAML scalars: YAML 1.2 core, and text where versions of YAML disagree.
 
 ``no``, ``on``, ``12:30:00``, ``010``, ``1_000`` and dates stay the text they are. Nothing a
 manifest may say is a number, so numbers exist only to be told from text.

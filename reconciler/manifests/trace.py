@@ -1,4 +1,4 @@
-"""What a second, slower pass over a file remembers: findings, and where every value stands."""
+"""Record of a second, slower pass over a file: findings, and the place of every value."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Trace:
         return self.values.get((id(container), key), NOWHERE)
 
     def key_mark(self, document: int, path: Sequence[str | int]) -> Mark:
-        """Return the place of the key of a value, or of the value where it has no key."""
+        """Return the place of the key of a value, or of the value itself if it has no key."""
         container, key = self._nearest(document, path)
         place = (id(container), key)
         return self.keys.get(place) or self.values.get(place, NOWHERE)

@@ -1,4 +1,4 @@
-"""Whether a folder is a whole tree, or just a part of one that was read on its own.
+"""Telling a whole tree from a part of one that was read on its own.
 
 To prune by a part would delete what the other parts declare.
 """

@@ -1,4 +1,4 @@
-"""Where a URI leads, read as the most careful of its readers would: for asking what is new."""
+"""Host and scheme of a URI, read as its strictest reader would: to find new destinations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a change is in a plan: it was declared, or the service was changed.
+"""Causes of a change: it was declared, or the service was changed.
 
 The service keeps with every event which tree wrote it. Where the last event of an object is of
 this tree, the service holds what was applied, and the manifests have changed since; where it is

@@ -75,7 +75,7 @@ def field_changes(change: Change) -> tuple[FieldChange, ...]:
 
 
 def _in_order(resource: Resource) -> Mapping[str, Any]:
-    """Return the fields in the order of their kind, in whatever order the manifest says them."""
+    """Return the fields in the order of their kind, not in that of the manifest."""
     kind = resource.ref.kind
     return {name: resource.spec[name] for name in (*_REQUIRED.get(kind, ()), *DEFAULTS[kind])}
 

@@ -1,4 +1,4 @@
-"""The digest of a plan: the same for the same effect, whatever the files look like.
+"""The digest of a plan: the same for the same effect, however the files are laid out.
 
 It covers the scope, the tree, the shard where there is one, the id of the service, the options
 that change what would be done, and per change its ref, id, sequence and hashes of before and
@@ -73,7 +73,7 @@ def _after_of(change: Change, resource: Resource) -> list[Any]:
 
 
 def declared_digest(desired: DesiredState) -> str:
-    """Return the digest of what the manifests declare, whatever their files look like."""
+    """Return the digest of what the manifests declare, however their files are laid out."""
     declared = [
         [*key, *resource.ref, resource.pinned_id, *_after(resource)]
         for key, resource in sorted(desired.resources.items(), key=lambda item: item[0])

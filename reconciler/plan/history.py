@@ -61,7 +61,7 @@ class SinceApplied(NamedTuple):
 
 
 def since_applied(events: Sequence[ObjectEvent], tree: str) -> SinceApplied | None:
-    """Return what a tree applied last and what happened since; None where it wrote nothing."""
+    """Return what a tree applied last and what happened since; None if it applied nothing."""
     fields: Mapping[str, Any] = {}
     altered: dict[str, ObjectEvent] = {}
     applied = None

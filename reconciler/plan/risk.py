@@ -1,4 +1,4 @@
-"""What could go wrong with a change, as classes with stable names: what a reviewer reads first.
+"""Dangers of a change, as classes with stable names: a reviewer reads them first.
 
 A risk is no verdict. It says of a change that is about to be made what may become weaker, go
 elsewhere or stop. The rules are a table, most dangerous first, and each is a pure question about
@@ -30,7 +30,7 @@ class Risk(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """When a field's change is a risk.
+    """The condition under which a change of a field is a risk.
 
     Attributes:
         test: Asked with the field's value before and after.

@@ -49,7 +49,7 @@ def read_ref(value: Any) -> ResourceRef:
 
 
 def location_as_list(location: SourceLocation | None) -> list[Any]:
-    """Return a place in short form; empty where there is none."""
+    """Return a place in short form; an empty list for no place."""
     return list(location) if location else []
 
 

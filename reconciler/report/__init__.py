@@ -1,1 +1,1 @@
-"""What people and machines read: the same plan, the same findings, in several forms."""
+"""Reports for people and machines: the same plan, the same findings, in several forms."""

@@ -1,4 +1,4 @@
-"""How two values differ, line by line: the rows that stand side by side in a report."""
+"""Differences of two values, line by line: the rows that stand side by side in a report."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Row(NamedTuple):
 
 
 class Sides(NamedTuple):
-    """What a field shows on each side.
+    """The two sides of a field.
 
     Attributes:
         by_line: Whether these are the lines of a text, which have numbers.

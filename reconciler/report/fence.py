@@ -16,7 +16,7 @@ _TICKS = re.compile("`+")
 
 
 class Room:
-    """How many characters there still are."""
+    """The number of characters that are left."""
 
     def __init__(self, left: int) -> None:
         self.left = left
@@ -33,7 +33,7 @@ class Room:
 def fenced(
     items: Sequence[Item], show: Callable[[Item], Sequence[str]], info: str, room: Room
 ) -> tuple[list[str], int]:
-    """Return a fence around as many items as there is room for, and how many there is none for."""
+    """Return a fence around the items that fit, and the number of those that do not."""
     lines: list[str] = []
     longest, size, fitting = 2, OVERHEAD, 0
     for item in items:

@@ -22,7 +22,7 @@ _HELD = "\0"
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How findings are laid out on one stream.
+    """Layout of findings on one stream.
 
     Attributes:
         style: Their colours.

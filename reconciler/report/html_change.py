@@ -21,14 +21,14 @@ LINE = 4_000
 
 
 def words(text: str) -> str:
-    """Return a text of somebody else as HTML: nothing hidden, nothing obeyed, never too long."""
+    """Return foreign text as HTML: nothing hidden, no markup obeyed, never too long."""
     seen = visible(text)
     over = len(seen) - LINE
     return escape(f"{seen[:LINE]} [{over} more characters]" if over > 0 else seen)
 
 
 def shown_text(text: str) -> str:
-    """Return a text of somebody else in a box of its own, whichever way it is written."""
+    """Return foreign text in an element of its own; its writing direction stays inside."""
     return f"<code>{words(text)}</code>"
 
 

@@ -1,4 +1,4 @@
-"""How much a report shows; light to load, for the options of the command line."""
+"""Limits of a report; quick to load, for the options of the command line."""
 
 from __future__ import annotations
 

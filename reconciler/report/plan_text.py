@@ -165,7 +165,7 @@ def _items(before: Sequence[Any], after: Sequence[Any], style: Style) -> Iterato
 
 
 def _lines(before: str, after: str, style: Style) -> Iterator[str]:
-    """Yield what differs between two scripts, line breaks of whatever kind included."""
+    """Yield the lines that differ between two scripts, line breaks of every kind included."""
     if not before:
         lines = after.removesuffix("\n").split("\n")
         yield from (f"  {style('+', 'green')} {visible(line)}" for line in lines)

@@ -1,4 +1,4 @@
-"""How far a long run is, in one line: a bar with a rate for a terminal, plain words for a log."""
+"""Progress of a long run in one line: a bar with a rate for a terminal, plain words for a log."""
 
 from __future__ import annotations
 

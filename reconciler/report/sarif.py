@@ -77,7 +77,7 @@ def _place(location: SourceLocation) -> dict[str, Any]:
 
 
 def _uri(file: str) -> str:
-    """Return a path as a URI reference: relative where it is, and no letter of it is obeyed."""
+    """Return a path as a URI reference, with every special character escaped."""
     path = PurePath(file).as_posix()
     escaped = quote(path, safe="/", errors="surrogatepass")
     return f"file://{escaped}" if path.startswith("/") else escaped

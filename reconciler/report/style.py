@@ -1,4 +1,4 @@
-"""Colour, where the reader's terminal shows it and nobody asked for none."""
+"""Colour, if the reader's terminal shows it and it was not switched off."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How text looks on one stream."""
+    """Colours of text on one stream."""
 
     colour: bool = False
 

@@ -1,4 +1,4 @@
-"""What every resource spec has in common: frozen, closed, camelCase outside."""
+"""The base of every resource spec: frozen, closed, camelCase outside."""
 
 from __future__ import annotations
 

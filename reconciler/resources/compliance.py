@@ -1,4 +1,4 @@
-"""Which rules of OIDC a configuration of an application breaks (wire facts 2.1).
+"""Rules of OIDC for the configuration of an application (wire facts 2.1).
 
 The service reports these on create and on read and never refuses a write for them; the
 reconciler predicts them before the write.
@@ -87,7 +87,7 @@ def _uri_problems(uris: Sequence[str], grants: Sequence[str], app_type: str) -> 
 
 
 class _Uris:
-    """What the rules ask of a list of redirect URIs."""
+    """Facts about a list of redirect URIs that the rules need."""
 
     def __init__(self, uris: Sequence[str], app_type: str) -> None:
         self.native = app_type == _NATIVE

@@ -13,7 +13,7 @@ Endpoint = Annotated[str, Field(min_length=1, max_length=200, pattern=NO_NUL)]
 
 
 class IdpJwtConfig(Spec):
-    """How the service reads and verifies the JWTs of one identity provider.
+    """Settings by which the service reads and verifies the JWTs of one identity provider.
 
     An update sends the whole configuration, and a field sent empty is empty afterwards. So no
     field has a default, not even ``headerName``: a manifest that leaves it out must fail, not

@@ -17,7 +17,7 @@ API_VERSION = "reconciler/v1"
 
 @dataclass(frozen=True, slots=True)
 class KindRow:
-    """What the machinery needs to know of a kind.
+    """Facts about a kind that every part of the program needs.
 
     Attributes:
         rank: Changes of a lower rank are applied first; owners come before what they own.

@@ -45,7 +45,7 @@ _COVERING_GRANTS: Mapping[str, tuple[str, ...]] = {
 
 
 class FieldProblem(NamedTuple):
-    """What is wrong with a field: its name, the position in its list, and a sentence."""
+    """A fault of a field: its name, the position in its list, and a sentence."""
 
     field: str
     position: int

@@ -34,7 +34,7 @@ def fold(name: str) -> str:
 
 
 class ResourceRef(NamedTuple):
-    """Kind and names of one resource, as somebody wrote them.
+    """Kind and names of one resource, as they were written.
 
     ``organization`` is always the organization that owns it; an organization owns itself.
     ``project`` is empty for every kind but applications.
@@ -47,7 +47,7 @@ class ResourceRef(NamedTuple):
 
     @property
     def key(self) -> ResourceRef:
-        """Return the ref under which lookups happen, whatever case the names are in."""
+        """Return the ref to look up by: its names in folded case."""
         kind, organization, project, name = self
         return ResourceRef(kind, fold(organization), fold(project), fold(name))
 

@@ -1,4 +1,4 @@
-"""Where the public schemas are: inside the installed package, or at the top of a checkout."""
+"""Finding the public schemas: inside the installed package, or at the top of a checkout."""
 
 from __future__ import annotations
 

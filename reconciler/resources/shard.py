@@ -24,7 +24,7 @@ class Shard:
     count: int
 
     def holds(self, organization: str) -> bool:
-        """Return whether an organization belongs to this shard, in whatever case its name is."""
+        """Return whether an organization, in any case, belongs to this shard."""
         return shard_of(organization, self.count) == self.index
 
     def __str__(self) -> str:

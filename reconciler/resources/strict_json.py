@@ -1,4 +1,4 @@
-"""JSON that somebody else may have written, read in one way only.
+"""Strict reading of JSON from outside: every text has one meaning, or is refused.
 
 Whatever two readers could understand differently is refused: another encoding, a name given
 twice, a number that not every reader can hold, nesting without bound, text that not every store
@@ -34,11 +34,11 @@ Path = tuple[str | int, ...]
 
 
 class JsonError(ValueError):
-    """What was read is not what it must be; the message goes after "it ..."."""
+    """JSON of another shape than was expected; the message goes after "it ..."."""
 
 
 class Fault(Enum):
-    """Why a content is not read at all; in words that go after "it ..."."""
+    """Reason why content is refused; its words go after "it ..."."""
 
     ENCODING = "is not UTF-8"
     SYNTAX = "is not JSON"

@@ -21,7 +21,7 @@ from reconciler.validation.semantics import Semantics
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What the manifests say.
+    """The resources that the manifests declare, and the findings about them.
 
     Attributes:
         desired: The valid resources alone; it means something only where there is no error.

@@ -1,4 +1,4 @@
-"""Which kind a document is of: what must be known before any schema can judge it."""
+"""The kind of a document, which must be known before a schema can judge it."""
 
 from __future__ import annotations
 

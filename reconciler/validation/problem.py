@@ -1,4 +1,4 @@
-"""What is wrong with a value, before it is known where the value stands."""
+"""A fault of a value, before the place of the value is known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds between manifests: every resource once, every id once, owners that exist."""
+"""Rules between manifests: every resource once, every id once, owners that exist."""
 
 from __future__ import annotations
 

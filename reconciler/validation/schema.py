@@ -19,7 +19,7 @@ MAX_FAULTS = 100  # nobody mends more of one document at a time
 
 
 class SchemaFault(NamedTuple):
-    """Where a document breaks its schema.
+    """A place where a document breaks its schema.
 
     Attributes:
         keyword: Keyword of JSON Schema that is broken.

@@ -1,4 +1,4 @@
-"""Whether a script compiles, and defines the function the service will call.
+"""Compiling scripts, and finding the function that the service will call.
 
 The only module that imports quickjs. Nothing of a script ever runs: a throw before its first
 statement ends it, after the engine has compiled all of it. (``new Function`` would not do: a
@@ -23,7 +23,7 @@ _IDENTIFIER = re.compile(r"(?![0-9])[\w$]+")
 
 
 class CompileError(NamedTuple):
-    """Why a script does not compile, and the line and column of the script, from 1."""
+    """Reason why a script does not compile, with its line and column, from 1."""
 
     message: str
     line: int
@@ -70,7 +70,7 @@ def _new_context() -> Any:
 
 
 def _unset(context: Any, name: str) -> bool:
-    """Take a name back; say whether that went, which it does not for ``Infinity`` and the like."""
+    """Take a name back; return whether it could be, as ``Infinity`` and others cannot."""
     try:
         context.set(name, None)
     except TypeError:
@@ -79,7 +79,7 @@ def _unset(context: Any, name: str) -> bool:
 
 
 def _failure(context: Any, source: str) -> str | None:
-    """Return what the engine says about a script, or None where it compiles."""
+    """Return the engine's complaint about a script, or None if it compiles."""
     from quickjs import JSException
 
     try:
