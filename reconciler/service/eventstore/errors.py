@@ -4,6 +4,7 @@ StoreError                   a person has to do something, or wait
 ├── StoreUnusableError           the file is not a store, or no longer a sound one
 │   └── StoreMissingError            there is none there yet
 ├── StoreUnreachableError        the database does not answer, or not any more
+│   └── StoreMovedError              the path no longer names the files that are open
 ├── StoreReadOnlyError           it may be read, not written
 ├── StoreFullError               no room; reads still work
 └── StoreBusyError               somebody else is writing, for longer than anybody waits
@@ -35,6 +36,13 @@ class StoreMissingError(StoreUnusableError):
 
 class StoreUnreachableError(StoreError):
     """The database does not answer. A commit that was under way may have been carried out."""
+
+
+class StoreMovedError(StoreUnreachableError):
+    """The files of an open store were deleted, moved or replaced.
+
+    A commit that was under way may be in the files that were taken away.
+    """
 
 
 class StoreReadOnlyError(StoreError):

@@ -13,6 +13,7 @@ from reconciler.service.eventstore import sqlite_files as files
 from reconciler.service.eventstore.errors import StoreBusyError, StoreError, StoreReadOnlyError
 from reconciler.service.eventstore.files import beside, publish
 from reconciler.service.eventstore.sqlite_errors import in_words
+from reconciler.service.eventstore.sqlite_place import Place
 from reconciler.service.eventstore.sqlite_rows import SqliteSnapshot
 from reconciler.service.eventstore.sqlite_writes import SqliteTransaction
 
@@ -33,6 +34,7 @@ class SqliteEventStore:
         self._now = now
         self._lock = threading.Lock()
         self._writer = files.connect(path)
+        self._place = self._held()
         self._readers: list[sqlite3.Connection] = []
 
     @contextmanager
@@ -41,9 +43,12 @@ class SqliteEventStore:
 
         Raises:
             StoreError: the store cannot be written to; nothing was.
+            StoreMovedError: the path names another file; a commit that was under way may be in
+                the one that is open.
             ConflictError: what was decided does not hold; nothing was written.
         """
         with self._lock, in_words(self._path):
+            self._place.check()
             crashpoint("S1")
             self._writer.execute("BEGIN IMMEDIATE")
             crashpoint("S2")
@@ -57,10 +62,15 @@ class SqliteEventStore:
                 if self._writer.in_transaction:
                     self._writer.execute("ROLLBACK")
             crashpoint("S8")
+            self._place.check()
 
     @contextmanager
     def snapshot(self) -> Iterator[SqliteSnapshot]:
-        """Read, undisturbed by writers."""
+        """Read, undisturbed by writers.
+
+        Raises:
+            StoreMovedError: the path names another file than the one that is open.
+        """
         with in_words(self._path):
             reader = self._reader()
             try:
@@ -71,11 +81,29 @@ class SqliteEventStore:
                     reader.execute("ROLLBACK")
                 self._give_back(reader)
 
+    def _held(self) -> Place:
+        """Return the place of the files that were opened just now."""
+        try:
+            return Place(self._path)
+        except BaseException:
+            self._writer.close()
+            raise
+
     def _reader(self) -> sqlite3.Connection:
+        self._place.check()
         try:
             return self._readers.pop()
         except IndexError:
-            return files.connect(self._path)
+            return self._new_reader()
+
+    def _new_reader(self) -> sqlite3.Connection:
+        reader = files.connect(self._path)
+        try:
+            self._place.check()  # the path was opened again, and may name another file by now
+        except BaseException:
+            reader.close()
+            raise
+        return reader
 
     def _give_back(self, reader: sqlite3.Connection) -> None:
         if len(self._readers) < READERS_KEPT:

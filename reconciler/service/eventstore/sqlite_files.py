@@ -35,8 +35,17 @@ def create(path: Path) -> None:
     """Make an empty store, whole or not at all. One that somebody else made meanwhile is kept.
 
     Raises:
+        StoreUnusableError: the log of a store that is gone is there; SQLite would replay it into
+            the new one.
         StoreError: the folder cannot be written to, or is full.
     """
+    log = path.with_name(path.name + "-wal")
+    if has_log(path) and not path.exists():
+        raise StoreUnusableError(
+            f"{path} is missing, but its log is still there: the file was deleted or moved",
+            "Put the file back, or restore a backup with `store restore`. To begin with an empty"
+            f" store, remove {log} first: it holds what was written last.",
+        )
     try:
         with beside(path) as unfinished:
             with in_words(path):
@@ -73,10 +82,7 @@ def recognise(path: Path) -> None:
             header = file.read(HEADER)
         size = path.stat().st_size
     except OSError as error:
-        raise StoreUnusableError(
-            f"{path} cannot be opened: {error.strerror}",
-            "Check that it is a file, and that this user may read it.",
-        ) from error
+        raise _unopened(path, error) from error
     if not header.startswith(MAGIC):
         raise _not_ours(path, "is not a database")
     if len(header) < HEADER or (
@@ -89,6 +95,13 @@ def recognise(path: Path) -> None:
     if _number(header, 68) != APPLICATION_ID:
         raise _not_ours(path, "is a database of another program")
     _check_version(path, _number(header, 60))
+
+
+def _unopened(path: Path, error: OSError) -> StoreUnusableError:
+    return StoreUnusableError(
+        f"{path} cannot be opened: {error.strerror}",
+        "Check that it is a file, and that this user may read it.",
+    )
 
 
 def _log_has_the_rest(path: Path) -> bool:
@@ -150,9 +163,7 @@ def connect(path: Path) -> sqlite3.Connection:
         StoreError: it cannot be.
     """
     with in_words(path):
-        connection = sqlite3.connect(
-            path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
-        )
+        connection = _opened(path, "mode=rw")  # never makes a file
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
@@ -179,13 +190,26 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
     """
     rest = "mode=ro" if has_log(path) else "mode=ro&immutable=1"
     with in_words(path):
-        return sqlite3.connect(
-            f"file:{quote(str(path.absolute()))}?{rest}",
-            uri=True,
-            timeout=BUSY_SECONDS,
-            isolation_level=None,
-            check_same_thread=False,
-        )
+        return _opened(path, rest)
+
+
+def connect_alone(path: Path) -> sqlite3.Connection:
+    """Open a store to have it to oneself, with a short wait for others.
+
+    Raises:
+        sqlite3.Error: it cannot be.
+    """
+    return _opened(path, "mode=rw", seconds=1.0)
+
+
+def _opened(path: Path, how: str, *, seconds: float = BUSY_SECONDS) -> sqlite3.Connection:
+    return sqlite3.connect(
+        f"file:{quote(os.fsencode(path.absolute()))}?{how}",
+        uri=True,
+        timeout=seconds,
+        isolation_level=None,
+        check_same_thread=False,
+    )
 
 
 def is_outdated(connection: sqlite3.Connection) -> bool:
@@ -206,6 +230,13 @@ def has_log(path: Path) -> bool:
 
 
 def print_of(path: Path) -> tuple[int, int, int, bool]:
-    """Return what changes whenever somebody writes to the store."""
-    found = path.stat()
+    """Return what changes whenever somebody writes to the store.
+
+    Raises:
+        StoreUnusableError: there is no such file any more.
+    """
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise _unopened(path, error) from error
     return found.st_ino, found.st_mtime_ns, found.st_size, has_log(path)

@@ -10,7 +10,12 @@ from pathlib import Path
 from reconciler.service.eventstore.errors import StoreReadOnlyError, StoreUnusableError
 from reconciler.service.eventstore.files import beside, publish, take_over
 from reconciler.service.eventstore.sqlite_errors import in_words
-from reconciler.service.eventstore.sqlite_files import connect_to_read, is_ours, recognise
+from reconciler.service.eventstore.sqlite_files import (
+    connect_alone,
+    connect_to_read,
+    is_ours,
+    recognise,
+)
 
 
 def replace(backup: Path, target: Path) -> Path | None:
@@ -44,18 +49,19 @@ def replace(backup: Path, target: Path) -> Path | None:
 def _keep(target: Path) -> Path | None:
     """Give a store a second name with the time in it, and take its log there, too.
 
-    A log is left only beside a damaged store; beside another store it would be replayed into it.
+    A log is left only beside a damaged store, or where the file itself was deleted; beside
+    another store it would be replayed into it.
     """
-    if not target.exists():
-        return None
     moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
     kept = target.with_name(f"{target.name}.replaced-{moment}")
-    publish(target, kept)
+    was_there = target.exists()
+    if was_there:
+        publish(target, kept)
     log = target.with_name(target.name + "-wal")
     if log.exists():
         log.rename(kept.with_name(kept.name + "-wal"))
     target.with_name(target.name + "-shm").unlink(missing_ok=True)
-    return kept
+    return kept if was_there else None
 
 
 def _copy(backup: Path, unfinished: Path) -> None:
@@ -81,6 +87,6 @@ def _quiesce(target: Path) -> None:
         recognise(target)
         with (
             in_words(target),
-            closing(sqlite3.connect(target, timeout=1, isolation_level=None)) as held,
+            closing(connect_alone(target)) as held,
         ):
             held.execute("PRAGMA journal_mode = DELETE")

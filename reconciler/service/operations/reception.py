@@ -67,6 +67,7 @@ class Reception:
         self._store = store
         self._engine = engine
         self._now = now
+        self._failing = ""  # the problem of the store that the log has told, while it lasts
         self._own: dict[bytes, str] = {}  # the only organization of each token that has one
 
     def load(self) -> None:
@@ -80,9 +81,9 @@ class Reception:
         """
         is_away = False
         try:
-            return self._received(calls)
+            received = self._received(calls)
         except StoreError as failure:
-            LOG.warning("the store failed: %s", failure.problem)
+            self._fails(failure)
             is_away = isinstance(failure, (StoreUnreachableError, StoreBusyError))
             refusal = _store_refusal(failure)
         except (MemoryError, OSError) as failure:
@@ -91,6 +92,9 @@ class Reception:
         except Exception:  # a defect of ours must not take the server down, nor show itself
             LOG.exception("a call failed")
             refusal = Refusal(Code.INTERNAL, "the service failed", "service.failed")
+        else:
+            self._works()
+            return received
         if len(calls) == 1 or is_away or any(writes(call.operation) for call in calls):
             return [Received("", refusal)] * len(calls)
         return [answer for call in calls for answer in self.receive([call])]
@@ -110,9 +114,23 @@ class Reception:
         """Return whether the store can be read."""
         try:
             with self._store.snapshot() as view:
-                return bool(view.meta("instance"))
-        except StoreError:
+                can = bool(view.meta("instance"))
+        except StoreError as failure:
+            self._fails(failure)
             return False
+        self._works()
+        return can
+
+    def _fails(self, failure: StoreError) -> None:
+        """Log what is wrong with the store and what to do: once, not for every call meanwhile."""
+        if self._failing != failure.problem:
+            LOG.error("the store failed: %s. %s", failure.problem, failure.remedy)
+        self._failing = failure.problem
+
+    def _works(self) -> None:
+        if self._failing:
+            LOG.warning("the store can be used again")
+            self._failing = ""
 
     def _received(self, calls: Sequence[Incoming]) -> list[Received]:
         """Answer calls: reads from the view that told who asks, in the same look at the store.

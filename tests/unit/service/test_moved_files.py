@@ -1,0 +1,223 @@
+"""A store whose files are deleted, moved or replaced while it is open: no write is lost unseen."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from reconciler.cli.embedded import open_wire
+from reconciler.errors import ServiceError
+from reconciler.service.build import IdentityService, open_sqlite
+from reconciler.service.eventstore.errors import StoreError, StoreMovedError, StoreUnusableError
+from reconciler.service.eventstore.sqlite import SqliteReadOnlyStore
+from reconciler.service.operations.reception import Incoming
+from reconciler.service.projections.verify import verify
+from reconciler.service.restore import restore
+from reconciler.service_client.wire import Call
+from tests.unit.service.asking import Asking, Clock
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return the path of a store with an organization in it."""
+    (tmp_path / "held").mkdir()
+    path = tmp_path / "held" / "identity.db"
+    with closing(open_sqlite(path, create=True, now=Clock())) as service:
+        Asking(service, Clock()).prepare()
+    return path
+
+
+@pytest.fixture
+def service(path: Path) -> Iterator[IdentityService]:
+    """Open the store, and write to it once, so that its log is there."""
+    with closing(open_sqlite(path, now=Clock())) as service:
+        Asking(service, Clock())("AddOrg", name="globex")
+        yield service
+
+
+def delete(path: Path) -> None:
+    path.unlink()
+
+
+def rename(path: Path) -> None:
+    path.rename(path.with_name("moved.db"))
+
+
+def replace(path: Path) -> None:
+    copy = path.with_name("copy.db")
+    shutil.copy(path, copy)
+    copy.replace(path)
+
+
+def delete_the_log(path: Path) -> None:
+    path.with_name(path.name + "-wal").unlink()
+
+
+def delete_the_index(path: Path) -> None:
+    path.with_name(path.name + "-shm").unlink()
+
+
+def delete_the_folder(path: Path) -> None:
+    shutil.rmtree(path.parent)
+
+
+def rename_the_folder(path: Path) -> None:
+    path.parent.rename(path.parent.with_name("elsewhere"))
+
+
+WAYS = [
+    delete,
+    rename,
+    replace,
+    delete_the_log,
+    delete_the_index,
+    delete_the_folder,
+    rename_the_folder,
+]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_store_whose_files_are_gone_takes_no_write_and_makes_no_file(
+    path: Path, service: IdentityService, way: Callable[[Path], None]
+) -> None:
+    """Neither from a new reader nor from the writer: an empty file would be taken for the store."""
+    way(path)
+    before = sorted(path.parent.iterdir()) if path.parent.exists() else None
+
+    for operation, fields in (("AddOrg", {"name": "initech"}), ("ListOrgs", {})):
+        with pytest.raises(StoreMovedError) as caught:
+            Asking(service, Clock())(operation, **fields)
+        assert str(path) in caught.value.problem
+        assert "restart" in caught.value.remedy
+
+    assert before == (sorted(path.parent.iterdir()) if path.parent.exists() else None)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_file_that_goes_during_a_write_is_noticed_before_the_write_is_acknowledged(
+    path: Path, service: IdentityService, way: Callable[[Path], None]
+) -> None:
+    """The commit went to a file that the next start will not find."""
+    with pytest.raises(StoreMovedError), service.store.transaction():
+        way(path)
+
+
+def test_a_command_that_works_on_the_file_itself_is_told_the_same(path: Path) -> None:
+    """As an error of the command, with what to do."""
+    with open_wire(f"sqlite:{path}", read_only=False) as wire:
+        delete(path)
+        with pytest.raises(ServiceError, match="was deleted, moved or replaced") as caught:
+            wire.send([Call("AddOrg", {"name": "initech"})])
+        assert "restart" in caught.value.remedy
+
+
+def test_a_new_reader_never_opens_another_file_than_the_writer_has(
+    path: Path, service: IdentityService
+) -> None:
+    """Readers are opened when needed: both at once need a second one."""
+    with service.store.snapshot() as first:
+        replace(path)
+        with pytest.raises(StoreMovedError), service.store.snapshot():
+            pass
+        assert len(first.heads()) == 2
+
+
+def test_a_file_that_is_put_back_is_used_again(path: Path, service: IdentityService) -> None:
+    """It is the very file: nothing is lost, and no restart is needed."""
+    rename(path)
+    with pytest.raises(StoreMovedError):
+        Asking(service, Clock())("AddOrg", name="initech")
+    path.with_name("moved.db").rename(path)
+
+    Asking(service, Clock())("AddOrg", name="initech")
+
+    assert len(Asking(service, Clock())("ListOrgs")["result"]) == 3
+    assert verify(service.store) == []
+
+
+def test_a_copy_that_a_restore_puts_in_the_place_of_a_damaged_store_is_not_mixed_up(
+    path: Path, service: IdentityService
+) -> None:
+    """A sound store in use is not replaced; a damaged one is, under the server that has it."""
+    saved = path.with_name("saved.db")
+    service.store.backup(saved)
+    with pytest.raises(StoreError, match="another program"):
+        restore(saved, path)
+    with path.open("r+b") as file:
+        file.truncate(5000)
+
+    restore(saved, path)
+
+    with pytest.raises(StoreMovedError):
+        Asking(service, Clock())("AddOrg", name="initech")
+    with closing(open_sqlite(path)) as restored:
+        assert verify(restored.store) == []
+
+
+def test_a_reader_of_a_store_at_rest_is_told_that_it_is_gone(path: Path) -> None:
+    """With a sentence of the store, not an exception of the system."""
+    with closing(SqliteReadOnlyStore(path)) as store:
+        delete(path)
+        with pytest.raises(StoreUnusableError, match="cannot be opened"), store.snapshot():
+            pass
+
+
+def test_a_log_without_its_store_is_not_played_into_a_new_one(path: Path) -> None:
+    """A server was killed, and then its file deleted: what is in the log belongs to that file."""
+    with closing(open_sqlite(path, now=Clock())) as service:
+        Asking(service, Clock())("AddOrg", name="globex")
+        saved = path.with_name("saved.db")
+        service.store.backup(saved)
+        log = path.with_name(path.name + "-wal")
+        shutil.copy(log, path.with_name("log"))
+    delete(path)
+    path.with_name("log").rename(log)
+
+    with pytest.raises(StoreUnusableError, match="is missing") as caught:
+        open_sqlite(path, create=True)
+    assert str(log) in caught.value.remedy
+    assert not path.exists()
+
+    restore(saved, path)
+
+    assert not log.exists()
+    assert list(path.parent.glob("*.replaced-*-wal"))
+    with closing(open_sqlite(path)) as restored:
+        assert verify(restored.store) == []
+
+
+def test_a_path_that_is_no_text_is_opened(tmp_path: Path) -> None:
+    """Paths are bytes; SQLite is given them as such, and no part of one is taken for an option."""
+    for name in (b"caf\xe9.db", b"a b%20c?mode=memory#d.db"):
+        path = tmp_path / os.fsdecode(name)
+        with closing(open_sqlite(path, create=True)) as service:
+            Asking(service, Clock()).prepare()
+        with closing(open_sqlite(path, read_only=True)) as service:
+            assert len(Asking(service, Clock())("ListOrgs")["result"]) == 1
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_the_log_of_the_operator_says_it_once_and_that_it_is_over(
+    path: Path, service: IdentityService, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What happened and what to do; not again for every call that comes meanwhile."""
+    call = Incoming("ListOrgs", {}, {})
+    caplog.set_level(logging.INFO, "reconciler.service")
+    rename(path)
+
+    for _ in range(3):
+        assert not service.reception.can_read()
+        service.reception.receive([call, call])
+
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert "was deleted, moved or replaced" in told
+    assert "restart" in told
+    path.with_name("moved.db").rename(path)
+    assert service.reception.can_read()
+    assert [record.getMessage() for record in caplog.records][1:] == ["the store can be used again"]
