@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.headers import Headers, bearer_token
-from reconciler.service.operations.reception import Incoming
+from reconciler.service.operations.reception import NEEDS_NO_TOKEN, Incoming
 from reconciler.service.operations.tokens import token_hash
 from reconciler.service.transport.observer import Answer
 
+FRESH_SECONDS = 2.0
+MOST_KNOWN = 1024
+NOBODY = b""  # stands for every caller of an operation that needs no token
 _ADMITTED = Refusal(Code.INTERNAL, "no request was read", "request.unread")
 
 
@@ -25,3 +33,72 @@ async def admitted(answer: Answer, headers: Headers) -> bytes:
     if isinstance(received.answer, Refusal) and received.answer is not _ADMITTED:
         raise received.answer
     return token_hash(token)
+
+
+class Admission:
+    """Knows which tokens were valid a moment ago."""
+
+    def __init__(self, answer: Answer, now: Callable[[], float] = time.monotonic) -> None:
+        """Judge tokens by ``answer``, which tells what is wrong with a call only to its caller."""
+        self._answer = answer
+        self._now = now
+        self._valid_until: dict[bytes, float] = {}  # by hash, the oldest verdict first
+
+    async def caller(self, operation: str, headers: Headers) -> bytes | None:
+        """Return the key of a caller that may send a message, or None where the token is not valid.
+
+        A token that was valid within the last ``FRESH_SECONDS`` needs no look at the store.
+        """
+        if operation in NEEDS_NO_TOKEN:
+            return NOBODY
+        try:
+            token = token_hash(bearer_token(headers))
+        except Refusal:
+            return None
+        if self._valid_until.get(token, 0.0) > self._now():
+            return token
+        try:
+            await admitted(self._answer, headers)
+        except Refusal:
+            return None
+        self._remember(token)
+        return token
+
+    def _remember(self, token: bytes) -> None:
+        self._valid_until.pop(token, None)
+        if len(self._valid_until) >= MOST_KNOWN:
+            del self._valid_until[next(iter(self._valid_until))]
+        self._valid_until[token] = self._now() + FRESH_SECONDS
+
+
+class Shares:
+    """Calls at one time: a number for all callers, and a smaller one for each."""
+
+    def __init__(self, total: int, share: int) -> None:
+        self._total = total
+        self._share = share
+        self._count = 0
+        self._by_caller: Counter[bytes] = Counter()
+
+    @contextmanager
+    def place(self, caller: bytes) -> Iterator[None]:
+        """Count a call of a caller for as long as the block runs.
+
+        Raises:
+            Refusal: there are too many calls already, of this caller or of all.
+        """
+        if self._count >= self._total or self._by_caller[caller] >= self._share:
+            raise Refusal(
+                Code.RESOURCE_EXHAUSTED,
+                "there are too many calls at once; ask again",
+                "service.busy",
+            )
+        self._count += 1
+        self._by_caller[caller] += 1
+        try:
+            yield
+        finally:
+            self._count -= 1
+            self._by_caller[caller] -= 1
+            if not self._by_caller[caller]:
+                del self._by_caller[caller]

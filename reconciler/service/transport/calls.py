@@ -74,6 +74,21 @@ def too_large() -> Refusal:
     )
 
 
+def no_message() -> Refusal:
+    """Refuse a call that ends before its message."""
+    return invalid("request", "must be one message; none came")
+
+
+def too_slow() -> Refusal:
+    """Refuse a call whose message takes too long."""
+    return Refusal(Code.ABORTED, "the message took too long to arrive", "message.too_slow")
+
+
+def unread() -> Refusal:
+    """Refuse a call whose message was not taken in, because its caller may not call."""
+    return Refusal(Code.ABORTED, "the message was not taken in", "message.unread")
+
+
 def _fields(method: Method, asked: bytes | Refusal) -> Mapping[str, Any] | Refusal:
     if isinstance(asked, Refusal):
         return asked

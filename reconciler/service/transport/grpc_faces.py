@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from reconciler.service.transport.admission import Admission
 from reconciler.service.transport.errors import ListenError
 from reconciler.service.transport.grpc_server import GrpcServer
 from reconciler.service.transport.grpc_web import GrpcWeb
@@ -41,7 +42,8 @@ async def grpc_faces(answer: Answer, observer: Observer, limits: Limits) -> Asyn
     """
     with private_folder() as folder:
         socket = Path(folder) / "grpc"
-        server = GrpcServer(observer.watch(answer, "grpc"), socket)
+        admission = Admission(answer)
+        server = GrpcServer(observer.watch(answer, "grpc"), admission, socket, limits)
         web = GrpcWeb(observer.watch(answer, "grpc-web"))
         await server.start()
 

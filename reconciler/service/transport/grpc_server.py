@@ -2,39 +2,55 @@
 
 It listens on a private unix socket; connections from outside are spliced to it (``splice``).
 Importing this module loads the gRPC library, which only a server needs.
+
+Every method takes a stream of messages, of which it reads one: on the wire that is the same as a
+method that takes one message. The library reads the message of such a method before it calls the
+handler, whoever asks and however long it takes; a handler of a stream decides itself, so the
+token is judged first, and the wait has an end.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import grpc
-from grpc_health.v1 import health_pb2, health_pb2_grpc
+from google.protobuf.message import DecodeError
+from grpc_health.v1 import health_pb2
 from grpc_health.v1.health import aio as health
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
-from reconciler.service.domain.refusal import Refusal
+from reconciler.service.domain.refusal import Refusal, invalid
+from reconciler.service.transport.admission import NOBODY, Admission, Shares
 from reconciler.service.transport.calls import (
     MAX_MESSAGE,
     answer_bytes,
+    no_message,
     status_bytes,
+    too_slow,
+    unread,
 )
+from reconciler.service.transport.limits import KIB, Limits
 from reconciler.service.transport.messages import METHODS, SERVICES, Method, load_pool
 from reconciler.service.transport.observer import Answer
 
 GOODBYE = 0.5
+ENDED_WITHIN = 0.1
 SECOND = 1000
-MAX_METADATA = 8 * 1024
+MAX_METADATA = 8 * KIB
+STREAMS = 100
+STREAM_WINDOW = 16 * KIB  # bytes of a stream that may come before its message is asked for
 OPTIONS = {
     "grpc.max_receive_message_length": MAX_MESSAGE,
+    "grpc.http2.lookahead_bytes": STREAM_WINDOW,
+    "grpc.http2.bdp_probe": 0,  # which would widen the window of every stream
     "grpc.max_metadata_size": MAX_METADATA,
     "grpc.absolute_max_metadata_size": MAX_METADATA,
-    "grpc.max_concurrent_streams": 100,
+    "grpc.max_concurrent_streams": STREAMS,
     # Who pings more often than this is sent away.
     "grpc.http2.min_recv_ping_interval_without_data_ms": 10 * SECOND,
     "grpc.http2.max_ping_strikes": 2,
@@ -54,13 +70,21 @@ _OK = health_pb2.HealthCheckResponse.SERVING
 class GrpcServer:
     """Answers gRPC calls on a unix socket, on the running event loop."""
 
-    def __init__(self, answer: Answer, socket: Path) -> None:
-        self._server = grpc.aio.server(options=list(OPTIONS.items()))
+    def __init__(self, answer: Answer, admission: Admission, socket: Path, limits: Limits) -> None:
+        """Answer calls; ``admission`` tells whose messages are taken in."""
+        self._server = grpc.aio.server(
+            options=list(OPTIONS.items()), maximum_concurrent_rpcs=limits.grpc_calls
+        )
         self._in_flight = _InFlight()
-        self._server.add_generic_rpc_handlers(tuple(_operations(answer, self._in_flight)))
         self._health = health.HealthServicer()
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
-        self._server.add_generic_rpc_handlers(_reflection())
+        intake = _Intake(admission, limits)
+        self._server.add_generic_rpc_handlers(
+            (
+                *_operations(answer, intake, self._in_flight),
+                _health_check(self._health, intake),
+                *_reflection(intake),
+            )
+        )
         self._server.add_insecure_port(f"unix:{socket}")
 
     async def start(self) -> None:
@@ -89,6 +113,58 @@ class GrpcServer:
         await self._server.stop(None)
 
 
+class _Intake:
+    """Decides whose messages are taken in, how many at a time, and how long they may take."""
+
+    def __init__(self, admission: Admission, limits: Limits) -> None:
+        self._admission = admission
+        self._limits = limits
+        self._known = Shares(limits.grpc_messages, limits.grpc_messages_of_one)
+        self._unknown = Shares(limits.grpc_open, limits.grpc_open)
+        self._streams = Shares(limits.grpc_open, limits.grpc_open)
+
+    async def message(
+        self, context: Any, operation: str, headers: Mapping[str, list[str]]
+    ) -> bytes | Refusal:
+        """Return the message of a call, or why it was not taken in."""
+        caller = await self._admission.caller(operation, headers)
+        if caller is None:
+            return unread()
+        return await self._read(context, caller)
+
+    async def open_message(self, context: Any) -> bytes | Refusal:
+        """Return the message of a call that needs no token, or why it was not taken in."""
+        return await self._read(context, NOBODY)
+
+    async def stream(self, context: Any, run: Callable[[], Awaitable[None]]) -> None:
+        """Carry out a call that needs no token and has many messages, if there is room."""
+        try:
+            with self._streams.place(NOBODY):
+                async with asyncio.timeout(self._limits.grpc_stream_seconds):
+                    await run()
+        except TimeoutError:
+            _refuse(context, too_slow())
+        except Refusal as refusal:
+            _refuse(context, refusal)
+
+    async def _read(self, context: Any, caller: bytes) -> bytes | Refusal:
+        shares = self._unknown if caller == NOBODY else self._known
+        try:
+            with shares.place(caller):
+                async with asyncio.timeout(self._limits.body_seconds):
+                    message: bytes = await context.read()
+        except TimeoutError:
+            return too_slow()
+        except Refusal as refusal:
+            return refusal
+        if message is grpc.aio.EOF:
+            # A call that the library has refused, or whose caller went away, is cancelled soon.
+            # One that is still there ended without a message, and is answered.
+            await asyncio.sleep(ENDED_WITHIN)
+            return no_message()
+        return message
+
+
 class _InFlight:
     """The calls of operations that are not answered yet, to the last byte."""
 
@@ -109,30 +185,62 @@ class _InFlight:
             self.none.set()
 
 
-def _operations(answer: Answer, in_flight: _InFlight) -> Iterator[Any]:
+def _operations(answer: Answer, intake: _Intake, in_flight: _InFlight) -> Iterator[Any]:
     """Yield what carries out the methods of each service."""
     for service in SERVICES:
         prefix = f"/{service}/"
         handlers = {
-            path.removeprefix(prefix): _handler(answer, method, in_flight)
+            path.removeprefix(prefix): _handler(answer, method, intake, in_flight)
             for path, method in METHODS.items()
             if path.startswith(prefix)
         }
         yield grpc.method_handlers_generic_handler(service, handlers)
 
 
-def _handler(answer: Answer, method: Method, in_flight: _InFlight) -> Any:
-    async def handle(asked: bytes, context: Any) -> bytes:
+def _handler(answer: Answer, method: Method, intake: _Intake, in_flight: _InFlight) -> Any:
+    async def handle(_: Any, context: Any) -> bytes:
+        headers = _headers(context)
+        asked = await intake.message(context, method.operation, headers)
         in_flight.begin(context)
-        answered = await answer_bytes(answer, method, asked, _headers(context))
+        answered = await answer_bytes(answer, method, asked, headers)
         if isinstance(answered, Refusal):
-            context.set_code(_CODES[answered.code])
-            context.set_details(answered.message)
-            context.set_trailing_metadata((("grpc-status-details-bin", status_bytes(answered)),))
-            return b""
+            return _refuse(context, answered)
         return answered
 
-    return grpc.unary_unary_rpc_method_handler(handle)
+    return grpc.stream_unary_rpc_method_handler(handle)
+
+
+def _refuse(context: Any, refusal: Refusal) -> bytes:
+    """Set the status of a call that is refused; return the message that goes with it."""
+    context.set_code(_CODES[refusal.code])
+    context.set_details(refusal.message)
+    context.set_trailing_metadata((("grpc-status-details-bin", status_bytes(refusal)),))
+    return b""
+
+
+def _health_check(servicer: health.HealthServicer, intake: _Intake) -> Any:
+    """Return what answers after the health of a service, once or for as long as somebody asks."""
+
+    async def check(_: Any, context: Any) -> bytes:
+        asked = await _health_asked(intake, context)
+        if asked is None:
+            return b""
+        answer = await servicer.Check(asked, context)
+        data: bytes = answer.SerializeToString()
+        return data
+
+    async def watch(_: Any, context: Any) -> None:
+        asked = await _health_asked(intake, context)
+        if asked is not None:
+            await intake.stream(context, lambda: servicer.Watch(asked, context))
+
+    handlers = {
+        "Check": grpc.stream_unary_rpc_method_handler(check),
+        "Watch": grpc.stream_stream_rpc_method_handler(
+            watch, response_serializer=health_pb2.HealthCheckResponse.SerializeToString
+        ),
+    }
+    return grpc.method_handlers_generic_handler("grpc.health.v1.Health", handlers)
 
 
 def _headers(context: Any) -> Mapping[str, list[str]]:
@@ -143,15 +251,35 @@ def _headers(context: Any) -> Mapping[str, list[str]]:
     return headers
 
 
-def _reflection() -> tuple[Any, ...]:
+async def _health_asked(intake: _Intake, context: Any) -> Any:
+    """Return the request of a call after health, or None where the call was refused."""
+    asked = await intake.open_message(context)
+    if not isinstance(asked, Refusal):
+        try:
+            return health_pb2.HealthCheckRequest.FromString(asked)
+        except DecodeError:
+            asked = invalid("request", "must be a message grpc.health.v1.HealthCheckRequest")
+    _refuse(context, asked)
+    return None
+
+
+def _reflection(intake: _Intake) -> tuple[Any, ...]:
     """Return reflection of both versions, which differ in nothing but the name."""
     pool = load_pool()
     for other in (health_pb2, reflection_pb2):
         pool.AddSerializedFile(other.DESCRIPTOR.serialized_pb)
     names = (*SERVICES, "grpc.health.v1.Health", reflection.SERVICE_NAME)
     servicer = reflection.aio.ReflectionServicer(names, pool=pool)
+
+    async def reflect(requests: Any, context: Any) -> None:
+        async def run() -> None:
+            async for answer in servicer.ServerReflectionInfo(requests, context):
+                await context.write(answer)
+
+        await intake.stream(context, run)
+
     method = grpc.stream_stream_rpc_method_handler(
-        servicer.ServerReflectionInfo,
+        reflect,
         request_deserializer=reflection_pb2.ServerReflectionRequest.FromString,
         response_serializer=reflection_pb2.ServerReflectionResponse.SerializeToString,
     )

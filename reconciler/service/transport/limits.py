@@ -22,6 +22,11 @@ class Limits:
         linger_seconds: How long a refused connection is read, and thrown away, before it closes;
             else the caller might never see why.
         drain_seconds: How long calls in flight have when the server stops.
+        grpc_calls: Calls of gRPC at one time, whatever they wait for.
+        grpc_messages: Messages of gRPC that are waited for at one time.
+        grpc_messages_of_one: The share of those that one token may have.
+        grpc_open: Calls of gRPC at one time that need no token, of each kind.
+        grpc_stream_seconds: How long a call without a token may ask and be answered.
     """
 
     head_bytes: int = 16 * KIB
@@ -38,3 +43,8 @@ class Limits:
     write_seconds: float = 30
     linger_seconds: float = 1
     drain_seconds: int = 10
+    grpc_calls: int = 4096
+    grpc_messages: int = 1024
+    grpc_messages_of_one: int = 512
+    grpc_open: int = 128
+    grpc_stream_seconds: float = 1800
