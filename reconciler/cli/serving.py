@@ -74,7 +74,7 @@ def serve_store(service: str, secrets: KeptSecrets, listening: Listening, log_fo
     """Serve the store at an address until a signal ends it.
 
     Raises:
-        ServiceError: the store cannot be used.
+        ServiceError: the store or the key that seals secrets cannot be used.
     """
     require_seal_key(service, secrets.seal_key_file)
     with open_service(
@@ -84,6 +84,7 @@ def serve_store(service: str, secrets: KeptSecrets, listening: Listening, log_fo
         keep_owed=secrets.keep_owed,
     ) as opened:
         set_up_logs(log_format)
+        opened.hold_seal_key()
         if not _has_token(opened):
             _tell(log_format, _how_to_begin(service))
         lane_of = one_lane if is_file(service) else opened.reception.organization_of

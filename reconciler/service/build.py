@@ -46,13 +46,28 @@ class IdentityService:
         seals: Seals,
         now: Callable[[], int],
         keep_owed: int = MAX_KEEP_OWED,
+        hold_key: Callable[[], None] = lambda: None,
     ) -> None:
-        """Serve a store; ``keep_owed`` is how long secrets wait for delivery, in microseconds."""
+        """Serve a store; ``keep_owed`` is how long secrets wait for delivery, in microseconds.
+
+        ``hold_key`` loads the sealing key where that is not done by opening the store.
+        """
         self.store = store
+        self._hold_key = hold_key
         self.now = now
         identifiers = Identifiers(now, random_bits)
         self._engine = Engine(store, Means(now, identifiers, os.urandom, seals, keep_owed))
         self.reception = Reception(store, self._engine, now)
+
+    def hold_seal_key(self) -> None:
+        """Load the key that seals secrets now; otherwise that is done when one is needed.
+
+        A SQLite store keeps its fingerprint from then on. A file that is missing is made.
+
+        Raises:
+            StoreError: the key cannot be read or made, or is not the one of this store.
+        """
+        self._hold_key()
 
     def call(self, request: Request) -> dict[str, Any]:
         """Carry out one call.
@@ -119,7 +134,15 @@ def open_sqlite(
     if create and not path.exists():
         create_file(path)
     store = _upgraded(SqliteEventStore(path, now))
-    return IdentityService(store, seals, now, keep_owed)
+
+    def hold_key() -> None:
+        with store.snapshot() as view:
+            known = view.meta(SEAL_KEY)
+        held = seals.hold(known)
+        if held != known:
+            store.bind(SEAL_KEY, held)
+
+    return IdentityService(store, seals, now, keep_owed, hold_key)
 
 
 def open_postgres(

@@ -6,6 +6,7 @@ The key is not in the store: a copy of the store alone gives no secret away.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from hashlib import sha256
@@ -19,6 +20,7 @@ from reconciler.service.eventstore.files import beside, publish
 if TYPE_CHECKING:
     import pyrage
 
+LOG = logging.getLogger("reconciler.service")
 OPEN_TO_OTHERS = 0o077
 
 
@@ -81,6 +83,32 @@ class KeyFile:
         if self._key is None:
             self._key = self.read()
         return self._key.open(sealed) if self._key else None
+
+    def hold(self, known: str) -> str:
+        """Load the key, or make one where the file is missing; return its fingerprint.
+
+        ``known`` is the fingerprint of the key that the store was served with before, or empty.
+
+        Raises:
+            StoreError: the key cannot be read or made, or is not the known one.
+        """
+        key = self.read()
+        if key is None:
+            if known:
+                LOG.warning(
+                    "the sealing key %s was missing and a new one was made: what the key before"
+                    " it sealed cannot be answered again",
+                    self._path,
+                )
+            key = self.make()
+        elif known not in {"", key.fingerprint}:
+            raise self._unusable(
+                "is not the one of this store",
+                "Name the right file with --seal-key-file. If that is lost, remove this one: a new"
+                " key is made, and the secrets that are sealed can no longer be delivered.",
+            )
+        self._key = key
+        return key.fingerprint
 
     def read(self) -> SealingKey | None:
         """Return the key, or None where there is no file.

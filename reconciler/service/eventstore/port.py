@@ -132,7 +132,7 @@ class Snapshot(Protocol):
         ...
 
     def meta(self, name: str) -> str:
-        """Return a fact about the store itself: ``instance``."""
+        """Return a fact about the store itself: ``instance``, ``seal_key``; empty if not kept."""
         ...
 
 

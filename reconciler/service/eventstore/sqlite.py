@@ -15,6 +15,7 @@ from reconciler.service.eventstore.files import beside, publish
 from reconciler.service.eventstore.sqlite_errors import in_words
 from reconciler.service.eventstore.sqlite_place import Place
 from reconciler.service.eventstore.sqlite_rows import SqliteSnapshot
+from reconciler.service.eventstore.sqlite_tables import SET_META
 from reconciler.service.eventstore.sqlite_writes import SqliteTransaction
 
 READERS_KEPT = 8
@@ -110,6 +111,15 @@ class SqliteEventStore:
             self._readers.append(reader)
         else:
             reader.close()
+
+    def bind(self, name: str, value: str) -> None:
+        """Keep a fact about the store, in the place of one of its name.
+
+        Raises:
+            StoreError: the store cannot be written to.
+        """
+        with self._lock, in_words(self._path):
+            self._writer.execute(SET_META, (name, value))
 
     def is_outdated(self) -> bool:
         """Return whether an earlier version made the store, and nothing has upgraded it since."""

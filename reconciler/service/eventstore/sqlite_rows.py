@@ -138,9 +138,9 @@ class SqliteSnapshot:
         return TokenRow._make(found) if found else None
 
     def meta(self, name: str) -> str:
-        """Return a fact about the store itself: ``instance``."""
-        (value,) = self._run(tables.META, (name,)).fetchone()
-        return str(value)
+        """Return a fact about the store itself: ``instance``, ``seal_key``; empty if not kept."""
+        found = self._run(tables.META, (name,)).fetchone()
+        return str(found[0]) if found else ""
 
 
 _ORDERS = {

@@ -179,6 +179,7 @@ TOKEN = _select(TokenRow, "tokens", "WHERE sha256 = ?")
 META = "SELECT value FROM meta WHERE name = ?"
 
 ADD_META = "INSERT INTO meta (name, value) VALUES (?, ?)"
+SET_META = "INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)"
 ADD_EVENT = _insert(StoredEvent, "events")
 LAST_POSITION = "SELECT coalesce(max(position), 0) FROM events"
 STREAM_VERSION = "SELECT coalesce(max(version), 0) FROM events WHERE stream = ?"

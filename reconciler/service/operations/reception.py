@@ -15,6 +15,7 @@ from reconciler.service.eventstore.errors import (
     StoreBusyError,
     StoreError,
     StoreFullError,
+    StoreReadOnlyError,
     StoreUnreachableError,
 )
 from reconciler.service.eventstore.port import EventStore, Snapshot
@@ -33,6 +34,8 @@ from reconciler.service.operations.tokens import caller_of, token_hash
 LOG = logging.getLogger("reconciler.service")
 ANYBODY = Caller("", Role.VIEWER, frozenset())
 NEEDS_NO_TOKEN = frozenset({"Healthz"})
+FAILED = Refusal(Code.INTERNAL, "the service failed", "service.failed")
+OF_THE_STORE = (StoreUnreachableError, StoreBusyError, StoreFullError, StoreReadOnlyError)
 OUT_OF_RESOURCES = Refusal(
     Code.UNAVAILABLE, "the service is short of memory or files", "service.exhausted"
 )
@@ -77,27 +80,31 @@ class Reception:
     def receive(self, calls: Sequence[Incoming]) -> list[Received]:
         """Answer calls; those that write share one commit. Nothing is raised.
 
-        Where a read fails, those beside it are answered all the same.
+        A call that fails, fails alone: nothing of its batch was written, so the halves of the
+        batch are tried, each on its own. One among 256 costs eight more commits.
         """
-        is_away = False
         try:
             received = self._received(calls)
-        except StoreError as failure:
-            self._fails(failure)
-            is_away = isinstance(failure, (StoreUnreachableError, StoreBusyError))
-            refusal = _store_refusal(failure)
-        except (MemoryError, OSError) as failure:
-            LOG.warning("the machine gives out: %r", failure)
-            refusal = OUT_OF_RESOURCES
-        except Exception:  # a defect of ours must not take the server down, nor show itself
-            LOG.exception("a call failed")
-            refusal = Refusal(Code.INTERNAL, "the service failed", "service.failed")
-        else:
-            self._works()
-            return received
-        if len(calls) == 1 or is_away or any(writes(call.operation) for call in calls):
+        except Exception as failure:
+            if len(calls) > 1 and not _is_of_all(failure, calls):
+                half = len(calls) // 2
+                return self.receive(calls[:half]) + self.receive(calls[half:])
+            refusal = self._refused(failure)
+            if refusal is FAILED:  # a defect of ours must not take the server down
+                LOG.exception("a call failed")
             return [Received("", refusal)] * len(calls)
-        return [answer for call in calls for answer in self.receive([call])]
+        self._works()
+        return received
+
+    def _refused(self, failure: Exception) -> Refusal:
+        """Return what a caller is told of a failure, which shows nothing of it; log the rest."""
+        if isinstance(failure, StoreError):
+            self._fails(failure)
+            return _store_refusal(failure)
+        if isinstance(failure, (MemoryError, OSError)):
+            LOG.warning("the machine gives out: %r", failure)
+            return OUT_OF_RESOURCES
+        return FAILED
 
     def organization_of(self, call: Incoming) -> str:
         """Return the organization a call is made for, as far as one can tell without the store.
@@ -122,10 +129,10 @@ class Reception:
         return can
 
     def _fails(self, failure: StoreError) -> None:
-        """Log what is wrong with the store and what to do: once, not for every call meanwhile."""
+        """Log what is wrong with the store and what to do; once where that is no single call's."""
         if self._failing != failure.problem:
             LOG.error("the store failed: %s. %s", failure.problem, failure.remedy)
-        self._failing = failure.problem
+        self._failing = failure.problem if isinstance(failure, OF_THE_STORE) else ""
 
     def _works(self) -> None:
         if self._failing:
@@ -177,6 +184,17 @@ class Reception:
             if caller.only_organization:
                 self._own[caller.token] = caller.only_organization
         return known[token]
+
+
+def _is_of_all(failure: Exception, calls: Sequence[Incoming]) -> bool:
+    """Return whether a failure is none of a single call, or may have come after the commit.
+
+    The store as a whole fails every call, and to try each would take longer. Memory may run out
+    once a batch is committed; then it must not be carried out again.
+    """
+    if isinstance(failure, (MemoryError, OSError)):
+        return any(writes(call.operation) for call in calls)
+    return isinstance(failure, OF_THE_STORE)
 
 
 def _paired(

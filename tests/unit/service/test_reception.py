@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import logging
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from reconciler.service.build import IdentityService, open_memory
+from reconciler.resources.ref import Kind
+from reconciler.resources.secret import Secret
+from reconciler.service.build import IdentityService, microseconds, open_memory
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.eventstore.errors import (
     StoreBusyError,
     StoreError,
     StoreFullError,
+    StoreReadOnlyError,
     StoreUnusableError,
 )
+from reconciler.service.eventstore.memory import MemoryEventStore
+from reconciler.service.eventstore.port import EventStore
+from reconciler.service.eventstore.sqlite import SqliteEventStore
+from reconciler.service.eventstore.sqlite_files import create
+from reconciler.service.operations import custody
+from reconciler.service.operations.engine import Engine
+from reconciler.service.operations.means import Batch
 from reconciler.service.operations.reception import Incoming, Received, Reception
+from reconciler.service.operations.request import Request
+from reconciler.service.projections.verify import verify
 from tests.running import Known, furnish
 
 UNREADABLE = Refusal(Code.INVALID_ARGUMENT, "the fields", "no.fields")
@@ -208,3 +222,107 @@ def test_the_organization_that_is_named_counts_whoever_asks(authorization: list[
         call = Incoming("CreateAction", {}, {**headers, "authorization": authorization})
 
         assert reception.organization_of(call) == named
+
+
+class SpoiltKey:
+    """A sealing key that cannot be used."""
+
+    def seal(self, secrets: Sequence[Secret | None]) -> bytes:
+        raise StoreError("the sealing key /var/secret holds no key", "put it back")
+
+    def open(self, sealed: bytes) -> None:
+        raise StoreError("the sealing key /var/secret holds no key", "put it back")
+
+
+def mixed_calls(known: Known) -> list[Incoming]:
+    """Return writes of which every tenth makes a secret that has to be sealed."""
+    editor = known.tokens["editor"]
+    calls = [
+        incoming(editor, "CreateAction", {"name": f"a{number}", "script": "x"})
+        for number in range(30)
+    ]
+    for number in (3, 13, 23):
+        fields = {
+            "projectId": known.project,
+            "name": f"app{number}",
+            "appType": "OIDC_APP_TYPE_WEB",
+            "authMethodType": "OIDC_AUTH_METHOD_TYPE_BASIC",
+        }
+        calls[number] = incoming(editor, "AddOIDCApp", fields, idempotency_key=str(number))
+    return calls
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def spoilt(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[IdentityService]:
+    """Yield a service whose sealing key cannot be used."""
+    store: EventStore = MemoryEventStore(microseconds)
+    if request.param == "sqlite":
+        create(tmp_path / "identity.db")
+        store = SqliteEventStore(tmp_path / "identity.db", microseconds)
+    with closing(IdentityService(store, SpoiltKey(), microseconds)) as service:
+        yield service
+
+
+def test_a_key_that_cannot_be_used_fails_only_the_calls_that_need_it(
+    spoilt: IdentityService, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Calls of others share their commit; these are written all the same, each once."""
+    known = furnish(spoilt)
+
+    answers = [received.answer for received in spoilt.reception.receive(mixed_calls(known))]
+
+    failed = [number for number, answer in enumerate(answers) if isinstance(answer, Refusal)]
+    assert failed == [3, 13, 23]
+    assert {answer.reason for answer in answers if isinstance(answer, Refusal)} == {
+        "store.unavailable"
+    }
+    assert "holds no key" in caplog.text
+    with spoilt.store.snapshot() as view:
+        held = view.objects_page(known.organization)
+    assert sorted(row.name for row in held if row.kind == Kind.ACTION) == sorted(
+        f"a{number}" for number in range(30) if number not in {3, 13, 23}
+    )
+    assert verify(spoilt.store) == []
+
+
+def test_a_write_that_meets_a_defect_fails_alone(
+    service: IdentityService, known: Known, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of ours, in one operation: the others of its batch do not know of it."""
+    monkeypatch.setattr(custody, "keep", lambda *_: 1 // 0)  # reached by every write
+    calls = mixed_calls(known)
+    really = Engine._written
+
+    def fragile(engine: Engine, tx: Any, request: Request, batch: Batch) -> Any:
+        if request.operation == "AddOIDCApp":
+            return really(engine, tx, request, batch)
+        return {}
+
+    monkeypatch.setattr(Engine, "_written", fragile)
+
+    answers = [received.answer for received in service.reception.receive(calls)]
+
+    failed = [number for number, answer in enumerate(answers) if isinstance(answer, Refusal)]
+    assert failed == [3, 13, 23]
+    assert refused(Received("", answers[3])) == (Code.INTERNAL, "the service failed")
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [StoreFullError("f", "r"), StoreReadOnlyError("f", "r"), StoreBusyError("f", "r"), OSError(12)],
+)
+def test_a_failure_of_the_whole_store_is_met_once(
+    service: IdentityService, known: Known, monkeypatch: pytest.MonkeyPatch, failure: Exception
+) -> None:
+    """To try each call on its own would take longer, and change nothing."""
+    met = []
+
+    def fail(engine: Engine, requests: Sequence[Request]) -> Any:
+        met.append(len(requests))
+        raise failure
+
+    monkeypatch.setattr(Engine, "write", fail)
+
+    service.reception.receive(mixed_calls(known))
+
+    assert met == [30]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from reconciler.resources.secret import Secret
+from reconciler.service.build import SEAL_KEY, open_sqlite
 from reconciler.service.eventstore.errors import StoreError
 from reconciler.service.seal import KeyFile, new_key
 
@@ -77,3 +79,36 @@ def test_a_key_that_cannot_be_kept_seals_nothing(tmp_path: Path) -> None:
         KeyFile(tmp_path / "file" / "key").seal(SECRETS)
     with pytest.raises(StoreError):
         KeyFile(tmp_path / "nowhere" / "key").seal(SECRETS)
+
+
+def test_a_store_that_is_served_knows_its_key_by_its_fingerprint(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Another key is refused; a lost one is made anew, and the log says what that costs."""
+    path, key = tmp_path / "identity.db", tmp_path / "identity.db.seal-key"
+
+    def serve() -> str:
+        with closing(open_sqlite(path, create=True)) as service:
+            service.hold_seal_key()
+            with service.store.snapshot() as view:
+                return view.meta(SEAL_KEY)
+
+    first = serve()
+    assert serve() == first
+    written = key.read_bytes()
+    key.unlink()
+    KeyFile(key).make()
+    with pytest.raises(StoreError, match="is not the one of this store") as caught:
+        serve()
+    assert "remove this one" in caught.value.remedy
+    assert not caplog.text
+
+    key.unlink()
+    second = serve()
+
+    assert second not in {"", first}
+    assert "was missing and a new one was made" in caplog.text
+    assert serve() == second
+    key.write_bytes(written)
+    with pytest.raises(StoreError, match="is not the one of this store"):
+        serve()
