@@ -102,6 +102,18 @@ class PostgresServer:
         """Stop at once: nothing of it is needed any more."""
         self._end(signal.SIGQUIT)
 
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Pause every process of the server: it is there, and says nothing."""
+        paused = [*self._children(), *([self.process.pid] if self.process else [])]
+        for pid in paused:
+            _signal(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in paused:
+                _signal(pid, signal.SIGCONT)
+
     def kill(self) -> None:
         """End the server as a crash of the machine would: no byte is written any more."""
         if self.process is not None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg.errors import SqlserverRejectedEstablishmentOfSqlconnection as Refused
 
 from reconciler.service.build import IdentityService, open_postgres, postgres_holds_store
 from reconciler.service.eventstore import postgres_address, postgres_errors
@@ -262,16 +263,44 @@ def test_an_error_is_told_by_what_went_wrong_first() -> None:
         ("FATAL: sorry, too many clients already", StoreBusyError, "connections"),
         ('FATAL: password authentication failed for user "x"', StoreUnusableError, "user"),
         ('FATAL: database "x" does not exist', StoreUnusableError, "no such database"),
-        ("connection refused", StoreUnreachableError, "reached"),
-        ("server closed the connection unexpectedly", StoreUnreachableError, "reached"),
+        ("FATAL: Datenbank »x« existiert nicht", StoreUnusableError, "refuses"),
     ],
 )
 def test_who_is_not_let_in_is_told_why(sentence: str, kind: type[StoreError], word: str) -> None:
-    """Before a connection there are sentences only, and no codes."""
-    told = postgres_errors.store_error("x", psycopg.OperationalError(sentence))
+    """The code says that the database refuses; its sentence is read for what, where it helps."""
+    told = postgres_errors.store_error("x", Refused(sentence))
 
     assert type(told) is kind
     assert word in told.problem
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "connection refused",
+        "server closed the connection unexpectedly",
+        "FATAL: the database system is starting up",
+        'FATAL: database "x" does not exist',
+    ],
+)
+def test_a_sentence_without_a_code_decides_nothing(sentence: str) -> None:
+    """It may be in any language, and about anything."""
+    told = postgres_errors.store_error("x", psycopg.OperationalError(sentence))
+
+    assert type(told) is StoreUnreachableError
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "word"),
+    [("57P03", StoreUnreachableError, "starting up"), ("3D000", StoreUnusableError, "no such")],
+)
+def test_starting_up_and_no_such_database_are_told_apart_by_their_codes(
+    code: str, kind: type[StoreError], word: str
+) -> None:
+    """Both sentences speak of "the database"."""
+    told = postgres_errors.store_error("x", psycopg.errors.lookup(code)("in any language"))
+
+    assert (type(told), word in told.problem) == (kind, True)
 
 
 def test_without_the_driver_one_is_told_what_to_install() -> None:

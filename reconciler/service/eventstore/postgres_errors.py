@@ -19,6 +19,7 @@ from reconciler.service.eventstore.errors import (
     StoreUnreachableError,
     StoreUnusableError,
 )
+from reconciler.service.eventstore.postgres_connection import REFUSED_CONNECTION, SilentError
 
 _Made = tuple[type[StoreError], str, str]
 
@@ -47,6 +48,21 @@ _UNREACHABLE: _Made = (
     "{place} cannot be reached",
     "Check that it runs, and its host and port; then run the command again.",
 )
+_SILENT: _Made = (
+    StoreUnreachableError,
+    "{place} does not answer",
+    "Check that it runs and is not overloaded, and the network; then run the command again.",
+)
+_STARTING: _Made = (
+    StoreUnreachableError,
+    "{place} is starting up or shutting down",
+    "Wait until the database accepts connections, then run the command again.",
+)
+_REFUSED: _Made = (
+    StoreUnusableError,
+    "{place} refuses the connection",
+    "Check the user, the password and the name of the database; its log says which is wrong.",
+)
 _NOT_LET_IN: _Made = (
     StoreUnusableError,
     "{place} does not let this user in",
@@ -65,6 +81,7 @@ _CHANGED: _Made = (
 # By code; where there is none of the whole code, by its class, which is its first two signs.
 _MEANINGS: dict[str, _Made] = {
     "08": _UNREACHABLE,
+    "08004": _REFUSED,
     "0A": (
         StoreUnusableError,
         "{place} lacks something that the store needs",
@@ -98,6 +115,7 @@ _MEANINGS: dict[str, _Made] = {
     "55P03": _BUSY,
     "57014": _BUSY,
     "57P": _UNREACHABLE,
+    "57P03": _STARTING,
     "58": (
         StoreError,
         "the disk failed while {place} was in use",
@@ -111,7 +129,8 @@ _UNFORESEEN: _Made = (
     "{place} cannot be used",
     "Read the log of the database.",
 )
-# Whoever is not let in is told before any code exists, and only in a sentence.
+# What a database says when it refuses a connection: its code does not get through libpq. These
+# words only make the message more exact; in another language they are not found.
 _SENTENCES: tuple[tuple[str, _Made], ...] = (
     ("too many clients", _CROWDED),
     ("remaining connection slots", _CROWDED),
@@ -166,11 +185,15 @@ def lost_while_committing(place: str) -> StoreError:
 
 
 def _meaning(error: psycopg.Error) -> _Made:
+    if isinstance(error, (SilentError, psycopg.errors.ConnectionTimeout)):
+        return _SILENT
     code = error.sqlstate or ""
+    if code == REFUSED_CONNECTION:
+        said = str(error).casefold()
+        return next((made for words, made in _SENTENCES if words in said), _REFUSED)
     for known in (code, code[:3], code[:2]):
         if known in _MEANINGS:
             return _MEANINGS[known]
     if not code and isinstance(error, psycopg.OperationalError):
-        said = str(error).casefold()
-        return next((made for words, made in _SENTENCES if words in said), _UNREACHABLE)
+        return _UNREACHABLE
     return _UNFORESEEN

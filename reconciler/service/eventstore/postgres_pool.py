@@ -5,23 +5,37 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from threading import Lock
+from time import monotonic
 from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import Int8Dumper
-from psycopg_pool import ConnectionPool
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from reconciler.service.eventstore import postgres_address as addresses
-from reconciler.service.eventstore.errors import StoreUnusableError
+from reconciler.service.eventstore.errors import (
+    StoreError,
+    StoreUnreachableError,
+    StoreUnusableError,
+)
+from reconciler.service.eventstore.postgres_connection import (
+    QUIET_SECONDS,
+    BoundedConnection,
+    SilentError,
+    connect,
+)
 from reconciler.service.eventstore.postgres_errors import in_words
+from reconciler.service.eventstore.postgres_pulse import Pulse
 from reconciler.service.eventstore.postgres_rows import Connection
 
 SIZE = 16  # a server's threads; four servers stay below the usual max_connections of 100
 WAIT_SECONDS = 10.0
 RETRY_SECONDS = 3.0  # then the next who asks begins anew, so that a wait never grows long
 IDLE_SECONDS = 60.0
+CLOSE_SECONDS = 1.0  # for each thread of a pool; one that connects to a silent database is left
 # What an address may say otherwise. A lost peer is noticed after some 15 seconds.
 USUAL: dict[str, Any] = {
     "connect_timeout": 5,
@@ -39,14 +53,26 @@ SETTINGS = (
     ("idle_in_transaction_session_timeout", "30s"),
 )
 SET = "SELECT set_config(%s, %s, false)"
+# So that the database, too, soon notices a peer that is gone and ends what it began. Not every
+# database that speaks the protocol has these.
+KEEPALIVES = (
+    ("5", "tcp_keepalives_idle"),
+    ("3", "tcp_keepalives_interval"),
+    ("3", "tcp_keepalives_count"),
+)
+SET_KNOWN = "SELECT set_config(name, %s, false) FROM pg_settings WHERE name = %s"
 SET_DURABLE = (
     "SELECT set_config('synchronous_commit', 'on', false)"
     " WHERE current_setting('synchronous_commit') = 'off'"
 )
 CLOSED = "this connection is closed"
 
+Pool = ConnectionPool[BoundedConnection]
+
 # Whoever serves may listen to the pool; a command does not get its warnings on the terminal.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
+# A pool whose database fell silent is left without a wait for its threads, which end by themselves.
+logging.getLogger("psycopg.pool").addFilter(lambda record: "stop thread" not in str(record.msg))
 
 
 class Connections:
@@ -61,18 +87,9 @@ class Connections:
         addresses.check(address)
         self.place = addresses.place_of(address)
         self._conninfo = _complete(address)
-        self._pool = ConnectionPool(
-            self._conninfo,
-            # A pipeline that the database ended takes prepared statements with it unseen.
-            kwargs={"autocommit": True, "prepare_threshold": None},
-            min_size=0,
-            max_size=SIZE,
-            configure=_configure,
-            timeout=WAIT_SECONDS,
-            max_idle=IDLE_SECONDS,
-            reconnect_timeout=RETRY_SECONDS,
-            open=False,
-        )
+        self._pulse = Pulse(self.place, self._ask, self._drop_pool)
+        self._lock = Lock()
+        self._pool: Pool | None = None
 
     @contextmanager
     def alone(self) -> Iterator[Connection]:
@@ -82,9 +99,9 @@ class Connections:
             StoreError: it cannot be had, or what was done with it failed.
         """
         with in_words(self.place):
-            connection = psycopg.connect(self._conninfo, autocommit=True)
+            connection = connect(self._conninfo)
             try:
-                _configure(connection)
+                self._configure(connection)
                 yield connection
             finally:
                 connection.close()
@@ -95,36 +112,119 @@ class Connections:
 
         Raises:
             StoreError: the database failed.
+            StoreUnreachableError: it does not answer; at once where that is known already.
         """
         with in_words(self.place):
-            connection = self._begun(begin)
+            pool, connection = self._begun(begin)
             try:
                 yield connection
             finally:
                 if connection.info.transaction_status != TransactionStatus.IDLE:
                     with suppress(psycopg.Error):
                         connection.execute("ROLLBACK")
-                self._pool.putconn(connection)
+                pool.putconn(connection)
 
-    def _begun(self, begin: str) -> Connection:
+    def _begun(self, begin: str) -> tuple[Pool, BoundedConnection]:
         """Begin on the first connection that turns out to be alive: the pool cannot know."""
-        self._pool.open()
         for _ in range(SIZE):
-            connection = self._pool.getconn()
+            pool = self._opened()
+            connection = self._taken(pool)
             try:
                 connection.execute(begin)
-            except psycopg.Error:
-                was_lost = connection.closed
-                self._pool.putconn(connection)
+            except psycopg.Error as error:
+                was_lost = connection.closed and not isinstance(error, SilentError)
+                pool.putconn(connection)
                 if not was_lost:
                     raise
             else:
-                return connection
+                return pool, connection
         raise psycopg.OperationalError(CLOSED)
+
+    def _opened(self) -> Pool:
+        """Return the pool, a new one after the database was away.
+
+        Raises:
+            StoreUnreachableError: it is away.
+        """
+        with self._lock:
+            self._pulse.check()
+            if self._pool is None:
+                self._pool = self._new_pool()
+            return self._pool
+
+    def _taken(self, pool: Pool) -> BoundedConnection:
+        """Return a connection of the pool.
+
+        Raises:
+            StoreUnreachableError: the database is away.
+            psycopg.OperationalError: all were in use for too long.
+        """
+        deadline = monotonic() + WAIT_SECONDS
+        while True:
+            try:
+                return pool.getconn(timeout=QUIET_SECONDS)
+            except (PoolTimeout, PoolClosed) as error:
+                self._pulse.check()
+                if isinstance(error, PoolClosed) or monotonic() > deadline:
+                    raise
+                self._pulse.doubt()
+
+    def _new_pool(self) -> Pool:
+        return ConnectionPool(
+            self._conninfo,
+            connection_class=BoundedConnection,
+            # A pipeline that the database ended takes prepared statements with it unseen.
+            kwargs={"autocommit": True, "prepare_threshold": None},
+            min_size=0,
+            max_size=SIZE,
+            configure=self._configure,
+            timeout=WAIT_SECONDS,
+            max_idle=IDLE_SECONDS,
+            reconnect_timeout=RETRY_SECONDS,
+            open=True,
+        )
+
+    def _drop_pool(self) -> None:
+        """Close what is idle, and wake whoever waits for a connection. Nothing is waited for."""
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.close(timeout=0)
+
+    def _configure(self, connection: BoundedConnection) -> None:
+        connection.pulse, connection.losses = self._pulse, self._pulse.losses
+        connection.adapters.register_dumper(int, Int8Dumper)
+        with connection.pipeline():
+            for setting in SETTINGS:
+                connection.execute(SET, setting)
+            for setting in KEEPALIVES:
+                connection.execute(SET_KNOWN, setting)
+            connection.execute(SET_DURABLE)
+
+    def _ask(self) -> None:
+        """Connect once more; a refusal in words is an answer, too.
+
+        Raises:
+            StoreUnreachableError: there is no answer.
+        """
+        try:
+            with in_words(self.place):
+                connect(self._conninfo).close()
+        except StoreUnreachableError:
+            raise
+        except StoreError:
+            return
+
+    def abandon(self) -> None:
+        """Give up whatever waits for the database, and refuse what comes."""
+        self._pulse.end()
 
     def close(self) -> None:
         """Close every connection."""
-        self._pool.close()
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.close(timeout=CLOSE_SECONDS)
 
 
 def _complete(address: str) -> str:
@@ -142,11 +242,3 @@ def _complete(address: str) -> str:
             "this is not the address of a PostgreSQL database",
             "Write postgresql://USER@HOST:PORT/DATABASE.",
         ) from None
-
-
-def _configure(connection: Connection) -> None:
-    connection.adapters.register_dumper(int, Int8Dumper)
-    with connection.pipeline():
-        for setting in SETTINGS:
-            connection.execute(SET, setting)
-        connection.execute(SET_DURABLE)
