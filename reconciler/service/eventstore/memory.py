@@ -12,14 +12,16 @@ from typing import Any
 
 from reconciler.service.eventstore.chain import chained, first_head
 from reconciler.service.eventstore.errors import NameTakenError, StoreError, StreamConflictError
+from reconciler.service.eventstore.memory_filters import is_found
 from reconciler.service.eventstore.port import PAGE, Snapshot
 from reconciler.service.eventstore.rows import (
     Author,
     Foresight,
     Head,
     LeaseRow,
-    NameFilter,
+    MarkedKey,
     NewEvent,
+    ObjectKey,
     ObjectQuery,
     ObjectRow,
     OwedRow,
@@ -28,6 +30,7 @@ from reconciler.service.eventstore.rows import (
     StoredEvent,
     StreamAt,
     TokenRow,
+    length_of_page,
 )
 
 _ABSENT = object()
@@ -164,14 +167,21 @@ class MemoryEventStore:
         ]
         return sorted(found)[:limit]
 
-    def list_objects(self, query: ObjectQuery) -> tuple[int, Sequence[ObjectRow]]:
-        """Return how many objects a query finds, and those of its page."""
-        found = [row for row in self._objects.values() if _is_found(row, query)]
+    def page_keys(
+        self, organization: str, *, after: str = "", limit: int = PAGE
+    ) -> Sequence[MarkedKey]:
+        """Return the keys of what ``objects_page`` returns."""
+        rows = self.objects_page(organization, after=after, limit=limit)
+        return [MarkedKey._make(getattr(row, name) for name in MarkedKey._fields) for row in rows]
+
+    def list_objects(self, query: ObjectQuery) -> tuple[int, Sequence[ObjectKey]]:
+        """Return how many objects a query finds, and the keys of those of its page."""
+        found = [row for row in self._objects.values() if is_found(row, query)]
         found.sort(
             key=lambda row: (row.folded if query.by_name else "", row.id), reverse=query.descending
         )
-        end = query.offset + query.limit if query.limit else None
-        return len(found), found[query.offset : end]
+        page = found[query.offset : query.offset + length_of_page(query, len(found))]
+        return len(found), [ObjectKey(row.id, row.sequence, row.name) for row in page]
 
     def all_objects(self) -> Sequence[ObjectRow]:
         """Return every object there is, by id."""
@@ -328,23 +338,3 @@ def _put_back(table: dict[Any, Any], key: object, before: object) -> None:
         table.pop(key, None)
     else:
         table[key] = before
-
-
-_MATCHES: dict[str, Callable[[str, str], bool]] = {
-    "equals": str.__eq__,
-    "starts": str.startswith,
-    "contains": str.__contains__,
-    "ends": str.endswith,
-}
-
-
-def _is_found(row: ObjectRow, query: ObjectQuery) -> bool:
-    return (
-        (row.kind, row.parent) == (query.kind, query.parent)
-        and (query.ids is None or row.id in query.ids)
-        and all(_matches(row, name) for name in query.names)
-    )
-
-
-def _matches(row: ObjectRow, name: NameFilter) -> bool:
-    return _MATCHES[name.match](row.folded if name.folded else row.name, name.text)

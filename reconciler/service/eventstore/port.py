@@ -18,7 +18,9 @@ from reconciler.service.eventstore.rows import (
     Foresight,
     Head,
     LeaseRow,
+    MarkedKey,
     NewEvent,
+    ObjectKey,
     ObjectQuery,
     ObjectRow,
     OwedRow,
@@ -86,8 +88,14 @@ class Snapshot(Protocol):
         """Return objects of an organization, less itself, with ids past one, by id."""
         ...
 
-    def list_objects(self, query: ObjectQuery) -> tuple[int, Sequence[ObjectRow]]:
-        """Return how many objects a query finds, and those of its page."""
+    def page_keys(
+        self, organization: str, *, after: str = "", limit: int = PAGE
+    ) -> Sequence[MarkedKey]:
+        """Return the keys of what ``objects_page`` returns."""
+        ...
+
+    def list_objects(self, query: ObjectQuery) -> tuple[int, Sequence[ObjectKey]]:
+        """Return how many objects a query finds, and the keys of those of its page."""
         ...
 
     def all_objects(self) -> Sequence[ObjectRow]:

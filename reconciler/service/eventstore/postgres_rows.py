@@ -13,6 +13,8 @@ from reconciler.service.eventstore.port import PAGE
 from reconciler.service.eventstore.rows import (
     Head,
     LeaseRow,
+    MarkedKey,
+    ObjectKey,
     ObjectQuery,
     ObjectRow,
     OwedRow,
@@ -20,6 +22,7 @@ from reconciler.service.eventstore.rows import (
     SealRow,
     StoredEvent,
     TokenRow,
+    length_of_page,
 )
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -84,14 +87,25 @@ class PostgresSnapshot:
         found = self._run(tables.OBJECTS_PAGE, (organization, after, limit))
         return list(map(ObjectRow._make, found))
 
-    def list_objects(self, query: ObjectQuery) -> tuple[int, Sequence[ObjectRow]]:
-        """Return how many objects a query finds, and those of its page."""
+    def page_keys(
+        self, organization: str, *, after: str = "", limit: int = PAGE
+    ) -> Sequence[MarkedKey]:
+        """Return the keys of what ``objects_page`` returns."""
+        found = self._run(tables.PAGE_KEYS, (organization, after, limit))
+        return list(map(MarkedKey._make, found))
+
+    def list_objects(self, query: ObjectQuery) -> tuple[int, Sequence[ObjectKey]]:
+        """Return how many objects a query finds, and the keys of those of its page."""
         where, values = _filters(query)
         counted = self._run(tables.COUNT_OBJECTS + where, values).fetchone()
+        total = counted[0] if counted else 0
+        limit = length_of_page(query, total)
+        if not limit:
+            return total, []
         order = _ORDERS[query.by_name, query.descending]
         statement = tables.LIST_OBJECTS + where + order + " LIMIT %s OFFSET %s"
-        found = self._run(statement, (*values, query.limit or None, query.offset))
-        return counted[0] if counted else 0, list(map(ObjectRow._make, found))
+        found = self._run(statement, (*values, limit, query.offset))
+        return total, list(map(ObjectKey._make, found))
 
     def all_objects(self) -> Sequence[ObjectRow]:
         """Return every object there is, by id."""

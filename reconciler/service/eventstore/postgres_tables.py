@@ -10,6 +10,8 @@ from __future__ import annotations
 from reconciler.service.eventstore.rows import (
     Head,
     LeaseRow,
+    MarkedKey,
+    ObjectKey,
     ObjectRow,
     OwedRow,
     Record,
@@ -202,10 +204,11 @@ FIND_INDEXES = (
 BEGIN_WRITING = "BEGIN ISOLATION LEVEL READ COMMITTED"
 BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
+_Key = type[ObjectKey | MarkedKey]
 _Row = type[StoredEvent | Head | ObjectRow | Record | SealRow | OwedRow | LeaseRow | TokenRow]
 
 
-def _select(row: _Row, table: str, rest: str) -> str:
+def _select(row: _Row | _Key, table: str, rest: str) -> str:
     words = ["SELECT", ", ".join(row._fields), "FROM", table, rest]
     return " ".join(words)
 
@@ -245,13 +248,11 @@ OBJECTS = _select(ObjectRow, "reconciler_objects", "WHERE id = ANY(%s)")
 FIND_OBJECT = _select(
     ObjectRow, "reconciler_objects", "WHERE parent = %s AND kind = %s AND folded = %s"
 )
-OBJECTS_PAGE = _select(
-    ObjectRow,
-    "reconciler_objects",
-    "WHERE organization = %s AND id > %s AND id <> organization ORDER BY id LIMIT %s",
-)
+_PAGE = "WHERE organization = %s AND id > %s AND id <> organization ORDER BY id LIMIT %s"
+OBJECTS_PAGE = _select(ObjectRow, "reconciler_objects", _PAGE)
+PAGE_KEYS = _select(MarkedKey, "reconciler_objects", _PAGE)
 ALL_OBJECTS = _select(ObjectRow, "reconciler_objects", "ORDER BY id")
-LIST_OBJECTS = _select(ObjectRow, "reconciler_objects", "WHERE kind = %s AND parent = %s")
+LIST_OBJECTS = _select(ObjectKey, "reconciler_objects", "WHERE kind = %s AND parent = %s")
 COUNT_OBJECTS = "SELECT count(*) FROM reconciler_objects WHERE kind = %s AND parent = %s"
 RECORD = _select(Record, "reconciler_records", "WHERE caller = %s AND key = %s")
 RECORDS = _select(Record, "reconciler_records", "WHERE caller = ANY(%s) AND key = ANY(%s)")

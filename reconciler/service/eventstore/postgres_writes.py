@@ -29,7 +29,9 @@ from reconciler.service.eventstore.rows import (
     Foresight,
     Head,
     LeaseRow,
+    MarkedKey,
     NewEvent,
+    ObjectKey,
     ObjectQuery,
     ObjectRow,
     Record,
@@ -146,8 +148,15 @@ class PostgresTransaction(PostgresCustody):
         self._settle()
         return super().objects_page(organization, after=after, limit=limit)
 
-    def list_objects(self, query: ObjectQuery) -> tuple[int, Sequence[ObjectRow]]:
-        """Return how many objects a query finds, and those of its page."""
+    def page_keys(
+        self, organization: str, *, after: str = "", limit: int = PAGE
+    ) -> Sequence[MarkedKey]:
+        """Return the keys of what ``objects_page`` returns."""
+        self._settle()
+        return super().page_keys(organization, after=after, limit=limit)
+
+    def list_objects(self, query: ObjectQuery) -> tuple[int, Sequence[ObjectKey]]:
+        """Return how many objects a query finds, and the keys of those of its page."""
         self._settle()
         return super().list_objects(query)
 

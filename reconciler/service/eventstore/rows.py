@@ -94,6 +94,24 @@ class ObjectRow(NamedTuple):
     marks: str
 
 
+class ObjectKey(NamedTuple):
+    """As much of an object as tells whether its text is known already."""
+
+    id: str
+    sequence: int
+    name: str
+
+
+class MarkedKey(NamedTuple):
+    """The same, with what can change without a new sequence."""
+
+    id: str
+    sequence: int
+    changed_by: str
+    context: str
+    marks: str
+
+
 class Record(NamedTuple):
     """The answer that a caller was given under an idempotency key.
 
@@ -221,3 +239,12 @@ class ObjectQuery(NamedTuple):
     descending: bool = False
     offset: int = 0
     limit: int = 0
+
+
+def length_of_page(query: ObjectQuery, total: int) -> int:
+    """Return how many objects the page of a query has, of so many that the query finds.
+
+    A filtered page that asks for more is looked for to the end of the list.
+    """
+    left = max(total - query.offset, 0)
+    return min(query.limit or left, left)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from reconciler.service.eventstore.rows import (
     Head,
     LeaseRow,
+    MarkedKey,
+    ObjectKey,
     ObjectRow,
     OwedRow,
     Record,
@@ -120,10 +122,11 @@ CREATE TABLE tokens (
 )
 
 
+_Key = type[ObjectKey | MarkedKey]
 _Row = type[StoredEvent | Head | ObjectRow | Record | SealRow | OwedRow | LeaseRow | TokenRow]
 
 
-def _select(row: _Row, table: str, rest: str) -> str:
+def _select(row: _Row | _Key, table: str, rest: str) -> str:
     words = ["SELECT", ", ".join(row._fields), "FROM", table, rest]
     return " ".join(words)
 
@@ -154,13 +157,11 @@ HEAD = _select(Head, "heads", "WHERE organization = ?")
 OBJECT = _select(ObjectRow, "objects", "WHERE id = ?")
 OBJECTS = _select(ObjectRow, "objects", "WHERE id IN (SELECT value FROM json_each(?))")
 FIND_OBJECT = _select(ObjectRow, "objects", "WHERE parent = ? AND kind = ? AND folded = ?")
-OBJECTS_PAGE = _select(
-    ObjectRow,
-    "objects",
-    "WHERE organization = ? AND id > ? AND id <> organization ORDER BY id LIMIT ?",
-)
+_PAGE = "WHERE organization = ? AND id > ? AND id <> organization ORDER BY id LIMIT ?"
+OBJECTS_PAGE = _select(ObjectRow, "objects", _PAGE)
+PAGE_KEYS = _select(MarkedKey, "objects", _PAGE)
 ALL_OBJECTS = _select(ObjectRow, "objects", "ORDER BY id")
-LIST_OBJECTS = _select(ObjectRow, "objects", "WHERE kind = ? AND parent = ?")
+LIST_OBJECTS = _select(ObjectKey, "objects", "WHERE kind = ? AND parent = ?")
 COUNT_OBJECTS = "SELECT count(*) FROM objects WHERE kind = ? AND parent = ?"
 RECORD = _select(Record, "records", "WHERE caller = ? AND key = ?")
 RECORDS = _select(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from reconciler.resources.ref import Kind, fold
-from reconciler.service.eventstore.rows import NameFilter, ObjectQuery, ObjectRow
+from reconciler.service.eventstore.rows import NameFilter, ObjectKey, ObjectQuery, ObjectRow
 from reconciler.service.operations.answers import timestamp
 from reconciler.service.operations.fields import Fields
 from reconciler.service.operations.session import Reading
@@ -173,11 +173,11 @@ def _listed(
     )
     cut.end()
     fields.end()
-    total, rows = call.view.list_objects(query)
-    answer: dict[str, Any] = {"details": _list_details(total, rows)}
+    total, keys = call.view.list_objects(query)
+    answer: dict[str, Any] = {"details": _list_details(total, keys)}
     if column:
         answer["sortingColumn"] = column
-    answer["result"] = [_VIEWS[kind](row) for row in rows]
+    answer["result"] = call.shown(_VIEWS[kind], keys)
     return answer
 
 
@@ -201,8 +201,8 @@ def _read_queries(parts: Sequence[Fields], queries: _Queries) -> None:
         part.end()
 
 
-def _list_details(total: int, rows: Sequence[ObjectRow]) -> dict[str, Any]:
-    last = max((row.sequence for row in rows), default=0)
+def _list_details(total: int, keys: Sequence[ObjectKey]) -> dict[str, Any]:
+    last = max((key.sequence for key in keys), default=0)
     return {
         "totalResult": str(total),
         "processedSequence": str(last),

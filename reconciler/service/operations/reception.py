@@ -49,18 +49,29 @@ class Incoming:
         operation: Its name in the table.
         fields: JSON-shaped; or why they could not be read, which is told to callers alone.
         headers: Every value of every header, by lower-case name.
+        encode: Makes the body of an answer to a read. It is called where the answer is made:
+            the event loop would stand still for as long as it takes.
+        as_text: Whether ``encode`` takes lists that are JSON text already.
     """
 
     operation: str
     fields: Mapping[str, Any] | Refusal
     headers: Headers
+    encode: Callable[[dict[str, Any]], bytes] | None = None
+    as_text: bool = False
 
 
 class Received(NamedTuple):
-    """What came of a call: the name of the caller's token, if it is known, and the answer."""
+    """What came of a call.
+
+    Attributes:
+        caller: Name of the caller's token; empty where it is not known.
+        body: The answer, encoded; empty where that is left to the transport.
+    """
 
     caller: str
     answer: dict[str, Any] | Refusal
+    body: bytes = b""
 
 
 class Reception:
@@ -150,7 +161,8 @@ class Reception:
             requests = [self._request(call, view, known) for call in calls]
             asked = [request for request in requests if isinstance(request, Request)]
             if not any(writes(request.operation) for request in asked):
-                return _paired(requests, self._engine.read(view, asked))
+                answers = _paired(requests, self._engine.read(view, asked))
+                return list(map(_encoded, calls, answers))
         return _paired(requests, self._engine.write(asked))
 
     def _request(
@@ -173,6 +185,7 @@ class Reception:
             lease=beside.lease,
             context=beside.context,
             custody=beside.custody,
+            as_text=call.as_text,
         )
 
     def _caller(self, call: Incoming, view: Snapshot, known: dict[str, Caller]) -> Caller:
@@ -195,6 +208,13 @@ def _is_of_all(failure: Exception, calls: Sequence[Incoming]) -> bool:
     if isinstance(failure, (MemoryError, OSError)):
         return any(writes(call.operation) for call in calls)
     return isinstance(failure, OF_THE_STORE)
+
+
+def _encoded(call: Incoming, received: Received) -> Received:
+    """Return an answer to a read with its body, if the transport takes one."""
+    if call.encode is None or isinstance(received.answer, Refusal):
+        return received
+    return received._replace(body=call.encode(received.answer))
 
 
 def _paired(

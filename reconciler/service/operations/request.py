@@ -24,6 +24,8 @@ class Request:
         context: Why it is made (``x-reconciler-context``), text of a JSON object, or empty.
         custody: Run that asks to keep a secret this call makes until its delivery is
             acknowledged (``x-reconciler-custody``), or empty.
+        as_text: Whether lists are answered as JSON text (``Encoded``), for a caller that wants
+            no more than that.
     """
 
     operation: str
@@ -35,3 +37,4 @@ class Request:
     lease: str = ""
     context: str = ""
     custody: str = ""
+    as_text: bool = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 from reconciler.resources.ref import Kind
 from reconciler.resources.strict_json import JsonError, read_object
@@ -20,10 +21,18 @@ from reconciler.service.domain.refusal import (
 )
 from reconciler.service.eventstore.errors import NameTakenError
 from reconciler.service.eventstore.port import Snapshot, Transaction
-from reconciler.service.eventstore.rows import Author, LeaseRow, ObjectRow, StoredEvent, StreamAt
+from reconciler.service.eventstore.rows import (
+    Author,
+    LeaseRow,
+    ObjectKey,
+    ObjectRow,
+    StoredEvent,
+    StreamAt,
+)
 from reconciler.service.operations import custody
 from reconciler.service.operations.means import Batch, Means
 from reconciler.service.operations.request import Request
+from reconciler.service.operations.texts import Encoded, View, listed
 from reconciler.service.projections.codec import encode
 from reconciler.service.projections.objects import next_row, trees_of
 
@@ -98,6 +107,13 @@ class Reading:
         if row is None or not self.sees(row.organization):
             raise not_found("object")
         return row
+
+    def shown(self, view: View, keys: Sequence[ObjectKey]) -> list[dict[str, Any]] | Encoded:
+        """Return a view of each object, as text where the caller takes that."""
+        if self.request.as_text:
+            return listed(self.means.texts.of(view, keys, self.view.get_objects))
+        rows = {row.id: row for row in self.view.get_objects([key.id for key in keys])}
+        return [view(rows[key.id]) for key in keys]
 
     def sees(self, organization: str) -> bool:
         """Return whether what belongs to an organization exists, as far as this call goes."""

@@ -25,9 +25,10 @@ def list_trees(call: Reading, fields: Fields) -> dict[str, Any]:
     """
     fields.end()
     query = ObjectQuery(Kind.ORGANIZATION, "", call.caller.organizations, by_name=True)
-    _, organizations = call.view.list_objects(query)
+    _, keys = call.view.list_objects(query)
+    organizations = {row.id: row for row in call.view.get_objects([key.id for key in keys])}
     answer, left = [], ALL
-    for organization in organizations:
+    for organization in (organizations[key.id] for key in keys):
         if call.sees(organization.id):
             rows = call.view.objects_page(organization.id, limit=min(EACH, left)) if left else ()
             left -= len(rows)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from reconciler.service.domain.refusal import Code, Refusal
+from reconciler.service.operations.texts import answer_bytes, json_bytes
 
 ERROR_DETAIL = "type.googleapis.com/zitadel.v1.ErrorDetail"
 RETRY_AFTER_SECONDS = 1
@@ -24,7 +24,6 @@ _JSON = (b"content-type", b"application/json")
 _CHALLENGE = (b"www-authenticate", b'Bearer realm="reconciler"')
 _RETRY = (b"retry-after", str(RETRY_AFTER_SECONDS).encode())
 _FURTHER: Mapping[int, tuple[bytes, bytes]] = {401: _CHALLENGE, 429: _RETRY, 503: _RETRY}
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
 
 class HttpRefusalError(Refusal):
@@ -52,12 +51,14 @@ class HttpAnswer(NamedTuple):
     body: bytes
 
 
-def json_answer(answer: Mapping[str, Any] | Refusal, request_id: bytes = b"") -> HttpAnswer:
-    """Return the answer of an operation, or its refusal, as JSON."""
+def json_answer(
+    answer: Mapping[str, Any] | Refusal, request_id: bytes = b"", body: bytes = b""
+) -> HttpAnswer:
+    """Return the answer of an operation, or its refusal, as JSON; ``body`` if it is encoded."""
     if not isinstance(answer, Refusal):
-        return _with_headers(200, _encode(answer).encode(), request_id)
+        return _with_headers(200, body or answer_bytes(answer), request_id)
     status = answer.http_status
-    made = _with_headers(status, _encode(error_body(answer)).encode(), request_id)
+    made = _with_headers(status, json_bytes(error_body(answer)), request_id)
     if status in _FURTHER:
         made.headers.append(_FURTHER[status])
     if isinstance(answer, HttpRefusal) and answer.allow:

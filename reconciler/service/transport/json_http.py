@@ -19,6 +19,7 @@ from reconciler.service.operations.headers import CUSTODY, ORGANIZATION
 from reconciler.service.operations.operation import Operation, nullable_of
 from reconciler.service.operations.reception import Incoming, Received
 from reconciler.service.operations.table import OPERATIONS
+from reconciler.service.operations.texts import answer_bytes
 from reconciler.service.transport.addresses import Addresses, Found
 from reconciler.service.transport.http_answers import HttpRefusal, json_answer
 from reconciler.service.transport.json_bodies import read_body
@@ -59,7 +60,7 @@ class JsonHttp:
                 return
             call = self._incoming(scope, body, headers)
             received = await self._answer(call)
-            answer = json_answer(received.answer, request_id.encode())
+            answer = json_answer(received.answer, request_id.encode(), received.body)
             code, status = code_of(received), answer.status
             await send({"type": "http.response.start", "status": status, "headers": answer.headers})
             await send({"type": "http.response.body", "body": answer.body})
@@ -86,7 +87,7 @@ class JsonHttp:
             fields = _fields_of(scope, found, body, headers)
         except Refusal as refusal:
             return Incoming(found.operation.name, refusal, headers)
-        return Incoming(found.operation.name, fields, headers)
+        return Incoming(found.operation.name, fields, headers, answer_bytes, as_text=True)
 
 
 def _headers_of(scope: Scope) -> dict[str, list[str]]:

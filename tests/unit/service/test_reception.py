@@ -170,7 +170,7 @@ def test_a_failure_of_ours_is_an_answer_that_shows_nothing(
         received = reception.receive([incoming("a"), incoming("b")])
 
     assert len(received) == 2
-    for caller, answer in received:
+    for caller, answer, _ in received:
         assert isinstance(answer, Refusal)
         assert (caller, answer.code, answer.reason) == ("", code, reason)
         assert said in answer.message

@@ -1,0 +1,167 @@
+"""Texts of objects: the same JSON as ever, each encoded once, within a limit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import pytest
+
+from reconciler.service.build import IdentityService, open_memory
+from reconciler.service.eventstore.rows import ObjectKey, ObjectRow
+from reconciler.service.operations.caller import EMBEDDED
+from reconciler.service.operations.request import Request
+from reconciler.service.operations.texts import (
+    ENTRY_BYTES,
+    LONGEST_KEPT,
+    Encoded,
+    Texts,
+    answer_bytes,
+)
+from tests.running import Known, furnish
+
+CONTEXT = '{"tree":"shop \\"é\\"","critical":true,"preventDelete":true,"reason":"\\u0001"}'
+
+
+@pytest.fixture
+def service() -> IdentityService:
+    """Return a service with objects of every kind, some of them with a context."""
+    return open_memory()
+
+
+def _call(service: IdentityService, known: Known, operation: str, **fields: Any) -> dict[str, Any]:
+    return service.call(
+        Request(
+            operation,
+            fields,
+            caller=EMBEDDED,
+            organization=known.organization,
+            context=CONTEXT if "name" in fields else "",
+        )
+    )
+
+
+LISTS = [
+    ("ListActions", {}),
+    ("ListActions", {"query": {"limit": 1}, "sortingColumn": "ACTION_FIELD_NAME_NAME"}),
+    ("ListActions", {"queries": [{"actionNameQuery": {"name": "nothing"}}]}),
+    ("ListProjects", {}),
+    ("ListOrgs", {}),
+    ("ListOrgIDPs", {}),
+    ("ListApps", {"projectId": ""}),
+    ("ListObjects", {}),
+    ("ListObjects", {"limit": 2}),
+    ("ListObjects", {"limit": 2, "cursor": ""}),
+]
+
+
+def test_a_list_as_text_is_the_json_of_the_list(service: IdentityService) -> None:
+    """Byte for byte, when it is made and when it is kept."""
+    known = furnish(service)
+    _call(
+        service, known, "CreateAction", name='"grüße" \\ \x7f日', script="function a(){}\n\t\"\x02'"
+    )
+    _call(service, known, "CreateAction", name="b", script="function b() {}", timeout="1.5s")
+    urls = {"issuer": "https://a", "jwtEndpoint": "https://a", "keysEndpoint": "https://a"}
+    _call(service, known, "AddOrgJWTIDP", name="idp", headerName="", **urls)
+    _call(service, known, "AddOIDCApp", name="app", projectId=known.project)
+
+    for operation, fields in LISTS:
+        asked = {**fields, "projectId": known.project} if "projectId" in fields else fields
+        plain = Request(operation, asked, caller=EMBEDDED, organization=known.organization)
+        as_text = Request(
+            operation, asked, caller=EMBEDDED, organization=known.organization, as_text=True
+        )
+        expected = json.dumps(service.call(plain), ensure_ascii=False, separators=(",", ":"))
+        for _ in range(2):
+            assert answer_bytes(service.call(as_text)).decode() == expected
+
+
+def test_a_text_follows_every_change(service: IdentityService) -> None:
+    """A new name, and a mark that comes without a new sequence."""
+    known = furnish(service)
+    made = _call(service, known, "CreateAction", name="a", script="function a() {}")
+
+    def listed() -> dict[str, Any]:
+        request = Request(
+            "ListObjects", {}, caller=EMBEDDED, organization=known.organization, as_text=True
+        )
+        objects = json.loads(answer_bytes(service.call(request)))["objects"]
+        (found,) = (each for each in objects if each["id"] == made["id"])
+        return dict(found)
+
+    before = listed()
+    _call(service, known, "UpdateAction", id=made["id"], name="b", script="function b() {}")
+    assert (before["name"], listed()["name"], listed()["critical"]) == ("a", "b", True)
+    service.call(
+        Request(
+            "RecordContext",
+            {"id": made["id"]},
+            caller=EMBEDDED,
+            organization=known.organization,
+            context='{"critical":false}',
+        )
+    )
+    assert listed()["critical"] is False
+
+
+def _row(name: str, sequence: int = 1) -> ObjectRow:
+    return ObjectRow(
+        name, "Action", "1", "1", name, name, "{}", "", "", 1, sequence, 1, "", "", "{}"
+    )
+
+
+class Looked:
+    """A store of rows that counts what is looked up."""
+
+    def __init__(self) -> None:
+        self.ids: list[str] = []
+
+    def __call__(self, ids: Collection[str]) -> Sequence[ObjectRow]:
+        self.ids += ids
+        return [_row(name) for name in ids]
+
+
+def _view(row: ObjectRow) -> dict[str, Any]:
+    return {"id": row.id, "more": "x" * 100}
+
+
+def _texts(texts: Texts, looked: Looked, *names: str, sequence: int = 1) -> Sequence[bytes]:
+    return texts.of(_view, [ObjectKey(name, sequence, name) for name in names], looked)
+
+
+def test_an_object_is_looked_up_and_encoded_once_for_each_sequence() -> None:
+    """Whatever list it is in."""
+    texts, looked = Texts(), Looked()
+    first = _texts(texts, looked, "1", "2")
+    assert _texts(texts, looked, "3", "2", "1")[1:] == [first[1], first[0]]
+    assert looked.ids == ["1", "2", "3"]
+    _texts(texts, looked, "1", sequence=2)
+    assert looked.ids == ["1", "2", "3", "1"]
+
+
+def test_texts_keep_to_their_limit_and_drop_what_is_not_asked_for() -> None:
+    """A text that is asked for again and again stays."""
+    texts, looked = Texts(limit=10 * (ENTRY_BYTES + 120)), Looked()
+    for number in range(100):
+        _texts(texts, looked, "often", str(number))
+        kept = [*texts._recent.values(), *texts._earlier.values()]
+        assert sum(map(len, kept)) + len(kept) * ENTRY_BYTES <= 10 * (ENTRY_BYTES + 120)
+    assert looked.ids.count("often") == 1
+    _texts(texts, looked, "0")
+    assert looked.ids.count("0") == 2
+
+
+def test_a_very_long_text_is_not_kept() -> None:
+    """A few of them would leave no room for others."""
+    texts, looked = Texts(), Looked()
+    for _ in range(2):
+        texts.of(lambda row: {"id": row.id + "x" * LONGEST_KEPT}, [ObjectKey("1", 1, "")], looked)
+    assert looked.ids == ["1", "1"]
+
+
+def test_members_that_are_encoded_go_in_as_they_are() -> None:
+    """The others are encoded beside them."""
+    answer = {"list": Encoded(b"[1]"), "é": {"a": [None, True]}}
+    assert answer_bytes(answer).decode() == '{"list":[1],"é":{"a":[null,true]}}'
