@@ -460,14 +460,17 @@ def test_well_formed_json_is_taken(server: Server, body: bytes) -> None:
 
 @pytest.mark.parametrize(("extra", "status"), [(0, 400), (1, 413)], ids=["at it", "beyond it"])
 def test_a_body_has_a_greatest_size(server: Server, extra: int, status: int) -> None:
-    """At the limit it is read (and found to be no request); one byte more is not read."""
+    """At the limit it is read (and found to be no request); one byte more is not read.
+
+    What is not read to its end ends the connection.
+    """
     start, end = b'{"x":"', b'"}'
     body = start + b"x" * (MAX_JSON - len(start) - len(end) + extra) + end
 
     answer = ask(server, "POST", SEARCH, body)
 
     refused(answer, status, 3 if status == 400 else 8)
-    assert not answer.closed
+    assert answer.closed is (status == 413)
 
 
 def test_refused_requests_write_nothing(server: Server) -> None:

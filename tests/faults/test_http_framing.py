@@ -393,7 +393,7 @@ async def connected(port: int) -> Pair:
     return await asyncio.open_connection("127.0.0.1", port)
 
 
-POST = b"POST /management/v1/actions HTTP/1.1\r\nhost: x\r\n"
+POST = b"POST /management/v1/actions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer x\r\n"
 GET = request("GET", "/healthz")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from reconciler.service.transport.bodies import Bodies
 from reconciler.service.transport.json_http import JsonHttp
 from reconciler.service.transport.observer import Answer, Observer, Seen
 from reconciler.service.transport.pages import PATHS, State, pages
@@ -17,10 +18,14 @@ _INTERNAL = 13
 
 
 def build_app(
-    answer: Answer, observer: Observer, state: State, web_routes: Mapping[str, ASGIApp]
+    answer: Answer,
+    observer: Observer,
+    state: State,
+    bodies: Bodies,
+    web_routes: Mapping[str, ASGIApp],
 ) -> ASGIApp:
     """Return the application; ``web_routes`` are others, by the first part of their addresses."""
-    rest = JsonHttp(answer, observer)
+    rest = JsonHttp(answer, observer, bodies)
     shown = _seen(pages(state), observer)
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:

@@ -16,12 +16,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from reconciler.service.domain.refusal import Code, Refusal
-from reconciler.service.transport.limits import KIB, MIB
-
-BUDGET_BYTES = 16 * MIB  # of requests as they come; in memory one can be nine times as long
-SHARE_BYTES = 4 * MIB
-WAIT_SECONDS = 10.0
-SMALL_BYTES = 16 * KIB
+from reconciler.service.transport.limits import Limits
 
 
 @dataclass(eq=False, slots=True)
@@ -39,18 +34,18 @@ class Budget:
         waiting: How many requests wait for room.
     """
 
-    def __init__(
-        self,
-        total: int = BUDGET_BYTES,
-        share: int = SHARE_BYTES,
-        wait_seconds: float = WAIT_SECONDS,
-    ) -> None:
+    def __init__(self, total: int, share: int, wait_seconds: float) -> None:
         """Allow ``total`` bytes, and ``share`` of them to one caller."""
         self._total = total
         self._share = share
         self._wait_seconds = wait_seconds
         self._held: Counter[bytes] = Counter()
         self._queue: list[_Waiting] = []
+
+    @classmethod
+    def of(cls, limits: Limits) -> Budget:
+        """Return the budget of a server."""
+        return cls(limits.large_bytes, limits.large_share_bytes, limits.room_seconds)
 
     @property
     def held(self) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from reconciler.service.transport.admission import Admission
+from reconciler.service.transport.bodies import Bodies
 from reconciler.service.transport.errors import ListenError
 from reconciler.service.transport.grpc_server import GrpcServer
 from reconciler.service.transport.grpc_web import GrpcWeb
@@ -34,7 +35,9 @@ class Faces(NamedTuple):
 
 
 @asynccontextmanager
-async def grpc_faces(answer: Answer, observer: Observer, limits: Limits) -> AsyncIterator[Faces]:
+async def grpc_faces(
+    answer: Answer, observer: Observer, bodies: Bodies, limits: Limits
+) -> AsyncIterator[Faces]:
     """Answer gRPC on a socket that nobody else can reach, until the block ends.
 
     Raises:
@@ -44,7 +47,7 @@ async def grpc_faces(answer: Answer, observer: Observer, limits: Limits) -> Asyn
         socket = Path(folder) / "grpc"
         admission = Admission(answer)
         server = GrpcServer(observer.watch(answer, "grpc"), admission, socket, limits)
-        web = GrpcWeb(observer.watch(answer, "grpc-web"))
+        web = GrpcWeb(observer.watch(answer, "grpc-web"), bodies)
         await server.start()
 
         async def drain() -> None:

@@ -13,6 +13,9 @@ from collections.abc import Mapping
 from starlette.types import Receive, Scope, Send
 
 from reconciler.service.domain.refusal import Code, Refusal
+from reconciler.service.operations.headers import bearer_token
+from reconciler.service.operations.reception import NEEDS_NO_TOKEN
+from reconciler.service.transport.bodies import Bodies, CallerLeftError
 from reconciler.service.transport.calls import MAX_MESSAGE, answer_bytes, too_large
 from reconciler.service.transport.grpc_web_frames import (
     ACCEPTED_ENCODINGS,
@@ -23,10 +26,10 @@ from reconciler.service.transport.grpc_web_frames import (
     write_too_late,
 )
 from reconciler.service.transport.http_answers import ALWAYS
-from reconciler.service.transport.messages import METHODS
+from reconciler.service.transport.messages import METHODS, Method
 from reconciler.service.transport.observer import Answer
 
-FRAME_HEAD = 5
+_LONGEST = MAX_MESSAGE + 5  # with the head of its frame
 CONTENT_TYPES = {"application/grpc-web", "application/grpc-web+proto"}
 ALLOWED_HEADERS = (
     "accept",
@@ -64,15 +67,12 @@ _ANSWER = {
 Headers = Mapping[str, list[str]]
 
 
-class CallerLeftError(Exception):
-    """The caller went away before it had said everything."""
-
-
 class GrpcWeb:
     """Answers gRPC-web calls, and the questions that browsers ask before them."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: Answer, bodies: Bodies) -> None:
         self._answer = answer
+        self._bodies = bodies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -86,17 +86,33 @@ class GrpcWeb:
             await _respond(send, 415, {**_ANY_ORIGIN, "accept-post": ", ".join(CONTENT_TYPES)})
         else:
             try:
-                body = await _body(receive)
+                content = await self._content(scope["path"], headers, receive)
             except CallerLeftError:
                 return
-            content = await self._answered(scope["path"], headers, body)
             await _respond(send, 200, {**_ANSWER, "content-type": content_type}, content)
 
-    async def _answered(self, path: str, headers: Headers, body: bytes | Refusal) -> bytes:
+    async def _content(self, path: str, headers: Headers, receive: Receive) -> bytes:
+        """Return the answer as bytes. What headers tell is judged before the body is read.
+
+        Raises:
+            CallerLeftError: the request has no end.
+        """
         method = METHODS.get(path)
         if method is None:
             unknown = Refusal(Code.UNIMPLEMENTED, "there is no such method", "operation.unknown")
             return write_refusal(unknown)
+        try:
+            if method.operation not in NEEDS_NO_TOKEN:
+                bearer_token(headers)
+            return await self._bodies.take(
+                headers, receive, _LONGEST, lambda body: self._answered(method, headers, body)
+            )
+        except Refusal as refusal:
+            return await self._answered(method, headers, refusal)
+
+    async def _answered(
+        self, method: Method, headers: Headers, body: bytes | Refusal | None
+    ) -> bytes:
         try:
             seconds = read_timeout(_one(headers, "grpc-timeout"))
             if seconds == 0:
@@ -112,34 +128,16 @@ class GrpcWeb:
         return write_refusal(answered) if isinstance(answered, Refusal) else write_answer(answered)
 
 
-def _message(body: bytes | Refusal, headers: Headers) -> bytes | Refusal:
+def _message(body: bytes | Refusal | None, headers: Headers) -> bytes | Refusal:
     """Return the message of a body, or why there is none."""
+    if body is None:
+        return too_large()
     if isinstance(body, Refusal):
         return body
     try:
         return read_message(body, _one(headers, "grpc-encoding").lower())
     except Refusal as refusal:
         return refusal
-
-
-async def _body(receive: Receive) -> bytes | Refusal:
-    """Take in a whole body; one that is too large is read to its end, and forgotten.
-
-    Raises:
-        CallerLeftError: it has no end.
-    """
-    pieces: list[bytes] = []
-    length = 0
-    while True:
-        event = await receive()
-        if event["type"] == "http.disconnect":
-            raise CallerLeftError
-        piece = event.get("body", b"")
-        length += len(piece)
-        if length <= MAX_MESSAGE + FRAME_HEAD:
-            pieces.append(piece)
-        if not event.get("more_body", False):
-            return b"".join(pieces) if length <= MAX_MESSAGE + FRAME_HEAD else too_large()
 
 
 async def _respond(

@@ -10,11 +10,17 @@ from reconciler.resources.strict_json import (
     MAX_DIGITS,
     ContentError,
     Fault,
+    JsonError,
     Path,
+    check_count,
     read_object,
 )
 from reconciler.service.domain.refusal import invalid
 from reconciler.service.operations.fields import shown
+
+# Names and values in one body. Each can take 70 bytes for two of text, so that a body is at most
+# ten times as long in memory. The longest batch of orders has a third of them.
+MAX_SIGNS = 60_000
 
 _RULES: Mapping[Fault, str] = {
     Fault.ENCODING: "must be UTF-8",
@@ -39,9 +45,12 @@ def read_body(body: bytes) -> dict[str, Any]:
     if not body:
         return {}
     try:
+        check_count(body, MAX_SIGNS)
         return read_object(body, fractions=True)
     except ContentError as error:
         raise invalid(_shown_path(error.path) or "request", _RULES[error.fault]) from None
+    except JsonError:
+        raise invalid("request", f"must not have more than {MAX_SIGNS} names and values") from None
 
 
 def _shown_path(path: Path) -> str:

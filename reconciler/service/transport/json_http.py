@@ -15,12 +15,13 @@ from starlette.types import Receive, Scope, Send
 
 from reconciler.service.domain.refusal import Code, Refusal, invalid
 from reconciler.service.operations.fields import shown
-from reconciler.service.operations.headers import CUSTODY, ORGANIZATION
+from reconciler.service.operations.headers import CUSTODY, ORGANIZATION, bearer_token
 from reconciler.service.operations.operation import Operation, nullable_of
-from reconciler.service.operations.reception import Incoming, Received
+from reconciler.service.operations.reception import NEEDS_NO_TOKEN, Incoming, Received
 from reconciler.service.operations.table import OPERATIONS
 from reconciler.service.operations.texts import answer_bytes
 from reconciler.service.transport.addresses import Addresses, Found
+from reconciler.service.transport.bodies import Bodies, CallerLeftError
 from reconciler.service.transport.http_answers import HttpRefusal, json_answer
 from reconciler.service.transport.json_bodies import read_body
 from reconciler.service.transport.limits import MAX_JSON
@@ -30,7 +31,7 @@ MAX_PARAMETERS = 20
 _KNOWN = frozenset(
     {"authorization", "if-match", "idempotency-key", "x-reconciler-lease", "x-reconciler-context"}
     | {CUSTODY, *ORGANIZATION}
-    | {"content-type", "content-encoding", "x-request-id"}
+    | {"content-type", "content-encoding", "content-length", "x-request-id"}
 )
 _HEADER_NAMES = {name.encode(): name for name in _KNOWN}
 _IS_JSON = re.compile(r'application/json(?:[ \t]*;[ \t]*charset="?utf-8"?)?', re.IGNORECASE)
@@ -41,8 +42,9 @@ Headers = Mapping[str, list[str]]
 class JsonHttp:
     """Answers calls that come as JSON over HTTP."""
 
-    def __init__(self, answer: Answer, observer: Observer) -> None:
+    def __init__(self, answer: Answer, observer: Observer, bodies: Bodies) -> None:
         self._answer = answer
+        self._bodies = bodies
         self._observer = observer
         self._addresses = Addresses(OPERATIONS.values())
 
@@ -51,25 +53,24 @@ class JsonHttp:
         began = self._observer.begin()
         headers = _headers_of(scope)
         request_id = self._observer.request_id(*_given_id(headers))
-        call = Incoming("", {}, headers)
+        found = self._addresses.find(scope["method"], scope["raw_path"].decode("latin-1"))
+        operation = "" if isinstance(found, Refusal) else found.operation.name
         received, status = Received("", {}), 0
         code = 1  # cancelled, unless an answer comes
         try:
-            body = await _body_of(receive)
-            if body is None:
-                return
-            call = self._incoming(scope, body, headers)
-            received = await self._answer(call)
+            received = await self._received(scope, receive, found, headers)
             answer = json_answer(received.answer, request_id.encode(), received.body)
             code, status = code_of(received), answer.status
             await send({"type": "http.response.start", "status": status, "headers": answer.headers})
             await send({"type": "http.response.body", "body": answer.body})
+        except CallerLeftError:
+            return
         finally:
             self._observer.end(
                 Seen(
                     request_id,
                     "json",
-                    call.operation,
+                    operation,
                     organization_of(headers),
                     received.caller,
                     time.perf_counter() - began,
@@ -78,16 +79,37 @@ class JsonHttp:
                 )
             )
 
-    def _incoming(self, scope: Scope, body: bytes | Refusal, headers: Headers) -> Incoming:
-        """Return the call that a request is, with why it could not be read if it could not."""
-        found = self._addresses.find(scope["method"], scope["raw_path"].decode("latin-1"))
-        if isinstance(found, Refusal):
-            return Incoming("", found, headers)
+    async def _received(
+        self, scope: Scope, receive: Receive, found: Found | Refusal, headers: Headers
+    ) -> Received:
+        """Return the answer. What address and headers tell is judged before the body is read.
+
+        Raises:
+            CallerLeftError: the request has no end.
+        """
         try:
-            fields = _fields_of(scope, found, body, headers)
+            if isinstance(found, Refusal):
+                bearer_token(headers)
+                return await self._answer(Incoming("", found, headers))
+            if found.operation.name not in NEEDS_NO_TOKEN:
+                bearer_token(headers)
+            return await self._bodies.take(
+                headers,
+                receive,
+                MAX_JSON,
+                lambda body: self._answer(_call(scope, found, body, headers)),
+            )
         except Refusal as refusal:
-            return Incoming(found.operation.name, refusal, headers)
-        return Incoming(found.operation.name, fields, headers, answer_bytes, as_text=True)
+            return Received("", refusal)
+
+
+def _call(scope: Scope, found: Found, body: bytes | None, headers: Headers) -> Incoming:
+    """Return the call that a request is, with why it could not be read if it could not."""
+    try:
+        fields = _fields_of(scope, found, body, headers)
+    except Refusal as refusal:
+        return Incoming(found.operation.name, refusal, headers)
+    return Incoming(found.operation.name, fields, headers, answer_bytes, as_text=True)
 
 
 def _headers_of(scope: Scope) -> dict[str, list[str]]:
@@ -104,43 +126,21 @@ def _given_id(headers: Headers) -> tuple[bytes, ...]:
     return (given[0].encode("latin-1"),) if len(given) == 1 else ()
 
 
-async def _body_of(receive: Receive) -> bytes | Refusal | None:
-    """Return the whole body, a refusal if it is too large, or nothing if the caller went away.
-
-    A body that is too large is read to its end all the same, so that the connection can go on.
-    """
-    pieces: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            return None
-        piece = message.get("body", b"")
-        size += len(piece)
-        if size <= MAX_JSON:
-            pieces.append(piece)
-        if not message.get("more_body", False):
-            break
-    if size > MAX_JSON:
-        return HttpRefusal(
-            413,
-            Code.RESOURCE_EXHAUSTED,
-            f"a body must be at most {MAX_JSON} bytes long",
-            "message.too_large",
-        )
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-
 def _fields_of(
-    scope: Scope, found: Found, body: bytes | Refusal, headers: Headers
+    scope: Scope, found: Found, body: bytes | None, headers: Headers
 ) -> Mapping[str, Any]:
     """Return the fields of a request. Those of the address win over others of the same name.
 
     Raises:
         Refusal: they could not be read.
     """
-    if isinstance(body, Refusal):
-        raise body
+    if body is None:
+        raise HttpRefusal(
+            413,
+            Code.RESOURCE_EXHAUSTED,
+            f"a body must be at most {MAX_JSON} bytes long",
+            "message.too_large",
+        )
     if "content-encoding" in headers:
         raise _unsupported("content-encoding: not supported", "encoding.unsupported")
     if scope["method"] in {"GET", "HEAD"}:

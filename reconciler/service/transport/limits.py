@@ -7,6 +7,7 @@ from dataclasses import dataclass
 KIB = 1024
 MIB = 1024 * KIB
 MAX_JSON = MIB
+SMALL_BODY = 16 * KIB  # read at once; connections bound how many there are
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,10 @@ class Limits:
         write_seconds: How long a caller may leave an answer unread.
         linger_seconds: How long a refused connection is read, and thrown away, before it closes;
             else the caller might never see why.
+        large_bytes: Large bodies held at one time, all callers together; in memory one can be
+            ten times as long (see ``json_bodies.MAX_SIGNS``).
+        large_share_bytes: The share of those that one caller may have.
+        room_seconds: How long a large body waits for room before it is refused.
         drain_seconds: How long calls in flight have when the server stops.
         grpc_calls: Calls of gRPC at one time, whatever they wait for.
         grpc_messages: Messages of gRPC that are waited for at one time.
@@ -42,6 +47,9 @@ class Limits:
     idle_seconds: int = 30
     write_seconds: float = 30
     linger_seconds: float = 1
+    large_bytes: int = 16 * MIB
+    large_share_bytes: int = 4 * MIB
+    room_seconds: float = 10
     drain_seconds: int = 10
     grpc_calls: int = 4096
     grpc_messages: int = 1024

@@ -30,6 +30,8 @@ from uvicorn.server import ServerState
 
 from reconciler.service.operations.reception import Incoming
 from reconciler.service.transport.application import build_app
+from reconciler.service.transport.bodies import Bodies
+from reconciler.service.transport.budget import Budget
 from reconciler.service.transport.errors import ListenError
 from reconciler.service.transport.front import Front
 from reconciler.service.transport.limits import Limits
@@ -148,9 +150,10 @@ async def serve(serving: Serving) -> None:
     async def is_open() -> bool:
         return await loop.run_in_executor(None, serving.is_open)
 
-    async with _grpc_faces(serving) as faces:
-        observer = serving.observer
-        app = build_app(serving.front.answer, observer, State(is_ready, is_open), faces.web_routes)
+    bodies = Bodies(serving.front.answer, Budget.of(serving.limits))
+    async with _grpc_faces(serving, bodies) as faces:
+        answer, observer = serving.front.answer, serving.observer
+        app = build_app(answer, observer, State(is_ready, is_open), bodies, faces.web_routes)
         config = _config(app, _protocol_of(serving, faces.address), serving.limits)
         config.ssl = serving.tls
         server = _Server(config, serving, draining, faces.drain)
@@ -186,12 +189,12 @@ class _NoFaces(NamedTuple):
     drain: Callable[[], Awaitable[None]] = _nothing
 
 
-def _grpc_faces(serving: Serving) -> AbstractAsyncContextManager[Faces]:
+def _grpc_faces(serving: Serving, bodies: Bodies) -> AbstractAsyncContextManager[Faces]:
     if not serving.grpc:
         return nullcontext(_NoFaces())
     from reconciler.service.transport.grpc_faces import grpc_faces
 
-    return grpc_faces(serving.front.answer, serving.observer, serving.limits)
+    return grpc_faces(serving.front.answer, serving.observer, bodies, serving.limits)
 
 
 def _protocol(

@@ -12,7 +12,7 @@ from uvicorn.server import ServerState
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.transport.framing import Framing, FramingError, Part
 from reconciler.service.transport.http_answers import HttpRefusal, raw_refusal
-from reconciler.service.transport.limits import Limits
+from reconciler.service.transport.limits import SMALL_BODY, Limits
 from reconciler.service.transport.observer import Observer
 
 _CODES = {
@@ -46,6 +46,8 @@ class StrictProtocol(HttpToolsProtocol):
         self._received = 0
         self._refused: Refusal | None = None
         self._is_ending = False
+        self._keep_alive = True  # whether the present request lets the connection go on
+        self._early = _EarlyEnd(self)
 
     def connection_made(self, transport: Any) -> None:
         """Take a connection, unless there are too many."""
@@ -65,7 +67,7 @@ class StrictProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Let the parser see what is beyond doubt."""
-        if self._refused is not None:
+        if self._refused is not None or self._is_ending:
             return  # what still comes is thrown away
         try:
             ready = self._framing.feed(data)
@@ -82,12 +84,39 @@ class StrictProtocol(HttpToolsProtocol):
         """Refuse what the parser does not accept though the framing does."""
         self._refuse(_refusal(400, "the request is not well-formed"))
 
+    def on_headers_complete(self) -> None:
+        """Begin a request. An answer that comes before its body is whole ends the connection."""
+        super().on_headers_complete()
+        cycle: Any = self.cycle
+        self._keep_alive = cycle.keep_alive
+        cycle.keep_alive = False
+        cycle.transport = self._early
+
+    def on_body(self, body: bytes) -> None:
+        """Hold the caller back as soon as a small body is there that is not read yet."""
+        super().on_body(body)
+        if len(self.cycle.body) > SMALL_BODY:
+            self.flow.pause_reading()
+
+    def on_message_complete(self) -> None:
+        """Let the connection go on after the answer, as the request wishes."""
+        cycle: Any = self.cycle
+        if not cycle.response_started:
+            cycle.keep_alive = self._keep_alive
+            cycle.transport = self.transport
+        super().on_message_complete()
+
     def on_response_complete(self) -> None:
         """Go on with the next request, or end a connection that was refused meanwhile."""
-        if self._refused is None:
-            super().on_response_complete()
-        else:
+        if self._refused is not None:
             self._end(self._refused)
+        elif not self._is_ending:
+            super().on_response_complete()
+
+    def shutdown(self) -> None:
+        """Close after the answer that is under way, even if its body is not whole yet."""
+        self._keep_alive = False
+        super().shutdown()
 
     def pause_writing(self) -> None:
         """Wait for the caller to read, but not for ever."""
@@ -125,7 +154,10 @@ class StrictProtocol(HttpToolsProtocol):
         """Go on waiting for a body that makes progress."""
         progress = self._framing.received - self._received
         self._received = self._framing.received
-        if self.loop.time() >= self._body_deadline or progress < self._limits.progress_bytes:
+        if self.flow.read_paused:  # it is not the caller who is slow
+            self._body_deadline = self.loop.time() + self._limits.body_seconds
+            self._check_later()
+        elif self.loop.time() >= self._body_deadline or progress < self._limits.progress_bytes:
             self._too_slow()
         else:
             self._check_later()
@@ -154,14 +186,27 @@ class StrictProtocol(HttpToolsProtocol):
         """Say why, and close when the caller had time to read it."""
         if self._is_ending or self.transport.is_closing():
             return
-        self._is_ending = True
-        self.flow.resume_reading()
         self.transport.write(raw_refusal(refusal, self._observer.request_id().encode()))
+        self.linger()
+
+    def linger(self) -> None:
+        """Close when the caller had time to read the answer; throw away what still comes.
+
+        If bytes were left unread the network would reset the connection, and the caller might
+        lose the answer.
+        """
+        if self._is_ending:
+            return
+        self._is_ending = True
+        _cancel(self._timer)
+        self._unset_keepalive_if_required()
+        cycle: Any = self.cycle  # None before the first request
+        if cycle is not None:
+            cycle.body = bytearray()
+        self.flow.resume_reading()
         if self.transport.can_write_eof():
             self.transport.write_eof()
-            self._timer = self.loop.call_later(self._limits.linger_seconds, self.transport.close)
-        else:
-            self.transport.close()
+        self._timer = self.loop.call_later(self._limits.linger_seconds, self.transport.close)
 
     def eof_received(self) -> Any:
         """Answer what was asked in full, though the caller will not ask more."""
@@ -170,6 +215,25 @@ class StrictProtocol(HttpToolsProtocol):
             return False
         cycle.keep_alive = False
         return True
+
+
+class _EarlyEnd:
+    """The transport of an answer while the body of its request is not whole."""
+
+    def __init__(self, protocol: StrictProtocol) -> None:
+        self._protocol = protocol
+
+    def write(self, data: bytes) -> None:
+        """Write."""
+        self._protocol.transport.write(data)
+
+    def is_closing(self) -> bool:
+        """Return whether the connection is over."""
+        return self._protocol.transport.is_closing()
+
+    def close(self) -> None:
+        """Close later: what the caller still sends is in the way of the answer."""
+        self._protocol.linger()
 
 
 def _refusal(status: int, rule: str) -> Refusal:

@@ -74,7 +74,7 @@ def test_room_is_shared(coming: Sequence[tuple[str, bytes, int]], inside: list[s
     """Of 100 bytes one caller gets 50."""
 
     async def ask() -> None:
-        budget = Budget(100, 50)
+        budget = Budget(100, 50, 5)
         asking = Asking(budget)
         for name, caller, size in coming:
             await asking.come(name, caller, size)
@@ -91,7 +91,7 @@ def test_the_caller_that_holds_least_is_next() -> None:
     """A caller with many requests in the queue does not keep another one waiting."""
 
     async def ask() -> None:
-        asking = Asking(Budget(100, 100))
+        asking = Asking(Budget(100, 100, 5))
         for name in ("a1", "a2", "a3", "a4"):
             await asking.come(name, A, 40)
         await asking.come("b1", B, 40)
@@ -125,7 +125,7 @@ def test_who_goes_away_leaves_room(gone: str) -> None:
     """Whether it had its place already, or waited for it."""
 
     async def ask() -> None:
-        budget = Budget(100, 50)
+        budget = Budget(100, 50, 5)
         asking = Asking(budget)
         await asking.come("a1", A, 50)
         await asking.come("a2", A, 50)
@@ -139,7 +139,7 @@ def test_a_place_granted_while_its_caller_leaves_is_given_back() -> None:
     """Both happen in one turn of the loop."""
 
     async def ask() -> None:
-        budget = Budget(100, 50)
+        budget = Budget(100, 50, 5)
         first, second = budget.place(A, 50), budget.place(A, 50)
         await first.__aenter__()
         waiting = asyncio.ensure_future(second.__aenter__())

@@ -9,6 +9,8 @@ from typing import NoReturn
 import pytest
 
 from reconciler.service.operations.reception import Incoming, Received
+from reconciler.service.transport.bodies import Bodies
+from reconciler.service.transport.budget import Budget
 from reconciler.service.transport.errors import ListenError
 from reconciler.service.transport.grpc_faces import grpc_faces, private_folder
 from reconciler.service.transport.limits import Limits
@@ -32,7 +34,9 @@ def test_the_socket_is_private_and_goes_with_the_server() -> None:
     """Whoever reached it would reach gRPC past all limits of the port."""
 
     async def main() -> None:
-        async with grpc_faces(nothing, Observer(Metrics()), Limits()) as faces:
+        limits = Limits()
+        bodies = Bodies(nothing, Budget.of(limits))
+        async with grpc_faces(nothing, Observer(Metrics()), bodies, limits) as faces:
             assert who_may(faces.address) == 0o700
             assert set(faces.web_routes) == set(SERVICES)
             addresses.append(faces.address)

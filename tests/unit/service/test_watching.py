@@ -14,6 +14,9 @@ import pytest
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.reception import Incoming, Received
 from reconciler.service.transport.application import build_app
+from reconciler.service.transport.bodies import Bodies
+from reconciler.service.transport.budget import Budget
+from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.logs import set_up_logs
 from reconciler.service.transport.metrics import Metrics, StoreFigures
 from reconciler.service.transport.observer import Observer, Seen, organization_of
@@ -148,7 +151,8 @@ def test_readiness_is_the_stores(status: int, *, is_ready: bool) -> None:
         return is_ready
 
     async def ask() -> tuple[httpx.Response, httpx.Response]:
-        app = build_app(answer, Observer(Metrics()), State(ready, ready), {})
+        bodies = Bodies(answer, Budget.of(Limits()))
+        app = build_app(answer, Observer(Metrics()), State(ready, ready), bodies, {})
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
             return await client.get("/readyz"), await client.get("/healthz")

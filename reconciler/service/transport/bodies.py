@@ -1,0 +1,81 @@
+"""Bodies of HTTP requests, taken in only from callers, and only while there is room.
+
+A small body is read at once: connections are counted, so that all small bodies together are
+bounded, and the call itself judges the token. Before a larger one the token is judged and a
+place in the budget is taken; until then the caller is not read from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from starlette.types import Receive
+
+from reconciler.service.operations.headers import Headers
+from reconciler.service.transport.admission import admitted
+from reconciler.service.transport.budget import Budget
+from reconciler.service.transport.limits import SMALL_BODY
+from reconciler.service.transport.observer import Answer
+
+T = TypeVar("T")
+GoOn = Callable[[bytes | None], Awaitable[T]]
+
+
+class CallerLeftError(Exception):
+    """The caller went away before its body was whole."""
+
+
+class Bodies:
+    """Takes in bodies for every transport over HTTP/1.1."""
+
+    def __init__(self, answer: Answer, budget: Budget) -> None:
+        """``answer`` judges tokens; see ``admitted``."""
+        self._answer = answer
+        self._budget = budget
+
+    async def take(self, headers: Headers, receive: Receive, longest: int, go_on: GoOn[T]) -> T:
+        """Take in a body, and go on with it; with None where it is longer than ``longest``.
+
+        The room of a large body is held until ``go_on`` has ended. A body that is too long is
+        not read to its end.
+
+        Raises:
+            Refusal: the token is not valid, or there was no room in time.
+            CallerLeftError: the body has no end.
+        """
+        declared = _declared(headers)
+        if declared > longest:
+            return await go_on(None)
+        read = bytearray()
+        is_whole = declared <= SMALL_BODY and await _read(receive, read, SMALL_BODY)
+        if is_whole and len(read) <= SMALL_BODY:
+            return await go_on(bytes(read))
+        caller = await admitted(self._answer, headers)
+        async with self._budget.place(caller, declared or longest):
+            is_whole = is_whole or await _read(receive, read, longest)
+            return await go_on(bytes(read) if is_whole and len(read) <= longest else None)
+
+
+def _declared(headers: Headers) -> int:
+    """Return the length that a request gives its body; 0 for one in chunks, or none."""
+    values = headers.get("content-length", ())
+    return int(values[0]) if values else 0  # the framing has judged its form
+
+
+async def _read(receive: Receive, read: bytearray, longest: int) -> bool:
+    """Add to a body until it is whole or longer than so; return whether it is whole.
+
+    The pieces are put together as they come: each for itself would cost more than its bytes.
+
+    Raises:
+        CallerLeftError: it has no end.
+    """
+    while len(read) <= longest:
+        message = await receive()
+        if message["type"] != "http.request":
+            raise CallerLeftError
+        read += message.get("body", b"")
+        if not message.get("more_body", False):
+            return True
+    return False
