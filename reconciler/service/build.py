@@ -15,6 +15,7 @@ from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore.errors import StoreUnusableError
 from reconciler.service.eventstore.port import EventStore
 from reconciler.service.operations.engine import Engine
+from reconciler.service.operations.lease_clock import LeaseClock
 from reconciler.service.operations.means import MAX_KEEP_OWED, Means, Seals
 from reconciler.service.operations.reception import Reception
 from reconciler.service.operations.request import Request
@@ -32,6 +33,12 @@ def microseconds() -> int:
     return time.time_ns() // 1000
 
 
+def since_boot() -> int:
+    """Return microseconds since the machine began, its sleep included where that is known."""
+    clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    return time.clock_gettime_ns(clock) // 1000
+
+
 def random_bits(count: int) -> int:
     """Return a number of so many random bits, at most 64."""
     return int.from_bytes(os.urandom(8), "big") >> (64 - count)
@@ -47,16 +54,21 @@ class IdentityService:
         now: Callable[[], int],
         keep_owed: int = MAX_KEEP_OWED,
         hold_key: Callable[[], None] = lambda: None,
+        steady: Callable[[], int] | None = None,
     ) -> None:
         """Serve a store; ``keep_owed`` is how long secrets wait for delivery, in microseconds.
 
-        ``hold_key`` loads the sealing key where that is not done by opening the store.
+        ``hold_key`` loads the sealing key where that is not done by opening the store. ``steady``
+        is a clock that nobody sets, in microseconds since any time: that of the machine, or
+        ``now`` where that is not the time of the machine either.
         """
         self.store = store
         self._hold_key = hold_key
         self.now = now
         identifiers = Identifiers(now, random_bits)
-        self._engine = Engine(store, Means(now, identifiers, os.urandom, seals, keep_owed))
+        lease_time = LeaseClock(now, steady or (since_boot if now is microseconds else now))
+        means = Means(now, identifiers, os.urandom, seals, lease_time, keep_owed)
+        self._engine = Engine(store, means)
         self.reception = Reception(store, self._engine, now)
 
     def hold_seal_key(self) -> None:

@@ -19,6 +19,7 @@ from reconciler.service.eventstore.port import EventStore
 from reconciler.service.eventstore.sqlite import SqliteEventStore
 from reconciler.service.operations.engine import Engine
 from reconciler.service.operations.headers import read_beside
+from reconciler.service.operations.lease_clock import LeaseClock
 from reconciler.service.operations.means import Means
 from reconciler.service.operations.request import Request
 from reconciler.service.operations.table import OPERATIONS
@@ -62,7 +63,8 @@ class Story:
         clock = clock or Clock()
         self.store = store or MemoryEventStore(clock)
         self._engine = Engine(
-            self.store, Means(clock, Identifiers(clock, lambda _: 0), bytes, _Open())
+            self.store,
+            Means(clock, Identifiers(clock, lambda _: 0), bytes, _Open(), LeaseClock(clock, clock)),
         )
         self._headers: dict[str, list[str]] = {}
         self.ids: list[str] = []

@@ -19,13 +19,13 @@ TOKEN_BYTES = 16
 
 def acquire_lease(call: Writing, fields: Fields) -> dict[str, Any]:
     """Become the one writer of an organization, unless another caller is."""
-    organization = _organization(call, fields)
+    organization, event = _organization(call, fields)
     holder = fields.text("holder", required=True, limit=MAX_HOLDER)
     seconds = _seconds(fields)
     instead_of = fields.number("insteadOf")
     fields.end()
-    now = call.means.now()
     held = call.tx.lease(organization)
+    now = call.means.lease_time.after(event, _written_after(held))
     if held and _counts(held, now) and held.fence != instead_of:
         raise _held_by(held)
     fence = held.fence + 1 if held else 1
@@ -39,12 +39,12 @@ def acquire_lease(call: Writing, fields: Fields) -> dict[str, Any]:
 
 def renew_lease(call: Writing, fields: Fields) -> dict[str, Any]:
     """Stay the one writer for so many seconds from now."""
-    organization = _organization(call, fields)
+    organization, _ = _organization(call, fields)
     token = fields.text("lease", required=True)
     seconds = _seconds(fields)
     fields.end()
-    now = call.means.now()
     held = call.tx.lease(organization)
+    now = call.means.lease_time.after(_written_after(held))
     if held is None or held.token != token or not _counts(held, now):
         raise lease_lost()
     lease = held._replace(expires_at=now + seconds * MICROSECONDS)
@@ -54,7 +54,7 @@ def renew_lease(call: Writing, fields: Fields) -> dict[str, Any]:
 
 def release_lease(call: Writing, fields: Fields) -> dict[str, Any]:
     """Stop being the one writer. Does nothing where the lease is lost already."""
-    organization = _organization(call, fields)
+    organization, _ = _organization(call, fields)
     token = fields.text("lease", required=True)
     fields.end()
     held = call.tx.lease(organization)
@@ -63,13 +63,24 @@ def release_lease(call: Writing, fields: Fields) -> dict[str, Any]:
     return {}
 
 
-def _organization(call: Writing, fields: Fields) -> str:
-    """Return the folded name of an organization that the caller may write to, or could make."""
+def _organization(call: Writing, fields: Fields) -> tuple[str, int]:
+    """Return the folded name of an organization and the time of its last event, 0 if it has none.
+
+    Raises:
+        Refusal: the caller may not write to it, nor could make it.
+    """
     organization = fold(fields.text("organization", required=True))
     row = call.tx.find_object(Kind.ORGANIZATION, "", organization)
     if not call.caller.sees(row.id if row else ""):
         raise not_found("organization")
-    return organization
+    return organization, call.tx.head(row.id).sequence if row else 0
+
+
+def _written_after(lease: LeaseRow | None) -> int:
+    """Return a time that has certainly passed where this lease is known."""
+    if lease is None:
+        return 0
+    return max(lease.acquired_at, lease.expires_at - MAX_SECONDS * MICROSECONDS)
 
 
 def _seconds(fields: Fields) -> int:

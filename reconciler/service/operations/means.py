@@ -10,6 +10,7 @@ from reconciler.resources.secret import Secret
 from reconciler.service.domain.identifiers import Identifiers
 from reconciler.service.eventstore.rows import LeaseRow, ObjectRow
 from reconciler.service.operations.answers import MICROSECONDS
+from reconciler.service.operations.lease_clock import LeaseClock
 from reconciler.service.operations.texts import Texts
 
 MAX_KEEP_OWED = 30 * 24 * 60 * 60 * MICROSECONDS
@@ -33,6 +34,7 @@ class Means:
 
     Attributes:
         now: The clock, in microseconds since the epoch.
+        lease_time: The clock that leases end by.
         keep_owed: How long a secret is kept for its delivery, in microseconds.
         texts: JSON texts of objects that were answered.
     """
@@ -41,6 +43,7 @@ class Means:
     identifiers: Identifiers
     random_bytes: Callable[[int], bytes]
     seals: Seals
+    lease_time: LeaseClock
     keep_owed: int = MAX_KEEP_OWED
     texts: Texts = field(default_factory=Texts)
 

@@ -238,7 +238,7 @@ class Writing(Reading):
             leases[organization] = self.tx.lease(organization)
         lease = leases[organization]
         expected = self.request.lease
-        if lease is None or lease.token != expected or lease.expires_at <= self.means.now():
+        if lease is None or lease.token != expected or lease.expires_at <= self.means.lease_time():
             raise lease_lost()
 
     def put_lease(self, lease: LeaseRow) -> None:

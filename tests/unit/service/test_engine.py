@@ -19,6 +19,7 @@ from reconciler.service.eventstore.errors import StoreError
 from reconciler.service.eventstore.memory import MemoryEventStore
 from reconciler.service.operations.caller import Caller, Role
 from reconciler.service.operations.engine import Engine
+from reconciler.service.operations.lease_clock import LeaseClock
 from reconciler.service.operations.means import Means
 from reconciler.service.projections.verify import verify
 from reconciler.service.seal import KeyFile, new_key
@@ -39,7 +40,7 @@ def with_ids(*ids: str) -> tuple[Engine, Asking]:
     """Return an engine that makes these ids, and a way to write calls for it."""
     clock = Clock()
     store = MemoryEventStore(clock)
-    means = Means(clock, Scripted(*ids), bytes, new_key())
+    means = Means(clock, Scripted(*ids), bytes, new_key(), LeaseClock(clock, clock))
     return Engine(store, means), Asking(IdentityService(store, new_key(), clock), clock)
 
 

@@ -1,0 +1,167 @@
+"""Leases end after the time they were given, whatever is done to the clock of the wall."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.service.build import IdentityService
+from reconciler.service.eventstore.memory import MemoryEventStore
+from reconciler.service.eventstore.port import EventStore
+from reconciler.service.eventstore.sqlite import SqliteEventStore
+from reconciler.service.eventstore.sqlite_files import create
+from reconciler.service.operations.lease_clock import LeaseClock
+from reconciler.service.seal import new_key
+from tests.unit.service.asking import NOON, Asking, Clock
+
+SECOND = 1_000_000
+HOUR = 3600 * SECOND
+DAY = 24 * HOUR
+
+
+class Hand:
+    """A clock that stands where a test sets it."""
+
+    def __init__(self, time: int) -> None:
+        self.time = time
+
+    def __call__(self) -> int:
+        return self.time
+
+
+class Machine:
+    """A process on some machine: a wall clock that can be set, and one that cannot."""
+
+    def __init__(self, store: EventStore, wall: int) -> None:
+        self.wall = Hand(wall)
+        self.steady = Hand(7 * SECOND)
+        service = IdentityService(store, new_key(), self.wall, steady=self.steady)
+        self.ask = Asking(service, Clock())
+
+    def wait(self, microseconds: int) -> None:
+        """Let time pass: both clocks run."""
+        self.wall.time += microseconds
+        self.steady.time += microseconds
+
+    def acquire(self, seconds: int = 60) -> Any:
+        return self.ask("AcquireLease", named="acme", holder="h", seconds=seconds)
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[EventStore]:
+    """Yield a store with the organization acme, whose last event is of noon."""
+    made: EventStore = MemoryEventStore(Hand(NOON))
+    if request.param == "sqlite":
+        create(tmp_path / "identity.db")
+        made = SqliteEventStore(tmp_path / "identity.db", Hand(NOON))
+    with closing(made):
+        Machine(made, NOON).ask("AddOrg", name="acme")
+        yield made
+
+
+def refused(machine: Machine) -> str:
+    return machine.ask.refused("AcquireLease", named="acme", holder="x", seconds=60).reason
+
+
+@pytest.mark.parametrize("jump", [-DAY, -HOUR, DAY])
+def test_a_lease_lasts_its_time_though_the_wall_is_set(store: EventStore, jump: int) -> None:
+    """Set back, it would last a day longer; set forward, it would end at once."""
+    machine = Machine(store, NOON)
+    lease = machine.acquire()["lease"]
+
+    machine.wall.time += jump
+
+    machine.wait(59 * SECOND)
+    assert refused(machine) == "lease.held"
+    machine.ask("AddProject", organization=_acme(machine), name="p", under=lease)
+    machine.wait(2 * SECOND)
+    assert (
+        machine.ask.refused("AddProject", organization=_acme(machine), name="q", under=lease).reason
+        == "lease.lost"
+    )
+    assert machine.acquire()["fence"] == "2"
+
+
+def _acme(machine: Machine) -> str:
+    return str(machine.ask("ListOrgs")["result"][0]["id"])
+
+
+def test_a_restart_with_a_wall_that_was_set_back_does_not_prolong_a_lease(
+    store: EventStore,
+) -> None:
+    """The holder died; the next process goes on from the times that the store has."""
+    Machine(store, NOON).acquire()
+    after = Machine(store, NOON - DAY)
+
+    assert refused(after) == "lease.held"
+    after.wait(61 * SECOND)
+
+    assert after.acquire()["fence"] == "2"
+
+
+def test_a_lease_that_was_renewed_for_long_ends_an_hour_after_such_a_restart(
+    store: EventStore,
+) -> None:
+    """How long ago it was renewed is not known; a lease has an hour at most."""
+    before = Machine(store, NOON)
+    lease = before.acquire(3600)["lease"]
+    for _ in range(3):
+        before.wait(HOUR - SECOND)
+        before.ask("RenewLease", named="acme", lease=lease, seconds=3600)
+    after = Machine(store, NOON - DAY)
+    assert refused(after) == "lease.held"
+    after.wait(HOUR - SECOND)
+    assert refused(after) == "lease.held"
+
+    after.wait(2 * SECOND)
+
+    assert after.acquire()["fence"] == "2"
+
+
+@pytest.mark.parametrize("behind", [SECOND, DAY])
+def test_servers_whose_walls_differ_agree_once_they_meet(store: EventStore, behind: int) -> None:
+    """The one behind goes on from the lease of the one ahead, and neither takes it early."""
+    ahead, late = Machine(store, NOON), Machine(store, NOON - behind)
+    lease = ahead.acquire()["lease"]
+    assert refused(late) == "lease.held"
+    for machine in (ahead, late):
+        machine.wait(59 * SECOND)
+    assert refused(late) == refused(ahead) == "lease.held"
+    ahead.ask("RenewLease", named="acme", lease=lease, seconds=60)
+    for machine in (ahead, late):
+        machine.wait(59 * SECOND)
+    assert refused(late) == "lease.held"
+
+    for machine in (ahead, late):
+        machine.wait(2 * SECOND)
+
+    mine = late.acquire()
+    assert mine["fence"] == "2"
+    assert refused(ahead) == "lease.held"
+    assert ahead.ask.refused("RenewLease", named="acme", lease=lease, seconds=9).reason == (
+        "lease.lost"
+    )
+
+
+def test_the_clock_never_goes_back() -> None:
+    """Whatever the wall does, and whatever times are met."""
+    wall, steady = Hand(NOON), Hand(0)
+    clock = LeaseClock(wall, steady)
+    steps: list[Callable[[], int]] = [
+        lambda: clock.after(NOON - DAY),
+        lambda: clock.after(0, NOON + SECOND),
+        lambda: clock.after(NOON),
+        clock,
+    ]
+    seen = [clock()]
+    for step in steps:
+        wall.time -= HOUR
+        seen.append(step())
+    steady.time += SECOND
+    seen.append(clock())
+
+    assert [time - NOON for time in seen] == [0, 0, SECOND, SECOND, SECOND, 2 * SECOND]
