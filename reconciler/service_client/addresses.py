@@ -53,6 +53,7 @@ ADDRESSES: Mapping[str, str] = {
     "ListRemovals": f"GET {_OWN}/organizations/{{organizationId}}/removals",
     "ListTrees": f"GET {_OWN}/trees",
     "RecordContext": f"POST {_OWN}/objects/{{id}}/context",
+    "WriteBatch": f"POST {_OWN}/batch",
     "ListOwedSecrets": f"GET {_OWED}",
     "ClaimSecrets": f"POST {_OWED}/_claim",
     "AcknowledgeSecrets": f"POST {_OWED}/_acknowledge",
@@ -62,8 +63,10 @@ ADDRESSES: Mapping[str, str] = {
 }
 
 _PARAMETER = re.compile(r"\{(\w+)\}", re.ASCII)
-# Safe to repeat: a repeated claim only adds one more event.
-_REPEATABLE = frozenset({"RenewLease", "ReleaseLease", "ClaimSecrets", "AcknowledgeSecrets"})
+# Safe to repeat: a repeated claim only adds one more event, and each order of a batch has a key.
+_REPEATABLE = frozenset(
+    {"RenewLease", "ReleaseLease", "ClaimSecrets", "AcknowledgeSecrets", "WriteBatch"}
+)
 
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,200}", re.ASCII)

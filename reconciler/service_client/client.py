@@ -19,8 +19,8 @@ from reconciler.errors import (
     UnseenOrganizationError,
 )
 from reconciler.resources.ref import ResourceRef, fold
-from reconciler.resources.secret import Secret
 from reconciler.service_client.aftermath import came_true
+from reconciler.service_client.batches import MOST_ORDERS, BatchingWire
 from reconciler.service_client.holder import Holder, shown_holder
 from reconciler.service_client.inquiry import Past
 from reconciler.service_client.listing import listings, objects_of
@@ -28,21 +28,20 @@ from reconciler.service_client.observation import (
     id_of,
     not_among,
     observed_objects,
-    sequence_of,
     text_of,
     trees_of,
 )
 from reconciler.service_client.owed import Custody, owed_by_tree
 from reconciler.service_client.port import (
-    CreateOrder,
     DeleteOrder,
     Order,
     SecretOrder,
     UpdateOrder,
     Written,
 )
-from reconciler.service_client.refusals import ABORTED, AGAIN, no_custody, service_error
+from reconciler.service_client.refusals import ABORTED, no_custody, service_error
 from reconciler.service_client.requests import calls_of
+from reconciler.service_client.results import result_of, unchanged
 from reconciler.service_client.wire import Answer, Call, Wire, WireRefusal
 from reconciler.state import ObservedObject, ObservedState, OwedSecret
 
@@ -62,10 +61,17 @@ class OperationsClient(Past):
         holder: Holder,
         *,
         batch_size: int = 500,
+        packs: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Speak over a wire, as this holder; so many orders at a time are best for the wire."""
+        """Speak over a wire, as this holder; so many orders at a time are best for the wire.
+
+        ``packs`` sends writes in batches where the service has that operation. It then says how
+        many orders at a time are best.
+        """
         super().__init__(wire)
+        self._writes = wire
+        self._packs = packs
         self._holder = holder
         self._leases: dict[str, str] = {}
         self._fences: dict[str, int] = {}
@@ -123,7 +129,14 @@ class OperationsClient(Past):
             self._instance = id_of({"id": told.get("instance")})
             self._keeps_secrets = told.get("custody") is True
             self._sees_all = told.get("allOrganizations") is not False
+            self._pack(told.get("batch"))
         return self._instance
+
+    def _pack(self, most: object) -> None:
+        """Send writes in batches from now on, if the service takes so many orders in one."""
+        if self._packs and type(most) is int and most > 1:
+            self.batch_size = min(most, MOST_ORDERS)
+            self._writes = BatchingWire(self._wire, self.batch_size)
 
     def write(
         self, orders: Sequence[Order], context: Mapping[str, Any]
@@ -134,7 +147,7 @@ class OperationsClient(Past):
             ServiceError: the wire failed before it told of any order.
         """
         plans = [deque(calls_of(order, context, self.run)) for order in orders]
-        results: list[Written | ServiceError] = [_unchanged(order) for order in orders]
+        results: list[Written | ServiceError] = [unchanged(order) for order in orders]
         is_first = True
         while any(plans):
             turn = [index for index, calls in enumerate(plans) if calls]
@@ -173,8 +186,9 @@ class OperationsClient(Past):
     def _carried_out(self, asked: Sequence[tuple[Order, Call]]) -> Sequence[Written | ServiceError]:
         """Send one call of each order, and look up those whose result is not known."""
         leases = self._folded_leases()
-        replies = self._wire.send([_as_sent(order, call, leases) for order, call in asked])
-        results = [_result(order, reply) for (order, _), reply in zip(asked, replies, strict=True)]
+        replies = self._writes.send([_as_sent(order, call, leases) for order, call in asked])
+        told = zip(asked, replies, strict=True)
+        results = [result_of(order, reply) for (order, _), reply in told]
         doubtful = [index for index, reply in enumerate(replies) if _may_be_our_own_doing(reply)]
         if doubtful:
             names = {_ref(asked[index][0]).organization for index in doubtful}
@@ -279,46 +293,6 @@ def _may_be_our_own_doing(reply: Answer | WireRefusal) -> bool:
 
 def _ref(order: Order) -> ResourceRef:
     return order.held.ref if isinstance(order, UpdateOrder | DeleteOrder) else order.ref
-
-
-def _unchanged(order: Order) -> Written:
-    """Return the result of an order before any of its calls: what is known of the object."""
-    match order:
-        case CreateOrder():
-            return Written("", 0)
-        case SecretOrder():
-            return Written(order.id, 0, order.client_id)
-        case _:
-            return Written(order.held.id, order.held.sequence, order.held.client_id)
-
-
-def _result(order: Order, reply: Answer | WireRefusal) -> Written | ServiceError:
-    if isinstance(reply, WireRefusal):
-        return service_error(reply)
-    known, fields = _unchanged(order), reply.fields
-    try:
-        return _written(known, fields)
-    except ServiceError as failure:
-        return ServiceUnavailableError(failure.problem, remedy=AGAIN)
-
-
-def _written(known: Written, fields: Mapping[str, Any]) -> Written:
-    """Return what a write answered. It was carried out, so nothing here is a refusal.
-
-    Raises:
-        ServiceError: the answer lacks what every answer has.
-    """
-    made = next((fields[name] for name in ("id", "appId", "idpId") if name in fields), known.id)
-    secret, details = fields.get("clientSecret"), fields.get("details")
-    problems = fields.get("complianceProblems", ())
-    client_id = fields.get("clientId", known.client_id)
-    return Written(
-        id=id_of({"id": made}),
-        sequence=sequence_of(details) if isinstance(details, dict) else known.sequence,
-        client_id=text_of({"id": made, "clientId": client_id}, "clientId"),
-        client_secret=Secret(secret) if isinstance(secret, str) and secret else None,
-        problems=tuple(str(problem["key"]) for problem in problems),
-    )
 
 
 def _cut_short(

@@ -59,7 +59,7 @@ def client_of(line: Line) -> ServiceClient:
         ServiceError: it cannot be asked which kind it is.
     """
     if _is_ours(line):
-        return OperationsClient(line.wire, line.holder, batch_size=line.batch)
+        return OperationsClient(line.wire, line.holder, batch_size=line.batch, packs=True)
     from reconciler.service_client.zitadel import ZitadelClient
 
     return ZitadelClient(line.wire, line.address, line.lock, batch_size=line.batch)

@@ -62,12 +62,19 @@ def _refusal(status: int, content_type: str, content: bytes) -> WireRefusal:
             fields = _read(content)
         except JsonError:
             fields = {}
+    return refusal_in(fields, _CODES.get(status, _UNKNOWN), f"HTTP status {status}")
+
+
+def refusal_in(
+    fields: Mapping[str, Any], code: int = _UNKNOWN, message: str = "no reason is told"
+) -> WireRefusal:
+    """Return the refusal that the body of an error says; code and message where it says none."""
     told = fields.get("code")
-    is_told = type(told) is int and 1 <= told <= 16
-    code = told if is_told and told is not None else _CODES.get(status, _UNKNOWN)
-    message = fields.get("message")
-    if not isinstance(message, str) or not message:
-        message = f"HTTP status {status}"
+    if type(told) is int and 1 <= told <= 16:
+        code = told
+    said = fields.get("message")
+    if isinstance(said, str) and said:
+        message = said
     return WireRefusal(
         code, message[:_MAX_MESSAGE], _details(fields.get("details")), code in _IN_THE_MIDDLE
     )

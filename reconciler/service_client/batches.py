@@ -1,0 +1,190 @@
+"""Writes packed into batches: many orders in one request, where the service has that operation.
+
+Every order has an idempotency key. So a batch whose answer was lost is asked for again whole, and
+what the service answers then is what became of each order: nothing is carried out twice.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from itertools import islice
+from typing import Any, NamedTuple, TypeAlias
+
+from reconciler.service_client.replies import lost, refusal_in, unsent
+from reconciler.service_client.retries import pause
+from reconciler.service_client.wire import Answer, Call, Wire, WireRefusal
+
+WRITE_BATCH = "WriteBatch"
+MOST_ORDERS = 500  # between two batches the lease is renewed and signals are heeded
+MAX_BYTES = 1_000_000  # of a request; a service of ours takes 1 MiB
+RETRY_SECONDS = 60.0
+AT_ONCE = 2  # the service works on one batch while the next one is on its way
+_FOR_NOW = frozenset({8, 14})  # codes of HTTP statuses 429 and 503
+# The whole request was refused before any order of it was tried. A service, or a gateway before
+# it, that was exchanged for an older one during the run answers that it does not know the address.
+_NOT_UNDERSTOOD = frozenset({3, 5, 12})
+
+Reply: TypeAlias = Answer | WireRefusal
+
+
+class _Told(NamedTuple):
+    """The reply to one order, and whether the service told it of this very order."""
+
+    reply: Reply
+    is_own: bool
+
+    @property
+    def is_for_now(self) -> bool:
+        """Return whether the same order may be answered otherwise a little later."""
+        refusal = self.reply
+        return self.is_own and isinstance(refusal, WireRefusal) and refusal.code in _FOR_NOW
+
+
+class BatchingWire:
+    """A wire for independent writes that sends them in batches over another wire."""
+
+    def __init__(
+        self,
+        wire: Wire,
+        most: int,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Send at most so many orders in a batch."""
+        self._wire = wire
+        self._most = most
+        self._clock = clock
+        self._sleep = sleep
+        self._chance = random.SystemRandom().random
+        self._is_understood = True
+
+    def send(self, calls: Sequence[Call]) -> Sequence[Reply]:
+        """Carry out independent writes and return what each gave, in their order.
+
+        Orders that are refused for now, in a batch that is answered, are sent again for up to a
+        minute. A batch that is not answered has been tried again by the wire beneath.
+
+        Raises:
+            ServiceError: the wire beneath failed.
+        """
+        keyed = [_with_key(call) for call in calls]
+        told = list(self._told(keyed))
+        deadline, tries = self._clock() + RETRY_SECONDS, 0
+        while again := [index for index, each in enumerate(told) if each.is_for_now]:
+            tries += 1
+            wait = pause(tries, self._chance(), 0.0)
+            if self._clock() + wait >= deadline:
+                break
+            self._sleep(wait)
+            for index, later in zip(again, self._told([keyed[at] for at in again]), strict=True):
+                told[index] = _later(told[index], later)
+        return [each.reply for each in told]
+
+    def _told(self, calls: Sequence[Call]) -> Iterator[_Told]:
+        if len(calls) < 2 or not self._is_understood:
+            yield from (_Told(reply, is_own=False) for reply in self._wire.send(calls))
+            return
+        batches = _packed(calls, self._most)
+        while some := list(islice(batches, AT_ONCE)):
+            asked = [Call(WRITE_BATCH, {"orders": batch.orders}) for batch in some]
+            for batch, reply in zip(some, self._wire.send(asked), strict=True):
+                yield from self._told_of(batch.calls, reply)
+
+    def _told_of(self, calls: Sequence[Call], reply: Reply) -> Iterable[_Told]:
+        if isinstance(reply, Answer):
+            return [_Told(each, is_own=True) for each in _replies(reply.fields, len(calls))]
+        if reply.code in _NOT_UNDERSTOOD and not reply.unsure:
+            self._is_understood = False
+            return self._told(calls)
+        return [_Told(reply, is_own=False) for _ in calls]
+
+
+class _Batch(NamedTuple):
+    """Calls that go in one request, and the orders that they are there."""
+
+    calls: Sequence[Call]
+    orders: Sequence[Mapping[str, Any]]
+
+
+def _packed(calls: Iterable[Call], most: int) -> Iterator[_Batch]:
+    """Yield batches of at most so many orders, each with room in one request."""
+    members: list[Call] = []
+    orders: list[Mapping[str, Any]] = []
+    size = 0
+    for call in calls:
+        order = _order(call)
+        length = len(json.dumps(order, separators=(",", ":"))) + 1
+        if members and (len(members) == most or size + length > MAX_BYTES):
+            yield _Batch(members, orders)
+            members, orders, size = [], [], 0
+        members.append(call)
+        orders.append(order)
+        size += length
+    if members:
+        yield _Batch(members, orders)
+
+
+def _order(call: Call) -> Mapping[str, Any]:
+    """Return a call as an order of a batch; what is not said is left out."""
+    expected = call.expected_sequence
+    order = {
+        "operation": call.operation,
+        "fields": call.fields,
+        "organizationId": call.organization,
+        "ifMatch": "" if expected is None else str(expected),
+        "idempotencyKey": call.idempotency_key,
+        "lease": call.lease,
+        "context": _object(call.context) if call.context else "",
+        "custody": call.custody,
+    }
+    return {name: value for name, value in order.items() if value != ""}
+
+
+@lru_cache(maxsize=64)
+def _object(text: str) -> Mapping[str, Any]:
+    """Return the object in a JSON text. Most orders of a run have the same context."""
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def _with_key(call: Call) -> Call:
+    return call if call.idempotency_key else replace(call, idempotency_key=uuid.uuid4().hex)
+
+
+def _replies(answered: Mapping[str, Any], count: int) -> Sequence[Reply]:
+    """Return the reply to each order of a batch, from the answer to the batch."""
+    answers = answered.get("answers")
+    if not isinstance(answers, list) or len(answers) != count:
+        return [lost("the service did not answer each order of a batch")] * count
+    return [_reply(each) for each in answers]
+
+
+def _reply(told: Any) -> Reply:
+    match told:
+        case {"answer": dict() as fields}:
+            return Answer(fields)
+        case {"error": dict() as fields}:
+            return refusal_in(fields)
+        case {"notTried": int()}:
+            return unsent("an order that this one needs was not carried out")
+        case _:
+            return lost("the service's answer to an order of a batch cannot be read")
+
+
+def _later(before: _Told, now: _Told) -> _Told:
+    """Return the reply to an order that was sent again.
+
+    The reply to the order itself counts alone: its key makes an order that was carried out give
+    its first answer. A request that failed as a whole leaves open what was open before.
+    """
+    is_open = isinstance(before.reply, WireRefusal) and before.reply.unsure
+    if now.is_own or not is_open or isinstance(now.reply, Answer):
+        return now
+    return now._replace(reply=replace(now.reply, unsure=True))
