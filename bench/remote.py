@@ -16,7 +16,7 @@ import httpx
 from bench import generate
 from bench.aims import Aim
 from bench.measure import Job, interleaved
-from reconciler.service.build import open_sqlite
+from reconciler.service.build import IdentityService, open_sqlite
 from reconciler.service.eventstore.port import PAGE
 from reconciler.service.eventstore.rows import TokenRow
 from reconciler.service.operations.tokens import make_token
@@ -70,20 +70,20 @@ def served_copy(folder: Path) -> Iterator[tuple[Job, str]]:
     place = folder / SERVED
     place.mkdir()
     shutil.copy(folder / STORE, place / STORE.name)
-    _write_token(place / STORE.name, folder / "token")
+    with closing(open_sqlite(place / STORE.name)) as service:
+        write_token(service, folder / "token", "viewer")
     metrics = f"127.0.0.1:{a_free_port()}"
     with serving(place, f"sqlite:{STORE.name}", "--metrics-listen", metrics) as server:
         options = ["--service", server.address, "--token-file", "token", "--detailed-exitcode"]
         yield Job("remote", [PROGRAM, "plan", *options], folder), metrics
 
 
-def _write_token(store: Path, path: Path) -> None:
-    """Make a token that may read, and keep it in a file."""
-    with closing(open_sqlite(store)) as service:
-        row = TokenRow("bench", "viewer", "", b"", service.now(), 0, 0)
-        token = make_token(service.store, row, os.urandom)
+def write_token(service: IdentityService, path: Path, role: str) -> None:
+    """Make a token of a role over all organizations, and keep it in a file."""
+    row = TokenRow("bench", role, "", b"", service.now(), 0, 0)
+    token = make_token(service.store, row, os.urandom)
     if token is None:
-        raise AssertionError("nobody has that name")
+        raise AssertionError("the token exists already")
     path.touch(0o600)
     path.write_text(token.reveal(), encoding="ascii")
 
