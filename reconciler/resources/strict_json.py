@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from itertools import islice
 from typing import Any, NoReturn, TypeVar
@@ -154,17 +154,19 @@ _WITH_FRACTIONS = json.JSONDecoder(
 
 
 def _check_depth(value: Any, depth: int) -> None:
+    # A full page has 200,000 values. The decoder makes plain dicts and lists alone, and two
+    # looks at a type take a third of the time of isinstance with both.
     level = [value]
     for _ in range(depth):
-        level = [inner for outer in level for inner in _parts(outer)]
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if type(outer) is dict else outer)
+            if type(inner) is dict or type(inner) is list
+        ]
         if not level:
             return
     raise ContentError(Fault.DEPTH)
-
-
-def _parts(outer: Any) -> Iterator[Any]:
-    inside = outer.values() if isinstance(outer, dict) else outer
-    return (inner for inner in inside if isinstance(inner, (dict, list)))
 
 
 def _check_text(value: Any, path: Path) -> None:

@@ -23,7 +23,7 @@ from reconciler.service_client.aftermath import came_true
 from reconciler.service_client.batches import MOST_ORDERS, BatchingWire
 from reconciler.service_client.holder import Holder, shown_holder
 from reconciler.service_client.inquiry import Past
-from reconciler.service_client.listing import listings, objects_of
+from reconciler.service_client.listing import Owner, listings, objects_of
 from reconciler.service_client.observation import (
     id_of,
     not_among,
@@ -86,17 +86,18 @@ class OperationsClient(Past):
 
     def observe(self, organizations: Collection[str]) -> ObservedState:
         """Return all that is held in these organizations: list calls only, one per page."""
-        instance = self.instance()
+        instance, named = self.instance(), {fold(name) for name in organizations}
         objects: dict[ResourceRef, ObservedObject] = {}
         doubts: list[str] = []
         owners: list[str] = []
-        for listing in listings(self._wire, organizations):
+        seen = self._organizations()
+        for listing in listings(self._wire, organizations, _owners(organizations, seen)):
             owners.append(listing.owner[0])
             if listing.doubt:
                 doubts.append(listing.doubt)
             found_there = observed_objects(listing.owner, listing.objects, doubts)
             objects.update((found.ref.key, found) for found in found_there)
-        others = self._others(organizations)
+        others = [found for name, found in seen.items() if name not in named]
         owed = self._custody.listed(owners, objects.values()) if self._keeps_secrets else ()
         return ObservedState(
             instance,
@@ -109,14 +110,13 @@ class OperationsClient(Past):
             unseen=() if self._sees_all else not_among(objects, organizations),
         )
 
-    def _others(self, organizations: Collection[str]) -> Sequence[Mapping[str, Any]]:
-        """Return other organizations with their trees; of a service that does not tell, none."""
+    def _organizations(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return organizations with their trees by folded name; none if the service has no list."""
         (reply,) = self._wire.send([Call("ListTrees")])
         if isinstance(reply, WireRefusal):
-            return ()
-        named = {fold(name) for name in organizations}
+            return {}
         found = objects_of(reply.fields, "organizations")
-        return [each for each in found if fold(text_of(each, "name")) not in named]
+        return {fold(text_of(each, "name")): each for each in found}
 
     def instance(self) -> str:
         """Return the id of the service.
@@ -276,6 +276,14 @@ class OperationsClient(Past):
         if isinstance(reply, WireRefusal):
             raise service_error(reply)
         return reply.fields
+
+
+def _owners(
+    organizations: Collection[str], seen: Mapping[str, Mapping[str, Any]]
+) -> Mapping[str, Owner]:
+    """Return the organizations of these names among those seen, by their folded names."""
+    named = {name for name in map(fold, organizations) if name in seen}
+    return {name: (id_of(seen[name]), text_of(seen[name], "name")) for name in named}
 
 
 def _as_sent(order: Order, call: Call, leases: Mapping[str, str]) -> Call:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, TypeAlias
 
 from reconciler.resources.ref import fold
 from reconciler.service_client.observation import id_of, text_of, unsound
@@ -13,19 +13,21 @@ from reconciler.service_client.wire import Call, Wire, WireRefusal
 
 PAGE = 1000
 MOST_PAGES = 1000
-TOGETHER = 8  # organizations: as many requests as a wire has in flight
+TOGETHER = 32  # organizations: while one page is read, the service makes the next ones
+Owner: TypeAlias = tuple[str, str]
+"""Id and name of an organization, as the service spells it."""
 
 
 class Listing:
     """Every page of what an organization holds.
 
     Attributes:
-        owner: Id and name of the organization, as the service spells it.
+        owner: Whose objects they are.
         objects: What was listed so far.
         doubt: Why it cannot be all, or empty.
     """
 
-    def __init__(self, owner: tuple[str, str]) -> None:
+    def __init__(self, owner: Owner) -> None:
         self.owner = owner
         self.objects: list[Mapping[str, Any]] = []
         self.doubt = ""
@@ -64,16 +66,20 @@ class Listing:
         self.is_done = True
 
 
-def listings(wire: Wire, organizations: Collection[str]) -> Iterator[Listing]:
+def listings(
+    wire: Wire, organizations: Collection[str], known: Mapping[str, Owner]
+) -> Iterator[Listing]:
     """Yield a listing of each organization that is there.
+
+    Those that are not known by their folded name are looked for, one by one.
 
     Raises:
         ServiceError: a call was refused, or the service answers what it cannot mean.
     """
     names = iter(organizations)
     while some := list(islice(names, TOGETHER)):
-        found = zip(some, _answers(wire, [_find(name) for name in some]), strict=True)
-        owners = [_organization(name, answer) for name, answer in found]
+        found = {**known, **_found(wire, [name for name in some if fold(name) not in known])}
+        owners = [found.get(fold(name)) for name in some]
         together = [Listing(owner) for owner in owners if owner is not None]
         while unfinished := [listing for listing in together if not listing.is_done]:
             pages = _answers(wire, [listing.next_call() for listing in unfinished])
@@ -94,13 +100,20 @@ def objects_of(page: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]
     return value
 
 
+def _found(wire: Wire, names: Sequence[str]) -> Mapping[str, Owner]:
+    """Return the organizations of these names that are there, by their folded names."""
+    answers = zip(names, _answers(wire, [_find(name) for name in names]), strict=True)
+    owners = ((name, _organization(name, answer)) for name, answer in answers)
+    return {fold(name): owner for name, owner in owners if owner is not None}
+
+
 def _find(name: str) -> Call:
     """Return the call that finds the organization of a name, whatever its case."""
     query = {"name": name, "method": "TEXT_QUERY_METHOD_EQUALS_IGNORE_CASE"}
     return Call("ListOrgs", {"queries": [{"nameQuery": query}]})
 
 
-def _organization(name: str, answer: Mapping[str, Any]) -> tuple[str, str] | None:
+def _organization(name: str, answer: Mapping[str, Any]) -> Owner | None:
     for found in objects_of(answer, "result"):
         if fold(text_of(found, "name")) == fold(name):
             return id_of(found), text_of(found, "name")

@@ -279,8 +279,8 @@ def test_observing_reads_each_organization_page_by_page_and_no_other() -> None:
 
     assert state == ObservedState("i-1", {found.ref.key: found for found in SEEN})
     assert [[call.operation for call in turn] for turn in wire.sent] == [
-        ["GetServiceInfo"], ["ListOrgs", "ListOrgs"], ["ListObjects"], ["ListObjects"],
-        ["ListTrees"],
+        ["GetServiceInfo"], ["ListTrees"], ["ListOrgs", "ListOrgs"], ["ListObjects"],
+        ["ListObjects"],
     ]  # fmt: skip
     assert {call.organization for turn in wire.sent for call in turn} == {"", "1"}
 
@@ -340,8 +340,25 @@ def test_a_far_service_is_asked_for_several_organizations_in_the_time_of_one() -
 
     turns = [(turn[0].operation, len(turn)) for turn in wire.sent]
     assert turns == [
-        ("GetServiceInfo", 1), ("ListOrgs", TOGETHER), ("ListObjects", TOGETHER),
-        ("ListOrgs", 1), ("ListObjects", 1), ("ListTrees", 1),
+        ("GetServiceInfo", 1), ("ListTrees", 1), ("ListOrgs", TOGETHER),
+        ("ListObjects", TOGETHER), ("ListOrgs", 1), ("ListObjects", 1),
+    ]  # fmt: skip
+
+
+def test_an_organization_that_the_service_has_told_of_is_not_looked_for() -> None:
+    """Its id came with the trees. Of ninety organizations each would be a request."""
+    wire = FakeWire(
+        GetServiceInfo=Answer({"instance": "i-1"}),
+        ListTrees=Answer({"organizations": [{"id": "1", "name": "Acme", "trees": ["default"]}]}),
+        ListOrgs=Answer({"result": []}),
+        ListObjects=in_pages,
+    )
+
+    state = OperationsClient(wire, HERE).observe(["acme", "initech"])
+
+    assert state == ObservedState("i-1", {found.ref.key: found for found in SEEN})
+    assert operations_of(wire) == [
+        ["GetServiceInfo"], ["ListTrees"], ["ListOrgs"], ["ListObjects"], ["ListObjects"],
     ]  # fmt: skip
 
 
@@ -427,6 +444,7 @@ def test_a_service_that_does_not_show_everything_is_an_error(refused: str) -> No
         "GetServiceInfo": Answer({"instance": "i-1"}),
         "ListOrgs": Answer({"result": [{"id": "1", "name": "acme"}]}),
         "ListObjects": in_pages,
+        "ListTrees": Answer({"organizations": []}),
         refused: WireRefusal(7, "no"),
     }
 
