@@ -1,5 +1,7 @@
 """Measures the aims of the design and writes ``bench/RESULTS.md``: ``make bench``.
 
+``python -m bench.run PART...`` measures some parts alone and prints what it finds.
+
 Every ratio is of jobs that ran in turns in one run, the median of five or more. ``QUICK=1``
 leaves out the largest sizes and takes the median of three.
 """
@@ -18,6 +20,7 @@ from pathlib import Path
 
 from bench import aims, generate
 from bench.aims import Aim
+from bench.applies import applies_section
 from bench.large_store import large_store_section
 from bench.measure import Job, Series, interleaved
 from bench.peers import octodns, terraform
@@ -84,7 +87,7 @@ class Bench:
         ]
 
     def growth(self) -> None:
-        """Tell how time and memory grow with the number of manifests."""
+        """Tell how time and memory grow with the number of manifests, after ``reading``."""
         self._head("Growth", "| job | time exponent | memory exponent |")
         for name in ("validate", "plan"):
             times = [(size, self._read[size][name].median) for size in SIZES]
@@ -170,6 +173,10 @@ class Bench:
         """Measure a run against a server that has nothing to do."""
         self.lines += remote_section(self._scratch, (1_000, MAIN), ROUNDS, self.aims)
 
+    def served_applies(self) -> None:
+        """Measure creates through a server against the same creates without one."""
+        self.lines += applies_section(self._scratch, MAIN, ROUNDS, self.aims)
+
     def _head(self, title: str, columns: str) -> None:
         self.lines += ["", f"## {title}", "", columns, "|---" * (columns.count("|") - 1) + "|"]
 
@@ -196,17 +203,30 @@ def _slope(points: Sequence[tuple[int, float]]) -> float:
     return above / sum((x - mean_x) ** 2 for x in xs)
 
 
+PARTS = (
+    Bench.start, Bench.reading, Bench.growth, Bench.applying, Bench.peers,
+    Bench.remote, Bench.served_applies, Bench.service, Bench.large_store,
+)  # fmt: skip
+
+
 def main() -> None:
-    """Run everything and write the results."""
+    """Run everything and write the results, or run the parts that are named and print them."""
+    named = sys.argv[1:]
+    unknown = set(named) - {part.__name__ for part in PARTS}
+    if unknown:
+        known = ", ".join(part.__name__ for part in PARTS)
+        raise SystemExit(f"no such part: {min(unknown)}. There are {known}.")
     with tempfile.TemporaryDirectory(prefix="reconciler-bench-") as scratch:
         bench = Bench(Path(scratch))
-        for part in (
-            bench.start, bench.reading, bench.growth, bench.applying, bench.peers,
-            bench.remote, bench.service, bench.large_store,
-        ):  # fmt: skip
+        for part in PARTS:
+            if named and part.__name__ not in named:
+                continue
             began = time.perf_counter()
-            part()
+            part(bench)
             sys.stderr.write(f"{time.perf_counter() - began:5.0f} s  {part.__doc__}\n")
+    if named:
+        sys.stdout.write("\n".join([*aims.table(bench.aims), *bench.lines]) + "\n")
+        return
     machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, "
     head = [
         "# Results",
