@@ -8,7 +8,7 @@ LOCKED := $(PIP) install --require-hashes
 # Tests wait for servers, disks and databases a third of their time.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() * 3 // 2)')
 
-.PHONY: demo test extras check lint types wheel dist schemas codes protos bench metrics fuzz laws soak planted mutate lock clean
+.PHONY: demo test unit extras check lint types wheel dist schemas codes protos bench metrics fuzz laws soak planted mutate lock clean
 
 DEMO := --service sqlite:.reconciler/identity.db
 
@@ -23,6 +23,10 @@ test: $(READY)
 	@.ci/have-web
 	@.ci/install-debian postgresql strace jq
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
+
+# The tests of single modules, which need nothing but Python; the slowest of them are left out.
+unit: $(READY)
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m 'not slow' tests/unit tests/architecture
 
 # What serve, PostgreSQL and key files need; a command that misses it says so.
 extras: $(RUNS)
