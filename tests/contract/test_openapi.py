@@ -171,7 +171,8 @@ class _Caller:
             if f"{{{name}}}" in path:
                 path = path.replace(f"{{{name}}}", fields.pop(name))
         headers = {**self._server.bearer(by), "content-type": "application/json"}
-        headers["x-reconciler-context"] = '{"tree":"web"}'
+        if operation != "WriteBatch":
+            headers["x-reconciler-context"] = '{"tree":"web"}'
         if under:
             headers["x-reconciler-lease"] = under
         if run:
@@ -233,6 +234,9 @@ def _actions(call: _Caller) -> Iterator[tuple[str, Any]]:
 
 def _own(call: _Caller) -> Iterator[tuple[str, Any]]:
     yield call.told("ListTrees")
+    action = {"operation": "CreateAction", "fields": {"name": "ordered", "script": "x"}}
+    removal = {"operation": "DeleteAction", "from": {"id": 1}}
+    yield call.told("WriteBatch", orders=[action, action, removal])
     yield call.told("ListObjects", organizationId=call.known.organization)
     yield call.told("ListRemovals", organizationId=call.known.organization)
     lease = {"organization": "acme", "seconds": 5}

@@ -805,7 +805,7 @@ VIEWER_MAY = {
 EDITOR_MAY = VIEWER_MAY | {
     "AddProject", "AddOrgJWTIDP", "UpdateOrgIDP", "UpdateOrgIDPJWTConfig", "RemoveOrgIDP",
     "AddOIDCApp", "UpdateApp", "UpdateOIDCAppConfig", "RemoveApp", "RegenerateOIDCClientSecret",
-    "CreateAction", "UpdateAction", "DeleteAction", "RecordContext", "AcquireLease",
+    "CreateAction", "UpdateAction", "DeleteAction", "RecordContext", "WriteBatch", "AcquireLease",
     "RenewLease", "ReleaseLease", "ClaimSecrets", "AcknowledgeSecrets",
 }  # fmt: skip
 ROLES = {
@@ -1275,7 +1275,7 @@ def test_the_service_says_which_one_it_is(ask: Asking) -> None:
     """The instance is part of every plan's digest."""
     info = ask("GetServiceInfo")
 
-    assert set(info) == {"instance", "product", "version", "custody", "allOrganizations"}
+    assert set(info) == {"instance", "product", "version", "custody", "batch", "allOrganizations"}
     assert info["allOrganizations"] is True
     assert info["product"] == "reconciler"
     assert re.fullmatch("[0-9a-f]{32}", info["instance"])

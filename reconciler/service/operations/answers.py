@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
+from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore.rows import ObjectRow
 
 MICROSECONDS = 1_000_000
+ERROR_DETAIL = "type.googleapis.com/zitadel.v1.ErrorDetail"
 
 
 def timestamp(microseconds: int) -> str:
@@ -48,3 +51,19 @@ def details_at(organization: str, sequence: int) -> dict[str, Any]:
         "changeDate": timestamp(sequence),
         "resourceOwner": organization,
     }
+
+
+def made_id(answer: Mapping[str, Any]) -> str:
+    """Return the id of the object that a create made; empty for the answers of other calls."""
+    return answer.get("appId") or answer.get("idpId") or answer.get("id") or ""
+
+
+def error_body(refusal: Refusal) -> dict[str, Any]:
+    """Return the body of a refusal (source 7); what is known of it stands in its detail."""
+    detail = {
+        "@type": ERROR_DETAIL,
+        "id": refusal.reason,
+        "message": refusal.message,
+        **refusal.details,
+    }
+    return {"code": int(refusal.code), "message": refusal.message, "details": [detail]}

@@ -28,6 +28,7 @@ _WRITES = frozenset(
         "org.action.delete",
         "org.lease",
         "org.context.write",
+        "org.batch.write",
     }
 )
 PERMISSIONS: Mapping[Role, frozenset[str]] = {

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from hashlib import sha256
-from typing import Any
+from time import monotonic
+from typing import Any, TypeVar
 
 from reconciler.resources.secret import Secret
 from reconciler.service.domain.client_secret import hash_of
@@ -23,6 +24,8 @@ from reconciler.service.eventstore.errors import ConflictError, StoreError, Stre
 from reconciler.service.eventstore.port import EventStore, Snapshot, Transaction
 from reconciler.service.eventstore.rows import ObjectRow, Record
 from reconciler.service.operations import custody
+from reconciler.service.operations.answers import made_id
+from reconciler.service.operations.batch import Orders, Write, write_batch
 from reconciler.service.operations.caller import least_role
 from reconciler.service.operations.custody import KEPT, SHOWN_ONCE
 from reconciler.service.operations.foresight import foreseen
@@ -30,15 +33,17 @@ from reconciler.service.operations.means import Batch, Means
 from reconciler.service.operations.operation import Operation, handler_of, reader_of
 from reconciler.service.operations.request import Request
 from reconciler.service.operations.session import Reading, Writing, check_headers
-from reconciler.service.operations.table import OPERATIONS, writes
+from reconciler.service.operations.table import OPERATIONS, WRITE_BATCH, writes
 from reconciler.service.operations.tokens import valid_token
 from reconciler.service.projections.codec import canonical
 
 TRIES = 5
+HELD_SECONDS = 0.05  # how long the orders of one commit may keep other writers waiting
 REGENERATE = "RegenerateOIDCClientSecret"
 CLAIMED = "secrets"  # answers that hold several secrets have them here
 
 Answer = dict[str, Any]
+T = TypeVar("T")
 
 
 class Engine:
@@ -64,6 +69,8 @@ class Engine:
         Raises:
             StoreError: the store failed; nothing was written.
         """
+        if any(request.operation == WRITE_BATCH for request in requests):
+            return [answer for request in requests for answer in self._run_one(request)]
         if any(writes(request.operation) for request in requests):
             return self.write(requests)
         with self._store.snapshot() as view:
@@ -75,20 +82,71 @@ class Engine:
         Raises:
             StoreError: the store failed; nothing was written.
         """
-        unknown: dict[bytes, Refusal] = {}
-        for _ in range(TRIES):
-            with suppress(ConflictError):
-                return self._committed(requests, unknown)
-        return [_in_the_way() for _ in requests]
+        done = self._committed(requests, lambda write: [write(request) for request in requests])
+        return done or [_in_the_way() for _ in requests]
+
+    def take_orders(self, request: Request) -> Orders:
+        """Return the orders of a batch, to be carried out.
+
+        Raises:
+            Refusal: the caller may write nothing, or the batch as a whole is malformed.
+        """
+        _permitted(request)
+        return write_batch(request)
+
+    def write_orders(self, orders: Orders, held_seconds: float = HELD_SECONDS) -> None:
+        """Carry out the next orders of a batch in one commit, for about so long.
+
+        Raises:
+            StoreError: the store failed; nothing was written.
+        """
+
+        def work(write: Write) -> list[Any]:
+            end = monotonic() + held_seconds
+            return orders.tried(write, lambda: monotonic() >= end)
+
+        done = self._committed(orders.ahead(), work)
+        if done:
+            orders.add(done)
+        else:
+            orders.end(_in_the_way())
+
+    def _run_one(self, request: Request) -> list[Answer | Refusal]:
+        """Carry out one call; a batch of orders in as many commits as it takes."""
+        if request.operation != WRITE_BATCH:
+            return self.run((request,))
+        try:
+            orders = self.take_orders(request)
+        except Refusal as refusal:
+            return [refusal]
+        while not orders.are_done:
+            self.write_orders(orders)
+        return [orders.answer()]
 
     def read(self, view: Snapshot, requests: Sequence[Request]) -> list[Answer | Refusal]:
         """Answer calls of which none writes from one view."""
         return [self._answered(view, request, Batch()) for request in requests]
 
-    def _committed(
-        self, requests: Sequence[Request], unknown: dict[bytes, Refusal]
-    ) -> list[Answer | Refusal]:
-        """Carry out calls in one transaction, but for those of tokens that are not valid now.
+    def _committed(self, requests: Sequence[Request], work: Callable[[Write], list[T]]) -> list[T]:
+        """Do work in one transaction; return what it returned.
+
+        ``requests`` are those it is going to write, as far as they are known. It is done again
+        where other writers got in the way. Where they always did, nothing is written and nothing
+        returned.
+        """
+        unknown: dict[bytes, Refusal] = {}
+        for _ in range(TRIES):
+            with suppress(ConflictError):
+                return self._committed_once(requests, work, unknown)
+        return []
+
+    def _committed_once(
+        self,
+        requests: Sequence[Request],
+        work: Callable[[Write], list[T]],
+        unknown: dict[bytes, Refusal],
+    ) -> list[T]:
+        """Do work in one transaction, in which calls of tokens that are not valid are refused.
 
         Raises:
             ConflictError: other writers got in the way, or tokens stopped being valid while the
@@ -97,13 +155,14 @@ class Engine:
         with self._store.transaction() as tx:
             tx.foresee(foreseen(requests))
             batch = Batch()
-            answers = [
-                unknown.get(request.caller.token) or self._written(tx, request, batch)
-                for request in requests
-            ]
+            done = work(
+                lambda request: (
+                    unknown.get(request.caller.token) or self._written(tx, request, batch)
+                )
+            )
             custody.seal_batch(tx, batch, self._means)
             self._check_tokens(tx, requests, unknown)
-        return answers
+        return done
 
     def _check_tokens(
         self, tx: Transaction, requests: Sequence[Request], unknown: dict[bytes, Refusal]
@@ -213,7 +272,7 @@ def _held_still(tx: Transaction, request: Request, answer: Answer) -> ObjectRow 
     Raises:
         Refusal: the object is gone, or was renamed since it was made.
     """
-    made = answer.get("appId") or answer.get("idpId") or answer.get("id")
+    made = made_id(answer)
     object_id = made or (request.fields.get("appId") if request.operation == REGENERATE else "")
     if not object_id:
         return None
@@ -240,14 +299,24 @@ def _admitted(request: Request) -> tuple[Operation, Any, str]:
     Raises:
         Refusal: there is no such operation, the caller may not, or the request is malformed.
     """
+    operation = _permitted(request)
+    check_headers(request)
+    text = _text(request) if operation.writes or operation.request else ""
+    return operation, reader_of(operation)(request.fields, text), text
+
+
+def _permitted(request: Request) -> Operation:
+    """Return the operation of a call.
+
+    Raises:
+        Refusal: there is no such operation, or the caller may not.
+    """
     operation = OPERATIONS.get(request.operation)
     if operation is None:
         raise Refusal(Code.UNIMPLEMENTED, "there is no such operation", "operation.unknown")
     if operation.permission and not request.caller.may(operation.permission):
         raise not_allowed(operation.permission, least_role(operation.permission))
-    check_headers(request)
-    text = _text(request) if operation.writes or operation.request else ""
-    return operation, reader_of(operation)(request.fields, text), text
+    return operation
 
 
 def _text(request: Request) -> str:

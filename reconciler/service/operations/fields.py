@@ -69,10 +69,14 @@ class Fields:
 
     def parts(self, name: str) -> Sequence[Fields]:
         """Return a list of parts that have fields of their own."""
+        return [self._part(f"{name}[{at}]", item) for at, item in enumerate(self.values(name))]
+
+    def values(self, name: str) -> Sequence[Any]:
+        """Return a list of values of any kind."""
         value = self._taken(name, [])
         if not isinstance(value, (list, tuple)):
             raise self.wrong(name, "must be a list")
-        return [self._part(f"{name}[{index}]", item) for index, item in enumerate(value)]
+        return value
 
     def names(self) -> Sequence[str]:
         """Return the names of the fields that were not read yet."""

@@ -74,5 +74,16 @@ def nullable_of(operation: Operation) -> frozenset[str]:
     return frozenset(field.alias for field in model.model_fields.values())
 
 
+def without_null(operation: Operation, fields: dict[str, Any]) -> dict[str, Any]:
+    """Return fields without those that are null: left out, as in the JSON form of protobuf.
+
+    An unknown field stays, to be refused.
+    """
+    if None not in fields.values():
+        return fields
+    known = nullable_of(operation)
+    return {name: value for name, value in fields.items() if value is not None or name not in known}
+
+
 def _module(operation: Operation) -> Any:
     return import_module(f"reconciler.service.operations.{operation.module}")

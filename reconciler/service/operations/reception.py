@@ -19,6 +19,7 @@ from reconciler.service.eventstore.errors import (
     StoreUnreachableError,
 )
 from reconciler.service.eventstore.port import EventStore, Snapshot
+from reconciler.service.operations.batch import Orders
 from reconciler.service.operations.caller import Caller, Role
 from reconciler.service.operations.engine import Engine
 from reconciler.service.operations.headers import (
@@ -107,6 +108,37 @@ class Reception:
         self._works()
         return received
 
+    def take_batch(self, call: Incoming) -> Orders | Received:
+        """Return the orders of a batch, to be carried out; or why there are none."""
+        try:
+            return self._orders(call)
+        except Exception as failure:
+            refusal = self._refused(failure)
+            if refusal is FAILED:
+                LOG.exception("a call failed")
+            return Received("", refusal)
+
+    def carry_out(self, orders: Orders) -> None:
+        """Carry out the next orders of a batch in one commit. Nothing is raised.
+
+        An order that fails, fails alone: of a commit that fails, half as many are tried next.
+        """
+        try:
+            self._engine.write_orders(orders)
+        except Exception as failure:
+            is_of_all = isinstance(failure, (*OF_THE_STORE, MemoryError, OSError))
+            if not is_of_all and orders.halve():
+                return
+            refusal = self._refused(failure)
+            if refusal is FAILED:
+                LOG.exception("a call failed")
+            if is_of_all:
+                orders.end(refusal)
+            else:
+                orders.add([refusal])
+        else:
+            self._works()
+
     def _refused(self, failure: Exception) -> Refusal:
         """Return what a caller is told of a failure, which shows nothing of it; log the rest."""
         if isinstance(failure, StoreError):
@@ -164,6 +196,16 @@ class Reception:
                 answers = _paired(requests, self._engine.read(view, asked))
                 return list(map(_encoded, calls, answers))
         return _paired(requests, self._engine.write(asked))
+
+    def _orders(self, call: Incoming) -> Orders | Received:
+        with self._store.snapshot() as view:
+            request = self._request(call, view, {})
+        if isinstance(request, Refusal):
+            return Received("", request)
+        try:
+            return self._engine.take_orders(request)
+        except Refusal as refusal:
+            return Received(request.caller.name, refusal)
 
     def _request(
         self, call: Incoming, view: Snapshot, known: dict[str, Caller]

@@ -7,6 +7,7 @@ from typing import Any
 from reconciler import __version__
 from reconciler.service.domain.evolution import ContextRecorded
 from reconciler.service.operations.answers import details_changed
+from reconciler.service.operations.batch import MAX_ORDERS
 from reconciler.service.operations.fields import Fields
 from reconciler.service.operations.session import Reading, Writing
 from reconciler.service.operations.views import organization_view
@@ -28,6 +29,7 @@ def get_service_info(call: Reading, fields: Fields) -> dict[str, Any]:
         "product": PRODUCT,
         "version": __version__,
         "custody": True,
+        "batch": MAX_ORDERS,
         "allOrganizations": call.caller.organizations is None,
     }
 

@@ -170,6 +170,8 @@ _ROWS = (
     _own("ListTrees", f"GET {_OWN}/trees", "org.read", "trees", "list_trees", writes=False),
     _own("RecordContext", f"POST {_OWN}/objects/{{id}}/context", "org.context.write",
          "service_info", "record_context", writes=True),
+    _own("WriteBatch", f"POST {_OWN}/batch", "org.batch.write", "batch", "write_batch",
+         writes=True),
     _own("ListOwedSecrets", f"GET {_OWED}", "project.app.read",
          "owed_secrets", "list_owed_secrets", writes=False),
     _own("ClaimSecrets", f"POST {_OWED}/_claim", "project.app.write",
@@ -184,6 +186,9 @@ _ROWS = (
 )  # fmt: skip
 
 OPERATIONS: Mapping[str, Operation] = {row.name: row for row in _ROWS}
+
+
+WRITE_BATCH = "WriteBatch"
 
 
 def writes(operation: str) -> bool:

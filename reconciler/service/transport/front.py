@@ -8,24 +8,31 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
+from hashlib import sha256
 from threading import Barrier
+from typing import Any
+from weakref import WeakValueDictionary
 
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.reception import OUT_OF_RESOURCES, Incoming, Received, Reception
-from reconciler.service.operations.table import writes
+from reconciler.service.operations.table import WRITE_BATCH, writes
 
 LOG = logging.getLogger("reconciler.service")
 BATCH = 256
 WAITING = 4096
 READERS = 4  # of one operation: a long list is in the way of none that comes later
 THREADS = 16
+BATCHES = 16  # of orders; they are large, and wait in memory
+BATCHES_EACH = 4  # of one caller
 BUSY = Received(
     "", Refusal(Code.RESOURCE_EXHAUSTED, "the service is busy; ask again", "service.busy")
 )
+ENDING = Refusal(Code.UNAVAILABLE, "the service is about to stop; ask again", "service.ending")
 
 
 @dataclass(slots=True)
@@ -61,11 +68,16 @@ class Front:
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting = 0
         self._threads = _started(THREADS)
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._batches: Counter[bytes] = Counter()  # under way, by hash of the token
+        self._is_ending = False
 
     async def answer(self, call: Incoming) -> Received:
         """Carry out a call. Nothing is raised: a refusal is an answer."""
         if self._waiting >= WAITING:
             return BUSY
+        if call.operation == WRITE_BATCH:
+            return await self._write_batch(call)
         job = Job(call, asyncio.get_running_loop().create_future())
         self._waiting += 1
         try:
@@ -78,6 +90,10 @@ class Front:
             return await job.done
         finally:
             self._waiting -= 1
+
+    def end_batches(self) -> None:
+        """Let batches end after the commit they are at: the server stops."""
+        self._is_ending = True
 
     async def is_ready(self) -> bool:
         """Return whether the store can be read."""
@@ -104,12 +120,50 @@ class Front:
         try:
             while waiting:
                 await _gathered(waiting)
-                batch = [waiting.popleft() for _ in range(min(BATCH, len(waiting)))]
-                await self._carry_out(batch)
+                async with self._turn(name[1] if name[0] else ""):
+                    batch = [waiting.popleft() for _ in range(min(BATCH, len(waiting)))]
+                    await self._carry_out(batch)
         finally:
             lane.carriers -= 1
             if not lane.carriers and not waiting:
                 del self._lanes[name]
+
+    async def _write_batch(self, call: Incoming) -> Received:
+        """Answer a batch of orders, unless too many wait already."""
+        caller = sha256(repr(call.headers.get("authorization")).encode()).digest()
+        if self._batches.total() >= BATCHES or self._batches[caller] >= BATCHES_EACH:
+            return BUSY
+        self._batches[caller] += 1
+        try:
+            return await self._carry_out_orders(call)
+        except (MemoryError, RuntimeError) as failure:
+            LOG.warning("a batch could not be handed over: %r", failure)
+            return Received("", OUT_OF_RESOURCES)
+        finally:
+            self._batches -= Counter([caller])
+
+    async def _carry_out_orders(self, call: Incoming) -> Received:
+        """Carry out a batch of orders in as many commits as it takes, taking turns with others.
+
+        Of all batches of a lane only one at a time waits for its turn there, so that other
+        writes wait for one commit of one batch at most.
+        """
+        loop = asyncio.get_running_loop()
+        orders = await loop.run_in_executor(self._threads, self._reception.take_batch, call)
+        if isinstance(orders, Received):
+            return orders
+        lane = self._lane_of(call) or orders.organization
+        while not orders.are_done:
+            async with self._turn(lane and f"batches of {lane}"), self._turn(lane):
+                if self._is_ending:
+                    orders.end(ENDING)
+                else:
+                    await loop.run_in_executor(self._threads, self._reception.carry_out, orders)
+        return Received(orders.caller.name, orders.answer())
+
+    def _turn(self, lane: str) -> AbstractAsyncContextManager[Any]:
+        """Return what one writer of a lane at a time can hold. Who came first is first."""
+        return self._turns.setdefault(lane, asyncio.Lock()) if lane else nullcontext()
 
     async def _carry_out(self, batch: Sequence[Job]) -> None:
         """Answer calls that share a commit or a view, on a thread."""

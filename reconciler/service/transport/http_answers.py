@@ -7,9 +7,9 @@ from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from reconciler.service.domain.refusal import Code, Refusal
+from reconciler.service.operations.answers import error_body
 from reconciler.service.operations.texts import answer_bytes, json_bytes
 
-ERROR_DETAIL = "type.googleapis.com/zitadel.v1.ErrorDetail"
 RETRY_AFTER_SECONDS = 1
 
 RawHeaders = list[tuple[bytes, bytes]]
@@ -64,17 +64,6 @@ def json_answer(
     if isinstance(answer, HttpRefusal) and answer.allow:
         made.headers.append((b"allow", answer.allow.encode()))
     return made
-
-
-def error_body(refusal: Refusal) -> dict[str, Any]:
-    """Return the body of a refusal (source 7); what is known of it stands in its detail."""
-    detail = {
-        "@type": ERROR_DETAIL,
-        "id": refusal.reason,
-        "message": refusal.message,
-        **refusal.details,
-    }
-    return {"code": int(refusal.code), "message": refusal.message, "details": [detail]}
 
 
 def raw_refusal(refusal: Refusal, request_id: bytes) -> bytes:

@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 from reconciler.service.domain.refusal import Code, Refusal, invalid
 from reconciler.service.operations.fields import shown
 from reconciler.service.operations.headers import CUSTODY, ORGANIZATION, bearer_token
-from reconciler.service.operations.operation import Operation, nullable_of
+from reconciler.service.operations.operation import without_null
 from reconciler.service.operations.reception import NEEDS_NO_TOKEN, Incoming, Received
 from reconciler.service.operations.table import OPERATIONS
 from reconciler.service.operations.texts import answer_bytes
@@ -151,18 +151,7 @@ def _fields_of(
         raise invalid("request", "must not have query parameters with this verb")
     if body and not _is_json(headers.get("content-type", ())):
         raise _unsupported("content-type: must be application/json", "content_type.unsupported")
-    return {**_without_null(found.operation, read_body(body)), **found.fields}
-
-
-def _without_null(operation: Operation, fields: dict[str, Any]) -> dict[str, Any]:
-    """Return fields without those that are null: left out, as in the JSON form of protobuf.
-
-    An unknown field stays, to be refused.
-    """
-    if None not in fields.values():
-        return fields
-    known = nullable_of(operation)
-    return {name: value for name, value in fields.items() if value is not None or name not in known}
+    return {**without_null(found.operation, read_body(body)), **found.fields}
 
 
 def _is_json(values: Any) -> bool:

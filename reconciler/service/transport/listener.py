@@ -270,6 +270,7 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Take nothing new, and finish what is in flight."""
         self._draining.set()
+        self._serving.front.end_batches()
         await asyncio.gather(super().shutdown(sockets), self._drain_others())
 
     def _stop(self) -> None:

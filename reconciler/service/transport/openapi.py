@@ -30,11 +30,19 @@ TAGS = {
 _IN_PATH = re.compile(r"\{(\w+)\}", re.ASCII)
 _DEPRECATED = frozenset({"UpdateOrgIDPJWTConfig"})
 _OF_NO_ORGANIZATION = frozenset(
-    {"Healthz", "GetServiceInfo", "AddOrg", "AcquireLease", "RenewLease", "ReleaseLease"}
+    {
+        "Healthz",
+        "GetServiceInfo",
+        "AddOrg",
+        "WriteBatch",
+        "AcquireLease",
+        "RenewLease",
+        "ReleaseLease",
+    }
 )
-# What there is at one time only can be expected to be at a sequence.
+# Operations that accept If-Match.
 _ON_AN_OBJECT = re.compile(r"(Update|Remove|Delete|Regenerate|Record)")
-_MAKES = re.compile(r"(Add|Create|Regenerate)")
+_REPEATABLE = re.compile(r"(Add|Create|Update|Remove|Delete|Regenerate|Record)")
 _UNDER_A_LEASE = re.compile(r"(Add|Create|Update|Remove|Delete|Regenerate|Record|Claim)")
 _MAKES_A_SECRET = frozenset({"AddOIDCApp", "RegenerateOIDCClientSecret"})
 
@@ -173,7 +181,7 @@ def _headers(operation: Operation) -> list[dict[str, Any]]:
     names = [] if operation.name in _OF_NO_ORGANIZATION else ["x-service-orgid"]
     if operation.writes:
         names += ["if-match"] if _ON_AN_OBJECT.match(operation.name) else []
-        names += ["idempotency-key"] if _MAKES.match(operation.name) else []
+        names += ["idempotency-key"] if _REPEATABLE.match(operation.name) else []
         if _UNDER_A_LEASE.match(operation.name):
             names += ["x-reconciler-lease", "x-reconciler-context"]
         names += ["x-reconciler-custody"] if operation.name in _MAKES_A_SECRET else []
@@ -214,7 +222,7 @@ _REQUEST_HEADERS: Mapping[str, dict[str, Any]] = {
     },
     "idempotency-key": {
         "description": "A repeated call with the same key and body gives the first answer again,"
-        " for 24 hours.",
+        " for 24 hours. Creates, updates and deletes take one.",
         "schema": {"type": "string", "maxLength": 200, "pattern": _PRINTABLE},
     },
     "x-reconciler-lease": {

@@ -229,6 +229,18 @@ def _claimed() -> Schema:
     return closed({"secrets": many({"oneOf": [had, refused]}, "In the order asked.")})
 
 
+def _batch() -> Schema:
+    needed: Schema = {
+        "type": "integer",
+        "minimum": 0,
+        "description": "Index of an earlier order that failed, which this one takes a value from.",
+    }
+    answer: Schema = {"type": "object", "description": "As the operation answers alone."}
+    views = ({"answer": answer}, {"error": ref("Error")}, {"notTried": needed})
+    each: Schema = {"oneOf": [closed(view) for view in views]}
+    return closed({"answers": many(each, "One for each order, in the order of the orders.")})
+
+
 def _nothing() -> Schema:
     return closed({})
 
@@ -296,6 +308,7 @@ _ANSWERS: Mapping[str, Callable[[], Schema]] = {
             "product": {"const": "reconciler"},
             "version": _TEXT,
             "custody": flag("Whether secrets are kept until their delivery is acknowledged."),
+            "batch": {"type": "integer", "description": "How many orders a batch may have."},
             "allOrganizations": flag("Whether the caller sees every organization there is."),
         }
     ),
@@ -317,6 +330,7 @@ _ANSWERS: Mapping[str, Callable[[], Schema]] = {
         }
     ),
     "RecordContext": _changed,
+    "WriteBatch": _batch,
     "ListOwedSecrets": _page("owedSecrets", "OwedSecret"),
     "ClaimSecrets": _claimed,
     "AcknowledgeSecrets": _nothing,

@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 
 from reconciler.resources.origin import DEFAULT_PORTS
+from reconciler.service.operations.batch import MAX_ORDERS, NOT_ORDERED
 from reconciler.service.operations.leases import MAX_HOLDER, MAX_SECONDS
 from reconciler.service.operations.lists import MAX_PAGE, MAX_QUERIES, METHODS
 from reconciler.service.operations.operation import Operation
 from reconciler.service.operations.owed_secrets import AT_ONCE
+from reconciler.service.operations.table import OPERATIONS
 from reconciler.service.transport.openapi_schemas import (
     LARGEST,
     Schema,
@@ -221,6 +223,41 @@ def _owed_secrets() -> Schema:
     )
 
 
+def _write_batch() -> Schema:
+    orders = many(_order(), "Carried out in turn, each as if it had come alone.")
+    return closed({"orders": {**orders, "minItems": 1, "maxItems": MAX_ORDERS}})
+
+
+def _order() -> Schema:
+    """Return the schema of one order; texts are judged when the order is carried out."""
+    names = (row.name for row in OPERATIONS.values() if row.writes)
+    index: Schema = {"type": "integer", "minimum": 0, "maximum": MAX_ORDERS - 2}
+    known: dict[str, Schema] = {
+        "fields": {"type": "object", "description": "Those of the address and of the body."},
+        "organizationId": _like_header("x-service-orgid"),
+        "ifMatch": {**_like_header("if-match"), "pattern": "^(?:0|[1-9][0-9]{0,18})$"},
+        "idempotencyKey": _like_header("idempotency-key"),
+        "lease": _like_header("x-reconciler-lease"),
+        "custody": {**_like_header("x-reconciler-custody"), "minLength": 1},
+        "context": {"type": "object", "description": "As the header `x-reconciler-context`."},
+        "from": {
+            "type": "object",
+            "additionalProperties": index,
+            "description": "Values that earlier orders answer, by the index of each order: the id"
+            " it made, for a field or for `organizationId`; its sequence, for `ifMatch`.",
+        },
+    }
+    operation = choice(sorted(set(names) - NOT_ORDERED))
+    return closed(
+        {"operation": operation, **{name: or_null(schema) for name, schema in known.items()}},
+        ("operation",),
+    )
+
+
+def _like_header(name: str) -> Schema:
+    return {"type": "string", "description": f"As the header `{name}`."}
+
+
 def _list_removals() -> Schema:
     return closed({"cursor": _whole_number(), "limit": _whole_number()}, ())
 
@@ -261,6 +298,7 @@ _READ_BY_HAND: Mapping[str, Callable[[], Schema]] = {
     "GetServiceInfo": _nothing,
     "ListTrees": _nothing,
     "RecordContext": _nothing,
+    "WriteBatch": _write_batch,
     "ListOrgs": _list_orgs,
     "ListProjects": _list_projects,
     "ListOrgIDPs": _list_idps,

@@ -1,0 +1,273 @@
+"""A batch of orders: writes carried out in turn, each as if it had come alone.
+
+An order may take the id or the sequence that an earlier order of its batch answers. Orders are
+carried out in several commits, so that other writers get their turns. An order that fails keeps
+only those from being tried that take something from it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from reconciler.service.domain.refusal import Refusal, invalid
+from reconciler.service.operations.answers import error_body, made_id
+from reconciler.service.operations.caller import Caller
+from reconciler.service.operations.fields import Fields, shown
+from reconciler.service.operations.operation import without_null
+from reconciler.service.operations.request import Request
+from reconciler.service.operations.table import OPERATIONS
+from reconciler.service.projections.codec import canonical
+
+MAX_ORDERS = 500
+MAX_A_COMMIT = 256
+NOT_ORDERED = frozenset(
+    {
+        "AcquireLease",
+        "RenewLease",
+        "ReleaseLease",
+        "ClaimSecrets",
+        "AcknowledgeSecrets",
+        "WriteBatch",
+    }
+)
+"""Writes that are never part of a batch: they are quick, or are what a batch depends on."""
+_SEQUENCE = re.compile(r"0|[1-9][0-9]{0,18}", re.ASCII)
+_KEYS: Mapping[str, tuple[type, str]] = {
+    "operation": (str, "a string"),
+    "fields": (dict, "an object"),
+    "organizationId": (str, "a string"),
+    "ifMatch": (str, "a string"),
+    "idempotencyKey": (str, "a string"),
+    "lease": (str, "a string"),
+    "context": (dict, "an object"),
+    "custody": (str, "a string"),
+    "from": (dict, "an object"),
+}
+
+
+class Order(NamedTuple):
+    """One write of a batch.
+
+    Attributes:
+        request: As far as it is known before the batch is carried out.
+        taken: Names of values that are taken from earlier orders, with the index of each order,
+            by index. A name is that of a field, ``organizationId`` or ``ifMatch``.
+    """
+
+    request: Request
+    taken: Sequence[tuple[str, int]]
+
+
+class NotTried(NamedTuple):
+    """An order that was not tried, because ``needed``, the index of an earlier one, failed."""
+
+    needed: int
+
+
+Outcome = dict[str, Any] | Refusal | NotTried
+Write = Callable[[Request], dict[str, Any] | Refusal]
+
+
+class Orders:
+    """The orders of a batch, and the outcomes of those that are committed."""
+
+    def __init__(self, orders: Sequence[Order], caller: Caller) -> None:
+        self.caller = caller
+        self._orders = orders
+        self._outcomes: list[Outcome] = []
+        self._at_once = MAX_A_COMMIT
+
+    @property
+    def organization(self) -> str:
+        """Return the organization that the first order is for, as far as it says so, or nothing."""
+        return self._orders[0].request.organization or self.caller.only_organization
+
+    @property
+    def are_done(self) -> bool:
+        """Return whether every order has its outcome."""
+        return len(self._outcomes) == len(self._orders)
+
+    def ahead(self) -> Sequence[Request]:
+        """Return the requests of the next orders, with what they take filled in where known."""
+        start = len(self._outcomes)
+        orders = self._orders[start : start + self._at_once]
+        requests = (_filled(order, self._outcomes) for order in orders)
+        return [request for request in requests if isinstance(request, Request)]
+
+    def tried(self, write: Write, is_over: Callable[[], bool]) -> list[Outcome]:
+        """Carry out the next orders, at least one, until the time is over; return their outcomes.
+
+        These count once they are committed: see ``add``.
+        """
+        start = len(self._outcomes)
+        outcomes = list(self._outcomes)
+        for order in self._orders[start : start + self._at_once]:
+            request = _filled(order, outcomes)
+            outcomes.append(write(request) if isinstance(request, Request) else request)
+            if is_over():
+                break
+        return outcomes[start:]
+
+    def add(self, outcomes: Sequence[Outcome]) -> None:
+        """Keep the outcomes of the next orders, which are committed."""
+        self._outcomes += outcomes
+        if not isinstance(outcomes[0], Refusal):
+            self._at_once = min(2 * self._at_once, MAX_A_COMMIT)
+
+    def halve(self) -> bool:
+        """Try half as many orders from now on; return whether that is still an order."""
+        if self._at_once == 1:
+            return False
+        self._at_once //= 2
+        return True
+
+    def end(self, refusal: Refusal) -> None:
+        """Refuse every order that has no outcome yet."""
+        self._outcomes += [refusal] * (len(self._orders) - len(self._outcomes))
+
+    def answer(self) -> dict[str, Any]:
+        """Return the answer of the batch: one for each order, in their order."""
+        return {"answers": [_view(outcome) for outcome in self._outcomes]}
+
+
+def write_batch(request: Request) -> Orders:
+    """Take up to 500 writes, which are carried out in turn, each as if it had come alone.
+
+    Raises:
+        Refusal: the batch as a whole is malformed.
+    """
+    _check_beside(request)
+    fields = Fields(request.fields)
+    found = fields.values("orders")
+    fields.end()
+    if not 1 <= len(found) <= MAX_ORDERS:
+        raise fields.wrong("orders", f"must be 1 to {MAX_ORDERS} orders")
+    orders: list[Order] = []
+    for order in found:
+        orders.append(_order(order, orders, request.caller))
+    return Orders(orders, request.caller)
+
+
+def _check_beside(request: Request) -> None:
+    """Refuse headers of a write.
+
+    Raises:
+        Refusal: there is one.
+    """
+    beside = {
+        "x-service-orgid": request.organization,
+        "if-match": request.expected_sequence is not None,
+        "idempotency-key": request.idempotency_key,
+        "x-reconciler-lease": request.lease,
+        "x-reconciler-context": request.context,
+        "x-reconciler-custody": request.custody,
+    }
+    for name, given in beside.items():
+        if given:
+            raise invalid(name, "is not for a batch: each order says it for itself")
+
+
+def _order(found: Any, earlier: Sequence[Order], caller: Caller) -> Order:
+    """Return one order of a batch.
+
+    Raises:
+        Refusal: it is malformed, or takes something that no earlier order gives.
+    """
+    path = f"orders[{len(earlier)}]"
+    order = _typed(found, path)
+    operation = OPERATIONS.get(order.get("operation", ""))
+    if operation is None or not operation.writes or operation.name in NOT_ORDERED:
+        raise invalid(f"{path}.operation", "must be a write that may be part of a batch")
+    expected = order.get("ifMatch")
+    if expected is not None and not _SEQUENCE.fullmatch(expected):
+        raise invalid(f"{path}.ifMatch", "must be a sequence, such as 1700000000000000")
+    if order.get("custody") == "":
+        raise invalid(f"{path}.custody", "must not be empty")
+    request = Request(
+        operation=operation.name,
+        fields=without_null(operation, order.get("fields", {})),
+        caller=caller,
+        organization=order.get("organizationId", ""),
+        expected_sequence=None if expected is None else int(expected),
+        idempotency_key=order.get("idempotencyKey", ""),
+        lease=order.get("lease", ""),
+        context=_context(order.get("context"), path),
+        custody=order.get("custody", ""),
+    )
+    return Order(request, _taken(order, earlier, path))
+
+
+def _typed(found: Any, path: str) -> dict[str, Any]:
+    """Return the keys of an order that are given, each of its type."""
+    if not isinstance(found, dict):
+        raise invalid(path, "must be an object")
+    given = {name: value for name, value in found.items() if value is not None}
+    for name in found:
+        if name not in _KEYS:
+            raise invalid(f"{path}.{shown(name)}", "is not a field of an order")
+    for name, value in given.items():
+        kind, words = _KEYS[name]
+        if not isinstance(value, kind):
+            raise invalid(f"{path}.{name}", f"must be {words}")
+    return given
+
+
+def _context(context: Mapping[str, Any] | None, path: str) -> str:
+    try:
+        return "" if context is None else canonical(context)
+    except TypeError:
+        raise invalid(f"{path}.context", "must be JSON") from None
+
+
+def _taken(
+    order: Mapping[str, Any], earlier: Sequence[Order], path: str
+) -> Sequence[tuple[str, int]]:
+    """Return what an order takes from earlier ones, by the index of those."""
+    taken: dict[str, Any] = order.get("from", {})
+    for name, index in taken.items():
+        where = f"{path}.from.{shown(name)}"
+        if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < len(earlier):
+            raise invalid(where, "must be the index of an earlier order of this batch")
+        if name in order.get("fields", {}) or name in order.keys() & {"organizationId", "ifMatch"}:
+            raise invalid(where, "is given twice: leave out one of the two")
+        gives = earlier[index].request.operation
+        if name == "ifMatch" and gives.startswith(("Remove", "Delete")):
+            raise invalid(where, "must be the index of an order that makes or changes an object")
+        if name != "ifMatch" and not gives.startswith(("Add", "Create")):
+            raise invalid(where, "must be the index of an order that makes an object")
+    return sorted(taken.items(), key=lambda each: each[1])
+
+
+def _filled(order: Order, outcomes: Sequence[Outcome]) -> Request | NotTried:
+    """Return the request of an order, with what it takes from the outcomes of earlier ones.
+
+    Of an order that has no outcome yet nothing is taken.
+    """
+    if not order.taken:
+        return order.request
+    fields = dict(order.request.fields)
+    beside: dict[str, Any] = {}
+    for name, index in order.taken:
+        if index >= len(outcomes):
+            continue
+        answer = outcomes[index]
+        if not isinstance(answer, dict):
+            return NotTried(index)
+        if name == "ifMatch":
+            beside["expected_sequence"] = int(answer["details"]["sequence"])
+        elif name == "organizationId":
+            beside["organization"] = made_id(answer)
+        else:
+            fields[name] = made_id(answer)
+    return replace(order.request, fields=fields, **beside)
+
+
+def _view(outcome: Outcome) -> dict[str, Any]:
+    if isinstance(outcome, Refusal):
+        return {"error": error_body(outcome)}
+    if isinstance(outcome, NotTried):
+        return {"notTried": outcome.needed}
+    return {"answer": outcome}

@@ -1,0 +1,164 @@
+"""A batch of orders over every store: each is carried out as if it had come alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from reconciler.service.operations.caller import Caller, Role
+from tests.unit.service.asking import JWT, SCRIPT, Asking
+
+GREET = {"name": "greet", "script": SCRIPT}
+
+
+def order(operation: str, /, take: Mapping[str, int] | None = None, **given: Any) -> dict[str, Any]:
+    """Return an order; what goes beside its fields is told from them by its name."""
+    beside = {name: given.pop(name) for name in BESIDE & given.keys()}
+    return {
+        "operation": operation,
+        "fields": given,
+        **beside,
+        **({"from": dict(take)} if take else {}),
+    }
+
+
+BESIDE = frozenset({"organizationId", "ifMatch", "idempotencyKey", "lease", "context", "custody"})
+
+
+def outcomes(ask: Asking, orders: Sequence[Any], **beside: Any) -> list[Any]:
+    """Return what came of orders: answers, codes of refusals, and which order one needed."""
+    return [_told(answer) for answer in ask("WriteBatch", orders=orders, **beside)["answers"]]
+
+
+def _told(answer: Mapping[str, Any]) -> Any:
+    ((key, value),) = answer.items()
+    return {"answer": value, "error": value["code"] if key == "error" else 0, "notTried": (value,)}[
+        key
+    ]
+
+
+def test_a_tree_of_objects_is_made_in_one_batch(ask: Asking) -> None:
+    """An order names its owner by the order that makes it."""
+    org, project, app, idp, again = outcomes(
+        ask,
+        [
+            order("AddOrg", name="globex"),
+            order("AddProject", {"organizationId": 0}, name="shop"),
+            order("AddOIDCApp", {"projectId": 1}, name="web"),
+            order("AddOrgJWTIDP", {"organizationId": 0}, name="partner", **JWT),
+            order("RegenerateOIDCClientSecret", {"projectId": 1, "appId": 2, "ifMatch": 2}),
+        ],
+    )
+
+    held = ask("ListObjects", organizationId=org["id"])["objects"]
+    assert {found["id"]: found["name"] for found in held} == {
+        org["id"]: "globex", project["id"]: "shop", app["appId"]: "web", idp["idpId"]: "partner",
+    }  # fmt: skip
+    assert len({app["clientSecret"], again["clientSecret"]}) == 2
+
+
+def test_an_order_that_fails_fails_those_that_need_it_and_no_others(ask: Asking) -> None:
+    found = outcomes(
+        ask,
+        [
+            order("AddProject", name="SHOP", organizationId=ask.organization),
+            order("AddOIDCApp", {"projectId": 0}, name="web"),
+            order("RegenerateOIDCClientSecret", {"projectId": 0, "appId": 1}),
+            order("CreateAction", **GREET, organizationId=ask.organization),
+            order("AddOIDCApp", name="web", projectId="404"),
+            order("DeleteAction", {"id": 3, "ifMatch": 3}),
+        ],
+    )
+
+    assert found[:3] == [6, (0,), (0,)]
+    assert found[3]["id"]
+    assert found[4:] == [5, {}]
+    assert ask.objects() == []
+
+
+def test_a_batch_asked_for_again_whole_gives_the_same_answers_and_writes_nothing(
+    ask: Asking,
+) -> None:
+    """Updates and deletes have keys, too: else a lost answer would leave them in doubt."""
+    action, app = ask.an_action("old"), ask.an_app("old")["appId"]
+    orders = [
+        order("AddOIDCApp", projectId=ask.project, name="web", idempotencyKey="a", custody="run"),
+        order("UpdateOIDCAppConfig", {"appId": 0, "ifMatch": 0}, projectId=ask.project,
+              devMode=True, idempotencyKey="b"),
+        order("RegenerateOIDCClientSecret", projectId=ask.project, appId=app, idempotencyKey="c"),
+        order("UpdateAction", id=action["id"], name="new", script="x", idempotencyKey="d",
+              ifMatch=action["details"]["sequence"]),
+        order("DeleteAction", {"ifMatch": 3}, id=action["id"], idempotencyKey="e"),
+        order("AddProject", name="SHOP", organizationId=ask.organization, idempotencyKey="f"),
+    ]  # fmt: skip
+    first = outcomes(ask, orders)
+    events = ask.event_count()
+
+    again = outcomes(ask, orders)
+
+    assert ask.event_count() == events
+    assert again == first
+    assert [isinstance(answer, dict) for answer in first] == [True] * 5 + [False]
+
+
+def test_a_key_that_comes_twice_in_a_batch_counts_as_if_its_orders_came_alone(ask: Asking) -> None:
+    made = order("CreateAction", **GREET, organizationId=ask.organization, idempotencyKey="k")
+    other = {**made, "fields": {**GREET, "name": "other"}}
+
+    first, again, refused = outcomes(ask, [made, made, other])
+
+    assert first == again
+    assert refused == 9
+    assert len(ask.objects()) == 1
+
+
+def test_what_stands_beside_an_order_counts_for_it_alone(ask: Asking) -> None:
+    lease = ask("AcquireLease", named="acme", holder="me", seconds=60)["lease"]
+    own = {"organizationId": ask.organization}
+
+    made, lost, malformed, plain = outcomes(
+        ask,
+        [
+            order("CreateAction", **own, **GREET, lease=lease, context={"tree": "web"}),
+            order("CreateAction", **own, script=SCRIPT, name="b", lease="1.x"),
+            order("CreateAction", **own, script=SCRIPT, name="c", context={"deep": {}}),
+            order("CreateAction", **own, script=SCRIPT, name="d"),
+        ],
+    )
+
+    assert (lost, malformed) == (10, 3)
+    trees = {found["id"]: found["trees"] for found in ask.objects()}
+    assert trees == {made["id"]: ["web"], plain["id"]: []}
+
+
+def test_rights_are_judged_for_each_order(ask: Asking) -> None:
+    """Another organization's objects look missing; what only an admin may, an editor may not."""
+    editor = Caller("editor", Role.EDITOR, frozenset({ask.organization}))
+    foreign = ask("AddOrg", name="globex")["id"]
+
+    found = outcomes(
+        ask,
+        [
+            order("AddOrg", name="mine"),
+            order("AddProject", name="theirs", organizationId=foreign),
+            order("AddProject", name="mine"),
+        ],
+        by=editor,
+    )
+
+    assert found[:2] == [7, 5]
+    assert found[2]["details"]["resourceOwner"] == ask.organization
+    viewer = Caller("viewer", Role.VIEWER, frozenset({ask.organization}))
+    assert ask.refused("WriteBatch", orders=[order("AddProject", name="x")], by=viewer).code == 7
+
+
+@pytest.mark.parametrize("field", ["organization", "lease", "context", "idempotency_key"])
+def test_a_batch_itself_takes_no_header_of_a_write(ask: Asking, field: str) -> None:
+    beside = {"lease": "under"}.get(field, field)
+    orders = [order("AddOrg", name="x")]
+
+    refused = ask.refused("WriteBatch", orders=orders, **{beside: '{"tree":"x"}'})
+
+    assert refused.code == 3
