@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -90,6 +91,25 @@ def test_a_new_store_says_how_to_begin(run: Run, tmp_path: Path) -> None:
         assert run("token", "revoke", "admin", "--service", "sqlite:new/identity.db").code == 0
         assert status_of(port, "POST", "/admin/v1/orgs/_search", bearer) == 401
         assert stop(process) == 0
+
+
+def test_a_start_clears_the_folders_of_killed_servers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each server has one among the temporary files, for gRPC; there is one for each that lives."""
+    with TemporaryDirectory() as top:  # a path that is short enough for a socket
+        monkeypatch.setenv("TMPDIR", top)
+        with serving(tmp_path) as (process, said):
+            port_of(process, said)
+            (left,) = Path(top).glob("reconciler-*")
+            process.kill()
+            process.wait()
+        with serving(tmp_path) as (process, said):
+            port_of(process, said)
+            (living,) = Path(top).glob("reconciler-*")
+            assert living != left
+            assert stop(process) == 0
+        assert list(Path(top).iterdir()) == []
 
 
 def test_the_human_page_loads_nothing_from_elsewhere(tmp_path: Path) -> None:

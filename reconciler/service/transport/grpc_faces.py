@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import NamedTuple
 
 from reconciler.service.transport.admission import Admission
 from reconciler.service.transport.bodies import Bodies
-from reconciler.service.transport.errors import ListenError
 from reconciler.service.transport.grpc_server import GrpcServer
 from reconciler.service.transport.grpc_web import GrpcWeb
 from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.messages import SERVICES
 from reconciler.service.transport.observer import Answer, Observer
-
-Folder = tempfile.TemporaryDirectory[str]
+from reconciler.service.transport.private_folder import SOCKET, private_folder
 
 
 class Faces(NamedTuple):
@@ -44,7 +40,7 @@ async def grpc_faces(
         ListenError: there is nowhere to make that socket.
     """
     with private_folder() as folder:
-        socket = Path(folder) / "grpc"
+        socket = folder / SOCKET
         admission = Admission(answer)
         server = GrpcServer(observer.watch(answer, "grpc"), admission, socket, limits)
         web = GrpcWeb(observer.watch(answer, "grpc-web"), bodies)
@@ -57,18 +53,3 @@ async def grpc_faces(
             yield Faces(str(socket), dict.fromkeys(SERVICES, web), drain)
         finally:
             await server.stop()
-
-
-def private_folder(make: Callable[..., Folder] = tempfile.TemporaryDirectory) -> Folder:
-    """Return a new folder that is for this user alone, and gone when it is closed.
-
-    Raises:
-        ListenError: there is nowhere to make it.
-    """
-    try:
-        return make(prefix="reconciler-")
-    except OSError as failure:
-        raise ListenError(
-            "there is no folder for temporary files, where gRPC could listen",
-            "Name a writable one in TMPDIR, or mount one at /tmp.",
-        ) from failure

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import NoReturn
-
-import pytest
 
 from reconciler.service.operations.reception import Incoming, Received
 from reconciler.service.transport.bodies import Bodies
 from reconciler.service.transport.budget import Budget
-from reconciler.service.transport.errors import ListenError
-from reconciler.service.transport.grpc_faces import grpc_faces, private_folder
+from reconciler.service.transport.grpc_faces import grpc_faces
 from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.messages import SERVICES
 from reconciler.service.transport.metrics import Metrics
@@ -45,15 +41,3 @@ def test_the_socket_is_private_and_goes_with_the_server() -> None:
     asyncio.run(main())
 
     assert [address for address in addresses if Path(address).parent.exists()] == []
-
-
-def test_a_server_without_room_for_the_socket_says_what_to_do() -> None:
-    """Containers often have a file system that cannot be written to."""
-
-    def no_room(**_: str) -> NoReturn:
-        raise FileNotFoundError(2, "No usable temporary directory found")
-
-    with pytest.raises(ListenError, match="no folder for temporary files") as caught:
-        private_folder(no_room)
-
-    assert "TMPDIR" in caught.value.remedy

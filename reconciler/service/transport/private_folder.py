@@ -1,0 +1,97 @@
+"""The folder of a server among the temporary files, and those that killed servers left.
+
+A server holds a lock in its folder, which the kernel lets go of when the process ends, however it
+ends. A folder whose lock is free belongs to a server that is gone. Only such folders of this user
+are removed, only the two files that a server makes in one, and no link is followed: others may
+write to the same place.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from reconciler.service.transport.errors import ListenError
+
+PREFIX = "reconciler-"
+SOCKET = "grpc"
+LOCK = "reconciler-serve.lock"
+_UNLOCKED = "lock.new"  # has the other name once it is locked, so that no lock is found free early
+
+Folder = tempfile.TemporaryDirectory[str]
+
+
+@contextmanager
+def private_folder(
+    make: Callable[..., Folder] = tempfile.TemporaryDirectory,
+) -> Iterator[Path]:
+    """Yield a new folder that is for this user alone; remove it, and those of killed servers.
+
+    Raises:
+        ListenError: there is nowhere to make it.
+    """
+    with ExitStack() as lock, ExitStack() as held:  # the lock is let go of last
+        try:
+            folder = Path(held.enter_context(make(prefix=PREFIX)))
+            lock.callback(os.close, _locked(folder))
+            _clear(folder.parent)
+        except OSError as failure:
+            raise ListenError(
+                "there is no folder for temporary files, where gRPC could listen",
+                "Name a writable one in TMPDIR, or mount one at /tmp.",
+            ) from failure
+        yield folder
+
+
+def _locked(folder: Path) -> int:
+    """Return the descriptor that holds the lock of a new folder."""
+    lock = os.open(folder / _UNLOCKED, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    (folder / _UNLOCKED).rename(folder / LOCK)
+    return lock
+
+
+def _clear(top: Path) -> None:
+    """Remove the folders of servers that are gone; what cannot be looked at is left."""
+    with suppress(OSError), _opened(os.open(top, os.O_RDONLY | os.O_DIRECTORY)) as within:
+        for name in _names_in(within):
+            if name.startswith(PREFIX):
+                with suppress(OSError):
+                    _clear_one(name, within)
+
+
+def _clear_one(name: str, within: int) -> None:
+    with _opened(_open_in(within, name, os.O_DIRECTORY)) as folder:
+        if os.fstat(folder).st_uid != os.geteuid() or not _names_in(folder) <= {SOCKET, LOCK}:
+            return
+        with _opened(_open_in(folder, LOCK)) as lock:
+            if not stat.S_ISREG(os.fstat(lock).st_mode):
+                return
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises while its server lives
+            with suppress(FileNotFoundError):
+                os.unlink(SOCKET, dir_fd=folder)
+            os.unlink(LOCK, dir_fd=folder)
+    os.rmdir(name, dir_fd=within)  # refused where there is more in it by now
+
+
+def _names_in(folder: int) -> set[str]:
+    with os.scandir(folder) as found:
+        return {each.name for each in found}
+
+
+def _open_in(folder: int, name: str, how: int = 0) -> int:
+    """Open a name in an open folder, never what a link there leads to, and never wait."""
+    return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | how, dir_fd=folder)
+
+
+@contextmanager
+def _opened(descriptor: int) -> Iterator[int]:
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
