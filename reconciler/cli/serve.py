@@ -30,6 +30,11 @@ from reconciler.resources.extras import how_to_install, missing_modules
 @option("--tls-cert", type=click.Path(path_type=Path), help="Certificate chain, in PEM.")
 @option("--tls-key", type=click.Path(path_type=Path), help="Key of the certificate, in PEM.")
 @option(
+    "--behind-proxy",
+    is_flag=True,
+    help="A proxy speaks TLS for this server: no warning without a certificate.",
+)
+@option(
     "--metrics-listen",
     metavar="HOST:PORT",
     help="Where to answer /metrics for Prometheus; nowhere by default.",
@@ -50,6 +55,8 @@ def serve_command(
     tls_key: Path | None,
     metrics_listen: str | None,
     log_format: str,
+    *,
+    behind_proxy: bool,
 ) -> None:
     """Run the identity service: JSON, gRPC and gRPC-web on one port.
 
@@ -62,8 +69,10 @@ def serve_command(
     _require_libraries()
     place = _address("--listen", listen)
     metrics_place = _address("--metrics-listen", metrics_listen) if metrics_listen else None
-    from reconciler.cli.serving import KeptSecrets, listen_on, serve_store
+    from reconciler.cli.serving import KeptSecrets, listen_on, serve_store, warn_of_plain
 
+    if tls_cert is None and not behind_proxy:
+        warn_of_plain(place, log_format)
     listening = listen_on(place, metrics_place, (tls_cert, tls_key))
     serve_store(service, KeptSecrets(seal_key_file, keep_owed), listening, log_format)
 

@@ -14,6 +14,8 @@ import click
 
 from reconciler.cli.addresses import is_file, require_seal_key, store_path
 from reconciler.cli.embedded import open_service
+from reconciler.cli.findings import show_warnings
+from reconciler.diagnostics import warning
 from reconciler.errors import UsageError
 from reconciler.report.visible import visible
 from reconciler.resources.collector import collect_seldom
@@ -33,6 +35,7 @@ from reconciler.service.transport.listener import (
 from reconciler.service.transport.logs import set_up_logs
 from reconciler.service.transport.metrics import Metrics, StoreFigures
 from reconciler.service.transport.observer import Observer
+from reconciler.service_client.endpoint import is_loopback
 
 LOG = logging.getLogger("reconciler.serve")
 MICROSECONDS = 1_000_000
@@ -68,6 +71,25 @@ def listen_on(
         return Listening(bind(*place), bind(*metrics) if metrics else None, context)
     except ListenError as failure:
         raise UsageError(failure.problem, remedy=failure.remedy) from failure
+
+
+def warn_of_plain(place: Place, log_format: str) -> None:
+    """Warn where tokens and secrets would cross a network in plain text."""
+    host, port = place
+    if is_loopback(host):
+        return
+    shown = f"[{host}]" if ":" in host else host
+    finding = warning(
+        "SERVE-PLAIN",
+        f"calls to {visible(shown)}:{port} are not encrypted",
+        "Give --tls-cert and --tls-key, or say --behind-proxy if a proxy in front of this server "
+        "speaks TLS and nothing else reaches this address.",
+    )
+    if log_format == "json":
+        set_up_logs(log_format)
+        LOG.warning("%s: %s. %s", finding.code, finding.summary, finding.remedy)
+    else:
+        show_warnings([finding])
 
 
 def serve_store(service: str, secrets: KeptSecrets, listening: Listening, log_format: str) -> None:

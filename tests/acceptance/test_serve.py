@@ -226,6 +226,37 @@ def test_what_cannot_be_served_is_told_in_words(
     assert not list(tmp_path.rglob("*.db"))
 
 
+@pytest.mark.parametrize(
+    ("arguments", "warned"),
+    [
+        pytest.param(["--listen", "192.0.2.1:1"], True, id="an address of the network"),
+        pytest.param(["--listen", "[2001:db8::1]:1"], True, id="one of IPv6"),
+        pytest.param(["--listen", "192.0.2.1:1", "--behind-proxy"], False, id="behind a proxy"),
+        pytest.param(
+            ["--listen", "192.0.2.1:1", "--tls-cert", "c", "--tls-key", "k"], False, id="with TLS"
+        ),
+        pytest.param(["--listen", "127.0.0.1:99999"], False, id="loopback"),
+    ],
+)
+def test_calls_that_cross_a_network_in_plain_text_are_warned_of(
+    run: Run, arguments: list[str], *, warned: bool
+) -> None:
+    """Before anything listens: the addresses here are none of this machine."""
+    ran = run("serve", *arguments)
+
+    assert ran.code == 1
+    assert ("warning SERVE-PLAIN: calls to" in ran.err) is warned
+    assert ("--behind-proxy" in ran.err) is warned
+
+
+def test_the_warning_of_plain_text_is_a_record_where_records_are_json(run: Run) -> None:
+    """So that each line on stderr can be read by a machine until the error."""
+    first = run("serve", "--listen", "192.0.2.1:1", "--log-format", "json").err.splitlines()[0]
+
+    assert json.loads(first)["level"] == "warning"
+    assert json.loads(first)["message"].startswith("SERVE-PLAIN: calls to 192.0.2.1:1 are not")
+
+
 def test_an_address_in_use_is_told_in_words(run: Run, tmp_path: Path) -> None:
     """Two servers on one address is the most usual mistake of all."""
     with socket.create_server(("127.0.0.1", 0)) as taken:

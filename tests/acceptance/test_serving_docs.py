@@ -42,6 +42,7 @@ def test_every_flag_is_one_of_serve(name: str, command: list[str]) -> None:
     """A flag that was renamed is renamed there, too."""
     assert command[0] == "serve"
     assert {word for word in command if word.startswith("--")} <= FLAGS
+    assert "--behind-proxy" in command  # TLS is spoken by what stands in front of each
 
 
 @pytest.mark.parametrize("name", ["Dockerfile", "compose.yaml", "kubernetes.yaml"])

@@ -98,6 +98,17 @@ SECRETS = (
     ),
 )
 
+SERVERS = (
+    Code(
+        "SERVE-PLAIN",
+        "a server that others can reach without TLS",
+        "The server listens on an address that is not loopback, and has no certificate. Tokens "
+        "and client secrets cross the network in plain text.",
+        "Give --tls-cert and --tls-key. If a proxy in front of the server speaks TLS and nothing "
+        "else reaches the address, say --behind-proxy.",
+    ),
+)
+
 RECOVERY = (
     Code(
         "HEAL-NAME-TAKEN",

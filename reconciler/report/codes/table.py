@@ -30,6 +30,7 @@ SECTIONS: Mapping[str, tuple[Code, ...]] = {
     "Apply": applying.APPLIES,
     "Client secrets": applying.SECRETS,
     "Interrupted runs": applying.RECOVERY,
+    "Servers": applying.SERVERS,
 }
 
 CODES: Mapping[str, Code] = {code.name: code for codes in SECTIONS.values() for code in codes}
