@@ -57,7 +57,7 @@ OPTIONS = {
     "grpc.keepalive_time_ms": 60 * SECOND,
     "grpc.keepalive_timeout_ms": 20 * SECOND,
     "grpc.keepalive_permit_without_calls": 1,
-    "grpc.max_connection_idle_ms": 300 * SECOND,
+    "grpc.max_connection_idle_ms": 60 * SECOND,
     "grpc.max_connection_age_ms": 1800 * SECOND,
     "grpc.max_connection_age_grace_ms": 60 * SECOND,
     "grpc.server_handshake_timeout_ms": 10 * SECOND,

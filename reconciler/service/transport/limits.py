@@ -18,6 +18,8 @@ class Limits:
         head_bytes: Request line and headers together.
         body_bytes: A body of any content type; a message of 1 MiB and its envelope fit in.
         chunks: Pieces a chunked body may come in.
+        connections: Of all kinds, those included that shake hands for TLS.
+        http2_connections: Those of them that speak HTTP/2.
         progress_bytes: How much of a body must come in every ``progress_seconds``.
         write_seconds: How long a caller may leave an answer unread.
         linger_seconds: How long a refused connection is read, and thrown away, before it closes;
@@ -40,6 +42,7 @@ class Limits:
     body_bytes: int = MAX_JSON + 64 * KIB
     chunks: int = 10_000
     connections: int = 1000
+    http2_connections: int = 128
     head_seconds: float = 5
     body_seconds: float = 30
     progress_seconds: float = 10

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import socket
 import ssl
@@ -29,6 +30,7 @@ from starlette.types import ASGIApp
 from uvicorn.server import ServerState
 
 from reconciler.service.operations.reception import Incoming
+from reconciler.service.transport.acceptor import Acceptor
 from reconciler.service.transport.application import build_app
 from reconciler.service.transport.bodies import Bodies
 from reconciler.service.transport.budget import Budget
@@ -40,7 +42,9 @@ from reconciler.service.transport.metrics_page import metrics_app
 from reconciler.service.transport.observer import Observer
 from reconciler.service.transport.pages import State
 from reconciler.service.transport.protocol import StrictProtocol
+from reconciler.service.transport.room import Room, file_limit, fitted, raise_file_limit
 
+LOG = logging.getLogger("reconciler.service")
 BACKLOG = 2048
 MAX_SCRAPES = 16
 TURN_SECONDS = 0.001  # the event loop and the thread that commits wait for each other all the time
@@ -143,6 +147,7 @@ async def serve(serving: Serving) -> None:
     """
     loop = asyncio.get_running_loop()
     draining = asyncio.Event()
+    serving = replace(serving, limits=fitted(serving.limits, raise_file_limit()))
 
     async def is_ready() -> bool:
         return not draining.is_set() and await serving.front.is_ready()
@@ -203,23 +208,23 @@ def _protocol(
     app_state: dict[str, Any],
     _loop: asyncio.AbstractEventLoop | None = None,
     *,
-    limits: Limits,
-    observer: Observer,
+    serving: Serving,
     grpc_address: str | None,
+    room: Room | None = None,
 ) -> asyncio.Protocol:
     """Return what reads a new connection."""
-    make_http = partial(StrictProtocol, config, server_state, app_state, limits, observer)
-    if grpc_address is None:
+    make_http = partial(
+        StrictProtocol, config, server_state, app_state, serving.limits, serving.observer
+    )
+    if grpc_address is None or room is None:
         return make_http()
     from reconciler.service.transport.splice import FirstBytes
 
-    return FirstBytes(make_http, grpc_address, server_state.connections, limits)
+    return FirstBytes(make_http, grpc_address, room, serving.observer.turned_away)
 
 
 def _protocol_of(serving: Serving, grpc_address: str | None) -> Callable[..., asyncio.Protocol]:
-    return partial(
-        _protocol, limits=serving.limits, observer=serving.observer, grpc_address=grpc_address
-    )
+    return partial(_protocol, serving=serving, grpc_address=grpc_address)
 
 
 def _config(app: ASGIApp, make_protocol: Any, limits: Limits) -> uvicorn.Config:
@@ -253,6 +258,15 @@ class _Server(uvicorn.Server):
         self._serving = serving
         self._draining = draining
         self._drain_others = drain_others
+        room = Room(self.server_state.connections, serving.limits, asyncio.get_running_loop().time)
+        make_protocol: Any = config.http_protocol_class
+        self._acceptor = Acceptor(
+            serving.listening,
+            partial(make_protocol, config, self.server_state, {}, room=room),
+            serving.tls,
+            room,
+            serving.observer,
+        )
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -262,15 +276,23 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to answer, and say so."""
-        await super().startup(sockets)
-        self._serving.on_ready(
-            address_of(self._serving.listening, is_tls=self._serving.tls is not None)
+        await super().startup([])  # the acceptor listens instead
+        serving = self._serving
+        self._acceptor.start()
+        serving.on_ready(address_of(serving.listening, is_tls=serving.tls is not None))
+        limits = serving.limits
+        LOG.info(
+            "open files: at most %d; connections: at most %d, %d of them over HTTP/2",
+            file_limit(),
+            limits.connections,
+            limits.http2_connections,
         )
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Take nothing new, and finish what is in flight."""
         self._draining.set()
         self._serving.front.end_batches()
+        self._acceptor.close()
         await asyncio.gather(super().shutdown(sockets), self._drain_others())
 
     def _stop(self) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from secrets import token_hex
 from typing import NamedTuple
 
-from reconciler.service.domain.refusal import Refusal
+from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.headers import ORGANIZATION, Headers
 from reconciler.service.operations.reception import Incoming, Received
 from reconciler.service.transport.metrics import Metrics
@@ -21,6 +21,7 @@ from reconciler.service.transport.metrics import Metrics
 LOG = logging.getLogger("reconciler.requests")
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _LONGEST_SHOWN = 64
+QUIET_SECONDS = 1.0
 
 Answer = Callable[[Incoming], Awaitable[Received]]
 
@@ -53,6 +54,8 @@ class Observer:
         self.metrics = metrics
         self._prefix = token_hex(4)
         self._numbers = itertools.count(1)
+        self._turned_away = 0
+        self._quiet_until = 0.0
 
     def request_id(self, given: bytes | None = None) -> str:
         """Return the id of a request: the caller's own where it is a plain word, or a new one."""
@@ -74,8 +77,21 @@ class Observer:
 
     def refused(self, refusal: Refusal) -> None:
         """See a connection refused before there was a call."""
+        if refusal.code is Code.UNAVAILABLE:
+            self.turned_away(refusal.message)
+            return
         self.metrics.connections_refused += 1
         LOG.debug("a connection was refused: %s", refusal.message)
+
+    def turned_away(self, why: str) -> None:
+        """See a connection refused because there is no room; log that once a second at most."""
+        self.metrics.connections_refused += 1
+        self._turned_away += 1
+        now = time.monotonic()
+        if now >= self._quiet_until:
+            count, self._turned_away = self._turned_away, 0
+            self._quiet_until = now + QUIET_SECONDS
+            LOG.warning("connections refused since the last such line: %d: %s", count, why)
 
     def watch(self, answer: Answer, transport: str) -> Answer:
         """Return a way to have calls of a transport answered that sees each of them."""

@@ -7,12 +7,14 @@ HTTP/2 goes, byte by byte and under back-pressure, to the socket where gRPC list
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, MutableSet
+from collections.abc import Callable
 from typing import Any
 
-from reconciler.service.transport.limits import Limits
+from reconciler.service.transport.room import Room
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+# Settings without a word, and GOAWAY: no call was begun, and there are too many connections.
+TOO_MANY = bytes.fromhex("000000040000000000 000008070000000000 000000000000000b")
 FLUSH_WITHIN = 10.0
 
 MakeProtocol = Callable[[], asyncio.Protocol]
@@ -25,18 +27,19 @@ class FirstBytes(asyncio.Protocol):
         self,
         make_http: MakeProtocol,
         grpc_address: str,
-        connections: MutableSet[Any],
-        limits: Limits,
+        room: Room,
+        turned_away: Callable[[str], None],
     ) -> None:
         """Decide for one connection.
 
-        ``connections`` is where the HTTP server looks up what it must wait for at its end; the
-        connection is in it until it is lost, or until the HTTP protocol is there instead.
+        ``room.connections`` is where the HTTP server looks up what it must wait for at its end;
+        the connection is in it until it is lost, or until the HTTP protocol is there instead.
+        ``turned_away`` is told why a connection is refused.
         """
         self._make_http = make_http
         self._address = grpc_address
-        self._connections = connections
-        self._limits = limits
+        self._room = room
+        self._turned_away = turned_away
         self._transport: Any = None
         self._timer: asyncio.TimerHandle | None = None
         self._seen = b""
@@ -44,12 +47,13 @@ class FirstBytes(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Wait for the first bytes, but not for long; not at all where there are too many."""
         self._transport = transport
-        self._connections.add(self)
-        if len(self._connections) > self._limits.connections:
+        self._room.connections.add(self)
+        if len(self._room.connections) > self._room.limits.connections:
             self._go_on_as_http()  # which says so
             return
+        self._room.is_silent(self, self._make_way)
         self._timer = asyncio.get_running_loop().call_later(
-            self._limits.head_seconds, transport.close
+            self._room.limits.head_seconds, self.shutdown
         )
 
     def data_received(self, data: bytes) -> None:
@@ -57,7 +61,7 @@ class FirstBytes(asyncio.Protocol):
         self._seen += data
         if self._seen.startswith(PREFACE):
             self._leave()
-            Splice(self._transport, self._address, self._connections).begin(self._seen)
+            self._go_on_as_http2()
         elif not PREFACE.startswith(self._seen):
             self._go_on_as_http().data_received(self._seen)
 
@@ -69,6 +73,11 @@ class FirstBytes(asyncio.Protocol):
         """Close, because the server ends: nothing was asked yet."""
         self._transport.close()
 
+    def _make_way(self) -> None:
+        """End at once, because others have no room."""
+        self._leave()
+        self._transport.abort()
+
     def _go_on_as_http(self) -> asyncio.Protocol:
         self._leave()
         http = self._make_http()
@@ -76,8 +85,18 @@ class FirstBytes(asyncio.Protocol):
         http.connection_made(self._transport)
         return http
 
+    def _go_on_as_http2(self) -> None:
+        splice = Splice(self._transport, self._address, self._room)
+        if self._room.splice(splice):
+            splice.begin(self._seen)
+        else:
+            self._turned_away("there are too many connections over HTTP/2")
+            self._transport.write(TOO_MANY)
+            self._transport.close()
+
     def _leave(self) -> None:
-        self._connections.discard(self)
+        self._room.connections.discard(self)
+        self._room.has_spoken(self)
         if self._timer is not None:
             self._timer.cancel()
 
@@ -85,24 +104,30 @@ class FirstBytes(asyncio.Protocol):
 class Splice:
     """A connection from outside and one to the gRPC server, joined."""
 
-    def __init__(self, outside: Any, address: str, connections: MutableSet[Any]) -> None:
-        self._connections = connections
+    def __init__(self, outside: Any, address: str, room: Room) -> None:
+        self._room = room
         self._address = address
-        self._outside = _End(self._lost)
-        self._inside = _End(self._lost)
+        self._now = asyncio.get_running_loop().time
+        self.last_seen = self._now()
+        self._outside = _End(self._lost, self._seen)
+        self._inside = _End(self._lost, self._seen)
         self._outside.transport = outside
         self._task: asyncio.Task[None] | None = None
 
     def begin(self, seen: bytes) -> None:
         """Connect to the gRPC server; the other side waits until that is done."""
-        self._connections.add(self)
+        self._room.connections.add(self)
         self._outside.transport.set_protocol(self._outside)
         self._outside.transport.pause_reading()
         self._task = asyncio.get_running_loop().create_task(self._connect(seen))
 
     def shutdown(self) -> None:
         """Let nobody wait for this: the gRPC server takes leave of its callers itself."""
-        self._connections.discard(self)
+        self._room.connections.discard(self)
+
+    def abort(self) -> None:
+        """End the connection at once."""
+        self._outside.transport.abort()
 
     async def _connect(self, seen: bytes) -> None:
         self._inside.join(self._outside)
@@ -122,7 +147,11 @@ class Splice:
 
     def _lost(self) -> None:
         if self._outside.is_lost and self._inside.is_lost:
-            self._connections.discard(self)
+            self._room.connections.discard(self)
+            self._room.unsplice(self)
+
+    def _seen(self) -> None:
+        self.last_seen = self._now()
 
 
 class _End(asyncio.Protocol):
@@ -131,10 +160,11 @@ class _End(asyncio.Protocol):
     transport: Any
     _other: _End
 
-    def __init__(self, lost: Callable[[], None]) -> None:
+    def __init__(self, lost: Callable[[], None], seen: Callable[[], None]) -> None:
         self.transport = None
         self.is_lost = False
         self._tell = lost
+        self._seen = seen
         self.has_ended = False
 
     def join(self, other: _End) -> None:
@@ -157,6 +187,7 @@ class _End(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Pass bytes on."""
+        self._seen()
         self._other.send(data)
 
     def pause_writing(self) -> None:

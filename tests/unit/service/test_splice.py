@@ -14,6 +14,7 @@ import pytest
 import uvloop
 
 from reconciler.service.transport.limits import Limits
+from reconciler.service.transport.room import Room
 from reconciler.service.transport.splice import PREFACE, FirstBytes
 
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
@@ -36,7 +37,7 @@ class House:
 
     port: int
     connections: set[Any] = field(default_factory=set)
-
+    turned_away: list[str] = field(default_factory=list)
     callers: list[asyncio.StreamWriter] = field(default_factory=list)
 
     async def call(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -60,8 +61,10 @@ async def a_house(serve: Serve | None, limits: Limits | None = None) -> AsyncIte
         address = str(Path(folder) / "inside")
         inside = await asyncio.start_unix_server(serve, address) if serve else None
         house = House(0)
-        outside = await asyncio.get_running_loop().create_server(
-            lambda: FirstBytes(Http, address, house.connections, limits or Limits()),
+        loop = asyncio.get_running_loop()
+        room = Room(house.connections, limits or Limits(), loop.time)
+        outside = await loop.create_server(
+            lambda: FirstBytes(Http, address, room, house.turned_away.append),
             "127.0.0.1",
             0,
         )

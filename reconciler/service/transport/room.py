@@ -1,0 +1,136 @@
+"""Room for connections: how many there may be, of which kind, and which one makes room for another.
+
+A connection over HTTP/1.1 takes one file descriptor; one over HTTP/2 takes three, because it is
+spliced to the gRPC server over a pair of sockets. Every connection is counted from the moment it
+is accepted, also while it shakes hands for TLS.
+
+A caller that connects and stays silent loses its place to the next one once the room is full, so
+silent connections cannot keep others out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+from collections.abc import Callable, MutableSet
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Protocol
+
+from reconciler.service.transport.limits import Limits
+
+RESERVED = 192  # descriptors of the store, its threads, logs, and of connections being refused
+REFUSALS = 64  # connections that are told why they are refused, before the others are just closed
+SPLICED = 2  # descriptors that a connection over HTTP/2 takes beside its own
+LEAST = 16
+SILENT_SECONDS = 1.0  # a connection that is younger is left alone
+
+
+class Splices(Protocol):
+    """A connection over HTTP/2, as far as it may have to make room."""
+
+    last_seen: float
+
+    def abort(self) -> None:
+        """End the connection at once."""
+        ...
+
+
+class Room:
+    """Connections of one server, on one event loop."""
+
+    def __init__(
+        self, connections: MutableSet[Any], limits: Limits, now: Callable[[], float]
+    ) -> None:
+        """Count ``connections``, which the HTTP server keeps; ``now`` is the time of the loop."""
+        self.connections = connections
+        self.limits = limits
+        self._now = now
+        self._silent: dict[object, tuple[float, Callable[[], None]]] = {}  # the oldest first
+        self._handshakes: set[asyncio.Task[None]] = set()
+        self._spliced: set[Splices] = set()
+
+    @property
+    def count(self) -> int:
+        """Return how many connections there are, those included that shake hands."""
+        return len(self._handshakes) + len(self.connections)
+
+    @property
+    def is_full(self) -> bool:
+        """Return whether one more connection would be too many."""
+        return self.count >= self.limits.connections
+
+    @property
+    def cannot_refuse(self) -> bool:
+        """Return whether there are too many even to tell one more why it is refused."""
+        return self.count >= self.limits.connections + REFUSALS
+
+    def make_room(self) -> None:
+        """End the connection that has been silent for longest, if there is no room."""
+        if not self.is_full or not self._silent:
+            return
+        name, (since, end) = next(iter(self._silent.items()))
+        if since + SILENT_SECONDS <= self._now():
+            del self._silent[name]
+            end()
+
+    def begin_handshake(self, task: asyncio.Task[None]) -> None:
+        """Count a connection that shakes hands in a task."""
+        self._handshakes.add(task)
+        self.is_silent(task, lambda: self._give_up(task))
+
+    def end_handshake(self, task: asyncio.Task[None]) -> None:
+        """Stop counting it here: it has failed, or a protocol counts it now."""
+        self._handshakes.discard(task)
+        self.has_spoken(task)
+
+    def is_silent(self, name: object, end: Callable[[], None]) -> None:
+        """Note that a connection has said nothing yet; ``end`` ends it."""
+        self._silent[name] = (self._now(), end)
+
+    def has_spoken(self, name: object) -> None:
+        """Note that a connection has said something, or is gone."""
+        self._silent.pop(name, None)
+
+    def splice(self, splice: Splices) -> bool:
+        """Count a connection over HTTP/2; return whether there is room for it.
+
+        Where there is none, the one that was idle for longest makes room.
+        """
+        if len(self._spliced) >= self.limits.http2_connections:
+            idle = min(self._spliced, key=lambda other: other.last_seen)
+            if idle.last_seen + SILENT_SECONDS > self._now():
+                return False
+            self._spliced.discard(idle)
+            idle.abort()
+        self._spliced.add(splice)
+        return True
+
+    def unsplice(self, splice: Splices) -> None:
+        """Stop counting a connection over HTTP/2."""
+        self._spliced.discard(splice)
+
+    def _give_up(self, task: asyncio.Task[None]) -> None:
+        self._handshakes.discard(task)
+        task.cancel()
+
+
+def file_limit() -> int:
+    """Return how many files and sockets this process may have open."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def raise_file_limit() -> int:
+    """Let this process open as many files as the system lets it; return how many."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(OSError, ValueError):  # macOS has a hard limit that cannot be the soft one
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return file_limit()
+
+
+def fitted(limits: Limits, descriptors: int) -> Limits:
+    """Return limits whose connections fit so many descriptors."""
+    left = max(descriptors - RESERVED - REFUSALS, LEAST)
+    http2 = min(limits.http2_connections, left // (2 * (1 + SPLICED)))
+    connections = min(limits.connections, left - SPLICED * http2)
+    return replace(limits, connections=connections, http2_connections=http2)
