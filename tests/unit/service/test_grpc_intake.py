@@ -14,6 +14,8 @@ from reconciler.service.domain.refusal import Refusal
 from reconciler.service.operations.headers import bearer_token
 from reconciler.service.operations.reception import Incoming, Received
 from reconciler.service.operations.tokens import unauthenticated
+from reconciler.service.transport.bodies import Bodies
+from reconciler.service.transport.budget import Budget
 from reconciler.service.transport.grpc_faces import grpc_faces
 from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.metrics import Metrics
@@ -48,8 +50,9 @@ class Door:
 @asynccontextmanager
 async def a_channel(door: Door, limits: Limits = HASTY) -> AsyncIterator[grpc.aio.Channel]:
     """Serve gRPC, and connect to it."""
+    bodies = Bodies(door.answer, Budget.of(limits))
     async with (
-        grpc_faces(door.answer, Observer(Metrics()), limits) as faces,
+        grpc_faces(door.answer, Observer(Metrics()), bodies, limits) as faces,
         grpc.aio.insecure_channel(f"unix:{faces.address}") as channel,
     ):
         yield channel
