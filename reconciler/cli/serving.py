@@ -21,12 +21,14 @@ from reconciler.report.visible import visible
 from reconciler.resources.collector import collect_seldom
 from reconciler.service.build import IdentityService
 from reconciler.service.eventstore.errors import StoreError
+from reconciler.service.eventstore.port import Distant
 from reconciler.service.operations.tokens import all_tokens
 from reconciler.service.transport.errors import ListenError
 from reconciler.service.transport.front import Front
 from reconciler.service.transport.listener import (
     Serving,
     bind,
+    no_wait,
     one_lane,
     run_loop,
     serve,
@@ -117,7 +119,8 @@ def serve_store(service: str, secrets: KeptSecrets, listening: Listening, log_fo
             metrics=listening.metrics,
             tls=listening.tls,
             figures=partial(_figures, opened, _size_of(service)),
-            is_open=partial(_has_token, opened),
+            is_open=partial(_is_open, opened),
+            abandon=_abandon(opened),
             on_ready=partial(_ready, log_format),
         )
         try:
@@ -128,6 +131,19 @@ def serve_store(service: str, secrets: KeptSecrets, listening: Listening, log_fo
 
 def _has_token(opened: IdentityService) -> bool:
     return bool(all_tokens(opened.store))
+
+
+def _abandon(opened: IdentityService) -> Callable[[], None]:
+    """Return what ends the waits for a store; those for a file end by themselves."""
+    store = opened.store
+    return store.abandon if isinstance(store, Distant) else no_wait
+
+
+def _is_open(opened: IdentityService) -> bool | None:
+    try:
+        return _has_token(opened)
+    except StoreError:
+        return None
 
 
 def _ready(log_format: str, address: str) -> None:

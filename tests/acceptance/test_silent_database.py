@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import struct
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from reconciler.service.build import IdentityService, open_postgres
 from reconciler.service.eventstore.errors import StoreError, StoreUnreachableError
 from reconciler.service.operations.request import Request
-from reconciler.service.projections.verify import verify
 from tests.acceptance.conftest import Run
+from tests.acceptance.test_remote import Served, a_free_port
+from tests.faults.proxy import a_proxy
 from tests.faults.writers import call, create
 from tests.postgres_server import PostgresServer, a_server
+from tests.running import furnish
 
 SHORT = "connect_timeout=2"  # the least that libpq takes
 KNOWN_WITHIN = 6.0  # a second of silence, two for a connection, and a busy machine
 AT_ONCE = 0.5
 BACK_WITHIN = 5.0
+STOPS_WITHIN = 10.0
+LEAVES_WITHIN = 3.0
+UNAVAILABLE = 503
+PAGES = ("/readyz", "/docs", "/openapi.json")
 
 
 @pytest.fixture(scope="module")
@@ -35,40 +44,132 @@ def database() -> Iterator[PostgresServer]:
         yield server
 
 
+@dataclass
+class Line:
+    """A client of a server over the database."""
+
+    http: httpx.Client
+    bearer: Mapping[str, str]
+
+    def get(self, path: str) -> httpx.Response:
+        return self.http.get(path)
+
+    def make(self, name: str) -> httpx.Response:
+        """Make an action, under an idempotency key of its name."""
+        fields = {"name": name, "script": f"function {name}() {{}}"}
+        headers = {**self.bearer, "idempotency-key": name}
+        return self.http.post("/management/v1/actions", json=fields, headers=headers)
+
+    def make_in_the_end(self, name: str) -> str:
+        """Ask until it is made, and return its id."""
+        deadline = time.monotonic() + BACK_WITHIN
+        while (made := self.make(name)).status_code == UNAVAILABLE:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        return str(made.json()["id"])
+
+
 @contextmanager
-def opened(database: PostgresServer, folder: Path) -> Iterator[tuple[IdentityService, str]]:
-    """Open a service on a store of its own, with an organization in it; yield both."""
-    address = f"{database.new_address()}&{SHORT}"
-    key = folder / "seal-key"
+def lines(
+    database: PostgresServer, folder: Path, count: int
+) -> Iterator[list[tuple[Served, Line]]]:
+    """Yield servers over one database, each with a client."""
+    address, key = f"{database.new_address()}&{SHORT}", folder / "seal-key"
     with closing(open_postgres(address, seal_key_file=key, create=True)) as service:
-        yield service, str(service.call(call("AddOrg", name="acme"))["id"])
+        token = furnish(service).tokens["editor"]
+    started = []
+    with ExitStack() as stack:
+        for number in range(count):
+            (folder / str(number)).mkdir()
+            arguments = ("--seal-key-file", str(key))
+            served = Served(folder / str(number), address, a_free_port(), arguments)
+            served.spawn()
+            stack.callback(_end, served)
+            http = stack.enter_context(httpx.Client(base_url=served.address, timeout=30))
+            started.append((served, Line(http, {"authorization": f"Bearer {token}"})))
+        for served, _ in started:
+            served.wait()
+        yield started
+        for served, _ in started:
+            assert "Traceback" not in (served.folder / "serve.log").read_text(encoding="utf-8")
 
 
-def test_what_waits_is_given_up_what_comes_is_refused_at_once_and_it_goes_on_afterwards(
+def _end(served: Served) -> None:
+    assert served.process is not None
+    if served.process.poll() is None:
+        served.process.kill()
+    served.process.wait()
+
+
+def test_a_server_says_so_goes_on_afterwards_and_ends_on_time(
     database: PostgresServer, tmp_path: Path
 ) -> None:
-    """Nothing acknowledged is lost, and what was asked for again under its key is there once."""
-    with opened(database, tmp_path) as (service, acme):
-        names = [f"greet{number}" for number in range(8)]
-        service.call(create("before", acme, "before"))
-        with database.frozen(), ThreadPoolExecutor(8) as pool:
-            began = time.monotonic()
-            waiting = [pool.submit(service.call, create(name, acme, name)) for name in names]
-            failures = [job.exception() for job in waiting]
-            took = time.monotonic() - began
-            with pytest.raises(StoreUnreachableError, match="does not answer"):
-                service.call(create("late", acme, "late"))
-            refused = time.monotonic() - began - took
-        answers = [_asked_until_answered(service, create(name, acme, name)) for name in names]
+    """What is in flight is told as unavailable, what comes at once; and again in a second silence.
 
-        assert {type(failure) for failure in failures} == {StoreUnreachableError}
-        assert took < KNOWN_WITHIN
-        assert refused < AT_ONCE
-        assert len({answer["id"] for answer in answers}) == len(names)
-        with service.store.snapshot() as view:
-            kept = [event.payload for event in view.read_all() if event.type == "action.added"]
-        assert len(kept) == len(names) + 1
-        assert verify(service.store) == []
+    One server is told to end once, and the other twice.
+    """
+    with lines(database, tmp_path, 2) as started, ThreadPoolExecutor(8) as pool:
+        (first, one), (second, two) = started
+        with database.frozen():
+            waiting = [pool.submit(one.make, "early")]
+            waiting += [pool.submit(one.get, page) for page in PAGES]
+            began = time.monotonic()
+            told = [job.result() for job in waiting]
+            known = time.monotonic()
+            told += [one.make("late"), *(one.get(page) for page in PAGES)]
+            lives = one.get("/healthz").status_code
+            refused = time.monotonic()
+        ids = [one.make_in_the_end(name) for name in ("early", "late", "early")]
+
+        with database.frozen():
+            waiting = [pool.submit(line.make, "last") for line in (one, two)]
+            time.sleep(0.3)  # until both wait for the database
+            for served in (first, second, second):
+                assert served.process is not None
+                served.process.send_signal(signal.SIGTERM)
+                time.sleep(0.1)
+            ending = time.monotonic()
+            assert second.process is not None
+            assert second.process.wait(STOPS_WITHIN) in {0, 143}
+            at_once = time.monotonic() - ending
+            assert first.process is not None
+            assert first.process.wait(STOPS_WITHIN) == 0
+            told.append(waiting[0].result())
+
+    assert known - began < KNOWN_WITHIN
+    assert refused - known < AT_ONCE
+    assert {answer.status_code for answer in told} == {UNAVAILABLE}
+    assert all(answer.json()["code"] == 14 for answer in told)
+    assert all(answer.headers["retry-after"] for answer in told)
+    assert lives == 200
+    assert len(set(ids)) == 2
+    assert at_once < LEAVES_WITHIN
+
+
+def test_a_way_that_swallows_everything_is_given_up_and_taken_again(
+    database: PostgresServer, tmp_path: Path
+) -> None:
+    """No end of a connection ever arrives; those from before are not used any more."""
+    address = f"{database.new_address()}&{SHORT}"
+    key = tmp_path / "seal-key"
+    with closing(open_postgres(address, seal_key_file=key, create=True)) as service:
+        acme = str(service.call(call("AddOrg", name="acme"))["id"])
+    with a_proxy(database.port) as proxy:
+        behind = address.replace(f":{database.port}/", f":{proxy.port}/")
+        with closing(open_postgres(behind, seal_key_file=key)) as service:
+            service.call(create("before", acme, "before"))
+            proxy.swallows = True
+            began = time.monotonic()
+            with pytest.raises(StoreUnreachableError):
+                service.call(create("greet", acme, "greet"))
+            took = time.monotonic() - began
+            proxy.swallows = False
+            made = _asked_until_answered(service, create("greet", acme, "greet"))
+
+            assert took < KNOWN_WITHIN
+            with service.store.snapshot() as view:
+                kept = [event.stream for event in view.read_all() if event.type == "action.added"]
+            assert kept[1:] == [made["id"]]
 
 
 def _asked_until_answered(service: IdentityService, request: Request) -> dict[str, Any]:
@@ -77,8 +178,7 @@ def _asked_until_answered(service: IdentityService, request: Request) -> dict[st
         try:
             return service.call(request)
         except StoreError:
-            if time.monotonic() > deadline:
-                raise
+            assert time.monotonic() < deadline
             time.sleep(0.05)
 
 

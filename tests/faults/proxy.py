@@ -1,4 +1,4 @@
-"""A way to a database that breaks when it is told to."""
+"""A way to a database that breaks, or swallows what is sent, when it is told to."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ class Proxy:
 
     Attributes:
         cut: ``before`` the commit reaches the database, ``after`` it did, or empty.
+        swallows: Take all bytes and pass none on, to either side; ends of connections neither.
     """
 
     def __init__(self, port: int) -> None:
@@ -24,6 +25,7 @@ class Proxy:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self.cut = ""
+        self.swallows = False
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
@@ -41,6 +43,8 @@ class Proxy:
     def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):
             while data := source.recv(65536):
+                if self.swallows:
+                    continue
                 is_cut = self.cut and COMMIT_ASKED in data
                 if not is_cut or self.cut == "after":
                     target.sendall(data)
@@ -48,6 +52,8 @@ class Proxy:
                     source.shutdown(socket.SHUT_RDWR)
                     time.sleep(SETTLE_SECONDS)  # in which the database does what it was sent
                     break
+        if self.swallows:
+            return
         for end in (source, target):
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from reconciler.service.eventstore.rows import (
     Author,
@@ -262,4 +262,13 @@ class EventStore(Protocol):
 
     def close(self) -> None:
         """Let go of everything. A closed store is not used again."""
+        ...
+
+
+@runtime_checkable
+class Distant(Protocol):
+    """A store that is waited for, because it is elsewhere."""
+
+    def abandon(self) -> None:
+        """Let what waits for the store fail, and what comes after it. Any thread may call this."""
         ...

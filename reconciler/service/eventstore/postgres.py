@@ -71,6 +71,10 @@ class PostgresReadOnlyStore:
             " see docs/postgresql.md.",
         )
 
+    def abandon(self) -> None:
+        """Let what waits for the database fail, and what comes after it."""
+        self._connections.abandon()
+
     def close(self) -> None:
         """Let go of every connection."""
         self._connections.close()

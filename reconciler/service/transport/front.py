@@ -21,6 +21,7 @@ from weakref import WeakValueDictionary
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.reception import OUT_OF_RESOURCES, Incoming, Received, Reception
 from reconciler.service.operations.table import WRITE_BATCH, writes
+from reconciler.service.transport.question import Question
 
 LOG = logging.getLogger("reconciler.service")
 BATCH = 256
@@ -29,6 +30,7 @@ READERS = 4  # of one operation: a long list is in the way of none that comes la
 THREADS = 16
 BATCHES = 16  # of orders; they are large, and wait in memory
 BATCHES_EACH = 4  # of one caller
+READY_SECONDS = 3.0  # which the store has to show that it can be read
 BUSY = Received(
     "", Refusal(Code.RESOURCE_EXHAUSTED, "the service is busy; ask again", "service.busy")
 )
@@ -71,6 +73,7 @@ class Front:
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._batches: Counter[bytes] = Counter()  # under way, by hash of the token
         self._is_ending = False
+        self._is_ready = Question(reception.can_read, READY_SECONDS)
 
     async def answer(self, call: Incoming) -> Received:
         """Carry out a call. Nothing is raised: a refusal is an answer."""
@@ -97,13 +100,14 @@ class Front:
 
     async def is_ready(self) -> bool:
         """Return whether the store can be read."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, self._reception.can_read)
+        return await self._is_ready.answer() is True
 
     async def close(self) -> None:
         """Wait for what is under way, and end the threads."""
+        self._is_ready.close()
         await asyncio.gather(*self._tasks)
-        self._threads.shutdown(wait=True)
+        # Off the event loop, which has to hear a second signal meanwhile.
+        await asyncio.get_running_loop().run_in_executor(None, self._threads.shutdown)
 
     def _queue(self, job: Job, name: tuple[bool, str], carriers: int) -> None:
         """Let a call take its turn in a lane. Who asked may go away; the lane goes on."""

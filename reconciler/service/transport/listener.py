@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 import socket
 import ssl
 import sys
@@ -35,19 +34,22 @@ from reconciler.service.transport.application import build_app
 from reconciler.service.transport.bodies import Bodies
 from reconciler.service.transport.budget import Budget
 from reconciler.service.transport.errors import ListenError
-from reconciler.service.transport.front import Front
+from reconciler.service.transport.front import READY_SECONDS, Front
 from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.metrics import StoreFigures
 from reconciler.service.transport.metrics_page import metrics_app
 from reconciler.service.transport.observer import Observer
 from reconciler.service.transport.pages import State
 from reconciler.service.transport.protocol import StrictProtocol
+from reconciler.service.transport.question import Question
 from reconciler.service.transport.room import Room, file_limit, fitted, raise_file_limit
+from reconciler.service.transport.signals import on_signals
 
 LOG = logging.getLogger("reconciler.service")
 BACKLOG = 2048
 MAX_SCRAPES = 16
 TURN_SECONDS = 0.001  # the event loop and the thread that commits wait for each other all the time
+GIVE_UP = 0.8  # of the time to drain; then the store is not waited for, so that calls are answered
 
 
 async def _nothing() -> None:
@@ -58,11 +60,8 @@ def _no_word(_: str) -> None:
     """Tell nobody."""
 
 
-def on_signals(stop: Callable[[], None]) -> None:
-    """End a server by the signals that end a process."""
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop)
+def no_wait() -> None:
+    """Have no store that is waited for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +71,9 @@ class Serving:
     Attributes:
         listening: See ``bind``; ``metrics`` is another, for the figures alone.
         figures: Asks the store for its figures, on a thread; None where it cannot be read.
-        is_open: Says, on a thread, whether there is a token, so that anybody could call.
+        is_open: Says, on a thread, whether there is a token, so that anybody could call; None
+            where the store gives no answer.
+        abandon: Lets what waits for the store fail.
         on_ready: Is told the address once calls are answered.
         until: Is handed what ends the server.
     """
@@ -85,7 +86,8 @@ class Serving:
     grpc: bool = True
     limits: Limits = field(default_factory=Limits)
     figures: Callable[[], StoreFigures | None]
-    is_open: Callable[[], bool]
+    is_open: Callable[[], bool | None]
+    abandon: Callable[[], None] = no_wait
     on_ready: Callable[[str], None] = _no_word
     until: Callable[[Callable[[], None]], None] = on_signals
 
@@ -145,20 +147,18 @@ async def serve(serving: Serving) -> None:
 
     Whoever calls this closes the store afterwards.
     """
-    loop = asyncio.get_running_loop()
     draining = asyncio.Event()
     serving = replace(serving, limits=fitted(serving.limits, raise_file_limit()))
+    is_open = Question(serving.is_open, READY_SECONDS)
 
     async def is_ready() -> bool:
         return not draining.is_set() and await serving.front.is_ready()
 
-    async def is_open() -> bool:
-        return await loop.run_in_executor(None, serving.is_open)
-
     bodies = Bodies(serving.front.answer, Budget.of(serving.limits))
     async with _grpc_faces(serving, bodies) as faces:
         answer, observer = serving.front.answer, serving.observer
-        app = build_app(answer, observer, State(is_ready, is_open), bodies, faces.web_routes)
+        state = State(is_ready, is_open.answer)
+        app = build_app(answer, observer, state, bodies, faces.web_routes)
         config = _config(app, _protocol_of(serving, faces.address), serving.limits)
         config.ssl = serving.tls
         server = _Server(config, serving, draining, faces.drain)
@@ -166,6 +166,7 @@ async def serve(serving: Serving) -> None:
             try:
                 await server.serve([serving.listening])
             finally:
+                is_open.close()
                 await serving.front.close()
 
 
@@ -293,10 +294,14 @@ class _Server(uvicorn.Server):
         self._draining.set()
         self._serving.front.end_batches()
         self._acceptor.close()
+        within = self._serving.limits.drain_seconds * GIVE_UP
+        asyncio.get_running_loop().call_later(within, self._serving.abandon)
         await asyncio.gather(super().shutdown(sockets), self._drain_others())
 
     def _stop(self) -> None:
-        self.force_exit = self.should_exit
+        if self.should_exit:
+            self.force_exit = True
+            self._serving.abandon()
         self.should_exit = True
 
 

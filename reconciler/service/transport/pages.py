@@ -22,6 +22,9 @@ DOCS = "/docs"
 PATHS = LIVE | READY | {OPENAPI, DOCS}
 
 NOT_READY = Refusal(Code.UNAVAILABLE, "the service is not ready", "service.not_ready")
+NO_TOKEN_YET = Refusal(
+    Code.UNAUTHENTICATED, "this service has no token yet: make the first one", "token.none"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +34,11 @@ class State:
     Attributes:
         is_ready: Whether the store can be read and the server is not about to end.
         is_open: Whether anybody may call at all; until the first token there is nothing to read.
+            None where the store gives no answer.
     """
 
     is_ready: Callable[[], Awaitable[bool]]
-    is_open: Callable[[], Awaitable[bool]]
+    is_open: Callable[[], Awaitable[bool | None]]
 
 
 def pages(state: State) -> Starlette:
@@ -49,15 +53,15 @@ def pages(state: State) -> Starlette:
     async def openapi(_: Request) -> Response:
         from reconciler.service.transport.openapi import openapi_text
 
-        if not await state.is_open():
-            return _json(_no_token_yet())
+        if refusal := await _closed(state):
+            return _json(refusal)
         return Response(openapi_text(), media_type="application/json", headers=_SAFE)
 
     async def docs(_: Request) -> Response:
         from reconciler.service.transport.docs_page import CONTENT_POLICY, docs_page
 
-        if not await state.is_open():
-            return _json(_no_token_yet())
+        if refusal := await _closed(state):
+            return _json(refusal)
         policy = {"content-security-policy": CONTENT_POLICY}
         return Response(docs_page(), media_type="text/html", headers={**_SAFE, **policy})
 
@@ -82,10 +86,12 @@ async def _wrong_verb(_: Request, failure: Exception) -> Response:
     )
 
 
-def _no_token_yet() -> Refusal:
-    return Refusal(
-        Code.UNAUTHENTICATED, "this service has no token yet: make the first one", "token.none"
-    )
+async def _closed(state: State) -> Refusal | None:
+    """Return why nobody may read how the service is called, or None."""
+    is_open = await state.is_open()
+    if is_open is None:
+        return NOT_READY
+    return None if is_open else NO_TOKEN_YET
 
 
 def _json(answer: Mapping[str, Any] | Refusal) -> Response:
