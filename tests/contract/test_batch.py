@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 
+from reconciler.service.operations.batch import Orders
 from reconciler.service.operations.caller import Caller, Role
+from reconciler.service.operations.reception import Incoming
+from reconciler.service.operations.tokens import revoke_token
+from tests.contract.test_tokens import token_of
 from tests.unit.service.asking import JWT, SCRIPT, Asking
 
 GREET = {"name": "greet", "script": SCRIPT}
@@ -162,3 +166,56 @@ def test_a_batch_itself_takes_no_header_of_a_write(ask: Asking, field: str) -> N
     refused = ask.refused("WriteBatch", orders=orders, **{beside: '{"tree":"x"}'})
 
     assert refused.code == 3
+
+
+def begun(ask: Asking, orders: Sequence[Any]) -> Orders:
+    """Return a batch that came from outside, of which the first order alone is committed."""
+    headers = {"authorization": [f"Bearer {token_of(ask, 'ci', ask.organization)}"]}
+    taken = ask.service.reception.take_batch(Incoming("WriteBatch", {"orders": orders}, headers))
+    assert isinstance(taken, Orders)
+    ask.service._engine.write_orders(taken, 0.0)
+    return taken
+
+
+def ended(ask: Asking, orders: Orders) -> list[Any]:
+    """Return the outcomes of a batch, once the rest of it is carried out."""
+    while not orders.are_done:
+        ask.service.reception.carry_out(orders)
+    return [_told(answer) for answer in orders.answer()["answers"]]
+
+
+def named(*names: str, **beside: Any) -> list[dict[str, Any]]:
+    return [order("CreateAction", name=name, script=SCRIPT, **beside) for name in names]
+
+
+def test_a_token_that_is_revoked_ends_the_batch_at_its_next_commit(ask: Asking) -> None:
+    """What was committed stays."""
+    batch = begun(ask, named("a", "b", "c"))
+    revoke_token(ask.service.store, "ci", ask.clock())
+
+    found = ended(ask, batch)
+
+    assert found[1:] == [16, 16]
+    assert [held["id"] for held in ask.objects()] == [found[0]["id"]]
+
+
+def test_a_lease_that_is_lost_ends_the_batch_at_its_next_commit(ask: Asking) -> None:
+    lease = ask("AcquireLease", named="acme", holder="me", seconds=60)["lease"]
+    batch = begun(ask, [*named("a", "b", lease=lease), *named("c")])
+    ask("ReleaseLease", named="acme", lease=lease)
+
+    found = ended(ask, batch)
+
+    assert found[1] == 10
+    assert {held["id"] for held in ask.objects()} == {found[0]["id"], found[2]["id"]}
+
+
+def test_other_writers_write_between_the_commits_of_a_batch(ask: Asking) -> None:
+    """And who has a name first has it."""
+    batch = begun(ask, named("a", "b", "c"))
+    ask.an_action("B")
+
+    found = ended(ask, batch)
+
+    assert found[1] == 6
+    assert found[2]["id"]

@@ -23,6 +23,8 @@ from reconciler.service.projections.codec import canonical
 
 MAX_ORDERS = 500
 MAX_A_COMMIT = 256
+ANSWERS = "answers"  # of the whole batch
+DONE = "answer"  # of an order that was carried out
 NOT_ORDERED = frozenset(
     {
         "AcquireLease",
@@ -114,15 +116,14 @@ class Orders:
     def add(self, outcomes: Sequence[Outcome]) -> None:
         """Keep the outcomes of the next orders, which are committed."""
         self._outcomes += outcomes
-        if not isinstance(outcomes[0], Refusal):
-            self._at_once = min(2 * self._at_once, MAX_A_COMMIT)
+        self._at_once = min(2 * len(outcomes), MAX_A_COMMIT)  # no more than time may allow
 
-    def halve(self) -> bool:
-        """Try half as many orders from now on; return whether that is still an order."""
-        if self._at_once == 1:
-            return False
-        self._at_once //= 2
-        return True
+    def fail(self, refusal: Refusal) -> None:
+        """Try half as many orders next, as these failed together; refuse one that failed alone."""
+        if self._at_once > 1:
+            self._at_once //= 2
+        else:
+            self._outcomes.append(refusal)
 
     def end(self, refusal: Refusal) -> None:
         """Refuse every order that has no outcome yet."""
@@ -130,7 +131,7 @@ class Orders:
 
     def answer(self) -> dict[str, Any]:
         """Return the answer of the batch: one for each order, in their order."""
-        return {"answers": [_view(outcome) for outcome in self._outcomes]}
+        return {ANSWERS: [_view(outcome) for outcome in self._outcomes]}
 
 
 def write_batch(request: Request) -> Orders:
@@ -270,4 +271,4 @@ def _view(outcome: Outcome) -> dict[str, Any]:
         return {"error": error_body(outcome)}
     if isinstance(outcome, NotTried):
         return {"notTried": outcome.needed}
-    return {"answer": outcome}
+    return {DONE: outcome}

@@ -38,7 +38,7 @@ from reconciler.service.operations.tokens import valid_token
 from reconciler.service.projections.codec import canonical
 
 TRIES = 5
-HELD_SECONDS = 0.05  # how long the orders of one commit may keep other writers waiting
+HELD_SECONDS = 0.075  # how long the orders of one commit may keep other writers waiting
 REGENERATE = "RegenerateOIDCClientSecret"
 CLAIMED = "secrets"  # answers that hold several secrets have them here
 

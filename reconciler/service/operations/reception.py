@@ -126,18 +126,19 @@ class Reception:
         try:
             self._engine.write_orders(orders)
         except Exception as failure:
-            is_of_all = isinstance(failure, (*OF_THE_STORE, MemoryError, OSError))
-            if not is_of_all and orders.halve():
-                return
             refusal = self._refused(failure)
             if refusal is FAILED:
                 LOG.exception("a call failed")
-            if is_of_all:
+            if isinstance(failure, (*OF_THE_STORE, MemoryError, OSError)):
                 orders.end(refusal)
             else:
-                orders.add([refusal])
+                orders.fail(refusal)
         else:
             self._works()
+
+    def answer_of(self, call: Incoming, orders: Orders) -> Received:
+        """Return the answer of a batch that was carried out."""
+        return _encoded(call, Received(orders.caller.name, orders.answer()))
 
     def _refused(self, failure: Exception) -> Refusal:
         """Return what a caller is told of a failure, which shows nothing of it; log the rest."""

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
-from hashlib import sha256
 from threading import Barrier
 from typing import Any
 from weakref import WeakValueDictionary
@@ -28,8 +27,6 @@ BATCH = 256
 WAITING = 4096
 READERS = 4  # of one operation: a long list is in the way of none that comes later
 THREADS = 16
-BATCHES = 16  # of orders; they are large, and wait in memory
-BATCHES_EACH = 4  # of one caller
 READY_SECONDS = 3.0  # which the store has to show that it can be read
 BUSY = Received(
     "", Refusal(Code.RESOURCE_EXHAUSTED, "the service is busy; ask again", "service.busy")
@@ -71,7 +68,6 @@ class Front:
         self._waiting = 0
         self._threads = _started(THREADS)
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._batches: Counter[bytes] = Counter()  # under way, by hash of the token
         self._is_ending = False
         self._is_ready = Question(reception.can_read, READY_SECONDS)
 
@@ -133,18 +129,12 @@ class Front:
                 del self._lanes[name]
 
     async def _write_batch(self, call: Incoming) -> Received:
-        """Answer a batch of orders, unless too many wait already."""
-        caller = sha256(repr(call.headers.get("authorization")).encode()).digest()
-        if self._batches.total() >= BATCHES or self._batches[caller] >= BATCHES_EACH:
-            return BUSY
-        self._batches[caller] += 1
+        """Answer a batch of orders. How many there are at a time is bounded by their bytes."""
         try:
             return await self._carry_out_orders(call)
         except (MemoryError, RuntimeError) as failure:
             LOG.warning("a batch could not be handed over: %r", failure)
             return Received("", OUT_OF_RESOURCES)
-        finally:
-            self._batches -= Counter([caller])
 
     async def _carry_out_orders(self, call: Incoming) -> Received:
         """Carry out a batch of orders in as many commits as it takes, taking turns with others.
@@ -163,7 +153,7 @@ class Front:
                     orders.end(ENDING)
                 else:
                     await loop.run_in_executor(self._threads, self._reception.carry_out, orders)
-        return Received(orders.caller.name, orders.answer())
+        return await loop.run_in_executor(self._threads, self._reception.answer_of, call, orders)
 
     def _turn(self, lane: str) -> AbstractAsyncContextManager[Any]:
         """Return what one writer of a lane at a time can hold. Who came first is first."""

@@ -25,7 +25,14 @@ from reconciler.service.transport.bodies import Bodies, CallerLeftError
 from reconciler.service.transport.http_answers import HttpRefusal, json_answer
 from reconciler.service.transport.json_bodies import read_body
 from reconciler.service.transport.limits import MAX_JSON
-from reconciler.service.transport.observer import Answer, Observer, Seen, code_of, organization_of
+from reconciler.service.transport.observer import (
+    Answer,
+    Observer,
+    Seen,
+    code_of,
+    orders_of,
+    organization_of,
+)
 
 MAX_PARAMETERS = 20
 _KNOWN = frozenset(
@@ -76,6 +83,7 @@ class JsonHttp:
                     time.perf_counter() - began,
                     code,
                     status,
+                    *orders_of(received),
                 )
             )
 

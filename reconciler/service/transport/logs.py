@@ -98,6 +98,7 @@ class TextLines(logging.Formatter):
 
 
 def _fields_of(seen: Seen) -> dict[str, Any]:
+    batch = {"orders": seen.orders, "failed": seen.failed} if seen.orders else {}
     return {
         "request_id": seen.request_id,
         "transport": seen.transport,
@@ -107,6 +108,7 @@ def _fields_of(seen: Seen) -> dict[str, Any]:
         "milliseconds": round(seen.seconds * 1000, 3),
         "code": str(seen.code),
         "status": str(seen.status) if seen.status else "",
+        **batch,
     }
 
 

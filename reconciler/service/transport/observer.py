@@ -14,6 +14,7 @@ from secrets import token_hex
 from typing import NamedTuple
 
 from reconciler.service.domain.refusal import Code, Refusal
+from reconciler.service.operations.batch import ANSWERS, DONE
 from reconciler.service.operations.headers import ORGANIZATION, Headers
 from reconciler.service.operations.reception import Incoming, Received
 from reconciler.service.transport.metrics import Metrics
@@ -35,6 +36,8 @@ class Seen(NamedTuple):
         caller: Name of the token; empty where it is not known.
         code: 0, or the code of the refusal.
         status: Of HTTP; 0 where there is none.
+        orders: How many writes a batch had; 0 for other calls.
+        failed: How many of them were refused or not tried.
     """
 
     request_id: str
@@ -45,6 +48,8 @@ class Seen(NamedTuple):
     seconds: float
     code: int
     status: int
+    orders: int = 0
+    failed: int = 0
 
 
 class Observer:
@@ -124,6 +129,14 @@ class Observer:
 def code_of(received: Received) -> int:
     """Return the code of an answer: 0, or that of its refusal."""
     return int(received.answer.code) if isinstance(received.answer, Refusal) else 0
+
+
+def orders_of(received: Received) -> tuple[int, int]:
+    """Return how many orders a batch had, and how many failed; zeros for other calls."""
+    if isinstance(received.answer, Refusal):
+        return 0, 0
+    answers = received.answer.get(ANSWERS, ())
+    return len(answers), sum(DONE not in answer for answer in answers)
 
 
 def organization_of(headers: Headers) -> str:

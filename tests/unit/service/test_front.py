@@ -15,6 +15,7 @@ from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.eventstore.errors import StoreUnreachableError, StoreUnusableError
 from reconciler.service.eventstore.memory import MemoryEventStore
 from reconciler.service.eventstore.port import Snapshot
+from reconciler.service.operations.batch import Orders
 from reconciler.service.operations.engine import Engine
 from reconciler.service.operations.reception import Incoming, Received
 from reconciler.service.operations.request import Request
@@ -244,6 +245,139 @@ def test_where_the_store_is_away_nobody_asks_it_again(monkeypatch: pytest.Monkey
     answers = reads_beside_a_bad_one(monkeypatch, StoreUnreachableError("away", "wait"))
 
     assert {refusal_of(received).reason for received in answers} == {"store.unavailable"}
+
+
+def orders(count: int, start: int = 0) -> dict[str, Any]:
+    """Return the fields of a batch."""
+    return {
+        "orders": [
+            {"operation": "CreateAction", "fields": {**ACTION, "name": f"n{start + number}"}}
+            for number in range(count)
+        ]
+    }
+
+
+def by_two(patch: pytest.MonkeyPatch, commits: list[int]) -> Event:
+    """Let two orders share a commit, and count the orders of each; set what comes back then."""
+    really, committed = Engine.write_orders, Event()
+
+    def write(engine: Engine, taken: Orders) -> None:
+        before = len(taken.answer()["answers"])
+        taken._at_once = 2
+        really(engine, taken)
+        commits.append(len(taken.answer()["answers"]) - before)
+        committed.set()
+
+    patch.setattr(Engine, "write_orders", write)
+    return committed
+
+
+def test_a_batch_lets_other_writers_in_after_each_of_its_commits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However many batches wait, another write waits for one commit of one of them at most."""
+    service = open_memory()
+    bearer = {"authorization": [f"Bearer {furnish(service).tokens['editor']}"]}
+    commits: list[int] = []
+    waited: list[int] = []
+    committed = by_two(monkeypatch, commits)
+
+    async def ask() -> Sequence[Received]:
+        front = Front(service.reception, lambda _: "all")
+        batches = [
+            asyncio.ensure_future(
+                front.answer(Incoming("WriteBatch", orders(20, 20 * number), bearer))
+            )
+            for number in range(4)
+        ]
+        try:
+            await asyncio.to_thread(committed.wait, 10)
+            for number in range(5):
+                before = len(commits)
+                call = Incoming("CreateAction", {**ACTION, "name": f"single{number}"}, bearer)
+                assert not isinstance((await front.answer(call)).answer, Refusal)
+                waited.append(len(commits) - before)
+            return await asyncio.gather(*batches)
+        finally:
+            await front.close()
+
+    answered = asyncio.run(ask())
+
+    assert max(waited) <= 2  # the one under way, and perhaps one that began meanwhile
+    assert commits == [2] * 40
+    for received in answered:
+        assert isinstance(received.answer, dict)
+        assert all("answer" in each for each in received.answer["answers"])
+
+
+def test_a_server_that_stops_answers_what_was_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rest may be asked for again."""
+    service = open_memory()
+    bearer = {"authorization": [f"Bearer {furnish(service).tokens['editor']}"]}
+    commits: list[int] = []
+    committed = by_two(monkeypatch, commits)
+
+    async def ask() -> Received:
+        front = Front(service.reception, lambda _: "all")
+        batch = asyncio.ensure_future(front.answer(Incoming("WriteBatch", orders(500), bearer)))
+        try:
+            await asyncio.to_thread(committed.wait, 10)
+            front.end_batches()
+            return await asyncio.wait_for(batch, 10)
+        finally:
+            await front.close()
+
+    answer = asyncio.run(ask()).answer
+
+    assert isinstance(answer, dict)
+    done = sum(commits)
+    assert [("answer" in each) for each in answer["answers"]] == [
+        number < done for number in range(500)
+    ]
+    assert {each["error"]["code"] for each in answer["answers"][done:]} == {14}
+    assert done < 500
+
+
+@pytest.mark.parametrize(
+    ("failure", "codes"),
+    [
+        (ValueError("a damaged row"), {13}),
+        (MemoryError(), {14}),
+        (StoreUnreachableError("away", "wait"), {14}),
+    ],
+)
+def test_a_batch_under_which_something_fails_is_answered(
+    monkeypatch: pytest.MonkeyPatch, failure: Exception, codes: set[int]
+) -> None:
+    """Each of its orders is, and the next batch is carried out."""
+    service = open_memory()
+    bearer = {"authorization": [f"Bearer {furnish(service).tokens['editor']}"]}
+    really = Engine._written
+
+    def fragile(engine: Engine, tx: Any, request: Request, batch: Any) -> Any:
+        if request.fields["name"] == "n2":
+            raise failure
+        return really(engine, tx, request, batch)
+
+    async def ask() -> Sequence[Received]:
+        front = Front(service.reception, lambda _: "all")
+        monkeypatch.setattr(Engine, "_written", fragile)
+        calls = [Incoming("WriteBatch", orders(4, start), bearer) for start in (0, 4)]
+        try:
+            return [await asyncio.wait_for(front.answer(call), 10) for call in calls]
+        finally:
+            await front.close()
+
+    first, second = [received.answer for received in asyncio.run(ask())]
+
+    assert isinstance(first, dict)
+    assert isinstance(second, dict)
+    told = [each.get("error", {}).get("code", 0) for each in first["answers"]]
+    assert told[2] in codes
+    assert set(told) <= {0, *codes}
+    if codes == {13}:
+        assert told == [0, 0, 13, 0]
+    assert all("answer" in each for each in second["answers"])
 
 
 class PanicError(BaseException):
