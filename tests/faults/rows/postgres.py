@@ -22,6 +22,8 @@ from tests.postgres_server import PostgresServer, a_server
 from tests.running import furnish
 
 RECOVERS_WITHIN = 10.0
+ENDS_WITHIN = 10.0
+IMPATIENT = "?connect_timeout=2"  # so that silence is known after three seconds, not six
 CONNECTIONS = 40  # more than a server's own, few enough to take them all
 OTHERS = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
 
@@ -49,11 +51,11 @@ class World:
 
 
 @contextmanager
-def a_world(dice: random.Random, folder: Path, clients: int) -> Iterator[World]:
-    """Start all of it; in the end all of it is gone."""
+def a_world(dice: random.Random, folder: Path, clients: int, settings: str = "") -> Iterator[World]:
+    """Start all of it; in the end all of it is gone. ``settings`` end the server's address."""
     key = folder / "seal-key"
     with a_server(f"max_connections={CONNECTIONS}") as database:
-        address = database.address()
+        address = f"{database.address()}{settings}"
         with closing(open_postgres(address, seal_key_file=key, create=True)) as opened:
             known = furnish(opened)
         served = Served(folder, address, a_free_port(), ("--seal-key-file", str(key)))
@@ -125,6 +127,33 @@ def the_database_fails(dice: random.Random, folder: Path) -> int:
     return len(faults)
 
 
+def the_database_falls_silent(dice: random.Random, folder: Path) -> int:
+    """Pause the database under load; writes soon go on, and in a silence the server ends in time.
+
+    The first silence may be too short to be noticed, or long enough to be given up.
+    """
+    with a_world(dice, folder, dice.choice((3, 12)), IMPATIENT) as world:
+        served, known = world.load.served, world.load.known
+        witness = Client(len(world.load.clients), served, known, KINDS)
+        world.load.clients = [*world.load.clients, witness]
+        time.sleep(dice.uniform(0.0, 0.4))
+        with world.database.frozen():
+            time.sleep(dice.choice((dice.uniform(0.0, 1.0), dice.uniform(2.5, 5.0))))
+        began = time.monotonic()
+        witness.fulfil(witness.next_wish())
+        took = time.monotonic() - began
+        must(took < RECOVERS_WITHIN, "I14", f"{took:.1f} s without writes")
+        with world.database.frozen():
+            time.sleep(dice.uniform(0.0, 3.5))
+            began = time.monotonic()
+            ended_well(served)
+            took = time.monotonic() - began
+            must(took < ENDS_WITHIN, "I10", f"{took:.1f} s until the server ended")
+        served.start()
+        world.check()
+    return 2
+
+
 def the_service_is_killed(dice: random.Random, folder: Path) -> int:
     """Kill the service at random moments, also while it starts."""
     kills = dice.randint(3, 5)
@@ -157,6 +186,7 @@ def the_service_is_killed_at_its_steps(dice: random.Random, folder: Path) -> int
 
 ROWS = (
     Row("F11", "the database under a service fails", the_database_fails, 1),
+    Row("F11b", "the database under a service falls silent", the_database_falls_silent, 1),
     Row("F1-PG", "the service over a database is killed", the_service_is_killed, 1),
     Row(
         "F1b-PG",
