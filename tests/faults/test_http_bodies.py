@@ -176,3 +176,17 @@ def test_half_bodies_without_a_token_take_no_memory(server: Server) -> None:
 
     assert grown < 24 << 20
     assert said == [b"HTTP/1.1 401"] * 20
+
+
+def test_requests_that_run_far_ahead_of_their_answers_are_refused(server: Server) -> None:
+    """Each waits in memory. The first one is answered, then the connection ends."""
+    with (
+        socket.create_connection(("127.0.0.1", server.port), SOON) as connection,
+        connection.makefile("rb") as stream,
+    ):
+        connection.sendall(request("GET", "/healthz") * 100)
+        answers = [read_response(stream), read_response(stream)]
+
+    assert [answer and answer.status for answer in answers] == [200, 429]
+    assert answers[1] is not None
+    assert answers[1].closed

@@ -21,6 +21,7 @@ _CHUNKED = re.compile(rb"\r\ntransfer-encoding:[\t ]*chunked[\t ]*\r\n")
 _UPGRADE = re.compile(rb"(?i)\r\nupgrade:[^\r]*")
 _CHUNK_SIZE = re.compile(rb"[0-9A-Fa-f]{1,8}\r\n")
 _LONGEST_SIZE_LINE = 10
+_FREE_CHUNKS = 256  # of any length
 
 
 class FramingError(Exception):
@@ -93,11 +94,7 @@ class Framing:
         """Return the next piece that is complete, or nothing, and the rest."""
         if self.part in {Part.NOTHING, Part.HEAD}:
             return self._head(data)
-        if self.part is Part.BODY:
-            return self._content(data)
-        if self.part is Part.CHUNK_SIZE:
-            return self._chunk_size(data)
-        return self._line_end(data)
+        return self._chunks_in(data) if self._chunked else self._content(data)
 
     def _head(self, data: bytes) -> tuple[bytes, bytes]:
         if self.part is Part.NOTHING:
@@ -171,36 +168,59 @@ class Framing:
 
     def _content(self, data: bytes) -> tuple[bytes, bytes]:
         taken, rest = data[: self._left], data[self._left :]
-        self._left -= len(taken)
-        self.received += len(taken)
-        if not self._left:
-            self.part = Part.CHUNK_END if self._chunked else Part.NOTHING
+        self._take(len(taken), Part.NOTHING)
         return taken, rest
 
-    def _chunk_size(self, data: bytes) -> tuple[bytes, bytes]:
-        found = _CHUNK_SIZE.match(data)
+    def _take(self, length: int, following: Part) -> None:
+        """Count bytes of a body or a chunk; what follows its last one begins."""
+        self._left -= length
+        self.received += length
+        if not self._left:
+            self.part = following
+
+    def _chunks_in(self, data: bytes) -> tuple[bytes, bytes]:
+        """Walk over chunks without copying: a caller may send thousands of bytes, each a chunk."""
+        at, after = -1, 0
+        while at != after and self.part is not Part.NOTHING:
+            at = after
+            if self.part is Part.CHUNK_SIZE:
+                after = self._chunk_size(data, at)
+            elif self.part is Part.BODY:
+                after = min(at + self._left, len(data))
+                self._take(after - at, Part.CHUNK_END)
+            else:
+                after = self._line_end(data, at)
+        return data[:after], data[after:]
+
+    def _chunk_size(self, data: bytes, at: int) -> int:
+        """Return where a size line ends, or where it begins if it is not whole."""
+        found = _CHUNK_SIZE.match(data, at)
         if found is None:
-            if len(data) >= _LONGEST_SIZE_LINE or b"\n" in data:
+            begun = data[at : at + _LONGEST_SIZE_LINE]
+            if len(begun) == _LONGEST_SIZE_LINE or b"\n" in begun:
                 raise FramingError(400, "a chunk must begin with its size and nothing else")
-            return b"", data
+            return at
         self._left = int(found[0], 16)
         self._chunks += 1
-        self.received += found.end()
+        self.received += found.end() - at
         if (
             self._left + self.received > self._limits.body_bytes
             or self._chunks > self._limits.chunks
+            or self._chunks > _FREE_CHUNKS + self.received // self._limits.chunk_bytes
         ):
             raise _too_large()
         self.part = Part.BODY if self._left else Part.LAST_END
-        return data[: found.end()], data[found.end() :]
+        return found.end()
 
-    def _line_end(self, data: bytes) -> tuple[bytes, bytes]:
-        if not b"\r\n".startswith(data[:2]):
+    def _line_end(self, data: bytes, at: int) -> int:
+        """Return where the line end behind a chunk ends, or where it begins if it is not whole."""
+        end = data[at : at + 2]
+        if not b"\r\n".startswith(end):
             raise FramingError(400, "a chunk must end where its size says, without trailers")
-        if len(data) < 2:
-            return b"", data
+        if len(end) < 2:
+            return at
         self.part = Part.CHUNK_SIZE if self.part is Part.CHUNK_END else Part.NOTHING
-        return data[:2], data[2:]
+        return at + 2
 
 
 def _too_large() -> FramingError:

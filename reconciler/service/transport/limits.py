@@ -20,6 +20,8 @@ class Limits:
         chunks: Pieces a chunked body may come in.
         connections: Of all kinds, those included that shake hands for TLS.
         http2_connections: Those of them that speak HTTP/2.
+        chunk_bytes: The least average length of chunks, their framing included, beyond the first.
+        pipelined: Requests sent on one connection before the first of them is answered.
         progress_bytes: How much of a body must come in every ``progress_seconds``.
         write_seconds: How long a caller may leave an answer unread.
         linger_seconds: How long a refused connection is read, and thrown away, before it closes;
@@ -41,6 +43,8 @@ class Limits:
     headers: int = 100
     body_bytes: int = MAX_JSON + 64 * KIB
     chunks: int = 10_000
+    chunk_bytes: int = 32
+    pipelined: int = 16
     connections: int = 1000
     http2_connections: int = 128
     head_seconds: float = 5

@@ -20,6 +20,7 @@ _CODES = {
     408: Code.ABORTED,
     413: Code.RESOURCE_EXHAUSTED,
     414: Code.INVALID_ARGUMENT,
+    429: Code.RESOURCE_EXHAUSTED,
     431: Code.RESOURCE_EXHAUSTED,
 }
 
@@ -76,9 +77,16 @@ class StrictProtocol(HttpToolsProtocol):
             return
         if ready:
             super().data_received(ready)
+            self._check_pipeline()
         else:
             self._unset_keepalive_if_required()
         self._watch()
+
+    def _check_pipeline(self) -> None:
+        """Refuse requests that are sent long before they can be answered: each takes memory."""
+        if len(self.pipeline) > self._limits.pipelined:
+            self.pipeline.clear()
+            self._refuse(_refusal(429, "there are too many requests at once on one connection"))
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what the parser does not accept though the framing does."""

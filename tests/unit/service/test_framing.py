@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from dataclasses import replace
 
 import pytest
@@ -55,6 +56,39 @@ def test_a_body_is_counted_as_it_comes() -> None:
     assert (framing.in_body, framing.received) == (True, 2)
     framing.feed(POST[-3:])
     assert (framing.in_body, framing.received) == (False, 5)
+
+
+@pytest.mark.parametrize(
+    ("size", "count", "is_taken"),
+    [(1, 250, True), (1, 400, False), (30, 9_000, True)],
+)
+def test_many_chunks_are_not_all_small(size: int, count: int, *, is_taken: bool) -> None:
+    """Each chunk costs time, however short it is."""
+    start = CHUNKS[: CHUNKS.index(b"\r\n\r\n") + 4]
+    chunk = b"%x\r\n%s\r\n" % (size, b"x" * size)
+    framing = Framing(LIMITS)
+
+    if is_taken:
+        assert framing.feed(start + chunk * count) == start + chunk * count
+    else:
+        with pytest.raises(FramingError) as refused:
+            framing.feed(start + chunk * count)
+        assert refused.value.status == 413
+
+
+def test_many_small_chunks_cost_no_more_than_their_bytes() -> None:
+    """Thousands of chunks of one byte, at once: four times as many take four times as long."""
+
+    def seconds(count: int) -> float:
+        data = CHUNKS[: CHUNKS.index(b"\r\n\r\n") + 4] + b"1\r\nx\r\n" * count
+        began = time.process_time()
+        assert Framing(any_length).feed(data) == data
+        return time.process_time() - began
+
+    any_length = replace(LIMITS, chunk_bytes=1)
+    few, many = (min(seconds(count) for _ in range(5)) for count in (2_000, 8_000))
+
+    assert many < few * 10
 
 
 def test_an_offer_to_upgrade_is_not_passed_on() -> None:
