@@ -91,13 +91,14 @@ class SqliteEventStore:
             raise
 
     def _reader(self) -> sqlite3.Connection:
-        self._place.check()
+        self._place.check_to_view()
         try:
             return self._readers.pop()
         except IndexError:
             return self._new_reader()
 
     def _new_reader(self) -> sqlite3.Connection:
+        self._place.check()
         reader = files.connect(self._path)
         try:
             self._place.check()  # the path was opened again, and may name another file by now

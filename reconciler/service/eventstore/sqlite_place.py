@@ -2,18 +2,21 @@
 
 A file that is deleted, moved or replaced stays open, and takes commits that no later start will
 find. The path, its log and the index of the log are therefore compared with what was opened,
-before a transaction, before it is acknowledged, and before each view.
+before a transaction, before it is acknowledged, and now and then before a view.
 """
 
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 from reconciler.service.eventstore.errors import StoreMovedError
 
 LOG = "-wal"
 INDEX = "-shm"
+
+VIEWED_FOR = 0.05  # seconds for which a view needs no look at the files: it promises nothing
 
 File = tuple[int, int]  # device and inode
 
@@ -30,16 +33,29 @@ class Place:
         real = os.path.realpath(path)  # SQLite keeps the log beside the file, not beside a link
         self._path = path
         self._names = (os.fspath(path), real + LOG, real + INDEX)
+        self._checked = 0.0
         self._opened = self._found()
 
     def check(self) -> None:
-        """Compare the files of these names with those that are open. It takes a few microseconds.
+        """Compare the files of these names with those that are open: three system calls.
 
         Raises:
             StoreMovedError: one is gone, or another one.
         """
+        now = time.monotonic()
+        self._checked = 0.0  # until they are found as they were, every view looks
         if self._found() != self._opened:
             raise self._moved()
+        self._checked = now
+
+    def check_to_view(self) -> None:
+        """Compare the files, unless that was done just now: views are many, and cheap.
+
+        Raises:
+            StoreMovedError: one is gone, or another one.
+        """
+        if time.monotonic() - self._checked > VIEWED_FOR:
+            self.check()
 
     def _found(self) -> list[File]:
         try:

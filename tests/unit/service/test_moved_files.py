@@ -14,6 +14,7 @@ import pytest
 from reconciler.cli.embedded import open_wire
 from reconciler.errors import ServiceError
 from reconciler.service.build import IdentityService, open_sqlite
+from reconciler.service.eventstore import sqlite_place
 from reconciler.service.eventstore.errors import StoreError, StoreMovedError, StoreUnusableError
 from reconciler.service.eventstore.sqlite import SqliteReadOnlyStore
 from reconciler.service.operations.reception import Incoming
@@ -21,6 +22,12 @@ from reconciler.service.projections.verify import verify
 from reconciler.service.restore import restore
 from reconciler.service_client.wire import Call
 from tests.unit.service.asking import Asking, Clock
+
+
+@pytest.fixture(autouse=True)
+def every_view_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no view rely on an earlier look at the files."""
+    monkeypatch.setattr(sqlite_place, "VIEWED_FOR", -1.0)
 
 
 @pytest.fixture
@@ -126,6 +133,19 @@ def test_a_new_reader_never_opens_another_file_than_the_writer_has(
         with pytest.raises(StoreMovedError), service.store.snapshot():
             pass
         assert len(first.heads()) == 2
+
+
+def test_views_look_now_and_then_and_each_time_once_something_is_wrong(
+    path: Path, service: IdentityService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A view acknowledges nothing: what was there a moment ago is shown a moment longer."""
+    monkeypatch.setattr(sqlite_place, "VIEWED_FOR", 3600.0)
+    assert service.reception.can_read()  # there is a reader from now on
+    rename(path)
+    assert service.reception.can_read()
+    with pytest.raises(StoreMovedError), service.store.transaction():
+        pass
+    assert not service.reception.can_read()
 
 
 def test_a_file_that_is_put_back_is_used_again(path: Path, service: IdentityService) -> None:
