@@ -13,6 +13,7 @@ import socket
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,7 +21,7 @@ import pytest
 
 from reconciler.service.build import open_sqlite
 from reconciler.service.transport.front import Front
-from reconciler.service.transport.limits import Limits
+from reconciler.service.transport.limits import RECEIVE_BYTES, Limits
 from reconciler.service.transport.listener import Serving, bind, one_lane, serve
 from reconciler.service.transport.metrics import Metrics
 from reconciler.service.transport.observer import Observer
@@ -333,6 +334,7 @@ QUICK = Limits(
     drain_seconds=2,
 )
 QUICK_ENOUGH = 5.0
+LARGE = 100_000
 
 Talk = Callable[[int], Coroutine[Any, Any, None]]
 Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -345,7 +347,7 @@ def talk(tmp_path: Path) -> Callable[[Talk], None]:
     return lambda say: asyncio.run(_served(tmp_path / "identity.db", say))
 
 
-async def _served(store: Path, talk: Talk) -> None:
+async def _served(store: Path, talk: Talk, limits: Limits = QUICK) -> None:
     ready: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     stops: list[Callable[[], None]] = []
     with closing(open_sqlite(store)) as service:
@@ -353,7 +355,7 @@ async def _served(store: Path, talk: Talk) -> None:
             front=Front(service.reception, one_lane),
             observer=Observer(Metrics()),
             listening=bind("127.0.0.1", 0),
-            limits=QUICK,
+            limits=limits,
             grpc=False,
             figures=lambda: None,
             is_open=lambda: True,
@@ -497,3 +499,41 @@ def test_whoever_does_not_read_is_not_written_to_for_ever(talk: Callable[[Talk],
                 await asyncio.wait_for(ask_on(), QUICK_ENOUGH)
 
     talk(deaf)
+
+
+def test_room_for_large_bodies_is_shared(tmp_path: Path) -> None:
+    """One caller fills its share; its next body waits and is refused, another caller's is read."""
+    tokens = prepare(tmp_path / "identity.db").tokens
+    limits = replace(
+        QUICK, large_share_bytes=LARGE, room_seconds=0.1, body_seconds=20, progress_seconds=20
+    )
+
+    def large(token: str, more: bytes = b"") -> bytes:
+        bearer = b"authorization: Bearer " + tokens[token].encode()
+        length = b"content-length: %d" % LARGE
+        lines = [POST.replace(b"authorization: Bearer x", bearer) + length, *([more] * bool(more))]
+        return b"\r\n".join([*lines, b"", b""])
+
+    async def crowd(port: int) -> None:
+        first = await connected(port)
+        first[1].write(large("editor", b"expect: 100-continue"))
+        assert await first[0].readuntil(b"\r\n") == b"HTTP/1.1 100 Continue\r\n"  # it has its place
+        second, other = await connected(port), await connected(port)
+        second[1].write(large("editor"))
+        other[1].write(large("stranger") + b" " * LARGE)
+        assert await other[0].readuntil(b"\r\n") == b"HTTP/1.1 415 Unsupported Media Type\r\n"
+        said = await end_of(second)
+        assert said.startswith(b"HTTP/1.1 429 ")
+        assert b"retry-after: " in said
+        for pair in (first, other):
+            pair[1].close()
+
+    asyncio.run(_served(tmp_path / "identity.db", crowd, limits))
+
+
+def test_the_system_keeps_little_of_what_is_not_read() -> None:
+    """Else a caller that waits for room could fill megabytes there."""
+    with bind("127.0.0.1", 0) as listening:
+        kept = listening.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+
+    assert kept <= 2 * RECEIVE_BYTES

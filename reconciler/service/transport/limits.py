@@ -7,6 +7,9 @@ from dataclasses import dataclass
 KIB = 1024
 MIB = 1024 * KIB
 MAX_JSON = MIB
+# What the system keeps of a connection until it is read; it doubles the number for its own needs,
+# and would let it grow to megabytes.
+RECEIVE_BYTES = 32 * KIB
 SMALL_BODY = 16 * KIB  # read at once; connections bound how many there are
 
 

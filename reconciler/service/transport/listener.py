@@ -35,7 +35,7 @@ from reconciler.service.transport.bodies import Bodies
 from reconciler.service.transport.budget import Budget
 from reconciler.service.transport.errors import ListenError
 from reconciler.service.transport.front import READY_SECONDS, Front
-from reconciler.service.transport.limits import Limits
+from reconciler.service.transport.limits import RECEIVE_BYTES, Limits
 from reconciler.service.transport.metrics import StoreFigures
 from reconciler.service.transport.metrics_page import metrics_app
 from reconciler.service.transport.observer import Observer
@@ -100,13 +100,15 @@ def bind(host: str, port: int) -> socket.socket:
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+        listening = socket.create_server((host, port), family=family, backlog=BACKLOG)
     except (OSError, OverflowError, UnicodeError) as failure:
         reason = getattr(failure, "strerror", None) or "no such address"
         raise ListenError(
             f"cannot listen on {host}:{port}: {reason}",
             "Choose another address with --listen HOST:PORT; port 0 takes a free one.",
         ) from failure
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
+    return listening
 
 
 def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
