@@ -219,3 +219,14 @@ def test_other_writers_write_between_the_commits_of_a_batch(ask: Asking) -> None
 
     assert found[1] == 6
     assert found[2]["id"]
+
+
+def test_a_batch_that_was_lost_half_way_is_asked_for_again_whole(ask: Asking) -> None:
+    orders = [{**each, "idempotencyKey": each["fields"]["name"]} for each in named("a", "b", "c")]
+    lost = begun(ask, orders)
+    made = lost.answer()["answers"][0]["answer"]
+
+    again = Orders(lost._orders, lost.caller)
+
+    assert ended(ask, again)[0] == made
+    assert len(ask.objects()) == 3
