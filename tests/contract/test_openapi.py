@@ -96,7 +96,8 @@ def test_generated_requests_find_nothing(
     """Right requests are taken, wrong ones refused, and every answer is as it is described."""
     ran = subprocess.run(
         [
-            Path(sys.executable).with_name("schemathesis"), "run",
+            Path(sys.executable).with_name("schemathesis"),
+            "--config-file", Path(__file__).with_name("schemathesis.toml"), "run",
             f"{server.address}/openapi.json",
             "--header", f"Authorization: {server.bearer(token)['authorization']}",
             "--checks", "all",

@@ -14,6 +14,7 @@ from reconciler.service.operations.owed_secrets import AT_ONCE
 from reconciler.service.operations.table import OPERATIONS
 from reconciler.service.transport.openapi_schemas import (
     LARGEST,
+    NO_NUL,
     Schema,
     choice,
     closed,
@@ -255,7 +256,7 @@ def _order() -> Schema:
 
 
 def _like_header(name: str) -> Schema:
-    return {"type": "string", "description": f"As the header `{name}`."}
+    return {"type": "string", "pattern": NO_NUL, "description": f"As the header `{name}`."}
 
 
 def _list_removals() -> Schema:
