@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import socket
 import struct
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY = 0x0, 0x1, 0x3, 0x4, 0x6, 0x7
+WINDOW_UPDATE = 0x8
 END_STREAM, END_HEADERS = 0x1, 0x4
-MAX_CONCURRENT_STREAMS, MAX_HEADER_LIST_SIZE = 0x3, 0x6
+MAX_CONCURRENT_STREAMS, INITIAL_WINDOW_SIZE, MAX_HEADER_LIST_SIZE = 0x3, 0x4, 0x6
 
 
 class Frame(NamedTuple):
@@ -79,6 +81,28 @@ class Connection:
             kind, flags, stream = struct.unpack_from(">BBI", held, 3)
             yield Frame(kind, flags, stream, held[9 : 9 + length])
             held = held[9 + length :]
+
+    def pour(self, streams: Sequence[int], size: int) -> int:
+        """Send so many bytes on each stream, as far as the other side lets; return how many went.
+
+        The other side has had its chance once it let nothing more in for half a second.
+        """
+        windows = {0: 65535, **dict.fromkeys(streams, self.settings()[INITIAL_WINDOW_SIZE])}
+        left = dict.fromkeys(streams, size)
+        self._socket.settimeout(0.02)
+        idle = time.monotonic()
+        while time.monotonic() < idle + 0.5:
+            for stream in streams:
+                count = max(min(left[stream], windows[0], windows[stream]), 0)
+                if count and self.send(frame(DATA, 0, stream, bytes(count))):
+                    idle = time.monotonic()
+                    left[stream] -= count
+                    windows[0] -= count
+                    windows[stream] -= count
+            for found in self.frames():
+                if found.kind == WINDOW_UPDATE and found.stream in windows:
+                    windows[found.stream] += int.from_bytes(found.content)
+        return size * len(streams) - sum(left.values())
 
     def settings(self) -> dict[int, int]:
         """Return what the other side says of itself."""

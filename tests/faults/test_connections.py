@@ -13,7 +13,7 @@ import pytest
 
 from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.room import RESERVED, fitted
-from reconciler.service.transport.splice import TOO_MANY
+from reconciler.service.transport.splice import REFUSED
 from tests import h2
 from tests.acceptance.test_remote import Served, a_free_port
 
@@ -87,7 +87,7 @@ def test_idle_connections_over_http_2_keep_nobody_out(served: Served) -> None:
         for made in many:
             assert made.recv(9)  # its place is taken
         refused = opened.enter_context(closing(connected(served, hello)))
-        assert refused.recv(1024) == TOO_MANY
+        assert refused.recv(1024) == REFUSED
         time.sleep(1.1)  # younger ones are left alone
         with h2.connected(served.port) as later:
             assert later.settings()

@@ -9,7 +9,7 @@ import socket
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import Any
 
 import grpc
@@ -17,6 +17,7 @@ import pytest
 
 from reconciler.service.transport.calls import MAX_MESSAGE
 from reconciler.service.transport.grpc_server import MAX_METADATA
+from reconciler.service.transport.limits import MIB
 from reconciler.service.transport.messages import METHODS, SERVICES
 from tests import h2
 from tests.running import Server, running_server
@@ -203,6 +204,60 @@ def code_of(server: Server, path: str, message: bytes, headers: Headers, **more:
 def test_a_message_of_grpc_has_at_most_1_mib(server: Server, size: int, code: int) -> None:
     """One of just that size gets as far as the operation, which has its own limits."""
     assert code_of(server, CREATE_ACTION, an_action(size), bearer(server)) == code
+
+
+@pytest.mark.parametrize("size", [MAX_MESSAGE + 1, 5 * MAX_MESSAGE])
+def test_a_message_of_grpc_that_is_too_large_is_refused_in_words_of_the_service(
+    server: Server, size: int
+) -> None:
+    """With the details that every refusal has, and before it is taken in."""
+    with closing(Grpc(server)) as wire, pytest.raises(grpc.RpcError) as caught:
+        wire.bytes(CREATE_ACTION, bytes(size), bearer(server))
+    refused = refused_by(caught.value)
+
+    assert (refused.code, refused.reason) == (8, "message.too_large")
+
+
+MANY = range(1, 25, 2)  # streams that each say that they bring 1 MiB
+A_MESSAGE = b"\0" + MAX_MESSAGE.to_bytes(4)
+
+
+def begun(connection: h2.Connection, headers: Headers) -> None:
+    """Open streams, and begin a message of 1 MiB on each."""
+    block = h2.headers(CREATE_ACTION, headers)
+    for number in MANY:
+        connection.send(h2.frame(h2.HEADERS, h2.END_HEADERS, number, block))
+        connection.send(h2.frame(h2.DATA, 0, number, A_MESSAGE))
+
+
+def test_messages_that_do_not_end_are_bounded_for_each_connection(server: Server) -> None:
+    """With a token, a connection holds its share and not all that its streams could."""
+    before = server.memory()
+    held = []
+    with ExitStack() as opened:
+        for _ in range(3):
+            connection = opened.enter_context(h2.connected(server.port))
+            begun(connection, bearer(server))
+            held.append(connection.pour(MANY, MAX_MESSAGE - 100))
+        grown = server.memory() - before
+
+    assert min(held) > 0
+    assert max(held) < 4 * MIB  # of 12; some of it is still in sockets
+    assert grown < 32 * MIB
+
+
+def test_callers_without_a_token_are_answered_before_their_message(server: Server) -> None:
+    """Nothing of what they send is kept."""
+    with h2.connected(server.port, patience=2) as connection:
+        begun(connection, [])
+        answered: set[int] = set()
+        for found in connection.frames():
+            if found.kind == h2.HEADERS and found.flags & h2.END_STREAM:
+                answered.add(found.stream)
+            if answered == set(MANY):
+                break
+
+    assert answered == set(MANY)
 
 
 def test_a_bomb_of_grpc_is_refused(server: Server) -> None:

@@ -47,6 +47,11 @@ class Budget:
         """Return the budget of a server."""
         return cls(limits.large_bytes, limits.large_share_bytes, limits.room_seconds)
 
+    @classmethod
+    def of_grpc(cls, limits: Limits) -> Budget:
+        """Return the budget of the messages of gRPC, of which a share is a connection's."""
+        return cls(limits.grpc_large_bytes, limits.grpc_share_bytes, limits.room_seconds)
+
     @property
     def held(self) -> int:
         """Return the bytes in use."""
@@ -108,7 +113,8 @@ class Budget:
         while allowed := [
             waiting
             for waiting in self._queue
-            if self._held[waiting.caller] + waiting.size <= self._share
+            if not waiting.granted.done()  # its caller went away in this very turn
+            and self._held[waiting.caller] + waiting.size <= self._share
         ]:
             first = min(allowed, key=lambda waiting: self._held[waiting.caller])
             if self.held + first.size > self._total:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from secrets import token_bytes
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -20,6 +21,7 @@ from reconciler.service.transport.protobuf import fields_of, message_of
 
 LOG = logging.getLogger("reconciler.service")
 MAX_MESSAGE = 1 << 20
+TOO_LARGE = token_bytes(16)  # a message that stands for one that is too large; see ``frames``
 DOMAIN = "reconciler"
 ERROR_DETAIL = "zitadel.v1.ErrorDetail"
 ERROR_INFO = "google.rpc.ErrorInfo"

@@ -28,9 +28,11 @@ from reconciler.service.domain.refusal import Refusal, invalid
 from reconciler.service.transport.admission import NOBODY, Admission, Shares
 from reconciler.service.transport.calls import (
     MAX_MESSAGE,
+    TOO_LARGE,
     answer_bytes,
     no_message,
     status_bytes,
+    too_large,
     too_slow,
     unread,
 )
@@ -130,11 +132,13 @@ class _Intake:
         caller = await self._admission.caller(operation, headers)
         if caller is None:
             return unread()
-        return await self._read(context, caller)
+        if caller == NOBODY:
+            return await self.open_message(context)
+        return await self._read(context, self._known, caller, self._limits.body_seconds)
 
     async def open_message(self, context: Any) -> bytes | Refusal:
         """Return the message of a call that needs no token, or why it was not taken in."""
-        return await self._read(context, NOBODY)
+        return await self._read(context, self._unknown, NOBODY, self._limits.head_seconds)
 
     async def stream(self, context: Any, run: Callable[[], Awaitable[None]]) -> None:
         """Carry out a call that needs no token and has many messages, if there is room."""
@@ -147,11 +151,12 @@ class _Intake:
         except Refusal as refusal:
             _refuse(context, refusal)
 
-    async def _read(self, context: Any, caller: bytes) -> bytes | Refusal:
-        shares = self._unknown if caller == NOBODY else self._known
+    async def _read(
+        self, context: Any, shares: Shares, caller: bytes, seconds: float
+    ) -> bytes | Refusal:
         try:
             with shares.place(caller):
-                async with asyncio.timeout(self._limits.body_seconds):
+                async with asyncio.timeout(seconds):
                     message: bytes = await context.read()
         except TimeoutError:
             return too_slow()
@@ -162,7 +167,7 @@ class _Intake:
             # One that is still there ended without a message, and is answered.
             await asyncio.sleep(ENDED_WITHIN)
             return no_message()
-        return message
+        return too_large() if message == TOO_LARGE else message
 
 
 class _InFlight:

@@ -37,6 +37,8 @@ class Limits:
         grpc_calls: Calls of gRPC at one time, whatever they wait for.
         grpc_messages: Messages of gRPC that are waited for at one time.
         grpc_messages_of_one: The share of those that one token may have.
+        grpc_large_bytes: Messages of gRPC longer than ``SMALL_BODY`` at one time, together.
+        grpc_share_bytes: The share of those that one connection may have.
         grpc_open: Calls of gRPC at one time that need no token, of each kind.
         grpc_stream_seconds: How long a call without a token may ask and be answered.
     """
@@ -64,5 +66,7 @@ class Limits:
     grpc_calls: int = 4096
     grpc_messages: int = 1024
     grpc_messages_of_one: int = 512
+    grpc_large_bytes: int = 8 * MIB
+    grpc_share_bytes: int = 2 * MIB
     grpc_open: int = 128
     grpc_stream_seconds: float = 1800

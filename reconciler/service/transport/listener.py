@@ -212,22 +212,23 @@ def _protocol(
     _loop: asyncio.AbstractEventLoop | None = None,
     *,
     serving: Serving,
-    grpc_address: str | None,
+    grpc: tuple[str, Budget] | None,
     room: Room | None = None,
 ) -> asyncio.Protocol:
     """Return what reads a new connection."""
     make_http = partial(
         StrictProtocol, config, server_state, app_state, serving.limits, serving.observer
     )
-    if grpc_address is None or room is None:
+    if grpc is None or room is None:
         return make_http()
-    from reconciler.service.transport.splice import FirstBytes
+    from reconciler.service.transport.splice import FirstBytes, Inside
 
-    return FirstBytes(make_http, grpc_address, room, serving.observer.turned_away)
+    return FirstBytes(make_http, Inside(*grpc), room, serving.observer.turned_away)
 
 
 def _protocol_of(serving: Serving, grpc_address: str | None) -> Callable[..., asyncio.Protocol]:
-    return partial(_protocol, serving=serving, grpc_address=grpc_address)
+    grpc = (grpc_address, Budget.of_grpc(serving.limits)) if grpc_address else None
+    return partial(_protocol, serving=serving, grpc=grpc)
 
 
 def _config(app: ASGIApp, make_protocol: Any, limits: Limits) -> uvicorn.Config:

@@ -1,23 +1,48 @@
 """One port for HTTP/1.1 and HTTP/2: the first bytes of a connection say which it is.
 
 HTTP/1.1 goes to the protocol of the HTTP server, and from then on nothing of this is in its way.
-HTTP/2 goes, byte by byte and under back-pressure, to the socket where gRPC listens.
+HTTP/2 goes, byte by byte and under back-pressure, to the socket where gRPC listens. A large message
+takes its place in the budget of the server first; until there is room, its connection is not read.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
+from reconciler.service.domain.refusal import Refusal
+from reconciler.service.transport.budget import Budget
+from reconciler.service.transport.calls import MAX_MESSAGE, TOO_LARGE
+from reconciler.service.transport.frames import (
+    PREFACE,
+    CallerFrames,
+    Frames,
+    FramesError,
+    Sizes,
+)
+from reconciler.service.transport.limits import SMALL_BODY
 from reconciler.service.transport.room import Room
 
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 # Settings without a word, and GOAWAY: no call was begun, and there are too many connections.
-TOO_MANY = bytes.fromhex("000000040000000000 000008070000000000 000000000000000b")
+REFUSED = bytes.fromhex("000000040000000000 000008070000000000 000000000000000b")
 FLUSH_WITHIN = 10.0
+ANSWER_WITHIN = 30.0  # after a large message has come
+SIZES = Sizes(SMALL_BODY, MAX_MESSAGE, TOO_LARGE)
 
 MakeProtocol = Callable[[], asyncio.Protocol]
+
+
+class Inside(NamedTuple):
+    """Where HTTP/2 is passed on to.
+
+    Attributes:
+        address: Of the unix socket where the gRPC server listens.
+        budget: Room for large messages; the share of a caller is that of a connection here.
+    """
+
+    address: str
+    budget: Budget
 
 
 class FirstBytes(asyncio.Protocol):
@@ -26,7 +51,7 @@ class FirstBytes(asyncio.Protocol):
     def __init__(
         self,
         make_http: MakeProtocol,
-        grpc_address: str,
+        inside: Inside,
         room: Room,
         turned_away: Callable[[str], None],
     ) -> None:
@@ -37,7 +62,7 @@ class FirstBytes(asyncio.Protocol):
         ``turned_away`` is told why a connection is refused.
         """
         self._make_http = make_http
-        self._address = grpc_address
+        self._inside = inside
         self._room = room
         self._turned_away = turned_away
         self._transport: Any = None
@@ -86,12 +111,12 @@ class FirstBytes(asyncio.Protocol):
         return http
 
     def _go_on_as_http2(self) -> None:
-        splice = Splice(self._transport, self._address, self._room)
+        splice = Splice(self._transport, self._inside, self._room, self._turned_away)
         if self._room.splice(splice):
             splice.begin(self._seen)
         else:
             self._turned_away("there are too many connections over HTTP/2")
-            self._transport.write(TOO_MANY)
+            self._transport.write(REFUSED)
             self._transport.close()
 
     def _leave(self) -> None:
@@ -104,13 +129,20 @@ class FirstBytes(asyncio.Protocol):
 class Splice:
     """A connection from outside and one to the gRPC server, joined."""
 
-    def __init__(self, outside: Any, address: str, room: Room) -> None:
+    def __init__(
+        self, outside: Any, inside: Inside, room: Room, turned_away: Callable[[str], None]
+    ) -> None:
         self._room = room
-        self._address = address
+        self._address, self._budget = inside
+        self._turned_away = turned_away
         self._now = asyncio.get_running_loop().time
         self.last_seen = self._now()
-        self._outside = _End(self._lost, self._seen)
-        self._inside = _End(self._lost, self._seen)
+        self._asked = CallerFrames(self._ended, self._large, SIZES)
+        self._answered = Frames(self._ended)
+        self._outside = _End(self._lost, self._from_outside)
+        self._inside = _End(self._lost, self._from_inside)
+        self._held: dict[int, asyncio.Task[None]] = {}  # large messages, by stream
+        self._unplaced: set[int] = set()  # those of them that wait for room
         self._outside.transport = outside
         self._task: asyncio.Task[None] | None = None
 
@@ -142,16 +174,57 @@ class Splice:
         if self._outside.is_lost:
             self._inside.transport.abort()
             return
-        self._inside.send(seen)
+        self._outside.data_received(seen)
         self._outside.resume()
 
     def _lost(self) -> None:
         if self._outside.is_lost and self._inside.is_lost:
             self._room.connections.discard(self)
             self._room.unsplice(self)
+            for task in self._held.values():
+                task.cancel()
 
-    def _seen(self) -> None:
+    def _from_outside(self, data: bytes) -> bytes:
         self.last_seen = self._now()
+        return self._asked.feed(data)
+
+    def _from_inside(self, data: bytes) -> bytes:
+        self.last_seen = self._now()
+        return self._answered.feed(data)
+
+    def _ended(self, stream: int) -> None:
+        """Give back what a call held, once it is answered or given up."""
+        self._asked.forget(stream)
+        task = self._held.pop(stream, None)
+        if task is not None:
+            task.cancel()
+            self._placed(stream)
+
+    def _large(self, stream: int, size: int) -> None:
+        """Read no more of this connection until there is room for a large message."""
+        if stream in self._held:  # one more message of a call that has a place
+            return
+        self._unplaced.add(stream)
+        self._outside.hold(is_held=True)
+        self._held[stream] = asyncio.get_running_loop().create_task(self._hold(stream, size))
+
+    async def _hold(self, stream: int, size: int) -> None:
+        """Hold the room of a message until its call has ended, which cancels this."""
+        try:
+            async with (
+                asyncio.timeout(self._room.limits.body_seconds + ANSWER_WITHIN),
+                self._budget.place(b"%d" % id(self), size),
+            ):
+                self._placed(stream)
+                await asyncio.Event().wait()
+        except (Refusal, TimeoutError):
+            self._turned_away("there is no room for its large messages, or they do not come")
+            self.abort()
+
+    def _placed(self, stream: int) -> None:
+        self._unplaced.discard(stream)
+        if not self._unplaced:
+            self._outside.hold(is_held=False)
 
 
 class _End(asyncio.Protocol):
@@ -160,11 +233,12 @@ class _End(asyncio.Protocol):
     transport: Any
     _other: _End
 
-    def __init__(self, lost: Callable[[], None], seen: Callable[[], None]) -> None:
+    def __init__(self, lost: Callable[[], None], follow: Callable[[bytes], bytes]) -> None:
         self.transport = None
         self.is_lost = False
         self._tell = lost
-        self._seen = seen
+        self._follow = follow
+        self._is_held = False
         self.has_ended = False
 
     def join(self, other: _End) -> None:
@@ -177,9 +251,17 @@ class _End(asyncio.Protocol):
             self.transport.write(data)
 
     def resume(self) -> None:
-        """Take bytes in again."""
-        if not self.is_over():
+        """Take bytes in again, unless this side is held."""
+        if not self.is_over() and not self._is_held:
             self.transport.resume_reading()
+
+    def hold(self, *, is_held: bool) -> None:
+        """Take no bytes in for a while, or do so again."""
+        self._is_held = is_held
+        if not is_held:
+            self.resume()
+        elif not self.is_over():
+            self.transport.pause_reading()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin."""
@@ -187,8 +269,10 @@ class _End(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Pass bytes on."""
-        self._seen()
-        self._other.send(data)
+        try:
+            self._other.send(self._follow(data))
+        except FramesError:
+            self.transport.abort()
 
     def pause_writing(self) -> None:
         """Hold the other side back while this one is slow to take what it is sent."""

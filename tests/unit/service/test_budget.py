@@ -150,3 +150,24 @@ def test_a_place_granted_while_its_caller_leaves_is_given_back() -> None:
         assert (budget.held, budget.waiting) == (0, 0)
 
     asyncio.run(ask())
+
+
+def test_who_leave_together_leave_room() -> None:
+    """The one that gives back its place grants it to none that is about to go."""
+
+    async def ask() -> None:
+        budget = Budget(100, 50, 5)
+
+        async def hold() -> None:
+            async with budget.place(A, 50):
+                await asyncio.Event().wait()
+
+        tasks = [asyncio.create_task(hold()) for _ in range(4)]
+        await settled()
+        for task in tasks:
+            task.cancel()
+        ends = await asyncio.gather(*tasks, return_exceptions=True)
+        assert [type(end) for end in ends] == [asyncio.CancelledError] * 4
+        assert (budget.held, budget.waiting) == (0, 0)
+
+    asyncio.run(ask())

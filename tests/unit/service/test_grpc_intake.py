@@ -27,7 +27,9 @@ CHECK = "/grpc.health.v1.Health/Check"
 REFLECT = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
 KNOWN = (("authorization", "Bearer good"),)
 UNKNOWN = (("authorization", "Bearer bad"),)
-HASTY = Limits(body_seconds=0.2, grpc_messages=2, grpc_messages_of_one=1, grpc_open=1)
+HASTY = Limits(
+    head_seconds=0.2, body_seconds=0.2, grpc_messages=2, grpc_messages_of_one=1, grpc_open=1
+)
 
 
 class Door:

@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 import uvloop
 
+from reconciler.service.transport.budget import Budget
 from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.room import Room
-from reconciler.service.transport.splice import PREFACE, FirstBytes
+from reconciler.service.transport.splice import PREFACE, FirstBytes, Inside
 
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -62,9 +63,11 @@ async def a_house(serve: Serve | None, limits: Limits | None = None) -> AsyncIte
         inside = await asyncio.start_unix_server(serve, address) if serve else None
         house = House(0)
         loop = asyncio.get_running_loop()
-        room = Room(house.connections, limits or Limits(), loop.time)
+        limits = limits or Limits()
+        room = Room(house.connections, limits, loop.time)
+        behind = Inside(address, Budget.of_grpc(limits))
         outside = await loop.create_server(
-            lambda: FirstBytes(Http, address, room, house.turned_away.append),
+            lambda: FirstBytes(Http, behind, room, house.turned_away.append),
             "127.0.0.1",
             0,
         )
