@@ -226,12 +226,14 @@ def test_a_service_that_is_gone_ends_a_run_and_the_journal_stays_open(tmp_path: 
     with running_server(tmp_path) as server:
         with (
             fault_proxy(
-                server.address, lambda first: "reset after" if b"/oidc" in first else ""
+                server.address, lambda first: "reset after" if b"/batch" in first else ""
             ) as proxy,
             http_client(
                 proxy.address, server.token(), limits=Limits(one_try=1, total=1.5)
             ) as client,
         ):
+            client.observe(["acme"])
+            client.batch_size = 64
             report = apply_with(client, state, tmp_path)
         with http_client(server.address, server.token()) as client:
             client.acquire(["acme"])
