@@ -6,7 +6,9 @@ Every transport comes through here, so that permission and headers are judged in
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -89,18 +91,23 @@ class Reception:
         """Load what calls need, before the first one comes."""
         self._engine.load()
 
-    def receive(self, calls: Sequence[Incoming]) -> list[Received]:
+    def receive(self, calls: Sequence[Incoming], seconds: float = math.inf) -> list[Received]:
         """Answer calls; those that write share one commit. Nothing is raised.
 
         A call that fails, fails alone: nothing of its batch was written, so the halves of the
         batch are tried, each on its own. One among 256 costs eight more commits.
+
+        Of calls that all read, none is begun after so many seconds, but the first: fewer answers
+        come then than there are calls.
         """
         try:
-            received = self._received(calls)
+            received = self._received(calls, seconds)
         except Exception as failure:
             if len(calls) > 1 and not _is_of_all(failure, calls):
                 half = len(calls) // 2
-                return self.receive(calls[:half]) + self.receive(calls[half:])
+                first = self.receive(calls[:half], seconds)
+                is_over = len(first) < half
+                return first if is_over else first + self.receive(calls[half:], seconds)
             refusal = self._refused(failure)
             if refusal is FAILED:  # a defect of ours must not take the server down
                 LOG.exception("a call failed")
@@ -183,7 +190,7 @@ class Reception:
             LOG.warning("the store can be used again")
             self._failing = ""
 
-    def _received(self, calls: Sequence[Incoming]) -> list[Received]:
+    def _received(self, calls: Sequence[Incoming], seconds: float) -> list[Received]:
         """Answer calls: reads from the view that told who asks, in the same look at the store.
 
         Raises:
@@ -194,8 +201,8 @@ class Reception:
             requests = [self._request(call, view, known) for call in calls]
             asked = [request for request in requests if isinstance(request, Request)]
             if not any(writes(request.operation) for request in asked):
-                answers = _paired(requests, self._engine.read(view, asked))
-                return list(map(_encoded, calls, answers))
+                answers = self._read(view, zip(calls, requests, strict=True))
+                return list(_until(answers, time.perf_counter() + seconds))
         return _paired(requests, self._engine.write(asked))
 
     def _orders(self, call: Incoming) -> Orders | Received:
@@ -207,6 +214,15 @@ class Reception:
             return self._engine.take_orders(request)
         except Refusal as refusal:
             return Received(request.caller.name, refusal)
+
+    def _read(
+        self, view: Snapshot, asked: Iterable[tuple[Incoming, Request | Refusal]]
+    ) -> Iterator[Received]:
+        """Answer calls that read, one after the other."""
+        for call, request in asked:
+            answers = self._engine.read(view, (request,)) if isinstance(request, Request) else ()
+            (received,) = _paired((request,), answers)
+            yield _encoded(call, received)
 
     def _request(
         self, call: Incoming, view: Snapshot, known: dict[str, Caller]
@@ -251,6 +267,14 @@ def _is_of_all(failure: Exception, calls: Sequence[Incoming]) -> bool:
     if isinstance(failure, (MemoryError, OSError)):
         return any(writes(call.operation) for call in calls)
     return isinstance(failure, OF_THE_STORE)
+
+
+def _until(answers: Iterator[Received], end: float) -> Iterator[Received]:
+    """Yield answers, and ask for no more of them once the time is over."""
+    for answer in answers:
+        yield answer
+        if time.perf_counter() > end:
+            return
 
 
 def _encoded(call: Incoming, received: Received) -> Received:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from functools import partial
 from secrets import token_bytes
 from typing import Any
 
@@ -39,14 +40,19 @@ async def answer_bytes(
     ``asked`` is a refusal where the message could not be taken in; that is told only to callers
     who may know.
     """
-    received = await answer(Incoming(method.operation, _fields(method, asked), headers))
+    encode = partial(_message_bytes, method)
+    received = await answer(Incoming(method.operation, _fields(method, asked), headers, encode))
     if isinstance(received.answer, Refusal):
         return received.answer
     try:
-        return message_of(method.answer, received.answer).SerializeToString()
+        return received.body or encode(received.answer)
     except Exception:  # a defect of ours must not show itself
         LOG.exception("an answer does not fit its message")
         return Refusal(Code.INTERNAL, "the service failed", "service.failed")
+
+
+def _message_bytes(method: Method, answer: Mapping[str, Any]) -> bytes:
+    return message_of(method.answer, answer).SerializeToString()
 
 
 def status_bytes(refusal: Refusal) -> bytes:

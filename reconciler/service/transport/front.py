@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
+import time
 from collections import deque
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -21,11 +23,17 @@ from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.reception import OUT_OF_RESOURCES, Incoming, Received, Reception
 from reconciler.service.operations.table import WRITE_BATCH, writes
 from reconciler.service.transport.question import Question
+from reconciler.service.transport.reading import (
+    BATCH,
+    TURN_SECONDS,
+    Job,
+    Readers,
+    Spent,
+    gathered,
+)
 
 LOG = logging.getLogger("reconciler.service")
-BATCH = 256
 WAITING = 4096
-READERS = 4  # of one operation: a long list is in the way of none that comes later
 THREADS = 16
 READY_SECONDS = 3.0  # which the store has to show that it can be read
 BUSY = Received(
@@ -35,19 +43,11 @@ ENDING = Refusal(Code.UNAVAILABLE, "the service is about to stop; ask again", "s
 
 
 @dataclass(slots=True)
-class Job:
-    """A call that waits for its answer."""
-
-    call: Incoming
-    done: asyncio.Future[Received]
-
-
-@dataclass(slots=True)
 class Lane:
-    """Calls that wait for their turn, and how many take batches of them to threads."""
+    """Writes that wait for their turn, and whether batches of them are taken to a thread."""
 
     waiting: deque[Job] = field(default_factory=deque)
-    carriers: int = 0
+    is_carried: bool = False
 
 
 class Front:
@@ -57,13 +57,14 @@ class Front:
         """Serve a reception.
 
         ``lane_of`` says which writes wait for one another and share commits: those of one lane.
-        Where it answers nothing, a write has a lane to itself. Reads of one operation share one,
-        and views of the store: a thread for each would fight over the interpreter.
+        Where it answers nothing, a write has a lane to itself. Reads of one caller share views of
+        the store: a thread for each would fight over the interpreter.
         """
         reception.load()
         self._reception = reception
         self._lane_of = lane_of
-        self._lanes: dict[tuple[bool, str], Lane] = {}  # by whether they write, and a name
+        self._lanes: dict[str, Lane] = {}
+        self._readers = Readers(self._read)
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting = 0
         self._threads = _started(THREADS)
@@ -81,9 +82,10 @@ class Front:
         self._waiting += 1
         try:
             if not writes(call.operation):
-                self._queue(job, (False, call.operation), READERS)
+                if not self._readers.add(job):
+                    return BUSY
             elif lane := self._lane_of(call):
-                self._queue(job, (True, lane), 1)
+                self._queue(job, lane)
             else:
                 await self._carry_out([job])
             return await job.done
@@ -102,30 +104,31 @@ class Front:
         """Wait for what is under way, and end the threads."""
         self._is_ready.close()
         await asyncio.gather(*self._tasks)
+        await self._readers.close()
         # Off the event loop, which has to hear a second signal meanwhile.
         await asyncio.get_running_loop().run_in_executor(None, self._threads.shutdown)
 
-    def _queue(self, job: Job, name: tuple[bool, str], carriers: int) -> None:
+    def _queue(self, job: Job, name: str) -> None:
         """Let a call take its turn in a lane. Who asked may go away; the lane goes on."""
         lane = self._lanes.setdefault(name, Lane())
         lane.waiting.append(job)
-        if lane.carriers < carriers:
+        if not lane.is_carried:
             task = asyncio.get_running_loop().create_task(self._drain(name, lane))
-            lane.carriers += 1
+            lane.is_carried = True
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _drain(self, name: tuple[bool, str], lane: Lane) -> None:
+    async def _drain(self, name: str, lane: Lane) -> None:
         waiting = lane.waiting
         try:
             while waiting:
-                await _gathered(waiting)
-                async with self._turn(name[1] if name[0] else ""):
+                await gathered(waiting)
+                async with self._turn(name):
                     batch = [waiting.popleft() for _ in range(min(BATCH, len(waiting)))]
                     await self._carry_out(batch)
         finally:
-            lane.carriers -= 1
-            if not lane.carriers and not waiting:
+            lane.is_carried = False
+            if not waiting:
                 del self._lanes[name]
 
     async def _write_batch(self, call: Incoming) -> Received:
@@ -159,33 +162,34 @@ class Front:
         """Return what one writer of a lane at a time can hold. Who came first is first."""
         return self._turns.setdefault(lane, asyncio.Lock()) if lane else nullcontext()
 
-    async def _carry_out(self, batch: Sequence[Job]) -> None:
+    async def _read(self, batch: Sequence[Job]) -> Spent:
+        """Answer reads, from the first on, until the time of their turn is over."""
+        return await self._carry_out(batch, TURN_SECONDS)
+
+    async def _carry_out(self, batch: Sequence[Job], seconds: float = math.inf) -> Spent:
         """Answer calls that share a commit or a view, on a thread."""
-        if not batch:  # another carrier was faster
-            return
         loop = asyncio.get_running_loop()
         answers = [Received("", OUT_OF_RESOURCES)] * len(batch)
+        spent = Spent(len(batch), 0, 0)
         try:
             calls = [job.call for job in batch]
-            answers = await loop.run_in_executor(self._threads, self._reception.receive, calls)
+            answers, spent = await loop.run_in_executor(
+                self._threads, self._receive, calls, seconds
+            )
         except (MemoryError, RuntimeError) as failure:
             LOG.warning("a batch could not be handed over: %r", failure)
         finally:  # nobody may be left to wait for ever
-            for job, answer in zip(batch, answers, strict=True):
+            for job, answer in zip(batch, answers, strict=False):
                 if not job.done.done():
                     job.done.set_result(answer)
+        return spent
 
-
-async def _gathered(waiting: Sized) -> None:
-    """Wait while every turn of the loop brings more.
-
-    They would have to be taken in anyway, and a thread at work would fight over the interpreter
-    with the loop that does so. A call that comes alone waits for one turn.
-    """
-    known = 0
-    while known < len(waiting) < BATCH:
-        known = len(waiting)
-        await asyncio.sleep(0)
+    def _receive(self, calls: Sequence[Incoming], seconds: float) -> tuple[list[Received], Spent]:
+        """Answer calls, and see what that takes."""
+        processor, clock = time.thread_time(), time.perf_counter()
+        answers = self._reception.receive(calls, seconds)
+        processor, clock = time.thread_time() - processor, time.perf_counter() - clock
+        return answers, Spent(len(answers), processor, clock)
 
 
 def _started(count: int) -> ThreadPoolExecutor:

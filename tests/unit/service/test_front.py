@@ -19,7 +19,8 @@ from reconciler.service.operations.batch import Orders
 from reconciler.service.operations.engine import Engine
 from reconciler.service.operations.reception import Incoming, Received
 from reconciler.service.operations.request import Request
-from reconciler.service.transport.front import READERS, THREADS, Front
+from reconciler.service.transport.front import THREADS, Front
+from reconciler.service.transport.reading import READERS
 from tests.running import furnish
 
 ACTION = {"name": "greet", "script": "function greet() {}"}

@@ -1,0 +1,171 @@
+"""Reads wait in turn: the callers share the threads that read, whatever each of them asks for.
+
+Every caller has a line of its own. A carrier takes the next line in the round and answers some of
+its calls, for a short time; what is left waits for the next round. Callers whose calls take long
+share a few carriers, so that some are always there for the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence, Sized
+from dataclasses import dataclass, field
+
+from reconciler.service.operations.reception import Incoming, Received
+
+BATCH = 256
+READERS = 8  # threads that read at one time
+READERS_OF_ONE = 4  # for one caller
+READERS_OF_SLOW = 2  # for all callers whose calls take long
+WAITING_OF_ONE = 1024
+TURN_SECONDS = 0.025  # a call that has begun is finished
+SLOW_SECONDS = 0.1  # of the processor; more than a page of 1,000 objects takes
+SLOW_WAIT_SECONDS = 0.5  # of the clock; a database does its work elsewhere
+SLOW_FOR_SECONDS = 10.0
+
+
+@dataclass(slots=True)
+class Job:
+    """A call that waits for its answer."""
+
+    call: Incoming
+    done: asyncio.Future[Received]
+
+
+@dataclass(slots=True)
+class Line:
+    """Calls of one caller that wait, and how many carriers answer some of them."""
+
+    waiting: deque[Job] = field(default_factory=deque)
+    carriers: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What one turn of a line came to.
+
+    Attributes:
+        answered: How many calls were answered, from the first on.
+        processor: Seconds of the processor, of the thread that answered.
+        clock: Seconds from begin to end.
+    """
+
+    answered: int
+    processor: float
+    clock: float
+
+    @property
+    def is_slow(self) -> bool:
+        """Return whether its calls take long, each."""
+        calls = max(self.answered, 1)
+        return self.processor > SLOW_SECONDS * calls or self.clock > SLOW_WAIT_SECONDS * calls
+
+
+CarryOut = Callable[[Sequence[Job]], Awaitable[Spent]]
+
+
+class Readers:
+    """Hands reads to threads, on one event loop."""
+
+    def __init__(self, carry_out: CarryOut, now: Callable[[], float] = time.monotonic) -> None:
+        """Have reads carried out by ``carry_out``, which answers some from the first on."""
+        self._carry_out = carry_out
+        self._now = now
+        self._lines: dict[int, Line] = {}  # in the order of their turns
+        self._slow: dict[int, float] = {}  # until when
+        self._slow_carriers = 0
+        self._carriers: set[asyncio.Task[None]] = set()
+
+    def add(self, job: Job) -> bool:
+        """Let a call take its turn, and return whether its caller may have one more wait.
+
+        A caller is known by the token as it was sent: whose it is, and whether it is valid, is
+        only known once the call is answered.
+        """
+        name = hash(tuple(job.call.headers.get("authorization", ())))
+        line = self._lines.setdefault(name, Line())
+        if len(line.waiting) >= WAITING_OF_ONE:
+            return False
+        line.waiting.append(job)
+        self._start()
+        return True
+
+    async def close(self) -> None:
+        """Wait until nothing is left."""
+        while self._carriers:
+            await asyncio.gather(*self._carriers, return_exceptions=True)
+
+    def _start(self) -> None:
+        """Start a carrier if there is something for one more to do."""
+        if len(self._carriers) < READERS and self._next() is not None:
+            task = asyncio.get_running_loop().create_task(self._carry())
+            self._carriers.add(task)
+            task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._carriers.discard(task)
+        if not task.cancelled():
+            task.exception()  # its callers were told; it is not told again as one never looked at
+            self._start()
+
+    def _next(self) -> int | None:
+        """Return the caller whose turn it is; None where nobody waits who may have a carrier."""
+        for name, line in self._lines.items():
+            if line.waiting and self._has_room(name, line):
+                return name
+        return None
+
+    def _has_room(self, name: int, line: Line) -> bool:
+        if self._is_slow(name):
+            return self._slow_carriers < READERS_OF_SLOW
+        return line.carriers < READERS_OF_ONE
+
+    def _is_slow(self, name: int) -> bool:
+        until = self._slow.get(name)
+        if until is not None and until <= self._now():
+            del self._slow[name]
+            until = None
+        return until is not None
+
+    async def _carry(self) -> None:
+        while (name := self._next()) is not None:
+            line = self._lines[name] = self._lines.pop(name)  # to the end of the round
+            was_slow = self._is_slow(name)
+            line.carriers += 1
+            self._slow_carriers += was_slow
+            try:
+                await self._turn(name, line)
+            finally:
+                line.carriers -= 1
+                self._slow_carriers -= was_slow
+                if not line.carriers and not line.waiting:
+                    del self._lines[name]
+
+    async def _turn(self, name: int, line: Line) -> None:
+        waiting = line.waiting
+        await gathered(waiting)
+        batch: list[Job] = []
+        while waiting and len(batch) < BATCH:
+            job = waiting.popleft()
+            if not job.done.done():  # a caller that went away has ended it
+                batch.append(job)
+        if not batch:  # another carrier was faster
+            return
+        spent = await self._carry_out(batch)
+        waiting.extendleft(reversed(batch[spent.answered :]))
+        if spent.is_slow:
+            self._slow[name] = self._now() + SLOW_FOR_SECONDS
+
+
+async def gathered(waiting: Sized) -> None:
+    """Wait while every turn of the loop brings more.
+
+    They would have to be taken in anyway, and a thread at work would fight over the interpreter
+    with the loop that does so. A call that comes alone waits for one turn.
+    """
+    known = 0
+    while known < len(waiting) < BATCH:
+        known = len(waiting)
+        await asyncio.sleep(0)

@@ -1,0 +1,198 @@
+"""Reads in turn: no caller keeps the threads from the others, and no call is left waiting."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+
+import pytest
+
+from reconciler.service.operations.reception import Incoming, Received
+from reconciler.service.transport.reading import (
+    READERS,
+    READERS_OF_ONE,
+    READERS_OF_SLOW,
+    SLOW_FOR_SECONDS,
+    SLOW_SECONDS,
+    WAITING_OF_ONE,
+    Job,
+    Readers,
+    Spent,
+)
+
+QUICK, HEAVY = Spent(1, 0.001, 0.001), Spent(1, SLOW_SECONDS * 2, 1)
+
+
+class Threads:
+    """Threads that take one call a turn, and are told when to be done with it."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.readers = Readers(self._carry_out, lambda: self.now)
+        self.answered: list[str] = []
+        self.at_work: list[tuple[str, asyncio.Future[Spent]]] = []
+
+    async def _carry_out(self, batch: Sequence[Job]) -> Spent:
+        (caller,) = {job.call.headers["authorization"][0] for job in batch}
+        turn: asyncio.Future[Spent] = asyncio.get_running_loop().create_future()
+        self.at_work.append((caller, turn))
+        spent = await turn
+        for job in batch[: spent.answered]:
+            self.answered.append(job.call.operation)
+            job.done.set_result(Received(caller, {}))
+        return spent
+
+    def ask(self, caller: str, *operations: str) -> list[Job]:
+        done = asyncio.get_running_loop().create_future
+        jobs = [
+            Job(Incoming(operation, {}, {"authorization": [caller]}), done())
+            for operation in operations
+        ]
+        for job in jobs:
+            assert self.readers.add(job)
+        return jobs
+
+    def working_for(self) -> Counter[str]:
+        return Counter(caller for caller, _ in self.at_work)
+
+    async def finish(self, caller: str, spent: Spent) -> None:
+        """End the turns of a caller that are under way."""
+        ended = [turn for name, turn in self.at_work if name == caller]
+        self.at_work = [each for each in self.at_work if each[0] != caller]
+        for turn in ended:
+            turn.set_result(spent)
+        await settled()
+
+
+async def settled() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+def played(scene: Callable[[Threads], Awaitable[None]]) -> None:
+    async def play() -> None:
+        threads = Threads()
+        await scene(threads)
+        await settled()
+        while threads.at_work:
+            await threads.finish(threads.at_work[0][0], QUICK)
+        await asyncio.wait_for(threads.readers.close(), 5)
+        assert not threads.readers._lines
+
+    asyncio.run(play())
+
+
+def many(count: int) -> list[str]:
+    return [str(number) for number in range(count)]
+
+
+def test_a_caller_whose_calls_take_long_leaves_threads_to_others() -> None:
+    """Two such callers, too; and a third one who asks for little never waits for them."""
+
+    async def scene(threads: Threads) -> None:
+        for caller in ("a", "b"):
+            for _ in range(READERS_OF_ONE + 1):
+                threads.ask(caller, *many(20))
+                await settled()
+        assert threads.working_for() == {"a": READERS_OF_ONE, "b": READERS - READERS_OF_ONE}
+        for _ in range(3):
+            for caller in ("a", "b"):
+                await threads.finish(caller, HEAVY)
+            assert sum(threads.working_for().values()) == READERS_OF_SLOW
+        threads.ask("c", "quick")
+        await settled()
+        assert threads.working_for()["c"] == 1
+        await threads.finish("c", QUICK)
+        assert threads.answered[-1] == "quick"
+
+    played(scene)
+
+
+def test_callers_whose_calls_take_long_take_turns() -> None:
+    async def scene(threads: Threads) -> None:
+        for caller in "abc":
+            threads.ask(caller, *many(20))
+            await settled()
+            await threads.finish(caller, HEAVY)
+        turns: Counter[str] = Counter()
+        for _ in range(12):
+            caller = threads.at_work[0][0]
+            turns[caller] += threads.working_for()[caller]
+            await threads.finish(caller, HEAVY)
+        assert max(turns.values()) - min(turns[caller] for caller in "abc") <= READERS_OF_SLOW
+
+    played(scene)
+
+
+def test_who_was_slow_is_so_for_a_while_even_with_nothing_waiting() -> None:
+    async def scene(threads: Threads) -> None:
+        threads.ask("a", "first")
+        await settled()
+        await threads.finish("a", HEAVY)
+        threads.ask("a", *many(9))
+        await settled()
+        assert threads.working_for() == {"a": 1}  # its other calls wait in the same batch
+        await threads.finish("a", Spent(1, 0, 0))
+        assert threads.working_for()["a"] <= READERS_OF_SLOW
+        threads.now += SLOW_FOR_SECONDS
+        await threads.finish("a", Spent(1, 0, 0))
+        assert not threads.readers._slow
+
+    played(scene)
+
+
+def test_what_is_left_of_a_turn_is_answered_first_in_the_next() -> None:
+    async def scene(threads: Threads) -> None:
+        threads.ask("a", *many(5))
+        await settled()
+        await threads.finish("a", Spent(3, 0, 0))
+        assert threads.answered == ["0", "1", "2"]
+        await threads.finish("a", Spent(2, 0, 0))
+        assert threads.answered == many(5)
+
+    played(scene)
+
+
+def test_nobody_works_for_callers_that_went_away() -> None:
+    async def scene(threads: Threads) -> None:
+        gone, stays, also = threads.ask("a", "gone", "stays", "also")
+        gone.done.cancel()
+        await settled()
+        await threads.finish("a", Spent(2, 0, 0))
+        assert threads.answered == ["stays", "also"]
+        assert [each.done.done() for each in (stays, also)] == [True, True]
+
+    played(scene)
+
+
+def test_one_caller_may_not_have_every_place_to_wait() -> None:
+    async def scene(threads: Threads) -> None:
+        threads.ask("a", *many(WAITING_OF_ONE))
+        job = Job(
+            Incoming("one more", {}, {"authorization": ["a"]}),
+            asyncio.get_running_loop().create_future(),
+        )
+        assert not threads.readers.add(job)
+        threads.ask("b", "first")
+
+    played(scene)
+
+
+@pytest.mark.parametrize("carriers", [1, READERS])
+def test_a_turn_that_ends_in_an_error_ends_no_other(carriers: int) -> None:
+    async def scene(threads: Threads) -> None:
+        for number in range(carriers):
+            threads.ask(str(number), *many(1))
+            await settled()
+        threads.ask("later", "call")
+        await settled()
+        for _, turn in threads.at_work:
+            turn.set_exception(MemoryError())
+        threads.at_work = []
+        await settled()
+        threads.ask("last", "call")
+        await settled()
+        assert threads.working_for()["last"] == 1
+
+    played(scene)
