@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
@@ -12,7 +13,7 @@ from typing import Any, TypeVar
 from reconciler.resources.extras import how_to_install
 from reconciler.service.domain.identifiers import Identifiers
 from reconciler.service.domain.refusal import Refusal
-from reconciler.service.eventstore.errors import StoreUnusableError
+from reconciler.service.eventstore.errors import StoreError, StoreUnusableError
 from reconciler.service.eventstore.port import EventStore
 from reconciler.service.operations.engine import Engine
 from reconciler.service.operations.lease_clock import LeaseClock
@@ -74,10 +75,11 @@ class IdentityService:
     def hold_seal_key(self) -> None:
         """Load the key that seals secrets now; otherwise that is done when one is needed.
 
-        A SQLite store keeps its fingerprint from then on. A file that is missing is made.
+        A SQLite store keeps its fingerprint from then on. A file that is missing is made, now or,
+        where that fails, when there is a secret to seal.
 
         Raises:
-            StoreError: the key cannot be read or made, or is not the one of this store.
+            StoreError: the key cannot be read, or is not the one of this store.
         """
         self._hold_key()
 
@@ -152,7 +154,8 @@ def open_sqlite(
             known = view.meta(SEAL_KEY)
         held = seals.hold(known)
         if held != known:
-            store.bind(SEAL_KEY, held)
+            with suppress(StoreError):  # a full disk: reads work, and a later start keeps it
+                store.bind(SEAL_KEY, held)
 
     return IdentityService(store, seals, now, keep_owed, hold_key)
 

@@ -87,21 +87,17 @@ class KeyFile:
     def hold(self, known: str) -> str:
         """Load the key, or make one where the file is missing; return its fingerprint.
 
-        ``known`` is the fingerprint of the key that the store was served with before, or empty.
+        ``known`` is the fingerprint of the key that the store was served with before, or empty. It
+        is returned where a key is missing and cannot be made now: that is tried again when there
+        is a secret to seal, and all else can be served.
 
         Raises:
-            StoreError: the key cannot be read or made, or is not the known one.
+            StoreError: the key cannot be read, or is not the known one.
         """
         key = self.read()
         if key is None:
-            if known:
-                LOG.warning(
-                    "the sealing key %s was missing and a new one was made: what the key before"
-                    " it sealed cannot be answered again",
-                    self._path,
-                )
-            key = self.make()
-        elif known not in {"", key.fingerprint}:
+            return self._hold_new(known)
+        if known not in {"", key.fingerprint}:
             raise self._unusable(
                 "is not the one of this store",
                 "Name the right file with --seal-key-file. If that is lost, remove this one: a new"
@@ -109,6 +105,20 @@ class KeyFile:
             )
         self._key = key
         return key.fingerprint
+
+    def _hold_new(self, known: str) -> str:
+        try:
+            self._key = self.make()
+        except StoreError as failure:
+            LOG.warning("%s. %s No secret can be sealed until then.", failure, failure.remedy)
+            return known
+        if known:
+            LOG.warning(
+                "the sealing key %s was missing and a new one was made: what the key before it"
+                " sealed cannot be answered again",
+                self._path,
+            )
+        return self._key.fingerprint
 
     def read(self) -> SealingKey | None:
         """Return the key, or None where there is no file.

@@ -112,3 +112,22 @@ def test_a_store_that_is_served_knows_its_key_by_its_fingerprint(
     key.write_bytes(written)
     with pytest.raises(StoreError, match="is not the one of this store"):
         serve()
+
+
+def test_a_key_that_cannot_be_made_at_start_is_made_when_it_can_be(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """On a full disk a server still answers reads, and its log says what is missing."""
+    key = tmp_path / "nowhere" / "key"
+    with closing(open_sqlite(tmp_path / "identity.db", seal_key_file=key, create=True)) as service:
+        service.hold_seal_key()
+        assert "cannot be made" in caplog.text
+        assert "Make its folder writable" in caplog.text
+        with service.store.snapshot() as view:
+            assert view.meta(SEAL_KEY) == ""
+        key.parent.mkdir()
+
+        service.hold_seal_key()
+
+        with service.store.snapshot() as view:
+            assert view.meta(SEAL_KEY) != ""
