@@ -50,7 +50,7 @@ class Limits:
     chunks: int = 10_000
     chunk_bytes: int = 32
     pipelined: int = 16
-    connections: int = 1000
+    connections: int = 500
     http2_connections: int = 128
     head_seconds: float = 5
     body_seconds: float = 30
@@ -59,13 +59,13 @@ class Limits:
     idle_seconds: int = 30
     write_seconds: float = 30
     linger_seconds: float = 1
-    large_bytes: int = 16 * MIB
-    large_share_bytes: int = 4 * MIB
+    large_bytes: int = 8 * MIB
+    large_share_bytes: int = 2 * MIB
     room_seconds: float = 10
     drain_seconds: int = 10
-    grpc_calls: int = 4096
-    grpc_messages: int = 1024
-    grpc_messages_of_one: int = 512
+    grpc_calls: int = 1024
+    grpc_messages: int = 768
+    grpc_messages_of_one: int = 384
     grpc_large_bytes: int = 8 * MIB
     grpc_share_bytes: int = 2 * MIB
     grpc_open: int = 128
