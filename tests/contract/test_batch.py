@@ -230,3 +230,34 @@ def test_a_batch_that_was_lost_half_way_is_asked_for_again_whole(ask: Asking) ->
 
     assert ended(ask, again)[0] == made
     assert len(ask.objects()) == 3
+
+
+def test_an_order_is_the_same_request_as_a_call_that_comes_alone(ask: Asking) -> None:
+    """With its key it gets the same answer, whichever came first."""
+    made = ask.an_action(idempotency_key="k")
+    change = {"id": made["id"], "name": "new", "script": SCRIPT}
+
+    again, changed = outcomes(
+        ask,
+        [
+            order("CreateAction", **GREET, organizationId=ask.organization, idempotencyKey="k"),
+            order("UpdateAction", **change, organizationId=ask.organization, idempotencyKey="u"),
+        ],
+    )
+
+    assert again == made
+    alone = {"organization": ask.organization, "idempotency_key": "u"}
+    assert ask("UpdateAction", **change, **alone) == changed
+    assert ask.refused("UpdateAction", **{**change, "name": "x"}, **alone).code == 9
+
+
+def test_a_delete_that_is_repeated_with_its_key_succeeds_again(ask: Asking) -> None:
+    """Also an update of what is gone: both were done, and their callers did not hear of it."""
+    action = ask.an_action()["id"]
+    change = {"id": action, "name": "new", "script": SCRIPT, "idempotency_key": "u"}
+    changed = ask("UpdateAction", **change)
+    removed = ask("DeleteAction", id=action, idempotency_key="d")
+
+    assert ask("DeleteAction", id=action, idempotency_key="d") == removed
+    assert ask("UpdateAction", **change) == changed
+    assert ask.refused("DeleteAction", id=action, idempotency_key="other").code == 5

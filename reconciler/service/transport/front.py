@@ -142,20 +142,22 @@ class Front:
     async def _carry_out_orders(self, call: Incoming) -> Received:
         """Carry out a batch of orders in as many commits as it takes, taking turns with others.
 
-        Of all batches of a lane only one at a time waits for its turn there, so that other
-        writes wait for one commit of one batch at most.
+        Batches of one caller are carried out one after the other, so that the first is answered
+        while the next is carried out. Of several callers' batches in a lane only one at a time
+        waits for its turn there, so that other writes wait for one commit of one batch at most.
         """
         loop = asyncio.get_running_loop()
         orders = await loop.run_in_executor(self._threads, self._reception.take_batch, call)
         if isinstance(orders, Received):
             return orders
         lane = self._lane_of(call) or orders.organization
-        while not orders.are_done:
-            async with self._turn(lane and f"batches of {lane}"), self._turn(lane):
-                if self._is_ending:
-                    orders.end(ENDING)
-                else:
-                    await loop.run_in_executor(self._threads, self._reception.carry_out, orders)
+        async with self._turn(f"batches by {orders.caller.account}"):
+            while not orders.are_done:
+                async with self._turn(lane and f"batches of {lane}"), self._turn(lane):
+                    if self._is_ending:
+                        orders.end(ENDING)
+                    else:
+                        await loop.run_in_executor(self._threads, self._reception.carry_out, orders)
         return await loop.run_in_executor(self._threads, self._reception.answer_of, call, orders)
 
     def _turn(self, lane: str) -> AbstractAsyncContextManager[Any]:

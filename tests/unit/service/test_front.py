@@ -278,7 +278,7 @@ def test_a_batch_lets_other_writers_in_after_each_of_its_commits(
 ) -> None:
     """However many batches wait, another write waits for one commit of one of them at most."""
     service = open_memory()
-    bearer = {"authorization": [f"Bearer {furnish(service).tokens['editor']}"]}
+    tokens = furnish(service).tokens
     commits: list[int] = []
     waited: list[int] = []
     committed = by_two(monkeypatch, commits)
@@ -287,15 +287,16 @@ def test_a_batch_lets_other_writers_in_after_each_of_its_commits(
         front = Front(service.reception, lambda _: "all")
         batches = [
             asyncio.ensure_future(
-                front.answer(Incoming("WriteBatch", orders(20, 20 * number), bearer))
+                front.answer(Incoming("WriteBatch", orders(20, 20 * number), bearer(tokens[by])))
             )
-            for number in range(4)
+            for number, by in enumerate(("editor", "stranger", "editor", "stranger"))
         ]
         try:
             await asyncio.to_thread(committed.wait, 10)
             for number in range(5):
                 before = len(commits)
-                call = Incoming("CreateAction", {**ACTION, "name": f"single{number}"}, bearer)
+                fields = {**ACTION, "name": f"single{number}"}
+                call = Incoming("CreateAction", fields, bearer(tokens["editor"]))
                 assert not isinstance((await front.answer(call)).answer, Refusal)
                 waited.append(len(commits) - before)
             return await asyncio.gather(*batches)
@@ -309,6 +310,42 @@ def test_a_batch_lets_other_writers_in_after_each_of_its_commits(
     for received in answered:
         assert isinstance(received.answer, dict)
         assert all("answer" in each for each in received.answer["answers"])
+
+
+def test_batches_of_a_caller_come_in_turn_and_those_of_two_callers_alternate(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first is answered while the next is carried out, and no caller waits for another's."""
+    service = open_memory()
+    tokens = furnish(service).tokens
+    done: list[str] = []
+    committed = by_two(monkeypatch, [])
+
+    async def ask() -> None:
+        front = Front(service.reception, lambda _: "all")
+
+        async def batch(name: str, by: str, count: int, start: int) -> None:
+            call = Incoming("WriteBatch", orders(count, start), bearer(tokens[by]))
+            assert isinstance((await front.answer(call)).answer, dict)
+            done.append(name)
+
+        try:
+            first = asyncio.ensure_future(batch("first", "editor", 200, 0))
+            await asyncio.to_thread(committed.wait, 10)
+            await asyncio.gather(
+                first, batch("second", "editor", 4, 200), batch("other", "stranger", 4, 0)
+            )
+        finally:
+            await front.close()
+
+    asyncio.run(ask())
+
+    assert done == ["other", "first", "second"]
+
+
+def bearer(token: str) -> dict[str, list[str]]:
+    """Return the headers of a caller."""
+    return {"authorization": [f"Bearer {token}"]}
 
 
 def test_a_server_that_stops_answers_what_was_committed(monkeypatch: pytest.MonkeyPatch) -> None:
