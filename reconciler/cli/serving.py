@@ -21,7 +21,7 @@ from reconciler.report.visible import visible
 from reconciler.resources.collector import collect_seldom
 from reconciler.service.build import IdentityService
 from reconciler.service.eventstore.errors import StoreError
-from reconciler.service.eventstore.port import Distant
+from reconciler.service.eventstore.port import RemoteStore
 from reconciler.service.operations.tokens import all_tokens
 from reconciler.service.transport.errors import ListenError
 from reconciler.service.transport.front import Front
@@ -136,7 +136,7 @@ def _has_token(opened: IdentityService) -> bool:
 def _abandon(opened: IdentityService) -> Callable[[], None]:
     """Return what ends the waits for a store; those for a file end by themselves."""
     store = opened.store
-    return store.abandon if isinstance(store, Distant) else no_wait
+    return store.abandon if isinstance(store, RemoteStore) else no_wait
 
 
 def _is_open(opened: IdentityService) -> bool | None:

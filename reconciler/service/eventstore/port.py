@@ -266,7 +266,7 @@ class EventStore(Protocol):
 
 
 @runtime_checkable
-class Distant(Protocol):
+class RemoteStore(Protocol):
     """A store that is waited for, because it is elsewhere."""
 
     def abandon(self) -> None:

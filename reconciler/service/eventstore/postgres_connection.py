@@ -18,7 +18,7 @@ from psycopg.errors import SqlserverRejectedEstablishmentOfSqlconnection as Refu
 from psycopg.pq import PGconn, Ping
 from psycopg.waiting import wait
 
-from reconciler.service.eventstore.postgres_pulse import Pulse
+from reconciler.service.eventstore.postgres_availability import Availability
 
 INTERVAL_SECONDS = 0.1  # between two looks at whether the wait is still worth it
 QUIET_SECONDS = 1.0  # without a byte; then the database is asked whether it answers at all
@@ -74,12 +74,12 @@ class BoundedConnection(psycopg.Connection[tuple[Any, ...]]):
     """A connection whose waits end. One that was given up is closed.
 
     Attributes:
-        pulse: What is known of the database; None while the connection is being set up.
-        losses: How often the database had gone away when the connection was made.
+        availability: What is known of the database; None while the connection is being set up.
+        outages: How often the database had gone away when the connection was made.
     """
 
-    pulse: Pulse | None = None
-    losses = 0
+    availability: Availability | None = None
+    outages = 0
 
     def wait(
         self, gen: PQGen[R], interval: float = INTERVAL_SECONDS, timeout: float | None = None
@@ -115,10 +115,10 @@ class BoundedConnection(psycopg.Connection[tuple[Any, ...]]):
             return result
 
     def _look(self, quiet: float) -> None:
-        if self.pulse is None:
+        if self.availability is None:
             return
-        if self.losses != self.pulse.losses or quiet > SILENT_SECONDS:
+        if self.outages != self.availability.outages or quiet > SILENT_SECONDS:
             self.close()
             raise SilentError("the database is silent")
         if quiet > QUIET_SECONDS:
-            self.pulse.doubt()
+            self.availability.request_probe()

@@ -21,6 +21,7 @@ from reconciler.service.eventstore.errors import (
     StoreUnreachableError,
     StoreUnusableError,
 )
+from reconciler.service.eventstore.postgres_availability import Availability
 from reconciler.service.eventstore.postgres_connection import (
     QUIET_SECONDS,
     BoundedConnection,
@@ -28,7 +29,6 @@ from reconciler.service.eventstore.postgres_connection import (
     connect,
 )
 from reconciler.service.eventstore.postgres_errors import in_words
-from reconciler.service.eventstore.postgres_pulse import Pulse
 from reconciler.service.eventstore.postgres_rows import Connection
 
 SIZE = 16  # a server's threads; four servers stay below the usual max_connections of 100
@@ -87,7 +87,7 @@ class Connections:
         addresses.check(address)
         self.place = addresses.place_of(address)
         self._conninfo = _complete(address)
-        self._pulse = Pulse(self.place, self._ask, self._drop_pool)
+        self._availability = Availability(self.place, self._probe, self._drop_pool)
         self._lock = Lock()
         self._pool: Pool | None = None
 
@@ -147,7 +147,7 @@ class Connections:
             StoreUnreachableError: it is away.
         """
         with self._lock:
-            self._pulse.check()
+            self._availability.require()
             if self._pool is None:
                 self._pool = self._new_pool()
             return self._pool
@@ -164,10 +164,10 @@ class Connections:
             try:
                 return pool.getconn(timeout=QUIET_SECONDS)
             except (PoolTimeout, PoolClosed) as error:
-                self._pulse.check()
+                self._availability.require()
                 if isinstance(error, PoolClosed) or monotonic() > deadline:
                     raise
-                self._pulse.doubt()
+                self._availability.request_probe()
 
     def _new_pool(self) -> Pool:
         return ConnectionPool(
@@ -192,7 +192,7 @@ class Connections:
             pool.close(timeout=0)
 
     def _configure(self, connection: BoundedConnection) -> None:
-        connection.pulse, connection.losses = self._pulse, self._pulse.losses
+        connection.availability, connection.outages = self._availability, self._availability.outages
         connection.adapters.register_dumper(int, Int8Dumper)
         with connection.pipeline():
             for setting in SETTINGS:
@@ -201,7 +201,7 @@ class Connections:
                 connection.execute(SET_KNOWN, setting)
             connection.execute(SET_DURABLE)
 
-    def _ask(self) -> None:
+    def _probe(self) -> None:
         """Connect once more; a refusal in words is an answer, too.
 
         Raises:
@@ -217,7 +217,7 @@ class Connections:
 
     def abandon(self) -> None:
         """Give up whatever waits for the database, and refuse what comes."""
-        self._pulse.end()
+        self._availability.end()
 
     def close(self) -> None:
         """Close every connection."""

@@ -1,0 +1,148 @@
+"""One thread probes a database that is silent, and every thread is told."""
+
+from __future__ import annotations
+
+import signal
+import time
+from threading import Event
+
+import pytest
+
+from reconciler.service.eventstore import postgres_availability, postgres_connection
+from reconciler.service.eventstore.errors import StoreUnreachableError
+from reconciler.service.eventstore.postgres_availability import Availability
+from reconciler.service.eventstore.postgres_connection import SilentError, connect
+from tests.postgres_server import PostgresServer
+
+AWAY = StoreUnreachableError("x does not answer", "Wait.")
+
+
+class Database:
+    """Answers, or does not, as it is told; counts how often it was asked."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(postgres_availability, "PAUSE_SECONDS", 0.01)
+        self.is_away = True
+        self.asked = 0
+        self.gone = Event()
+        self.answered = Event()
+        self.availability = Availability("x", self._probe, self.gone.set)
+
+    def _probe(self) -> None:
+        self.asked += 1
+        if self.is_away:
+            raise AWAY
+        self.answered.set()
+
+    def wait_until_back(self) -> None:
+        assert self.answered.wait(5)
+        deadline = Event()
+        for _ in range(500):
+            try:
+                self.availability.require()
+            except StoreUnreachableError:
+                deadline.wait(0.01)
+            else:
+                return
+        self.availability.require()
+
+
+@pytest.fixture
+def database(monkeypatch: pytest.MonkeyPatch) -> Database:
+    return Database(monkeypatch)
+
+
+def test_it_is_away_until_it_answers_again(database: Database) -> None:
+    """Nobody has to call for that: the thread that found it out goes on asking."""
+    availability = database.availability
+    availability.require()
+    availability.request_probe()
+    assert database.gone.wait(5)
+    with pytest.raises(StoreUnreachableError, match="does not answer"):
+        availability.require()
+    assert availability.outages == 1
+
+    database.is_away = False
+    database.wait_until_back()
+
+    assert availability.outages == 1
+    assert database.asked > 1
+
+
+def test_a_probe_that_is_answered_changes_nothing(database: Database) -> None:
+    """A lock explains silence as well; it is not asked again at once."""
+    database.is_away = False
+    for _ in range(50):
+        database.availability.request_probe()
+    assert database.answered.wait(5)
+
+    database.availability.require()
+
+    assert database.availability.outages == 0
+    assert not database.gone.is_set()
+    assert database.asked <= 5
+
+
+def test_the_end_gives_up_what_waits_for_good(database: Database) -> None:
+    """A server that ends waits for no database, whether or not it answers."""
+    database.is_away = False
+    database.availability.end()
+    database.availability.request_probe()
+
+    assert database.gone.is_set()
+    with pytest.raises(StoreUnreachableError):
+        database.availability.require()
+    assert database.asked == 0
+
+
+def test_a_probe_that_cannot_be_made_says_nothing_of_the_database(
+    database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The machine may be short of files: calls go on, and have limits of their own."""
+    tried = Event()
+
+    def fail() -> None:
+        tried.set()
+        raise OSError("too many open files")
+
+    availability = Availability("x", fail, database.gone.set)
+    availability.request_probe()
+
+    assert tried.wait(5)
+    availability.require()
+    assert not database.gone.is_set()
+
+
+def test_an_interrupted_statement_is_not_waited_for(postgres: PostgresServer) -> None:
+    """The database may be silent: it is not asked to cancel, and the connection is closed."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    connection = connect(postgres.address())
+    began = time.monotonic()
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(KeyboardInterrupt):
+            connection.execute("SELECT pg_sleep(20)")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+    assert connection.closed
+    assert time.monotonic() - began < 5
+
+
+def test_a_statement_that_hears_nothing_for_too_long_is_given_up(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limit holds on this side, whatever the database does with its own."""
+    monkeypatch.setattr(postgres_connection, "SILENT_SECONDS", 0.2)
+    connection = connect(postgres.address())
+    connection.availability = Availability("x", probe=lambda: None, on_outage=lambda: None)
+
+    with pytest.raises(SilentError):
+        connection.execute("SELECT pg_sleep(20)")
+
+    assert connection.closed
