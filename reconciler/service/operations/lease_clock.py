@@ -5,10 +5,10 @@ clock would make a lease last for as long as it was set back; set forward, it wo
 at once.
 
 Several servers, and processes that follow one another, share leases and have a clock each. None
-may be behind a time that the store has: that of an event or of a lease. So each is moved forward
-to the latest such time that it meets, and goes on from there. A lease of a holder that died thus
-ends on every server when its time has passed there, whatever the wall says; after a restart with a
-wall that was set back, at the latest an hour later, which is the longest lease. Where clocks
+may be behind the time of a lease that it meets: it is moved forward to that, and goes on from
+there. Times of events do not count, for they are those of the wall. The lease of a holder that died
+thus ends on every server when its time has passed there, whatever the wall says; after a restart
+with a wall that was set back, at the latest an hour later, which is the longest lease. Where clocks
 differ, a lease may end early, for one whose clock is ahead: fencing refuses the holder's writes
 then, so nothing is written twice.
 """
@@ -32,8 +32,8 @@ class LeaseClock:
         """Return the time."""
         return self._steady() + self._ahead
 
-    def after(self, *met: int) -> int:
-        """Return the time, moved forward to the latest of the times that were met."""
+    def after(self, met: int) -> int:
+        """Return the time, moved forward to one that was met if that is later."""
         with self._lock:
-            self._ahead = max(self._ahead, max(met) - self._steady())
+            self._ahead = max(self._ahead, met - self._steady())
         return self()

@@ -19,13 +19,13 @@ TOKEN_BYTES = 16
 
 def acquire_lease(call: Writing, fields: Fields) -> dict[str, Any]:
     """Become the one writer of an organization, unless another caller is."""
-    organization, event = _organization(call, fields)
+    organization = _organization(call, fields)
     holder = fields.text("holder", required=True, limit=MAX_HOLDER)
     seconds = _seconds(fields)
     instead_of = fields.number("insteadOf")
     fields.end()
     held = call.tx.lease(organization)
-    now = call.means.lease_time.after(event, _written_after(held))
+    now = call.means.lease_time.after(_written_after(held))
     if held and _counts(held, now) and held.fence != instead_of:
         raise _held_by(held)
     fence = held.fence + 1 if held else 1
@@ -39,7 +39,7 @@ def acquire_lease(call: Writing, fields: Fields) -> dict[str, Any]:
 
 def renew_lease(call: Writing, fields: Fields) -> dict[str, Any]:
     """Stay the one writer for so many seconds from now."""
-    organization, _ = _organization(call, fields)
+    organization = _organization(call, fields)
     token = fields.text("lease", required=True)
     seconds = _seconds(fields)
     fields.end()
@@ -54,7 +54,7 @@ def renew_lease(call: Writing, fields: Fields) -> dict[str, Any]:
 
 def release_lease(call: Writing, fields: Fields) -> dict[str, Any]:
     """Stop being the one writer. Does nothing where the lease is lost already."""
-    organization, _ = _organization(call, fields)
+    organization = _organization(call, fields)
     token = fields.text("lease", required=True)
     fields.end()
     held = call.tx.lease(organization)
@@ -63,8 +63,8 @@ def release_lease(call: Writing, fields: Fields) -> dict[str, Any]:
     return {}
 
 
-def _organization(call: Writing, fields: Fields) -> tuple[str, int]:
-    """Return the folded name of an organization and the time of its last event, 0 if it has none.
+def _organization(call: Writing, fields: Fields) -> str:
+    """Return the folded name of an organization that the caller may write to, or could make.
 
     Raises:
         Refusal: the caller may not write to it, nor could make it.
@@ -73,7 +73,7 @@ def _organization(call: Writing, fields: Fields) -> tuple[str, int]:
     row = call.tx.find_object(Kind.ORGANIZATION, "", organization)
     if not call.caller.sees(row.id if row else ""):
         raise not_found("organization")
-    return organization, call.tx.head(row.id).sequence if row else 0
+    return organization
 
 
 def _written_after(lease: LeaseRow | None) -> int:

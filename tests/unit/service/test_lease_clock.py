@@ -53,11 +53,11 @@ class Machine:
 
 @pytest.fixture(params=["memory", "sqlite"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[EventStore]:
-    """Yield a store with the organization acme, whose last event is of noon."""
-    made: EventStore = MemoryEventStore(Hand(NOON))
+    """Yield a store with the organization acme; its events are of a day later."""
+    made: EventStore = MemoryEventStore(Hand(NOON + DAY))
     if request.param == "sqlite":
         create(tmp_path / "identity.db")
-        made = SqliteEventStore(tmp_path / "identity.db", Hand(NOON))
+        made = SqliteEventStore(tmp_path / "identity.db", Hand(NOON + DAY))
     with closing(made):
         Machine(made, NOON).ask("AddOrg", name="acme")
         yield made
@@ -88,6 +88,17 @@ def test_a_lease_lasts_its_time_though_the_wall_is_set(store: EventStore, jump: 
 
 def _acme(machine: Machine) -> str:
     return str(machine.ask("ListOrgs")["result"][0]["id"])
+
+
+def test_events_of_a_time_when_the_wall_was_ahead_end_no_lease(store: EventStore) -> None:
+    """Neither of their own organization nor of others."""
+    machine = Machine(store, NOON)
+    machine.acquire()
+    machine.wall.time += DAY
+    machine.ask("AddProject", organization=_acme(machine), name="p")
+    machine.wall.time -= DAY
+
+    assert refused(machine) == "lease.held"
 
 
 def test_a_restart_with_a_wall_that_was_set_back_does_not_prolong_a_lease(
@@ -153,7 +164,7 @@ def test_the_clock_never_goes_back() -> None:
     clock = LeaseClock(wall, steady)
     steps: list[Callable[[], int]] = [
         lambda: clock.after(NOON - DAY),
-        lambda: clock.after(0, NOON + SECOND),
+        lambda: clock.after(NOON + SECOND),
         lambda: clock.after(NOON),
         clock,
     ]
