@@ -18,7 +18,7 @@ from reconciler.service.eventstore.rows import ObjectRow
 from tests.running import Server, running_server
 
 HELD = 20_000
-ATTACKERS = 8
+ATTACKERS = 32
 FEW = json.dumps({"query": {"limit": 100}})
 # Every name contains the text: each test is made on each name, which is as much as can be asked.
 QUERY = {"name": "action", "method": "TEXT_QUERY_METHOD_CONTAINS_IGNORE_CASE"}
@@ -60,7 +60,7 @@ def _connection(server: Server) -> HTTPConnection:
 def _under_attack(server: Server) -> Iterator[list[float]]:
     """Ask for the worst list over many connections at a time; yield how long each took.
 
-    At the end the connections are cut, which ends what is asked over them.
+    At the end the connections are cut, so that nobody waits for what is asked over them.
     """
     took: list[float] = []
     connections = [_connection(server) for _ in range(ATTACKERS)]

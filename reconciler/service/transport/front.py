@@ -93,8 +93,12 @@ class Front:
             self._waiting -= 1
 
     def end_batches(self) -> None:
-        """Let batches end after the commit they are at: the server stops."""
+        """Let batches end after the commit they are at: the server stops.
+
+        Reads that wait behind long ones end, too.
+        """
         self._is_ending = True
+        self._readers.end(Received("", ENDING))
 
     async def is_ready(self) -> bool:
         """Return whether the store can be read."""

@@ -77,6 +77,7 @@ class Readers:
         self._slow: dict[int, float] = {}  # until when
         self._slow_carriers = 0
         self._carriers: set[asyncio.Task[None]] = set()
+        self._ending: Received | None = None
 
     def add(self, job: Job) -> bool:
         """Let a call take its turn, and return whether its caller may have one more wait.
@@ -91,6 +92,16 @@ class Readers:
         line.waiting.append(job)
         self._start()
         return True
+
+    def end(self, answer: Received) -> None:
+        """Answer this to calls that wait behind long ones, from now on: the server stops.
+
+        The time it has left is for callers whose calls do not take long.
+        """
+        self._ending = answer
+        for name, line in self._lines.items():
+            if self._is_slow(name):
+                _refuse(line.waiting, answer)
 
     async def close(self) -> None:
         """Wait until nothing is left."""
@@ -157,6 +168,15 @@ class Readers:
         waiting.extendleft(reversed(batch[spent.answered :]))
         if spent.is_slow:
             self._slow[name] = self._now() + SLOW_FOR_SECONDS
+            if self._ending is not None:
+                _refuse(waiting, self._ending)
+
+
+def _refuse(waiting: deque[Job], answer: Received) -> None:
+    while waiting:
+        job = waiting.popleft()
+        if not job.done.done():
+            job.done.set_result(answer)
 
 
 async def gathered(waiting: Sized) -> None:

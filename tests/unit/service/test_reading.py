@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
+from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.reception import Incoming, Received
 from reconciler.service.transport.reading import (
     READERS,
@@ -22,6 +23,8 @@ from reconciler.service.transport.reading import (
 )
 
 QUICK, HEAVY = Spent(1, 0.001, 0.001), Spent(1, SLOW_SECONDS * 2, 1)
+
+ENDING = Received("", Refusal(Code.UNAVAILABLE, "stops", "service.ending"))
 
 
 class Threads:
@@ -175,6 +178,26 @@ def test_one_caller_may_not_have_every_place_to_wait() -> None:
         )
         assert not threads.readers.add(job)
         threads.ask("b", "first")
+
+    played(scene)
+
+
+def test_what_waits_behind_long_calls_is_refused_when_the_server_stops() -> None:
+    """Each would take a while, and the time that is left is for others."""
+
+    async def scene(threads: Threads) -> None:
+        known = threads.ask("known", *many(9))
+        later, quick = threads.ask("later", *many(9)), threads.ask("quick", *many(2))
+        await settled()
+        await threads.finish("known", HEAVY)
+        threads.readers.end(ENDING)
+        assert [job.done.done() for job in known] == [True] + [False] * 8
+        await threads.finish("known", HEAVY)
+        await threads.finish("later", HEAVY)
+        await threads.finish("quick", Spent(2, 0, 0))
+        for jobs, answered in ((known, 2), (later, 1), (quick, 2)):
+            told = [job.done.result() is ENDING for job in jobs]
+            assert told == [False] * answered + [True] * (len(jobs) - answered)
 
     played(scene)
 
