@@ -23,6 +23,8 @@ from reconciler.service.projections.codec import canonical
 
 MAX_ORDERS = 500
 MAX_A_COMMIT = 256
+HELD_SECONDS = 0.08  # how long one commit of a batch may keep other writers waiting
+LEAST_SHARE = 0.4  # of it for the orders: where each commit is slow, fewer of them are better
 ANSWERS = "answers"  # of the whole batch
 DONE = "answer"  # of an order that was carried out
 NOT_ORDERED = frozenset(
@@ -150,6 +152,11 @@ def write_batch(request: Request) -> Orders:
     for order in found:
         orders.append(_order(order, orders, request.caller))
     return Orders(orders, request.caller)
+
+
+def work_share(worked: float, held: float) -> float:
+    """Return the share of a commit's time that its orders took, and may take of the next one."""
+    return max(worked / held, LEAST_SHARE) if held else 1.0
 
 
 def _check_beside(request: Request) -> None:

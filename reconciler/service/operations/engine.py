@@ -25,7 +25,7 @@ from reconciler.service.eventstore.port import EventStore, Snapshot, Transaction
 from reconciler.service.eventstore.rows import ObjectRow, Record
 from reconciler.service.operations import custody
 from reconciler.service.operations.answers import made_id
-from reconciler.service.operations.batch import Orders, Write, write_batch
+from reconciler.service.operations.batch import HELD_SECONDS, Orders, Write, work_share, write_batch
 from reconciler.service.operations.caller import least_role
 from reconciler.service.operations.custody import KEPT, SHOWN_ONCE
 from reconciler.service.operations.foresight import foreseen
@@ -38,7 +38,6 @@ from reconciler.service.operations.tokens import valid_token
 from reconciler.service.projections.codec import canonical
 
 TRIES = 5
-HELD_SECONDS = 0.075  # how long the orders of one commit may keep other writers waiting
 REGENERATE = "RegenerateOIDCClientSecret"
 CLAIMED = "secrets"  # answers that hold several secrets have them here
 
@@ -52,6 +51,7 @@ class Engine:
     def __init__(self, store: EventStore, means: Means) -> None:
         self._store = store
         self._means = means
+        self._work_share = 0.5  # of the time of a batch's commit, what its orders may take
 
     def load(self) -> None:
         """Load what calls need. A server that ran short of memory or files could not later."""
@@ -95,19 +95,28 @@ class Engine:
         return write_batch(request)
 
     def write_orders(self, orders: Orders, held_seconds: float = HELD_SECONDS) -> None:
-        """Carry out the next orders of a batch in one commit, for about so long.
+        """Carry out the next orders of a batch in one commit, which takes about so long.
+
+        The time that is left for the orders themselves is learned: a database is sent their
+        rows at the commit, which takes as long again.
 
         Raises:
             StoreError: the store failed; nothing was written.
         """
+        began = worked = 0.0
 
         def work(write: Write) -> list[Any]:
-            end = monotonic() + held_seconds
-            return orders.tried(write, lambda: monotonic() >= end)
+            nonlocal began, worked
+            began = monotonic()
+            end = began + held_seconds * self._work_share
+            done = orders.tried(write, lambda: monotonic() >= end)
+            worked = monotonic() - began
+            return done
 
         done = self._committed(orders.ahead(), work)
         if done:
             orders.add(done)
+            self._work_share = work_share(worked, monotonic() - began)
         else:
             orders.end(_in_the_way())
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from reconciler.service.build import open_memory
 from reconciler.service.domain.refusal import Code, Refusal
-from reconciler.service.operations.batch import MAX_ORDERS, NOT_ORDERED, write_batch
+from reconciler.service.operations.batch import MAX_ORDERS, NOT_ORDERED, work_share, write_batch
 from reconciler.service.operations.request import Request
 from reconciler.service.operations.table import OPERATIONS
 from tests.unit.service.asking import ADMIN, SCRIPT, Asking, Clock
@@ -151,6 +151,17 @@ def test_an_order_that_fails_its_commit_fails_alone() -> None:
     answers = taken.answer()["answers"]
     assert [index for index, answer in enumerate(answers) if "error" in answer] == [17]
     assert tries < 25
+
+
+@pytest.mark.parametrize(
+    ("worked", "held", "share"),
+    [(0.03, 0.06, 0.5), (0.06, 0.06, 1.0), (0.001, 0.1, 0.4), (0.0, 0.0, 1.0)],
+)
+def test_the_orders_of_a_commit_leave_time_for_the_commit_itself(
+    worked: float, held: float, share: float
+) -> None:
+    """A database is sent their rows then; but of slow commits there had better be few."""
+    assert work_share(worked, held) == share
 
 
 NAMES = ("a", "b", "A")
