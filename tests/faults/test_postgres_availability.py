@@ -12,6 +12,7 @@ from reconciler.service.eventstore import postgres_availability, postgres_connec
 from reconciler.service.eventstore.errors import StoreUnreachableError
 from reconciler.service.eventstore.postgres_availability import Availability
 from reconciler.service.eventstore.postgres_connection import SilentError, connect
+from reconciler.service.eventstore.postgres_pool import Connections
 from tests.postgres_server import PostgresServer
 
 AWAY = StoreUnreachableError("x does not answer", "Wait.")
@@ -146,3 +147,20 @@ def test_a_statement_that_hears_nothing_for_too_long_is_given_up(
         connection.execute("SELECT pg_sleep(20)")
 
     assert connection.closed
+
+
+def test_the_database_looks_for_a_peer_that_is_gone(postgres: PostgresServer) -> None:
+    """So it ends a transaction, and frees its locks, also where no end of the connection came."""
+    with Connections(postgres.address()).alone() as connection:
+        found = connection.execute(
+            "SELECT name, setting FROM pg_settings WHERE name LIKE 'tcp_keepalives_%'"
+            " OR name = 'idle_in_transaction_session_timeout'"
+        )
+        settings = dict(found.fetchall())
+
+    assert settings == {
+        "tcp_keepalives_idle": "5",
+        "tcp_keepalives_interval": "3",
+        "tcp_keepalives_count": "3",
+        "idle_in_transaction_session_timeout": "30000",
+    }

@@ -91,11 +91,8 @@ class Availability:
                 LOG.warning("%s; it is asked again every second", failure.problem)
                 self._mark_away(failure)
             return False
-        except (
-            OSError,
-            MemoryError,
-            RuntimeError,
-        ) as failure:  # of this machine; nothing is known of the database
+        except (OSError, MemoryError, RuntimeError) as failure:
+            # This machine fails, which says nothing of the database.
             LOG.warning("%s cannot be probed: %r", self._place, failure)
             return self._failure is None
         with self._lock:
