@@ -14,7 +14,7 @@ from reconciler.service.eventstore.rows import MarkedKey, ObjectRow, StoredEvent
 from reconciler.service.operations.answers import details_read, timestamp
 from reconciler.service.operations.fields import Fields
 from reconciler.service.operations.session import Reading
-from reconciler.service.operations.texts import json_bytes, listed
+from reconciler.service.operations.texts import json_bytes, listed, within
 
 PAGE = 1000
 _CURSOR = re.compile(r"(0|[1-9][0-9]{0,17})(?:\.(0|[1-9][0-9]{0,17}))?", re.ASCII)
@@ -45,16 +45,19 @@ def _texts(call: Reading, organization: ObjectRow, after: str, limit: int) -> di
     """Answer a page as JSON text. The texts of both parts of an object are put together."""
     page = call.view.page_keys(organization.id, after=after, limit=limit + 1)
     keys = page[:limit]
-    following = keys[-1].id if len(page) > limit else ""
     if not after:
         keys = [MarkedKey(organization.id, organization.sequence, *_said(organization)), *keys]
     lasting = call.means.texts.of(_lasting, keys, call.view.get_objects)
     marked = _MarkedTexts()
-    objects = (
-        b"%b,%b" % (text[:-1], marked[_said(key)][1:])
-        for text, key in zip(lasting, keys, strict=True)
+    objects = within(
+        (
+            b"%b,%b" % (text[:-1], marked[_said(key)][1:])
+            for text, key in zip(lasting, keys, strict=False)
+        ),
+        len,
     )
-    return {"objects": listed(objects), "next": following}
+    is_last = len(objects) == len(keys) and len(page) <= limit
+    return {"objects": listed(objects), "next": "" if is_last else keys[len(objects) - 1].id}
 
 
 def _views(rows: Sequence[ObjectRow]) -> list[dict[str, Any]]:

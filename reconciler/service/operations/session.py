@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -32,7 +32,7 @@ from reconciler.service.eventstore.rows import (
 from reconciler.service.operations import custody
 from reconciler.service.operations.means import Batch, Means
 from reconciler.service.operations.request import Request
-from reconciler.service.operations.texts import Encoded, View, listed
+from reconciler.service.operations.texts import READ_AT_ONCE, Encoded, View, listed, within
 from reconciler.service.projections.codec import encode
 from reconciler.service.projections.objects import next_row, trees_of
 
@@ -109,11 +109,21 @@ class Reading:
         return row
 
     def shown(self, view: View, keys: Sequence[ObjectKey]) -> list[dict[str, Any]] | Encoded:
-        """Return a view of each object, as text where the caller takes that."""
+        """Return a view of each object, as text where the caller takes that.
+
+        There are as many as an answer holds; the caller asks for the others from there on.
+        """
         if self.request.as_text:
             return listed(self.means.texts.of(view, keys, self.view.get_objects))
-        rows = {row.id: row for row in self.view.get_objects([key.id for key in keys])}
-        return [view(rows[key.id]) for key in keys]
+        rows = within(self._rows([key.id for key in keys]), lambda row: len(row.spec))
+        return [view(row) for row in rows]
+
+    def _rows(self, ids: Sequence[str]) -> Iterator[ObjectRow]:
+        """Yield objects in the order of their ids, a few looked up at a time."""
+        for first in range(0, len(ids), READ_AT_ONCE):
+            part = ids[first : first + READ_AT_ONCE]
+            rows = {row.id: row for row in self.view.get_objects(part)}
+            yield from (rows[object_id] for object_id in part)
 
     def sees(self, organization: str) -> bool:
         """Return whether what belongs to an organization exists, as far as this call goes."""

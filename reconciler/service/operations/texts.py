@@ -10,15 +10,19 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from threading import Lock
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from reconciler.service.eventstore.rows import MarkedKey, ObjectKey, ObjectRow
 
 MAX_TEXTS_BYTES = 16 << 20
 LONGEST_KEPT = 64 << 10
+MAX_LIST_BYTES = 4 << 20
+"""Of the objects of one answer. A page of a thousand usual ones is a tenth of that."""
+READ_AT_ONCE = 16  # objects; each may be as large as a request
 ENTRY_BYTES = 400  # a key with its id and sequence, and its place in a dictionary
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
+T = TypeVar("T")
 View: TypeAlias = Callable[[ObjectRow], dict[str, Any]]
 LookUp: TypeAlias = Callable[[Collection[str]], Sequence[ObjectRow]]
 
@@ -47,6 +51,18 @@ def listed(texts: Iterable[bytes]) -> Encoded:
     return Encoded(b"[%b]" % b",".join(texts))
 
 
+def within(items: Iterable[T], size_of: Callable[[T], int]) -> list[T]:
+    """Return items from the first on, at least one, as many as an answer holds."""
+    taken: list[T] = []
+    size = 0
+    for item in items:
+        size += size_of(item)
+        if taken and size > MAX_LIST_BYTES:
+            break
+        taken.append(item)
+    return taken
+
+
 class Texts:
     """Texts of objects, within a limit in bytes. Any thread may use it.
 
@@ -65,7 +81,16 @@ class Texts:
     def of(
         self, view: View, keys: Sequence[ObjectKey | MarkedKey], look_up: LookUp
     ) -> Sequence[bytes]:
-        """Return the text of a view of each object; those that are not known are looked up."""
+        """Return the text of a view of each object, from the first on, as many as an answer holds.
+
+        Those that are not known are looked up.
+        """
+        parts = (keys[first : first + READ_AT_ONCE] for first in range(0, len(keys), READ_AT_ONCE))
+        return within((text for part in parts for text in self._of_part(view, part, look_up)), len)
+
+    def _of_part(
+        self, view: View, keys: Sequence[ObjectKey | MarkedKey], look_up: LookUp
+    ) -> Sequence[bytes]:
         known = [self._known((view, key.id, key.sequence)) for key in keys]
         missing = [key.id for key, text in zip(keys, known, strict=True) if text is None]
         rows = {row.id: row for row in look_up(missing)} if missing else {}

@@ -153,6 +153,44 @@ def test_texts_keep_to_their_limit_and_drop_what_is_not_asked_for() -> None:
     assert looked.ids.count("0") == 2
 
 
+def test_a_list_of_large_objects_is_cut_and_goes_on_from_there(
+    monkeypatch: pytest.MonkeyPatch, service: IdentityService
+) -> None:
+    """However large they are, an answer is not; and every object is answered once."""
+    known = furnish(service)
+    for number in range(40):
+        _call(service, known, "CreateAction", name=f"a{number}", script="x" * 900)
+    monkeypatch.setattr("reconciler.service.operations.texts.MAX_LIST_BYTES", 10_000)
+
+    for as_text in (True, False):
+        names: list[str] = []
+        while len(names) < 40:
+            page = _page(
+                service, known, "ListActions", as_text=as_text, query={"offset": len(names)}
+            )
+            assert page["details"]["totalResult"] == "40"
+            assert 0 < len(page["result"]) < 12
+            names += [each["name"] for each in page["result"]]
+        assert sorted(names) == sorted(f"a{number}" for number in range(40))
+
+    ids, cursor = [], ""
+    while not ids or cursor:
+        page = _page(service, known, "ListObjects", as_text=True, cursor=cursor)
+        ids += [each["id"] for each in page["objects"]]
+        cursor = page["next"]
+    assert len(set(ids)) == len(ids) == 42  # the organization and its project, too
+
+
+def _page(
+    service: IdentityService, known: Known, operation: str, *, as_text: bool, **fields: Any
+) -> dict[str, Any]:
+    request = Request(
+        operation, fields, caller=EMBEDDED, organization=known.organization, as_text=as_text
+    )
+    page: dict[str, Any] = json.loads(answer_bytes(service.call(request)))
+    return page
+
+
 def test_a_very_long_text_is_not_kept() -> None:
     """A few of them would leave no room for others."""
     texts, looked = Texts(), Looked()
