@@ -214,7 +214,9 @@ def undisturbed(first: bytes) -> str:
 
 
 def is_write(first: bytes) -> bool:
-    """Say whether the first line of a request is that of a write to an object."""
+    """Return whether the first line of a request is that of a write to objects."""
+    if b"/reconciler/v1/batch" in first:
+        return True
     return first[:3] != b"GET" and b"/management/" in first and b"_search" not in first
 
 

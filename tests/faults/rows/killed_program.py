@@ -84,7 +84,7 @@ def killed_in_a_request(dice: random.Random, folder: Path) -> int:
         for _ in range(kills):
             _prepare(world)
             harm = dice.choice(("half a request", "reset before", "half an answer", "reset after"))
-            kill = Kill(dice.randint(1, 4), harm, dice.uniform(0, 0.03))
+            kill = Kill(dice.randint(1, 2), harm, dice.uniform(0, 0.03))
             world.proxy.choose = kill.choose
             with world.started(*APPLY) as process:
                 kill.process = process.pid

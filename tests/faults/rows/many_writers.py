@@ -20,7 +20,6 @@ from tests.faults.world import APPLY, ENDS_WITHIN, PLAN, World, a_server, end, i
 SHARES = ("same", "overlapping", "disjoint")
 PATIENT = ("--lock-timeout", "90")
 STEADY = 0.3
-BATCH = 64  # writes of a batch: whoever sleeps after the last of them wakes as the next begins
 
 
 def many_at_once(dice: random.Random, folder: Path) -> int:
@@ -61,7 +60,7 @@ def _manifests(world: World, number: int, share: str) -> str:
 
 
 class Sleep:
-    """Stops a process as it sends its so manieth write."""
+    """Stops a process as it sends its write of a given number; a batch is one."""
 
     def __init__(self, turn: int) -> None:
         self._turn = turn
@@ -85,7 +84,7 @@ def a_holder_sleeps_through_its_lease(dice: random.Random, folder: Path) -> int:
         world.here["RECONCILER_SECRETS_TO"] = f"file:{folder / 'kept'}"
         world.settle()
         world.tree.declare(*dice.choices(("secret", "action", "idp"), k=90))
-        sleep = Sleep(dice.choice((dice.randint(1, 85), BATCH)))
+        sleep = Sleep(1)
         world.proxy.choose = sleep.choose
         with world.started(*APPLY) as sleeper:
             sleep.process = sleeper.pid
