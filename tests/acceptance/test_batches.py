@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from reconciler.service.domain.client_secret import hash_of
 from reconciler.service.operations.batch import Orders
 from reconciler.service.operations.reception import Incoming
 from tests.raw_http import Raw, exchange, request
-from tests.running import dying_server, prepare, running_server
+from tests.running import STOP_WITHIN, dying_server, prepare, running_server
 
 KILLED_AT = 280  # of 300 orders; a commit has 256 at most
 
@@ -53,6 +54,30 @@ def test_a_batch_is_carried_out_and_told_in_one_record(tmp_path: Path) -> None:
     assert not any(word in told for word in ("CANARY", with_secret["answer"]["clientSecret"]))
     assert viewer is not None
     assert viewer.status == 403
+
+
+def test_a_server_that_is_told_to_stop_answers_what_it_committed(tmp_path: Path) -> None:
+    """And that the rest is to be asked for again."""
+    orders = [
+        {"operation": "CreateAction", "fields": {"name": f"n{number}", "script": "x"}}
+        for number in range(500)
+    ]
+    with running_server(tmp_path) as server, ThreadPoolExecutor(1) as thread:
+        known = len(server.events())
+        asked = thread.submit(sent, server.port, server.token(), orders)
+        while len(server.events()) == known and not asked.done():
+            pass  # until the first commit
+        server.process.terminate()
+        answer = asked.result()
+        server.process.wait(STOP_WITHIN)
+        committed = len(server.events()) - known
+
+    assert answer is not None
+    assert answer.status == 200
+    answers = answer.json["answers"]
+    assert committed > 0
+    assert ["answer" in each for each in answers] == [at < committed for at in range(500)]
+    assert all(each["error"]["code"] == 14 for each in answers[committed:])
 
 
 def test_a_batch_of_a_server_that_was_killed_is_asked_for_again_whole(tmp_path: Path) -> None:
