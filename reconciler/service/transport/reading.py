@@ -20,6 +20,7 @@ READERS = 8  # threads that read at one time
 READERS_OF_ONE = 4  # for one caller
 READERS_OF_SLOW = 2  # for all callers whose calls take long
 WAITING_OF_ONE = 1024
+GATHER_SECONDS = 0.002  # for several calls of one caller to become more
 TURN_SECONDS = 0.025  # a call that has begun is finished
 SLOW_SECONDS = 0.1  # of the processor; more than a page of 1,000 objects takes
 SLOW_WAIT_SECONDS = 0.5  # of the clock; a database does its work elsewhere
@@ -36,10 +37,15 @@ class Job:
 
 @dataclass(slots=True)
 class Line:
-    """Calls of one caller that wait, and how many carriers answer some of them."""
+    """Calls of one caller that wait, and how many carriers answer some of them.
+
+    Attributes:
+        is_gathered: Whether a carrier is about to take all that wait, so no other is needed.
+    """
 
     waiting: deque[Job] = field(default_factory=deque)
     carriers: int = 0
+    is_gathered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +75,19 @@ CarryOut = Callable[[Sequence[Job]], Awaitable[Spent]]
 class Readers:
     """Hands reads to threads, on one event loop."""
 
-    def __init__(self, carry_out: CarryOut, now: Callable[[], float] = time.monotonic) -> None:
-        """Have reads carried out by ``carry_out``, which answers some from the first on."""
+    def __init__(
+        self,
+        carry_out: CarryOut,
+        now: Callable[[], float] = time.monotonic,
+        pause: float = GATHER_SECONDS,
+    ) -> None:
+        """Have reads carried out by ``carry_out``, which answers some from the first on.
+
+        ``pause`` is how long several calls of one caller wait for more; see ``gathered``.
+        """
         self._carry_out = carry_out
         self._now = now
+        self._pause = pause
         self._lines: dict[int, Line] = {}  # in the order of their turns
         self._slow: dict[int, float] = {}  # until when
         self._slow_carriers = 0
@@ -124,7 +139,7 @@ class Readers:
     def _next(self) -> int | None:
         """Return the caller whose turn it is; None where nobody waits who may have a carrier."""
         for name, line in self._lines.items():
-            if line.waiting and self._has_room(name, line):
+            if line.waiting and not line.is_gathered and self._has_room(name, line):
                 return name
         return None
 
@@ -156,7 +171,11 @@ class Readers:
 
     async def _turn(self, name: int, line: Line) -> None:
         waiting = line.waiting
-        await gathered(waiting)
+        line.is_gathered = True
+        try:
+            await gathered(waiting, self._pause)
+        finally:
+            line.is_gathered = False
         batch: list[Job] = []
         while waiting and len(batch) < BATCH:
             job = waiting.popleft()
@@ -179,13 +198,15 @@ def _refuse(waiting: deque[Job], answer: Received) -> None:
             job.done.set_result(answer)
 
 
-async def gathered(waiting: Sized) -> None:
+async def gathered(waiting: Sized, pause: float = 0.0) -> None:
     """Wait while every turn of the loop brings more.
 
     They would have to be taken in anyway, and a thread at work would fight over the interpreter
-    with the loop that does so. A call that comes alone waits for one turn.
+    with the loop that does so. A call that comes alone waits for one turn. Calls over gRPC
+    come one in a turn, and not in every one: where there are several, ``pause`` seconds are
+    waited for more, which costs less than a look at the store for each.
     """
     known = 0
     while known < len(waiting) < BATCH:
         known = len(waiting)
-        await asyncio.sleep(0)
+        await asyncio.sleep(pause if known > 1 else 0)

@@ -30,16 +30,18 @@ ENDING = Received("", Refusal(Code.UNAVAILABLE, "stops", "service.ending"))
 class Threads:
     """Threads that take one call a turn, and are told when to be done with it."""
 
-    def __init__(self) -> None:
+    def __init__(self, pause: float = 0.0) -> None:
         self.now = 0.0
-        self.readers = Readers(self._carry_out, lambda: self.now)
+        self.readers = Readers(self._carry_out, lambda: self.now, pause)
         self.answered: list[str] = []
         self.at_work: list[tuple[str, asyncio.Future[Spent]]] = []
+        self.is_at_work = asyncio.Event()
 
     async def _carry_out(self, batch: Sequence[Job]) -> Spent:
         (caller,) = {job.call.headers["authorization"][0] for job in batch}
         turn: asyncio.Future[Spent] = asyncio.get_running_loop().create_future()
         self.at_work.append((caller, turn))
+        self.is_at_work.set()
         spent = await turn
         for job in batch[: spent.answered]:
             self.answered.append(job.call.operation)
@@ -71,6 +73,24 @@ class Threads:
 async def settled() -> None:
     for _ in range(10):
         await asyncio.sleep(0)
+
+
+def test_calls_that_come_one_after_the_other_share_a_look_at_the_store() -> None:
+    """A few turns of the loop between them, as over gRPC, are no reason for a look each."""
+
+    async def main() -> None:
+        threads = Threads(pause=0.01)
+        jobs: list[Job] = []
+        for number in range(4):
+            jobs += threads.ask("a", f"{number}a", f"{number}b")
+            await settled()
+        assert threads.at_work == []
+        await asyncio.wait_for(threads.is_at_work.wait(), 5)
+        await threads.finish("a", Spent(len(jobs), 0.001, 0.001))
+
+        assert [job.call.operation for job in jobs] == threads.answered
+
+    asyncio.run(main())
 
 
 def played(scene: Callable[[Threads], Awaitable[None]]) -> None:
