@@ -498,6 +498,16 @@ def test_null_is_the_same_as_left_out(server: Server) -> None:
     assert "is not a field" in refused(send(server, "POST", ACTIONS, an_action(x=None)), 400, 3)
 
 
+@pytest.mark.parametrize("count", [21, 1001])
+def test_more_filters_than_allowed_are_told_as_such(server: Server, count: int) -> None:
+    """A thousand were told as a store that cannot be used, and logged as one."""
+    query = {"actionNameQuery": {"name": "x", "method": "TEXT_QUERY_METHOD_CONTAINS"}}
+
+    told = refused(send(server, "POST", f"{ACTIONS}/_search", {"queries": [query] * count}), 400, 3)
+
+    assert told == "queries: must be at most 20"
+
+
 def test_a_held_lease_says_who_holds_it(server: Server) -> None:
     """Whoever waits wants to know for whom."""
     lease = {"organization": "acme", "holder": "ci run 17", "seconds": 60}
