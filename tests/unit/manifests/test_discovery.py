@@ -326,6 +326,7 @@ def test_loading_leaves_the_collector_as_it_was(tree: Path) -> None:
     assert gc.isenabled()
 
 
+@pytest.mark.slow
 def test_one_bad_file_among_ten_thousand_is_the_one_that_is_named(tmp_path: Path) -> None:
     for folder in range(100):
         (tmp_path / f"{folder:02}").mkdir()

@@ -35,7 +35,7 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-@settings(max_examples=cases(500), deadline=None)
+@settings(max_examples=cases(150), deadline=None)
 @given(st.dictionaries(KEYS, VALUES, min_size=1, max_size=4))
 def test_what_is_written_is_read_back(document: dict[str, Any]) -> None:
     """Whatever a service holds survives the way into a file and back."""

@@ -32,6 +32,7 @@ from tests.builders import (
     declared,
     held,
 )
+from tests.effort import cases
 from tests.hostile import MARK, PAYLOADS, hostile_findings, hostile_plan, marked
 
 PRIVATE = an_application(redirectUris=["https://shop.example.com/", "https://old.example.com/"])
@@ -140,7 +141,7 @@ CHARACTERS = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=cases(50), deadline=None)
 @given(texts=st.lists(st.lists(CHARACTERS, max_size=10).map("".join), min_size=1, max_size=2))
 def test_no_text_at_all_becomes_markup(texts: list[str]) -> None:
     """What nobody thought of is drawn by chance."""
@@ -278,6 +279,7 @@ def many(count: int) -> Plan:
     )
 
 
+@pytest.mark.slow
 def test_ten_thousand_changes_fit_on_a_page() -> None:
     """Every one of them is there to be found."""
     page = plan_as_html(many(10_000), "sqlite:x.db")
@@ -287,6 +289,7 @@ def test_ten_thousand_changes_fit_on_a_page() -> None:
     assert len(page) < 15_000_000
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_changes_are_cut_with_their_count_above_the_fold() -> None:
     """A page that a browser cannot open shows nothing at all."""
     page = plan_as_html(many(100_000), "sqlite:x.db", limit=LIMIT)

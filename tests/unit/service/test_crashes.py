@@ -33,6 +33,8 @@ for call in calls:
     sys.stdout.write(json.dumps(answer) + chr(10))
     sys.stdout.flush()
 """
+pytestmark = pytest.mark.slow  # each starts a process
+
 POINTS = ["S1", "S2", "S3", "S4", "S5", "S6", "S7", "S8"]
 
 

@@ -19,6 +19,7 @@ from reconciler.service.eventstore.sqlite import SqliteEventStore, SqliteReadOnl
 from reconciler.service.eventstore.sqlite_rows import SqliteSnapshot
 from reconciler.service.projections.rebuild import rebuild
 from reconciler.service.projections.verify import verify
+from tests.effort import cases
 from tests.unit.service.asking import JWT, Asking, Clock
 
 
@@ -281,7 +282,7 @@ def _idp(_: Asking, target: dict[str, Any], name: str) -> dict[str, Any]:
 EACH = {"Action": _action, "OidcApplication": _app, "IdpJwtConfig": _idp}
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=cases(50), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=STEPS)
 def test_whatever_happened_rebuilding_gives_what_is_there(
     steps: list[tuple[str, str, int, str]],
@@ -302,7 +303,7 @@ def test_whatever_happened_rebuilding_gives_what_is_there(
         assert view.all_objects() == rows
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=cases(15), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=STEPS)
 def test_every_store_does_the_same(
     steps: list[tuple[str, str, int, str]], tmp_path_factory: pytest.TempPathFactory

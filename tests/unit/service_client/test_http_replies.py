@@ -34,6 +34,7 @@ def test_an_answer_is_the_object_in_it() -> None:
     assert reply_of(200, "application/json; charset=utf-8", b'{"id": "1"}') == Answer({"id": "1"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [200, 400])
 def test_millions_of_tiny_values_are_not_read(status: int) -> None:
     """Four million empty objects are 12 MB of text, and 350 MB in memory."""
