@@ -34,7 +34,7 @@ from reconciler.state import OwedSecret
 NAMED = 8
 LINE = 400
 LINES = 120
-_HEAD = 1_100
+_TITLES = 120  # of two sections above the fold that have room for nothing else
 _MARKS = {"create": "+", "update": "!", "adopt": "!", "delete": "-"}
 _GROUPS = {
     "delete": "to delete",
@@ -55,7 +55,9 @@ def plan_as_markdown(
     shown = in_review_order(plan)
     warnings = [*findings, *plan.warnings]
     after = _next(plan)
-    room = Room(max(limit, LEAST) - _HEAD - len(after))
+    *head, digest = _head(plan, _places(plan, service, about), shown, counts(warnings))
+    around = "\n".join([*head, *_hidden(len(shown), len(shown)), digest, after])
+    room = Room(max(limit, LEAST) - len(around) - _TITLES)
     sections = _above(plan, shown, room, about)
     with room.part(0.15) as part:
         fence = fenced(warnings, _finding, "text", part)
@@ -74,8 +76,8 @@ def plan_as_markdown(
     sections += _folded(TITLE, fenced(plan.owed, _owed, "text", room))
     title = f"{len(plan.unmanaged)} held but declared nowhere: left alone"
     sections += _folded(title, fenced(plan.unmanaged, _unmanaged, "text", room))
-    head = _head(plan, _places(plan, service, about), shown, (counts(warnings), hidden))
-    return "\n\n".join([head, *sections, after]) + "\n"
+    above = "\n".join([*head, *_hidden(hidden, len(shown)), digest])
+    return "\n\n".join([above, *sections, after]) + "\n"
 
 
 def _places(plan: Plan, service: str, about: About) -> list[str]:
@@ -124,9 +126,8 @@ def _above(plan: Plan, shown: Sequence[Shown], room: Room, about: About) -> list
     return sections
 
 
-def _head(plan: Plan, places: Sequence[str], shown: Sequence[Shown], rest: tuple[str, int]) -> str:
-    """Return the summary; ``rest`` counts the warnings, and the changes there is no room for."""
-    warnings, hidden = rest
+def _head(plan: Plan, places: Sequence[str], shown: Sequence[Shown], warnings: str) -> list[str]:
+    """Return the lines of the summary, the digest last; ``warnings`` counts them in words."""
     marker, *said = places
     lines = [marker, f"## {summary_sentence(plan.summary).removesuffix('.')}", "", *said]
     if plan.blocks:
@@ -148,15 +149,17 @@ def _head(plan: Plan, places: Sequence[str], shown: Sequence[Shown], rest: tuple
         f"- **{sentence}**"
         for sentence in owed_sentences(len(plan.deliverable), plan.owed_elsewhere, plan.owed_left)
     ]
-    if hidden:
-        lines.append(
-            f"- **{hidden} of {len(shown)} changes are not shown below**: a comment has a limit. "
-            "`reconciler plan` shows them all."
-        )
     if plan.scope.shard is not None:
         lines.append(f"- Shard {plan.scope.shard}: {OTHER_SHARDS}")
-    lines.append(f"- Digest: `{plan_digest(plan)}`")
-    return "\n".join(lines)
+    return [*lines, f"- Digest: `{plan_digest(plan)}`"]
+
+
+def _hidden(count: int, of: int) -> list[str]:
+    """Return the line that counts the changes without room, if there are any."""
+    if not count:
+        return []
+    told = f"**{count} of {of} changes are not shown below**"
+    return [f"- {told}: a comment has a limit. `reconciler plan` shows them all."]
 
 
 def _count(number: int, noun: str) -> str:

@@ -63,8 +63,12 @@ def place_as_text(place: Place) -> str:
 def place_as_code(place: Place) -> str:
     """Return the line for Markdown, as code that its text cannot leave."""
     text = place_as_text(place)
-    if len(text) > LONGEST:
-        text = f"{text[:LONGEST]} [cut]"
+    if len(_as_code(text)) > LONGEST:
+        text = f"{text[: LONGEST // 3]} [cut]"  # its back-ticks come three times at most
+    return _as_code(text)
+
+
+def _as_code(text: str) -> str:
     ticks = "`" * (1 + max(map(len, _TICKS.findall(text)), default=0))
     pad = " " if "`" in text else ""
     return f"{ticks}{pad}{text}{pad}{ticks}"

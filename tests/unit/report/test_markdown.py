@@ -269,6 +269,15 @@ CHARACTERS = st.one_of(
 TEXTS = st.lists(CHARACTERS, max_size=12).map("".join)
 
 
+@pytest.mark.parametrize("letter", ["`", "<", "\u202e", "&"])
+@pytest.mark.parametrize("length", [12, 100, 300])
+def test_long_names_leave_the_comment_within_the_least_limit(letter: str, length: int) -> None:
+    """The head grows with the names of service and tree, and takes its room from the rest."""
+    text = plan_as_markdown(hostile_plan([letter * length]), "sqlite:x.db", [], LEAST)
+
+    assert len(text) <= LEAST
+
+
 @settings(max_examples=cases(133), deadline=None)
 @given(texts=st.lists(TEXTS, min_size=1, max_size=3), limit=st.sampled_from([LEAST, 5000, LIMIT]))
 def test_no_text_at_all_gets_out_of_its_fence(texts: list[str], limit: int) -> None:
