@@ -1,4 +1,4 @@
-"""Where each operation is over HTTP: verb and path, and whether it may be asked twice.
+"""The address of each operation over HTTP: verb and path, and whether it may be asked twice.
 
 The service keeps the same table for itself; a test outside holds the two together, because
 neither side may import the other.
@@ -100,7 +100,7 @@ def target_of(call: Call) -> Target:
 
 
 def may_repeat(call: Call) -> bool:
-    """Return whether a call may be sent again when nobody knows if it was carried out.
+    """Return whether a call may be sent again when its first result is unknown.
 
     A read may. A write may where the service keeps a second one from counting: by its
     idempotency key, or because it expects a sequence that the first one moved on.

@@ -1,4 +1,4 @@
-"""Whether a call that may have been carried out was: told from what the service holds now."""
+"""Confirming a write of unknown result, from the objects that the service holds now."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who the reconciler is to a service: a token, kept for one origin and shown to nobody else."""
+"""The reconciler's own token at a service, kept for one origin and sent to no other."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TOKEN = re.compile(r"[!-~]{1,8192}", re.ASCII)
 
 
 class Response(Protocol):
-    """What came back when a service was asked for a token."""
+    """The response of a service that was asked for a token."""
 
     @property
     def status(self) -> int:
@@ -52,7 +52,7 @@ class Credentials(Protocol):
 
 
 class FixedToken(NamedTuple):
-    """A token that somebody was given."""
+    """A token that was given from outside."""
 
     token: Secret
 
@@ -66,7 +66,7 @@ class FixedToken(NamedTuple):
 
 
 class NoToken:
-    """Nobody gave a token."""
+    """No token was given."""
 
     def bearer(self, fetch: Fetch) -> Secret:
         """Refuse, and say how to give one."""

@@ -15,7 +15,7 @@ _PATH = re.compile(r"(?:/[A-Za-z0-9._~-]+)*/?", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a service is.
+    """The address of a service.
 
     Attributes:
         origin: Scheme, host and port: the only place its token is ever sent to.

@@ -108,7 +108,7 @@ def _found(wire: Wire, names: Sequence[str]) -> Mapping[str, Owner]:
 
 
 def _find(name: str) -> Call:
-    """Return the call that finds the organization of a name, whatever its case."""
+    """Return the call that finds the organization of a name, in upper or lower case."""
     query = {"name": name, "method": "TEXT_QUERY_METHOD_EQUALS_IGNORE_CASE"}
     return Call("ListOrgs", {"queries": [{"nameQuery": query}]})
 

@@ -1,4 +1,4 @@
-"""What a refusal on the wire means to the reconciler, in one table."""
+"""The meaning of refusals on the wire to the reconciler, in one table."""
 
 from __future__ import annotations
 

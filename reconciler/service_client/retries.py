@@ -1,4 +1,4 @@
-"""When to ask a service again, and how long to wait before: growing pauses, each of them random."""
+"""Pauses before a service is asked again: growing, each of them random."""
 
 from __future__ import annotations
 

@@ -42,14 +42,14 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What an operation answered, JSON-shaped."""
+    """The answer of an operation, JSON-shaped."""
 
     fields: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class WireRefusal:
-    """Why an operation was refused: gRPC code, sentence, and what else the service tells.
+    """The refusal of an operation: gRPC code, sentence, and further details from the service.
 
     Attributes:
         code: One of gRPC's, or ``NO_ANSWER``.

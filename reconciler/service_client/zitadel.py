@@ -48,7 +48,7 @@ _INSTANCE_IDS = ("iamProjectId", "defaultOrgId", "globalOrgId")
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long to wait for lists to catch up with writes, in seconds.
+    """Time limits for lists to catch up with writes, in seconds.
 
     Attributes:
         settling: After this long a list shows what was written before.
@@ -133,7 +133,7 @@ class ZitadelClient:
         return visible_organizations(self._wire)
 
     def history(self, object_id: str) -> Sequence[ObjectEvent]:
-        """Refuse: there is none."""
+        """Refuse, because the service keeps no history."""
         raise no_history()
 
     def removals(self, organization_id: str) -> Sequence[Removal]:

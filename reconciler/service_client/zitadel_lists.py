@@ -79,7 +79,7 @@ def read_lists(wire: Wire, listings: Sequence[Listing]) -> None:
 
 
 def named(kind: Kind, name: str, organization: str, project: str = "") -> Call:
-    """Return the call that looks for objects by their name, whatever its case."""
+    """Return the call that looks for objects by their name, in upper or lower case."""
     operation, query = _NAME_QUERIES[kind]
     by_name = {"name": name, "method": "TEXT_QUERY_METHOD_EQUALS_IGNORE_CASE"}
     queries: list[Mapping[str, Any]] = [{query: by_name}]

@@ -35,7 +35,7 @@ _DENIED = frozenset({7, 12, 16})
 
 @dataclass(slots=True)
 class Seen:
-    """What one reading saw."""
+    """The result of one reading."""
 
     objects: dict[ResourceRef, ObservedObject] = field(default_factory=dict)
     doubles: list[ObservedObject] = field(default_factory=list)
@@ -99,7 +99,7 @@ def _find(wire: Wire, name: str, seen: Seen) -> ObservedObject | None:
 
 
 def _own(wire: Wire, refusal: WireRefusal) -> ObservedObject:
-    """Return the token's own organization, where it may not list others."""
+    """Return the token's own organization, if it may not list others."""
     if refusal.code not in _DENIED:
         raise service_error(refusal)
     answer = asked(wire, Call("GetMyOrg"))

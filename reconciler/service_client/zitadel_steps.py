@@ -275,7 +275,7 @@ def _repeated(call: Call) -> Generator[Call | Pause, Reply, Reply]:
 
 
 def _unless_conflict(call: Call) -> Generator[Call | Pause, Reply, Reply]:
-    """Ask again while somebody else writes to the same project or organization."""
+    """Ask again while another writer is at the same project or organization."""
     reply = yield call
     for _ in range(TRIES):
         if isinstance(reply, Answer) or reply.code != _CONFLICT:
