@@ -18,6 +18,7 @@ from reconciler.service.operations.caller import Caller
 from reconciler.service.operations.fields import Fields, shown
 from reconciler.service.operations.operation import without_null
 from reconciler.service.operations.request import Request
+from reconciler.service.operations.session import is_id
 from reconciler.service.operations.table import OPERATIONS
 from reconciler.service.projections.codec import canonical
 
@@ -86,8 +87,12 @@ class Orders:
 
     @property
     def organization(self) -> str:
-        """Return the organization that the first order is for, as far as it says so, or nothing."""
-        return self._orders[0].request.organization or self.caller.only_organization
+        """Return the organization the first order is for, if it says so and the caller sees it.
+
+        Empty otherwise. The orders themselves are judged later, each on its own.
+        """
+        named = self._orders[0].request.organization or self.caller.only_organization
+        return named if is_id(named) and self.caller.sees(named) else ""
 
     @property
     def are_done(self) -> bool:

@@ -257,13 +257,18 @@ class Writing(Reading):
         self.batch.leases.clear()
 
 
+def is_id(text: str) -> bool:
+    """Return whether a text has the form of an id."""
+    return _ID.fullmatch(text) is not None
+
+
 def check_headers(request: Request) -> None:
     """Accept what comes beside the fields of a request.
 
     Raises:
         Refusal: one of them is malformed.
     """
-    if request.organization and not _ID.fullmatch(request.organization):
+    if request.organization and not is_id(request.organization):
         raise invalid("x-service-orgid", "must be the id of one organization")
     if len(request.idempotency_key) > 200 or not request.idempotency_key.isprintable():
         raise invalid("idempotency-key", "must be at most 200 printable characters")

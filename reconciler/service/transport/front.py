@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from threading import Barrier
 from typing import Any
 from weakref import WeakValueDictionary
@@ -40,6 +41,14 @@ BUSY = Received(
     "", Refusal(Code.RESOURCE_EXHAUSTED, "the service is busy; ask again", "service.busy")
 )
 ENDING = Refusal(Code.UNAVAILABLE, "the service is about to stop; ask again", "service.ending")
+
+
+class Turn(Enum):
+    """Locks of writers: one holder at a time, in the order in which they came."""
+
+    CALLER = auto()  # batches of one caller, by its account
+    BATCH = auto()  # batches of one lane
+    WRITE = auto()  # commits of one lane
 
 
 @dataclass(slots=True)
@@ -68,7 +77,7 @@ class Front:
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting = 0
         self._threads = _started(THREADS)
-        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._turns: WeakValueDictionary[tuple[Turn, str], asyncio.Lock] = WeakValueDictionary()
         self._is_ending = False
         self._is_ready = Question(reception.can_read, READY_SECONDS)
 
@@ -127,7 +136,7 @@ class Front:
         try:
             while waiting:
                 await gathered(waiting)
-                async with self._turn(name):
+                async with self._turn(Turn.WRITE, name):
                     batch = [waiting.popleft() for _ in range(min(BATCH, len(waiting)))]
                     await self._carry_out(batch)
         finally:
@@ -155,18 +164,22 @@ class Front:
         if isinstance(orders, Received):
             return orders
         lane = self._lane_of(call) or orders.organization
-        async with self._turn(f"batches by {orders.caller.account}"):
+        async with self._turn(Turn.CALLER, orders.caller.account):
             while not orders.are_done:
-                async with self._turn(lane and f"batches of {lane}"), self._turn(lane):
+                async with self._turn(Turn.BATCH, lane), self._turn(Turn.WRITE, lane):
                     if self._is_ending:
                         orders.end(ENDING)
                     else:
                         await loop.run_in_executor(self._threads, self._reception.carry_out, orders)
         return await loop.run_in_executor(self._threads, self._reception.answer_of, call, orders)
 
-    def _turn(self, lane: str) -> AbstractAsyncContextManager[Any]:
-        """Return what one writer of a lane at a time can hold. Who came first is first."""
-        return self._turns.setdefault(lane, asyncio.Lock()) if lane else nullcontext()
+    def _turn(self, kind: Turn, name: str) -> AbstractAsyncContextManager[Any]:
+        """Return the lock of a kind of turn and a name; none where the name is empty.
+
+        The kind is part of the key: a caller chooses some of the names, and must not be able to
+        choose one whose lock it holds already.
+        """
+        return self._turns.setdefault((kind, name), asyncio.Lock()) if name else nullcontext()
 
     async def _read(self, batch: Sequence[Job]) -> Spent:
         """Answer reads, from the first on, until the time of their turn is over."""

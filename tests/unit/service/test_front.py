@@ -19,6 +19,7 @@ from reconciler.service.operations.batch import Orders
 from reconciler.service.operations.engine import Engine
 from reconciler.service.operations.reception import Incoming, Received
 from reconciler.service.operations.request import Request
+from reconciler.service.operations.tokens import token_hash
 from reconciler.service.transport.front import THREADS, Front
 from reconciler.service.transport.reading import READERS
 from tests.running import furnish
@@ -341,6 +342,47 @@ def test_batches_of_a_caller_come_in_turn_and_those_of_two_callers_alternate(
     asyncio.run(ask())
 
     assert done == ["other", "first", "second"]
+
+
+def test_no_organization_that_an_order_names_makes_a_batch_wait_for_itself() -> None:
+    """Turns of callers, of batches and of writes are kept apart, however an id is spelt."""
+    service = open_memory()
+    token = furnish(service).tokens["admin"]
+    account = token_hash(token).hex()
+    names = (f"batches by {account}", "batches of x", account, "x")
+
+    async def ask() -> Sequence[Received]:
+        front = Front(service.reception, service.reception.organization_of)
+        batches = [[{**orders(1)["orders"][0], "organizationId": name}] for name in names]
+        calls = [Incoming("WriteBatch", {"orders": batch}, bearer(token)) for batch in batches]
+        try:
+            return [await asyncio.wait_for(front.answer(call), 3) for call in calls]
+        finally:
+            await front.close()
+
+    for received in asyncio.run(ask()):
+        assert isinstance(received.answer, dict)
+        assert received.answer["answers"][0]["error"]["code"] in {3, 5}
+
+
+def test_a_batch_takes_no_turn_of_an_organization_that_its_caller_does_not_see() -> None:
+    """Else it would keep the writes of others waiting, and be refused only then."""
+    service = open_memory()
+    known = furnish(service)
+    named = {"organizationId": known.other_organization}
+    fields = {"orders": [{**orders(1)["orders"][0], **named}]}
+
+    taken = {
+        by: service.reception.take_batch(Incoming("WriteBatch", fields, bearer(known.tokens[by])))
+        for by in ("editor", "stranger", "admin")
+    }
+
+    lanes = {by: found.organization for by, found in taken.items() if isinstance(found, Orders)}
+    assert lanes == {
+        "editor": "",
+        "stranger": known.other_organization,
+        "admin": known.other_organization,
+    }
 
 
 def bearer(token: str) -> dict[str, list[str]]:
