@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from reconciler.service.domain.refusal import invalid
-from reconciler.service.operations.tokens import unauthenticated
+from reconciler.service.domain.refusal import Refusal, invalid
+from reconciler.service.operations.tokens import token_hash, unauthenticated
 
 ORGANIZATION = ("x-service-orgid", "x-zitadel-orgid")
 CUSTODY = "x-reconciler-custody"
@@ -49,6 +49,18 @@ def bearer_token(headers: Headers) -> str:
     if found is None:
         raise unauthenticated("the authorization header must be one bearer token")
     return found.group(1)
+
+
+def caller_key(headers: Headers) -> bytes:
+    """Return the key to count the calls of one caller by: the hash of its token.
+
+    The same token has one key, however its header is written. All requests without a readable
+    token have one key, too, which is empty.
+    """
+    try:
+        return token_hash(bearer_token(headers))
+    except Refusal:
+        return b""
 
 
 def read_beside(headers: Headers) -> Beside:

@@ -28,11 +28,12 @@ from reconciler.service.operations.headers import (
     ORGANIZATION,
     Headers,
     bearer_token,
+    caller_key,
     read_beside,
 )
 from reconciler.service.operations.request import Request
 from reconciler.service.operations.table import writes
-from reconciler.service.operations.tokens import caller_of, token_hash
+from reconciler.service.operations.tokens import caller_of
 
 LOG = logging.getLogger("reconciler.service")
 ANYBODY = Caller("", Role.VIEWER, frozenset())
@@ -163,10 +164,7 @@ class Reception:
         It may be wrong: nothing may depend on it but speed.
         """
         named = next((values[0] for name in ORGANIZATION if (values := call.headers.get(name))), "")
-        try:
-            return named or self._own.get(token_hash(bearer_token(call.headers)), "")
-        except Refusal:
-            return ""
+        return named or self._own.get(caller_key(call.headers), "")
 
     def can_read(self) -> bool:
         """Return whether the store can be read."""

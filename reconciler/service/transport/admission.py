@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from reconciler.service.domain.refusal import Code, Refusal
-from reconciler.service.operations.headers import Headers, bearer_token
+from reconciler.service.operations.headers import Headers, bearer_token, caller_key
 from reconciler.service.operations.reception import NEEDS_NO_TOKEN, Incoming
 from reconciler.service.operations.tokens import token_hash
 from reconciler.service.transport.observer import Answer
@@ -51,9 +51,8 @@ class Admission:
         """
         if operation in NEEDS_NO_TOKEN:
             return NOBODY
-        try:
-            token = token_hash(bearer_token(headers))
-        except Refusal:
+        token = caller_key(headers)
+        if not token:
             return None
         if self._valid_until.get(token, 0.0) > self._now():
             return token

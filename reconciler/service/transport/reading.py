@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence, Sized
 from dataclasses import dataclass, field
 
+from reconciler.service.operations.headers import caller_key
 from reconciler.service.operations.reception import Incoming, Received
 
 BATCH = 256
@@ -88,8 +89,8 @@ class Readers:
         self._carry_out = carry_out
         self._now = now
         self._pause = pause
-        self._lines: dict[int, Line] = {}  # in the order of their turns
-        self._slow: dict[int, float] = {}  # until when
+        self._lines: dict[bytes, Line] = {}  # in the order of their turns
+        self._slow: dict[bytes, float] = {}  # until when
         self._slow_carriers = 0
         self._carriers: set[asyncio.Task[None]] = set()
         self._ending: Received | None = None
@@ -97,10 +98,10 @@ class Readers:
     def add(self, job: Job) -> bool:
         """Let a call take its turn, and return whether its caller may have one more wait.
 
-        A caller is known by the token as it was sent: whose it is, and whether it is valid, is
-        only known once the call is answered.
+        A caller is known by its token alone: whether the token is valid is only known once the
+        call is answered.
         """
-        name = hash(tuple(job.call.headers.get("authorization", ())))
+        name = caller_key(job.call.headers)
         line = self._lines.setdefault(name, Line())
         if len(line.waiting) >= WAITING_OF_ONE:
             return False
@@ -136,24 +137,26 @@ class Readers:
             task.exception()  # its callers were told; it is not told again as one never looked at
             self._start()
 
-    def _next(self) -> int | None:
+    def _next(self) -> bytes | None:
         """Return the caller whose turn it is; None where nobody waits who may have a carrier."""
         for name, line in self._lines.items():
             if line.waiting and not line.is_gathered and self._has_room(name, line):
                 return name
         return None
 
-    def _has_room(self, name: int, line: Line) -> bool:
+    def _has_room(self, name: bytes, line: Line) -> bool:
         if self._is_slow(name):
             return self._slow_carriers < READERS_OF_SLOW
         return line.carriers < READERS_OF_ONE
 
-    def _is_slow(self, name: int) -> bool:
-        until = self._slow.get(name)
-        if until is not None and until <= self._now():
-            del self._slow[name]
-            until = None
-        return until is not None
+    def _is_slow(self, name: bytes) -> bool:
+        return self._slow.get(name, 0.0) > self._now()
+
+    def _mark_slow(self, name: bytes) -> None:
+        """Mark a caller for a while, and drop the marks of others that are over."""
+        now = self._now()
+        self._slow = {each: until for each, until in self._slow.items() if until > now}
+        self._slow[name] = now + SLOW_FOR_SECONDS
 
     async def _carry(self) -> None:
         while (name := self._next()) is not None:
@@ -169,7 +172,7 @@ class Readers:
                 if not line.carriers and not line.waiting:
                     del self._lines[name]
 
-    async def _turn(self, name: int, line: Line) -> None:
+    async def _turn(self, name: bytes, line: Line) -> None:
         waiting = line.waiting
         line.is_gathered = True
         try:
@@ -186,7 +189,7 @@ class Readers:
         spent = await self._carry_out(batch)
         waiting.extendleft(reversed(batch[spent.answered :]))
         if spent.is_slow:
-            self._slow[name] = self._now() + SLOW_FOR_SECONDS
+            self._mark_slow(name)
             if self._ending is not None:
                 _refuse(waiting, self._ending)
 

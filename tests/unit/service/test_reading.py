@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import product
 
 import pytest
 
 from reconciler.service.domain.refusal import Code, Refusal
+from reconciler.service.operations.headers import bearer_token
 from reconciler.service.operations.reception import Incoming, Received
 from reconciler.service.transport.reading import (
     READERS,
@@ -24,6 +26,7 @@ from reconciler.service.transport.reading import (
 
 QUICK, HEAVY = Spent(1, 0.001, 0.001), Spent(1, SLOW_SECONDS * 2, 1)
 
+UNKNOWN = "unknown"
 ENDING = Received("", Refusal(Code.UNAVAILABLE, "stops", "service.ending"))
 
 
@@ -38,7 +41,7 @@ class Threads:
         self.is_at_work = asyncio.Event()
 
     async def _carry_out(self, batch: Sequence[Job]) -> Spent:
-        (caller,) = {job.call.headers["authorization"][0] for job in batch}
+        (caller,) = {_caller_of(job) for job in batch}
         turn: asyncio.Future[Spent] = asyncio.get_running_loop().create_future()
         self.at_work.append((caller, turn))
         self.is_at_work.set()
@@ -49,9 +52,12 @@ class Threads:
         return spent
 
     def ask(self, caller: str, *operations: str) -> list[Job]:
+        return self.ask_with([f"Bearer {caller}"], *operations)
+
+    def ask_with(self, authorization: list[str], *operations: str) -> list[Job]:
         done = asyncio.get_running_loop().create_future
         jobs = [
-            Job(Incoming(operation, {}, {"authorization": [caller]}), done())
+            Job(Incoming(operation, {}, {"authorization": authorization}), done())
             for operation in operations
         ]
         for job in jobs:
@@ -104,6 +110,13 @@ def played(scene: Callable[[Threads], Awaitable[None]]) -> None:
         assert not threads.readers._lines
 
     asyncio.run(play())
+
+
+def _caller_of(job: Job) -> str:
+    try:
+        return bearer_token(job.call.headers)
+    except Refusal:
+        return UNKNOWN
 
 
 def many(count: int) -> list[str]:
@@ -159,8 +172,10 @@ def test_who_was_slow_is_so_for_a_while_even_with_nothing_waiting() -> None:
         await threads.finish("a", Spent(1, 0, 0))
         assert threads.working_for()["a"] <= READERS_OF_SLOW
         threads.now += SLOW_FOR_SECONDS
-        await threads.finish("a", Spent(1, 0, 0))
-        assert not threads.readers._slow
+        for _ in range(READERS_OF_ONE):
+            threads.ask("a", "quick")
+            await settled()
+        assert threads.working_for() == {"a": READERS_OF_ONE}
 
     played(scene)
 
@@ -193,11 +208,48 @@ def test_one_caller_may_not_have_every_place_to_wait() -> None:
     async def scene(threads: Threads) -> None:
         threads.ask("a", *many(WAITING_OF_ONE))
         job = Job(
-            Incoming("one more", {}, {"authorization": ["a"]}),
+            Incoming("one more", {}, {"authorization": ["Bearer a"]}),
             asyncio.get_running_loop().create_future(),
         )
         assert not threads.readers.add(job)
         threads.ask("b", "first")
+
+    played(scene)
+
+
+def test_a_token_is_one_caller_however_it_is_written() -> None:
+    """The scheme has 64 spellings, and blanks around it count for nothing."""
+    spellings = [
+        "".join(letters) + " a" for letters in product(*zip("bearer", "BEARER", strict=True))
+    ]
+
+    async def scene(threads: Threads) -> None:
+        for spelling in (*spellings, *(f"\t{each} " for each in spellings)):
+            threads.ask_with([spelling], "list")
+            await settled()
+        assert threads.working_for() == {"a": READERS_OF_ONE}
+
+    played(scene)
+
+
+def test_all_calls_without_a_token_are_one_caller_s() -> None:
+    async def scene(threads: Threads) -> None:
+        for values in ([], ["Basic eDp5"], ["Bearer a", "Bearer b"], ["Bearer ü"], [""]):
+            threads.ask_with(values, "list")
+            await settled()
+        assert threads.working_for() == {UNKNOWN: READERS_OF_ONE}
+
+    played(scene)
+
+
+def test_a_caller_that_never_comes_back_is_forgotten() -> None:
+    async def scene(threads: Threads) -> None:
+        for number in range(100):
+            threads.ask(str(number), "long")
+            await settled()
+            await threads.finish(str(number), HEAVY)
+            threads.now += SLOW_FOR_SECONDS / 10
+        assert len(threads.readers._slow) <= 10
 
     played(scene)
 
