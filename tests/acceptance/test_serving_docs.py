@@ -44,7 +44,13 @@ def test_every_flag_is_one_of_serve(name: str, command: list[str]) -> None:
     """A flag that was renamed is renamed there, too."""
     assert command[0] == "serve"
     assert {word for word in command if word.startswith("--")} <= FLAGS
-    assert "--behind-proxy" in command  # TLS is spoken by what stands in front of each
+
+
+def test_only_examples_with_a_proxy_say_that_there_is_one() -> None:
+    """The image alone may be reached without one: then the server has to warn."""
+    behind_proxy = {name for name, command in commands() if "--behind-proxy" in command}
+
+    assert behind_proxy == {"compose.yaml", "kubernetes.yaml"}
 
 
 @pytest.mark.parametrize("name", ["Dockerfile", "compose.yaml", "kubernetes.yaml"])
