@@ -99,7 +99,7 @@ class SqliteEventStore:
 
     def _new_reader(self) -> sqlite3.Connection:
         self._place.check()
-        reader = files.connect(self._path)
+        reader = files.connect(self._path, files.READER_CACHE_KIB)
         try:
             self._place.check()  # the path was opened again, and may name another file by now
         except BaseException:

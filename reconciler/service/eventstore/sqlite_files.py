@@ -26,7 +26,8 @@ from reconciler.service.eventstore.sqlite_tables import (
 )
 
 BUSY_SECONDS = 10.0
-CACHE_KIB = 16 * 1024  # holds a whole batch, which else is written twice
+CACHE_KIB = 16 * 1024  # of the writer: holds a whole batch, which else is written twice
+READER_CACHE_KIB = 2 * 1024  # there are many readers, and the system keeps the pages as well
 HEADER = 100
 MAGIC = b"SQLite format 3\0"
 
@@ -156,8 +157,10 @@ def _pages(header: bytes) -> int:
     return _number(header, 28)
 
 
-def connect(path: Path) -> sqlite3.Connection:
+def connect(path: Path, cache_kib: int = CACHE_KIB) -> sqlite3.Connection:
     """Open a store for reading and writing, every commit durable.
+
+    ``cache_kib`` is how many KiB of pages the connection keeps in memory.
 
     Raises:
         StoreError: it cannot be.
@@ -171,7 +174,7 @@ def connect(path: Path) -> sqlite3.Connection:
             # A secret that was acknowledged must not stay in the file, sealed or not.
             connection.execute("PRAGMA secure_delete = ON")
             connection.execute("PRAGMA temp_store = MEMORY")  # what a savepoint undoes by
-            connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+            connection.execute(f"PRAGMA cache_size = -{cache_kib}")
         except BaseException:
             connection.close()
             raise

@@ -7,12 +7,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from reconciler.service.build import open_sqlite
+from reconciler.service.eventstore import sqlite_files
 from reconciler.service.eventstore.errors import (
     StoreBusyError,
     StoreError,
@@ -21,7 +23,7 @@ from reconciler.service.eventstore.errors import (
     StoreUnusableError,
 )
 from reconciler.service.eventstore.sqlite import SqliteEventStore, SqliteReadOnlyStore
-from reconciler.service.eventstore.sqlite_files import create
+from reconciler.service.eventstore.sqlite_files import CACHE_KIB, READER_CACHE_KIB, create
 from reconciler.service.operations.request import Request
 from reconciler.service.projections.verify import verify
 from reconciler.service.restore import restore
@@ -493,3 +495,23 @@ def test_a_file_that_is_cut_short_is_not_made_whole_by_any_log(
 
     with pytest.raises(StoreUnusableError, match=r"is cut short|is damaged"):
         open_sqlite(path, read_only=read_only)
+
+
+def test_readers_keep_fewer_pages_in_memory_than_the_writer(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There are several readers, and each would keep as many pages as the writer."""
+    connections: list[sqlite3.Connection] = []
+    connect = sqlite_files.connect
+
+    def seen(*arguments: Any) -> sqlite3.Connection:
+        connections.append(connect(*arguments))
+        return connections[-1]
+
+    monkeypatch.setattr(sqlite_files, "connect", seen)
+    with closing(SqliteEventStore(path, lambda: 1)) as store, ExitStack() as views:
+        for _ in range(3):
+            views.enter_context(store.snapshot())
+        sizes = [each.execute("PRAGMA cache_size").fetchone()[0] for each in connections]
+
+    assert sizes == [-CACHE_KIB, *[-READER_CACHE_KIB] * 3]
