@@ -8,7 +8,7 @@ LOCKED := $(PIP) install --require-hashes
 # Tests wait for servers, disks and databases a third of their time.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() * 3 // 2)')
 
-.PHONY: demo test unit extras check lint types wheel dist schemas codes protos bench metrics fuzz laws soak planted mutate lock clean
+.PHONY: demo test unit extras check lint types wheel dist schemas codes api protos bench metrics fuzz laws soak planted mutate lock clean
 
 DEMO := --service sqlite:.reconciler/identity.db
 
@@ -35,8 +35,8 @@ extras: $(RUNS)
 check: lint types wheel
 
 lint: $(READY)
-	$(BIN)/ruff format --check --quiet reconciler tests
-	$(BIN)/ruff check --quiet reconciler tests
+	$(BIN)/ruff format --check --quiet reconciler tests docs
+	$(BIN)/ruff check --quiet reconciler tests docs
 	.ci/audit-workflows
 
 types: $(READY)
@@ -56,6 +56,10 @@ schemas: $(READY)
 # The page of every code that the program prints, from its own table; a test keeps it in step.
 codes: $(READY)
 	$(BIN)/python -m reconciler.report.codes.page docs
+
+# The description of the REST API, from the table of operations; a test keeps it in step.
+api: $(READY)
+	$(BIN)/python -m docs.api.make
 
 # The descriptor set that the server reads its messages from; a test keeps it in step.
 PROTOS := reconciler/service/transport/proto

@@ -17,8 +17,9 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
+from docs.api.document import openapi, openapi_text
+from docs.api.page import docs_page
 from reconciler.service.operations.table import OPERATIONS
-from reconciler.service.transport.openapi import openapi, openapi_text
 from tests.contract.story import JWT
 from tests.raw_http import exchange, request
 from tests.running import Server, running_server
@@ -37,8 +38,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def test_the_document_in_the_docs_is_in_step() -> None:
-    """``python -m reconciler.service.transport.openapi docs/openapi.json`` writes it."""
+    """``make api`` writes it, for programs and for people."""
     assert (ROOT / "docs" / "openapi.json").read_text(encoding="utf-8") == openapi_text()
+    assert (ROOT / "docs" / "openapi.html").read_text(encoding="utf-8") == docs_page()
 
 
 def test_every_operation_is_in_the_document() -> None:

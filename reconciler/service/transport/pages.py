@@ -1,9 +1,18 @@
-"""What a server shows to anybody: that it lives, that it is ready, and how it is called."""
+"""Pages that need no token: whether the server lives, whether it is ready, and its API.
+
+The description of the API is written into files of ``docs/`` beforehand (``docs/api``). An
+installed package carries them in ``reconciler/api``.
+"""
 
 from __future__ import annotations
 
+import re
+from base64 import b64encode
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
@@ -20,6 +29,9 @@ READY = frozenset({"/readyz", "/debug/ready"})
 OPENAPI = "/openapi.json"
 DOCS = "/docs"
 PATHS = LIVE | READY | {OPENAPI, DOCS}
+
+_PACKAGE = Path(__file__).parents[2]
+_FOLDERS = (_PACKAGE / "api", _PACKAGE.parent / "docs")
 
 NOT_READY = Refusal(Code.UNAVAILABLE, "the service is not ready", "service.not_ready")
 NO_TOKEN_YET = Refusal(
@@ -51,19 +63,16 @@ def pages(state: State) -> Starlette:
         return _json({"status": "ready"} if await state.is_ready() else NOT_READY)
 
     async def openapi(_: Request) -> Response:
-        from reconciler.service.transport.openapi import openapi_text
-
         if refusal := await _closed(state):
             return _json(refusal)
-        return Response(openapi_text(), media_type="application/json", headers=_SAFE)
+        return Response(_file("openapi.json"), media_type="application/json", headers=_SAFE)
 
     async def docs(_: Request) -> Response:
-        from reconciler.service.transport.docs_page import CONTENT_POLICY, docs_page
-
         if refusal := await _closed(state):
             return _json(refusal)
-        policy = {"content-security-policy": CONTENT_POLICY}
-        return Response(docs_page(), media_type="text/html", headers={**_SAFE, **policy})
+        page = _file("openapi.html")
+        policy = {"content-security-policy": _policy(page)}
+        return Response(page, media_type="text/html", headers={**_SAFE, **policy})
 
     return Starlette(
         routes=[
@@ -98,6 +107,23 @@ def _json(answer: Mapping[str, Any] | Refusal) -> Response:
     made = json_answer(answer)
     headers = {name.decode(): value.decode() for name, value in made.headers}
     return Response(made.body, made.status, headers)
+
+
+@cache
+def _file(name: str) -> bytes:
+    """Return a file of the description, of the installed package or of the checkout."""
+    return next(folder / name for folder in _FOLDERS if (folder / name).is_file()).read_bytes()
+
+
+@cache
+def _policy(page: bytes) -> str:
+    """Return the content policy of a page: its own style, and nothing from anywhere."""
+    styles = re.findall(rb"<style>(.*?)</style>", page, re.DOTALL)
+    hashes = " ".join(f"'sha256-{b64encode(sha256(each).digest()).decode()}'" for each in styles)
+    return (
+        f"default-src 'none'; style-src {hashes}; base-uri 'none'; "
+        "form-action 'none'; frame-ancestors 'none'"
+    )
 
 
 _SAFE = {"x-content-type-options": "nosniff", "cache-control": "no-cache"}

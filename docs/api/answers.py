@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from reconciler.resources.kinds import model_of
-from reconciler.resources.ref import Kind
-from reconciler.service.transport.openapi_schemas import (
+from docs.api.schemas import (
     ID,
     TIME,
     Schema,
@@ -17,6 +15,8 @@ from reconciler.service.transport.openapi_schemas import (
     model_schema,
     ref,
 )
+from reconciler.resources.kinds import model_of
+from reconciler.resources.ref import Kind
 
 _NUMBER: Schema = {"type": "string", "pattern": "^[0-9]{1,19}$"}
 _TIME: Schema = {"type": "string", "format": "date-time", "pattern": TIME}

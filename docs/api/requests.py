@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 
-from reconciler.resources.origin import DEFAULT_PORTS
-from reconciler.service.operations.batch import MAX_ORDERS, NOT_ORDERED
-from reconciler.service.operations.leases import MAX_HOLDER, MAX_SECONDS
-from reconciler.service.operations.lists import MAX_PAGE, MAX_QUERIES, METHODS
-from reconciler.service.operations.operation import Operation
-from reconciler.service.operations.owed_secrets import AT_ONCE
-from reconciler.service.operations.table import OPERATIONS
-from reconciler.service.transport.openapi_schemas import (
+from docs.api.schemas import (
     LARGEST,
     NO_NUL,
     Schema,
@@ -25,6 +18,13 @@ from reconciler.service.transport.openapi_schemas import (
     or_null,
     text,
 )
+from reconciler.resources.origin import DEFAULT_PORTS
+from reconciler.service.operations.batch import MAX_ORDERS, NOT_ORDERED
+from reconciler.service.operations.leases import MAX_HOLDER, MAX_SECONDS
+from reconciler.service.operations.lists import MAX_PAGE, MAX_QUERIES, METHODS
+from reconciler.service.operations.operation import Operation
+from reconciler.service.operations.owed_secrets import AT_ONCE
+from reconciler.service.operations.table import OPERATIONS
 
 _OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 _IPV4 = rf"(?:{_OCTET}\.){{3}}{_OCTET}"

@@ -1,26 +1,21 @@
-"""The REST face in OpenAPI 3.1, made from the table of operations.
-
-``python -m reconciler.service.transport.openapi FILE`` writes it; a test keeps ``docs/`` in step.
-"""
+"""The REST API in OpenAPI 3.1, made from the table of operations."""
 
 from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 
+from docs.api.answers import answer_schema, components
+from docs.api.requests import request_schema
+from docs.api.schemas import ID, Schema, ref
 from reconciler import __version__
 from reconciler.service.operations.operation import Operation, handler_of
 from reconciler.service.operations.reception import NEEDS_NO_TOKEN
 from reconciler.service.operations.table import OPERATIONS
 from reconciler.service.transport.http_answers import ERROR_STATUSES
-from reconciler.service.transport.openapi_answers import answer_schema, components
-from reconciler.service.transport.openapi_requests import request_schema
-from reconciler.service.transport.openapi_schemas import ID, Schema, ref
 
 TAGS = {
     "core": "The three operations that this service is about.",
@@ -257,12 +252,3 @@ _RESPONSE_HEADERS: Mapping[str, dict[str, Any]] = {
     },
 }
 _FURTHER_HEADERS = {401: ("www-authenticate",), 429: ("retry-after",), 503: ("retry-after",)}
-
-
-def main() -> None:
-    """Write the document into the file named on the command line."""
-    Path(sys.argv[1]).write_text(openapi_text(), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

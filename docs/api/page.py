@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from base64 import b64encode
 from collections.abc import Iterator, Mapping
-from functools import cache
-from hashlib import sha256
 from html import escape
 from typing import Any
 
-from reconciler.service.transport.openapi import openapi
+from docs.api.document import openapi
 
 _STYLE = """\
 :root{color-scheme:light dark;--line:#8884;--soft:#8882;--accent:light-dark(#0550ae,#79c0ff)}
@@ -26,14 +23,8 @@ border-radius:6px;overflow:auto;max-height:28rem}
 td,th{border-bottom:1px solid var(--line);text-align:left;padding:.3rem .6rem;vertical-align:top}
 a{color:var(--accent)}
 """
-_STYLE_HASH = b64encode(sha256(_STYLE.encode()).digest()).decode()
-CONTENT_POLICY = (
-    f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'"
-)
 
 
-@cache
 def docs_page() -> str:
     """Return the page."""
     document = openapi()
