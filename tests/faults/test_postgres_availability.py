@@ -24,6 +24,7 @@ class Database:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(postgres_availability, "PAUSE_SECONDS", 0.01)
         self.is_away = True
+        self.defects: list[Exception] = []
         self.asked = 0
         self.gone = Event()
         self.answered = Event()
@@ -31,6 +32,8 @@ class Database:
 
     def _probe(self) -> None:
         self.asked += 1
+        if self.defects:
+            raise self.defects.pop()
         if self.is_away:
             raise AWAY
         self.answered.set()
@@ -112,6 +115,47 @@ def test_a_probe_that_cannot_be_made_says_nothing_of_the_database(
     assert tried.wait(5)
     availability.require()
     assert not database.gone.is_set()
+
+
+@pytest.mark.parametrize("failure", [RuntimeError("can't start new thread"), ValueError("defect")])
+def test_an_outage_that_cannot_be_handled_is_probed_all_the_same(
+    database: Database, failure: Exception
+) -> None:
+    """Otherwise a server would refuse calls until it is started again."""
+
+    def fail() -> None:
+        database.gone.set()
+        raise failure
+
+    database.availability = Availability("x", database._probe, fail)
+    database.availability.request_probe()
+    assert database.gone.wait(5)
+    database.is_away = False
+
+    database.wait_until_back()
+
+    assert database.availability.outages == 1
+
+
+def test_a_probe_that_fails_in_an_outage_is_not_the_last(database: Database) -> None:
+    """Whatever fails: the outage ends with an answer."""
+    database.availability.request_probe()
+    assert database.gone.wait(5)
+    database.defects = [ValueError("defect"), OSError("too many open files")]
+    database.is_away = False
+
+    database.wait_until_back()
+
+
+def test_a_call_that_is_refused_has_the_database_probed(database: Database) -> None:
+    """The thread that probed may have ended."""
+    database.availability._mark_away(AWAY)
+    database.is_away = False
+
+    with pytest.raises(StoreUnreachableError):
+        database.availability.require()
+
+    database.wait_until_back()
 
 
 def test_an_interrupted_statement_is_not_waited_for(postgres: PostgresServer) -> None:

@@ -48,13 +48,14 @@ class Availability:
         self._ended = Event()
 
     def require(self) -> None:
-        """Return if the database is not known to be away.
+        """Return if the database is not known to be away; otherwise have it probed again.
 
         Raises:
-            StoreUnreachableError: it is; no attempt was made.
+            StoreUnreachableError: it is away; nothing was sent to it.
         """
         failure = self._failure
         if failure is not None:
+            self.request_probe()  # so that an outage ends also where the thread that probed did
             raise type(failure)(failure.problem, failure.remedy)
 
     def request_probe(self) -> None:
@@ -65,7 +66,7 @@ class Availability:
             self._is_probing = True
         try:
             Thread(target=self._probe_until_answered, name="database-probe", daemon=True).start()
-        except RuntimeError:  # no memory for a thread: the time limits of statements remain
+        except (RuntimeError, MemoryError):  # no thread: the time limits of statements remain
             self._is_probing = False
 
     def end(self) -> None:
@@ -84,6 +85,7 @@ class Availability:
             self._is_probing = False
 
     def _answers(self) -> bool:
+        """Probe once, and keep what is found. Nothing is raised, so that probing goes on."""
         try:
             self._probe()
         except StoreUnreachableError as failure:
@@ -94,6 +96,9 @@ class Availability:
         except (OSError, MemoryError, RuntimeError) as failure:
             # This machine fails, which says nothing of the database.
             LOG.warning("%s cannot be probed: %r", self._place, failure)
+            return self._failure is None
+        except Exception:  # a defect of ours must not keep the database away
+            LOG.exception("%s cannot be probed", self._place)
             return self._failure is None
         with self._lock:
             was_away = self._failure is not None and not self._ended.is_set()
@@ -107,4 +112,7 @@ class Availability:
         with self._lock:
             self._failure = failure
             self.outages += 1
-        self._on_outage()
+        try:
+            self._on_outage()
+        except Exception:  # the database is away all the same
+            LOG.exception("the outage of %s was not handled", self._place)
