@@ -10,23 +10,26 @@ import asyncio
 import logging
 import math
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from itertools import islice
 from threading import Barrier
 from typing import Any
 from weakref import WeakValueDictionary
 
 from reconciler.service.domain.refusal import Code, Refusal
+from reconciler.service.operations.headers import caller_key
 from reconciler.service.operations.reception import OUT_OF_RESOURCES, Incoming, Received, Reception
 from reconciler.service.operations.table import WRITE_BATCH, writes
+from reconciler.service.transport.admission import Shares
 from reconciler.service.transport.question import Question
 from reconciler.service.transport.reading import (
     BATCH,
     TURN_SECONDS,
+    WAITING_OF_ONE,
     Job,
     Readers,
     Spent,
@@ -34,12 +37,13 @@ from reconciler.service.transport.reading import (
 )
 
 LOG = logging.getLogger("reconciler.service")
-WAITING = 4096
+WAITING = 4096  # calls that are not answered yet
 THREADS = 16
 READY_SECONDS = 3.0  # which the store has to show that it can be read
 BUSY = Received(
     "", Refusal(Code.RESOURCE_EXHAUSTED, "the service is busy; ask again", "service.busy")
 )
+NO_CALL = Incoming("", {}, {})
 ENDING = Refusal(Code.UNAVAILABLE, "the service is about to stop; ask again", "service.ending")
 
 
@@ -49,13 +53,20 @@ class Turn(Enum):
     CALLER = auto()  # batches of one caller, by its account
     BATCH = auto()  # batches of one lane
     WRITE = auto()  # commits of one lane
+    OWN = auto()  # commits of one caller whose writes have no lane
+
+
+Key = tuple[Turn, str]
 
 
 @dataclass(slots=True)
 class Lane:
-    """Writes that wait for their turn, and whether batches of them are taken to a thread."""
+    """Writes that wait for their turn, and whether batches of them are taken to a thread.
 
-    waiting: deque[Job] = field(default_factory=deque)
+    They are the keys of a dictionary, so that one whose caller leaves is removed at once.
+    """
+
+    waiting: dict[Job, None] = field(default_factory=dict)
     is_carried: bool = False
 
 
@@ -66,40 +77,34 @@ class Front:
         """Serve a reception.
 
         ``lane_of`` says which writes wait for one another and share commits: those of one lane.
-        Where it answers nothing, a write has a lane to itself. Reads of one caller share views of
-        the store: a thread for each would fight over the interpreter.
+        Where it answers nothing, writes of one caller do. Reads of one caller share views of the
+        store: a thread for each would fight over the interpreter.
         """
         reception.load()
         self._reception = reception
         self._lane_of = lane_of
-        self._lanes: dict[str, Lane] = {}
+        self._lanes: dict[Key, Lane] = {}
         self._readers = Readers(self._read)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._waiting = 0
+        self._waiting = Shares(WAITING, WAITING_OF_ONE)
         self._threads = _started(THREADS)
-        self._turns: WeakValueDictionary[tuple[Turn, str], asyncio.Lock] = WeakValueDictionary()
+        self._turns: WeakValueDictionary[Key, asyncio.Lock] = WeakValueDictionary()
         self._is_ending = False
         self._is_ready = Question(reception.can_read, READY_SECONDS)
 
     async def answer(self, call: Incoming) -> Received:
         """Carry out a call. Nothing is raised: a refusal is an answer."""
-        if self._waiting >= WAITING:
-            return BUSY
-        if call.operation == WRITE_BATCH:
-            return await self._write_batch(call)
-        job = Job(call, asyncio.get_running_loop().create_future())
-        self._waiting += 1
+        caller = caller_key(call.headers)
         try:
-            if not writes(call.operation):
-                if not self._readers.add(job):
-                    return BUSY
-            elif lane := self._lane_of(call):
-                self._queue(job, lane)
-            else:
-                await self._carry_out([job])
-            return await job.done
-        finally:
-            self._waiting -= 1
+            with self._waiting.place(caller):
+                if call.operation == WRITE_BATCH:
+                    return await self._write_batch(call)
+                job = Job(call, asyncio.get_running_loop().create_future())
+                if writes(call.operation):
+                    return await self._written(job, caller)
+                return await self._read_in_turn(job)
+        except Refusal as refusal:
+            return Received("", refusal)
 
     def end_batches(self) -> None:
         """Let batches end after the commit they are at: the server stops.
@@ -121,28 +126,47 @@ class Front:
         # Off the event loop, which has to hear a second signal meanwhile.
         await asyncio.get_running_loop().run_in_executor(None, self._threads.shutdown)
 
-    def _queue(self, job: Job, name: str) -> None:
-        """Let a call take its turn in a lane. Who asked may go away; the lane goes on."""
-        lane = self._lanes.setdefault(name, Lane())
-        lane.waiting.append(job)
+    async def _read_in_turn(self, job: Job) -> Received:
+        try:
+            return await job.done if self._readers.add(job) else BUSY
+        finally:
+            job.call = NO_CALL  # of a caller that left, only its place in the line is kept
+
+    async def _written(self, job: Job, caller: bytes) -> Received:
+        """Let a write take its turn in its lane."""
+        name = self._lane_of(job.call)
+        lane = self._queue(job, (Turn.WRITE, name) if name else (Turn.OWN, caller.hex()))
+        try:
+            return await job.done
+        finally:
+            lane.waiting.pop(job, None)  # its caller may have left before its turn
+
+    def _queue(self, job: Job, key: Key) -> Lane:
+        """Add a write to a lane, which goes on even if the caller leaves."""
+        lane = self._lanes.setdefault(key, Lane())
+        lane.waiting[job] = None
         if not lane.is_carried:
-            task = asyncio.get_running_loop().create_task(self._drain(name, lane))
+            task = asyncio.get_running_loop().create_task(self._drain(key, lane))
             lane.is_carried = True
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+        return lane
 
-    async def _drain(self, name: str, lane: Lane) -> None:
+    async def _drain(self, key: Key, lane: Lane) -> None:
         waiting = lane.waiting
         try:
             while waiting:
                 await gathered(waiting)
-                async with self._turn(Turn.WRITE, name):
-                    batch = [waiting.popleft() for _ in range(min(BATCH, len(waiting)))]
-                    await self._carry_out(batch)
+                async with self._turn(*key):
+                    batch = list(islice(waiting, BATCH))
+                    for job in batch:
+                        del waiting[job]
+                    if batch:
+                        await self._carry_out(batch)
         finally:
             lane.is_carried = False
             if not waiting:
-                del self._lanes[name]
+                del self._lanes[key]
 
     async def _write_batch(self, call: Incoming) -> Received:
         """Answer a batch of orders. How many there are at a time is bounded by their bytes."""

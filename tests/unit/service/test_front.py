@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import gc
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
-from threading import Event
+from threading import Event, Semaphore
 from typing import Any
+from weakref import WeakSet
 
 import pytest
 
@@ -20,8 +22,8 @@ from reconciler.service.operations.engine import Engine
 from reconciler.service.operations.reception import Incoming, Received
 from reconciler.service.operations.request import Request
 from reconciler.service.operations.tokens import token_hash
-from reconciler.service.transport.front import THREADS, Front
-from reconciler.service.transport.reading import READERS
+from reconciler.service.transport.front import THREADS, WAITING, Front
+from reconciler.service.transport.reading import BATCH, READERS, WAITING_OF_ONE
 from tests.running import furnish
 
 ACTION = {"name": "greet", "script": "function greet() {}"}
@@ -485,3 +487,117 @@ def test_whatever_a_thread_ends_with_the_next_read_is_answered(
             await front.close()
 
     asyncio.run(ask())
+
+
+class Body(dict[str, Any]):
+    """Fields whose end can be seen."""
+
+    __hash__ = object.__hash__
+
+
+class Slow:
+    """A reception whose calls take until it is told to end."""
+
+    def __init__(self) -> None:
+        self.begun, self.may_end = Semaphore(0), Event()
+
+    def load(self) -> None:
+        pass
+
+    def can_read(self) -> bool:
+        return True
+
+    def receive(self, calls: Sequence[Incoming], _: float) -> list[Received]:
+        self.begun.release()
+        self.may_end.wait(10)
+        return [Received("", {})] * len(calls)
+
+
+def slowly(
+    lane: str, main: Callable[[Front, Slow, Callable[..., asyncio.Task[Received]]], Awaitable[None]]
+) -> None:
+    """Run something with a front whose threads are slow, and a way to ask it."""
+
+    async def running() -> None:
+        slow: Any = Slow()
+        front = Front(slow, lambda _: lane)
+
+        def ask(operation: str, token: str, fields: dict[str, Any] | None = None) -> Any:
+            call = Incoming(operation, {} if fields is None else fields, bearer(token))
+            return asyncio.ensure_future(front.answer(call))
+
+        try:
+            async with asyncio.timeout(10):
+                await main(front, slow, ask)
+        finally:
+            slow.may_end.set()
+            await front.close()
+
+    asyncio.run(running())
+
+
+@pytest.mark.parametrize(
+    ("operation", "lane", "threads", "most"),
+    [
+        ("CreateAction", "all", 1, 0),
+        ("CreateAction", "", READERS, 4 * BATCH),
+        ("GetAction", "all", READERS, 0),
+    ],
+)
+def test_nothing_is_kept_of_a_call_whose_caller_left(
+    operation: str, lane: str, threads: int, most: int
+) -> None:
+    """But of those that threads are at: calls can be sent and cancelled faster than that."""
+    alive: WeakSet[Body] = WeakSet()
+
+    async def main(_: Front, slow: Slow, ask: Callable[..., asyncio.Task[Received]]) -> None:
+        first = [ask(operation, f"first{at}") for at in range(READERS)]
+        for _ in range(threads):
+            await asyncio.to_thread(slow.begun.acquire, timeout=10)
+        for _ in range(3):
+            left = [ask(operation, f"left{at % 4}", body(alive)) for at in range(1000)]
+            await settled()
+            for task in left:
+                task.cancel()
+            await asyncio.gather(*left, return_exceptions=True)
+            del left, task
+            await settled()
+            gc.collect()
+            assert len(alive) <= most
+        slow.may_end.set()
+        await asyncio.gather(*first)
+
+    slowly(lane, main)
+
+
+def body(alive: WeakSet[Body]) -> Body:
+    """Return the fields of a call, and see how long they last."""
+    made = Body()
+    alive.add(made)
+    return made
+
+
+async def settled() -> None:
+    """Let everything run that can."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("operation", ["CreateAction", "GetAction"])
+def test_calls_of_one_caller_that_wait_keep_no_other_from_calling(operation: str) -> None:
+    async def main(_: Front, slow: Slow, ask: Callable[..., asyncio.Task[Received]]) -> None:
+        many = [ask(operation, "greedy") for _ in range(WAITING + 1)]
+        await asyncio.to_thread(slow.begun.acquire, timeout=10)
+        await settled()
+        others = [ask(asked, "other") for asked in ("CreateAction", "GetAction")]
+        await settled()
+        slow.may_end.set()
+
+        for answered in await asyncio.gather(*others):
+            assert answered.answer == {}
+        refused = [each.answer for each in await asyncio.gather(*many)]
+        told = {each.reason for each in refused if isinstance(each, Refusal)}
+        assert told == {"service.busy"}
+        assert refused.count({}) == WAITING_OF_ONE
+
+    slowly("all", main)
