@@ -20,6 +20,7 @@ _APP = f"{_PROJECTS}/{{projectId}}/apps/{{appId}}"
 _IDPS = "/management/v1/idps"
 _ACTIONS = "/management/v1/actions"
 _OWN = "/reconciler/v1"
+WRITE_BATCH = "WriteBatch"
 _OWED = f"{_OWN}/organizations/{{organizationId}}/owed-secrets"
 
 ADDRESSES: Mapping[str, str] = {
@@ -53,7 +54,7 @@ ADDRESSES: Mapping[str, str] = {
     "ListRemovals": f"GET {_OWN}/organizations/{{organizationId}}/removals",
     "ListTrees": f"GET {_OWN}/trees",
     "RecordContext": f"POST {_OWN}/objects/{{id}}/context",
-    "WriteBatch": f"POST {_OWN}/batch",
+    WRITE_BATCH: f"POST {_OWN}/batch",
     "ListOwedSecrets": f"GET {_OWED}",
     "ClaimSecrets": f"POST {_OWED}/_claim",
     "AcknowledgeSecrets": f"POST {_OWED}/_acknowledge",
@@ -65,7 +66,7 @@ ADDRESSES: Mapping[str, str] = {
 _PARAMETER = re.compile(r"\{(\w+)\}", re.ASCII)
 # Safe to repeat: a repeated claim only adds one more event, and each order of a batch has a key.
 _REPEATABLE = frozenset(
-    {"RenewLease", "ReleaseLease", "ClaimSecrets", "AcknowledgeSecrets", "WriteBatch"}
+    {"RenewLease", "ReleaseLease", "ClaimSecrets", "AcknowledgeSecrets", WRITE_BATCH}
 )
 
 

@@ -16,11 +16,11 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
+from reconciler.service_client.addresses import WRITE_BATCH
 from reconciler.service_client.replies import lost, refusal_in, unsent
 from reconciler.service_client.retries import pause
 from reconciler.service_client.wire import Answer, Call, Wire, WireRefusal
 
-WRITE_BATCH = "WriteBatch"
 MOST_ORDERS = 500  # between two batches the lease is renewed and signals are heeded
 MAX_BYTES = 1_000_000  # of a request; a service of ours takes 1 MiB
 RETRY_SECONDS = 60.0

@@ -23,7 +23,7 @@ from typing import NamedTuple, TypeAlias
 import httpx
 
 from reconciler import __version__
-from reconciler.service_client.addresses import Target, may_repeat, target_of
+from reconciler.service_client.addresses import WRITE_BATCH, Target, may_repeat, target_of
 from reconciler.service_client.credentials import Credentials
 from reconciler.service_client.endpoint import Endpoint
 from reconciler.service_client.replies import UNAUTHENTICATED, lost, reply_of, unsent
@@ -46,6 +46,9 @@ FIXED = {
 @dataclass(frozen=True, slots=True)
 class Limits:
     """How long and how much. Times are seconds.
+
+    A batch has neither ``silence`` nor ``one_try``: the service carries out the batches of a token
+    one after the other, so each try may take as long as all tries together.
 
     Attributes:
         connect: To reach the service.
@@ -85,6 +88,17 @@ class _Tried(NamedTuple):
     reply: Answer | WireRefusal
     again: bool
     asked: float = 0.0
+
+
+class _Time(NamedTuple):
+    """The time for the calls that are sent together, in seconds, and when it ends."""
+
+    allowed: float
+    deadline: float
+
+    def is_up(self, wait: float = 0.0) -> bool:
+        """Return whether it will be over after a wait."""
+        return time.monotonic() + wait >= self.deadline
 
 
 class HttpWire:
@@ -150,7 +164,8 @@ class HttpWire:
         """Ask an address of the service's own origin; None where no answer came."""
         for tries in range(1, FIRST_TRIES + 1):
             try:
-                return self._runner.run(self._exchange(self._lanes[0], verb, url, (headers, body)))
+                asked = self._exchange(self._lanes[0], verb, url, (headers, body), self._limits)
+                return self._runner.run(asked)
             except (httpx.TransportError, OSError, ValueError):
                 time.sleep(pause(tries, self._chance(), 0.0))
         return None
@@ -164,9 +179,9 @@ class HttpWire:
     ) -> list[Answer | WireRefusal]:
         rate = self._limits.per_second
         waits = len(asked) / rate if rate > 0 else 0.0
-        # Who has just waited in vain for long waits for one more answer only.
-        patience = self._limits.total if self._was_heard else self._limits.silence
-        deadline = time.monotonic() + patience + waits
+        # After calls without any answer, use the short timeout.
+        allowed = waits + (self._limits.total if self._was_heard else self._limits.silence)
+        left = _Time(allowed, time.monotonic() + allowed)
         self._was_heard = not asked
         replies: list[Answer | WireRefusal] = [unsent("not sent")] * len(asked)
         waiting = iter(enumerate(asked))
@@ -174,7 +189,7 @@ class HttpWire:
         async def work(lane: httpx.AsyncHTTPTransport) -> None:
             for index, (call, target) in waiting:
                 headers = _headers(call, target, bearer)
-                replies[index] = await self._ask(lane, call, (target, headers), deadline)
+                replies[index] = await self._ask(lane, call, (target, headers), left)
 
         await asyncio.gather(*(work(lane) for lane in self._lanes[: len(asked)]))
         return replies
@@ -184,13 +199,14 @@ class HttpWire:
         lane: httpx.AsyncHTTPTransport,
         call: Call,
         request: tuple[Target, Mapping[str, str]],
-        deadline: float,
+        left: _Time,
     ) -> Answer | WireRefusal:
         """Try a call until it is answered, must not be repeated, or time is up."""
         reply, tries = unsent("the service took too long with what was sent before"), 0
-        while time.monotonic() < deadline:
+        limits = self._limits_of(call, left.allowed)
+        while not left.is_up():
             tries += 1
-            tried = await self._try(lane, *request)
+            tried = await self._try(lane, *request, limits)
             if isinstance(tried.reply, Answer):
                 return tried.reply
             reply = replace(tried.reply, unsure=reply.unsure or tried.reply.unsure)
@@ -199,18 +215,31 @@ class HttpWire:
                 not tried.again
                 or (reply.unsure and not may_repeat(call))
                 or (tries >= FIRST_TRIES and not self._was_reached)
-                or time.monotonic() + wait >= deadline
+                or left.is_up(wait)
             ):
                 break
             await asyncio.sleep(wait)
         return reply
 
+    def _limits_of(self, call: Call, allowed: float) -> Limits:
+        """Return the limits of each try. That of a batch never ends early.
+
+        Otherwise a copy would be sent while the first is under way, and wait for it.
+        """
+        if call.operation != WRITE_BATCH:
+            return self._limits
+        return replace(self._limits, silence=allowed, one_try=allowed)
+
     async def _try(
-        self, lane: httpx.AsyncHTTPTransport, target: Target, headers: Mapping[str, str]
+        self,
+        lane: httpx.AsyncHTTPTransport,
+        target: Target,
+        headers: Mapping[str, str],
+        limits: Limits,
     ) -> _Tried:
         url = self._endpoint.address + target.path
         try:
-            fetched = await self._exchange(lane, target.verb, url, (headers, target.body))
+            fetched = await self._exchange(lane, target.verb, url, (headers, target.body), limits)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as failure:
             return self._unreached(failure)
         except (httpx.TransportError, OSError) as failure:
@@ -233,6 +262,7 @@ class HttpWire:
         verb: str,
         url: str,
         content: tuple[Mapping[str, str], bytes | None],
+        limits: Limits,
     ) -> Fetched:
         """Send one request and read its response, within all limits.
 
@@ -240,7 +270,6 @@ class HttpWire:
             httpx.TransportError, OSError: it failed on the way.
             ValueError: the response is larger than is read, or compressed.
         """
-        limits = self._limits
         timeouts = {"connect": limits.connect, "pool": limits.connect}
         timeouts |= {"read": limits.silence, "write": limits.silence}
         headers, body = content

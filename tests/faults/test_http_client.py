@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,7 @@ CANARY = "rct_canary-that-must-not-be-seen"
 CONTEXT = {"tree": "default"}
 LOOK = Call("GetServiceInfo")
 MAKE = Call("CreateAction", {"name": "a", "script": "s"}, "1")
+BATCH = Call("WriteBatch", {"orders": []})
 SHORT = Limits(connect=1, silence=0.3, one_try=0.6, total=1.5, size=100_000)
 
 
@@ -356,6 +358,36 @@ def test_a_service_that_asks_for_an_hour_is_not_waited_for() -> None:
     assert isinstance(reply, WireRefusal)
     assert len(strange.asked) == 1
     assert time.monotonic() - began < 3
+
+
+def test_a_batch_is_waited_for_as_long_as_all_tries_may_take() -> None:
+    """Batches of one token wait for one another: a slow answer is no lost one."""
+    strange = Strange(FINE)
+    limits = replace(SHORT, silence=0.1, one_try=0.2, total=10)
+    strange.seconds = 2 * limits.one_try
+
+    replies = asked_of(strange, BATCH, BATCH, limits=limits)
+
+    assert all(isinstance(reply, Answer) for reply in replies)
+    assert len(strange.asked) == 2
+
+
+def test_a_batch_that_is_not_answered_is_not_sent_twice() -> None:
+    """The copy would wait for the first, which may be under way."""
+    strange = Strange(FINE)
+    strange.seconds = 0.8
+    limits = replace(SHORT, silence=0.2, one_try=0.2, total=0.4, per_second=50)
+
+    with listening(strange) as address, http_wire(address, CANARY, limits) as wire:
+        began = time.monotonic()
+        (first,) = wire.send([BATCH])
+        waited = time.monotonic() - began
+        (second,) = wire.send([BATCH])
+        waited_again = time.monotonic() - began - waited
+
+    assert [isinstance(reply, WireRefusal) and reply.unsure for reply in (first, second)] == [1, 1]
+    assert len(strange.asked) == 2
+    assert waited_again < waited, "a service that just fell silent is not waited for as long again"
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])

@@ -8,13 +8,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.service_client.batches import (
-    AT_ONCE,
-    MAX_BYTES,
-    RETRY_SECONDS,
-    WRITE_BATCH,
-    BatchingWire,
-)
+from reconciler.service_client.addresses import WRITE_BATCH
+from reconciler.service_client.batches import AT_ONCE, MAX_BYTES, RETRY_SECONDS, BatchingWire
 from reconciler.service_client.wire import NO_ANSWER, Answer, Call, WireRefusal
 
 Reply = Answer | WireRefusal
