@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -116,29 +116,37 @@ class GrpcServer:
 
 
 class _Intake:
-    """Decides whose messages are taken in, how many at a time, and how long they may take."""
+    """Decides whose calls are taken in, how many at a time, and how long messages may take."""
 
     def __init__(self, admission: Admission, limits: Limits) -> None:
         self._admission = admission
         self._limits = limits
-        self._known = Shares(limits.grpc_messages, limits.grpc_messages_of_one)
-        self._unknown = Shares(limits.grpc_open, limits.grpc_open)
+        self._known = Shares(limits.grpc_known, limits.grpc_known_of_one)
+        self._open = Shares(limits.grpc_open, limits.grpc_open)
         self._streams = Shares(limits.grpc_open, limits.grpc_open)
 
+    @asynccontextmanager
     async def message(
         self, context: Any, operation: str, headers: Mapping[str, list[str]]
-    ) -> bytes | Refusal:
-        """Return the message of a call, or why it was not taken in."""
+    ) -> AsyncIterator[bytes | Refusal]:
+        """Yield the message of a call, or why it was not taken in.
+
+        The call keeps its place as long as the block runs, which is until it is answered.
+        """
         caller = await self._admission.caller(operation, headers)
         if caller is None:
-            return unread()
-        if caller == NOBODY:
-            return await self.open_message(context)
-        return await self._read(context, self._known, caller, self._limits.body_seconds)
+            yield unread()
+        elif caller == NOBODY:
+            async with self.open_message(context) as message:
+                yield message
+        else:
+            seconds = self._limits.body_seconds
+            async with self._message(context, self._known, caller, seconds) as message:
+                yield message
 
-    async def open_message(self, context: Any) -> bytes | Refusal:
-        """Return the message of a call that needs no token, or why it was not taken in."""
-        return await self._read(context, self._unknown, NOBODY, self._limits.head_seconds)
+    def open_message(self, context: Any) -> AbstractAsyncContextManager[bytes | Refusal]:
+        """Yield the message of a call that needs no token, or why it was not taken in."""
+        return self._message(context, self._open, NOBODY, self._limits.head_seconds)
 
     async def stream(self, context: Any, run: Callable[[], Awaitable[None]]) -> None:
         """Carry out a call that needs no token and has many messages, if there is room."""
@@ -151,23 +159,33 @@ class _Intake:
         except Refusal as refusal:
             _refuse(context, refusal)
 
-    async def _read(
+    @asynccontextmanager
+    async def _message(
         self, context: Any, shares: Shares, caller: bytes, seconds: float
-    ) -> bytes | Refusal:
-        try:
-            with shares.place(caller):
-                async with asyncio.timeout(seconds):
-                    message: bytes = await context.read()
-        except TimeoutError:
-            return too_slow()
-        except Refusal as refusal:
-            return refusal
-        if message is grpc.aio.EOF:
-            # A call that the library has refused, or whose caller went away, is cancelled soon.
-            # One that is still there ended without a message, and is answered.
-            await asyncio.sleep(ENDED_WITHIN)
-            return no_message()
-        return too_large() if message == TOO_LARGE else message
+    ) -> AsyncIterator[bytes | Refusal]:
+        with ExitStack() as place:
+            try:
+                place.enter_context(shares.place(caller))
+            except Refusal as refusal:
+                message: bytes | Refusal = refusal
+            else:
+                message = await _read(context, seconds)
+            yield message
+
+
+async def _read(context: Any, seconds: float) -> bytes | Refusal:
+    """Return the message of a call, or why there is none."""
+    try:
+        async with asyncio.timeout(seconds):
+            message: bytes = await context.read()
+    except TimeoutError:
+        return too_slow()
+    if message is grpc.aio.EOF:
+        # A call that the library has refused, or whose caller went away, is cancelled soon.
+        # One that is still there ended without a message, and is answered.
+        await asyncio.sleep(ENDED_WITHIN)
+        return no_message()
+    return too_large() if message == TOO_LARGE else message
 
 
 class _InFlight:
@@ -205,9 +223,9 @@ def _operations(answer: Answer, intake: _Intake, in_flight: _InFlight) -> Iterat
 def _handler(answer: Answer, method: Method, intake: _Intake, in_flight: _InFlight) -> Any:
     async def handle(_: Any, context: Any) -> bytes:
         headers = _headers(context)
-        asked = await intake.message(context, method.operation, headers)
-        in_flight.begin(context)
-        answered = await answer_bytes(answer, method, asked, headers)
+        async with intake.message(context, method.operation, headers) as asked:
+            in_flight.begin(context)
+            answered = await answer_bytes(answer, method, asked, headers)
         if isinstance(answered, Refusal):
             return _refuse(context, answered)
         return answered
@@ -258,7 +276,8 @@ def _headers(context: Any) -> Mapping[str, list[str]]:
 
 async def _health_asked(intake: _Intake, context: Any) -> Any:
     """Return the request of a call after health, or None where the call was refused."""
-    asked = await intake.open_message(context)
+    async with intake.open_message(context) as message:
+        asked = message
     if not isinstance(asked, Refusal):
         try:
             return health_pb2.HealthCheckRequest.FromString(asked)

@@ -35,8 +35,9 @@ class Limits:
         room_seconds: How long a large body waits for room before it is refused.
         drain_seconds: How long calls in flight have when the server stops.
         grpc_calls: Calls of gRPC at one time, whatever they wait for.
-        grpc_messages: Messages of gRPC that are waited for at one time.
-        grpc_messages_of_one: The share of those that one token may have.
+        grpc_known: Calls of gRPC with a token at one time, from before their message until they are
+            answered.
+        grpc_known_of_one: The share of those that one token may have.
         grpc_large_bytes: Messages of gRPC longer than ``SMALL_BODY`` at one time, together.
         grpc_share_bytes: The share of those that one connection may have.
         grpc_open: Calls of gRPC at one time that need no token, of each kind.
@@ -64,8 +65,8 @@ class Limits:
     room_seconds: float = 10
     drain_seconds: int = 10
     grpc_calls: int = 1024
-    grpc_messages: int = 768
-    grpc_messages_of_one: int = 384
+    grpc_known: int = 768
+    grpc_known_of_one: int = 384
     grpc_large_bytes: int = 8 * MIB
     grpc_share_bytes: int = 2 * MIB
     grpc_open: int = 128

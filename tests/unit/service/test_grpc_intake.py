@@ -27,9 +27,7 @@ CHECK = "/grpc.health.v1.Health/Check"
 REFLECT = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
 KNOWN = (("authorization", "Bearer good"),)
 UNKNOWN = (("authorization", "Bearer bad"),)
-HASTY = Limits(
-    head_seconds=0.2, body_seconds=0.2, grpc_messages=2, grpc_messages_of_one=1, grpc_open=1
-)
+HASTY = Limits(head_seconds=0.2, body_seconds=0.2, grpc_known=2, grpc_known_of_one=1, grpc_open=1)
 
 
 class Door:
@@ -37,6 +35,8 @@ class Door:
 
     def __init__(self) -> None:
         self.asked = 0
+        self.held = asyncio.Event()  # until then calls whose token says so are not answered
+        self.taken = asyncio.Event()
 
     async def answer(self, call: Incoming) -> Received:
         self.asked += 1
@@ -46,6 +46,9 @@ class Door:
                 raise unauthenticated("the token is not known to this service")
         except Refusal as refusal:
             return Received("", refusal)
+        if token.endswith("held") and not isinstance(call.fields, Refusal):
+            self.taken.set()
+            await self.held.wait()
         return Received("good", call.fields if isinstance(call.fields, Refusal) else {})
 
 
@@ -167,5 +170,22 @@ def test_only_so_many_streams_need_no_token() -> None:
             await second.read()
         assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         first.cancel()
+
+    run(main)
+
+
+def test_a_call_has_its_place_until_it_is_answered() -> None:
+    """Else one caller whose calls take long could have every place of the library."""
+    slow, other = [(("authorization", f"Bearer good-{name}"),) for name in ("held", "other")]
+
+    async def main(door: Door, channel: grpc.aio.Channel) -> None:
+        list_actions = channel.unary_unary(LIST_ACTIONS)
+        first = list_actions(b"", metadata=slow)
+        await door.taken.wait()
+        assert await refused(list_actions(b"", metadata=slow)) == (8, "service.busy")
+        assert await list_actions(b"", metadata=other) == b""
+        door.held.set()
+        assert await first == b""
+        assert await list_actions(b"", metadata=slow) == b""
 
     run(main)
