@@ -175,3 +175,8 @@ def too_many_trees(most: int) -> Refusal:
     """Refuse because as many trees as may have already written to an object."""
     message = f"{most} trees have written to this object already, and none may be added"
     return Refusal(Code.RESOURCE_EXHAUSTED, message, "object.too_many_trees")
+
+
+def store_unusable() -> Refusal:
+    """Refuse because the store failed, without saying how: that is for the log of the operator."""
+    return Refusal(Code.UNAVAILABLE, "the store cannot be used", "store.unavailable")

@@ -5,6 +5,7 @@ StoreError                   a person has to do something, or wait
 │   └── StoreMissingError            there is none there yet
 ├── StoreUnreachableError        the database does not answer, or not any more
 │   └── StoreMovedError              the path no longer names the files that are open
+├── SealingError                 the key that seals secrets cannot be used
 ├── StoreReadOnlyError           it may be read, not written
 ├── StoreFullError               no room; reads still work
 └── StoreBusyError               somebody else is writing, for longer than anybody waits
@@ -43,6 +44,10 @@ class StoreMovedError(StoreUnreachableError):
 
     A commit that was under way may be in the files that were taken away.
     """
+
+
+class SealingError(StoreError):
+    """Secrets cannot be sealed. Calls that make none are not concerned."""
 
 
 class StoreReadOnlyError(StoreError):

@@ -14,6 +14,7 @@ from typing import Any
 
 from reconciler.resources.secret import Secret
 from reconciler.service.domain.refusal import secret_gone
+from reconciler.service.eventstore.errors import SealingError, StoreError
 from reconciler.service.eventstore.port import Transaction
 from reconciler.service.eventstore.rows import ObjectRow, OwedRow, SealRow
 from reconciler.service.operations.answers import MICROSECONDS
@@ -34,14 +35,29 @@ def keep(
 
     Where the caller asks for custody, the secret is owed from now on.
     """
-    secret = answer.get(SHOWN_ONCE)
-    if secret is None or not (request.custody or request.idempotency_key):
+    if not _is_sealed(request, answer):
         return NOWHERE
+    secret = answer[SHOWN_ONCE]
     if not request.custody:
         return _put(batch.answered, secret, means, KEPT)
     place = _put(batch.custody, secret, means, means.keep_owed)
     tx.put_owed(_owed_row(request, answer, place, batch.custody.expires_at))
     return place
+
+
+def check_seal(request: Request, answer: Mapping[str, Any], batch: Batch) -> None:
+    """Refuse a call whose secret would have to be sealed, where that is known to fail.
+
+    Raises:
+        Refusal: it is such a call.
+    """
+    if batch.unsealed is not None and _is_sealed(request, answer):
+        raise batch.unsealed
+
+
+def _is_sealed(request: Request, answer: Mapping[str, Any]) -> bool:
+    """Return whether a call makes a secret that is kept for a repeated call, or for a run."""
+    return SHOWN_ONCE in answer and bool(request.custody or request.idempotency_key)
 
 
 def _put(draft: SealDraft, secret: Secret, means: Means, kept: int) -> Place:
@@ -122,13 +138,24 @@ def remove(tx: Transaction, owed: OwedRow, batch: Batch) -> None:
 
 
 def seal_batch(tx: Transaction, batch: Batch, means: Means) -> None:
-    """Seal the secrets of a batch, remove those whose custody ended, drop what has expired."""
+    """Seal the secrets of a batch, remove those whose custody ended, drop what has expired.
+
+    Raises:
+        SealingError: the secrets of the batch cannot be sealed.
+    """
     for draft in (batch.answered, batch.custody):
         if draft.secrets:
-            tx.put_seal(SealRow(draft.id, means.seals.seal(draft.secrets), draft.expires_at))
+            tx.put_seal(SealRow(draft.id, _sealed(draft.secrets, means), draft.expires_at))
     for seal_id in sorted(batch.reduced):
         _reduce(tx, seal_id, means)
     tx.expire(means.now())
+
+
+def _sealed(secrets: Sequence[Secret], means: Means) -> bytes:
+    try:
+        return means.seals.seal(secrets)
+    except StoreError as failure:
+        raise SealingError(failure.problem, failure.remedy) from failure
 
 
 def _reduce(tx: Transaction, seal_id: str, means: Means) -> None:

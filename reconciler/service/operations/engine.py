@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from hashlib import sha256
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -17,20 +18,25 @@ from reconciler.service.domain.refusal import (
     invalid,
     key_reused,
     not_allowed,
-    object_gone,
     secret_gone,
+    store_unusable,
 )
-from reconciler.service.eventstore.errors import ConflictError, StoreError, StreamConflictError
+from reconciler.service.eventstore.errors import (
+    ConflictError,
+    SealingError,
+    StoreError,
+    StreamConflictError,
+)
 from reconciler.service.eventstore.port import EventStore, Snapshot, Transaction
-from reconciler.service.eventstore.rows import ObjectRow, Record
+from reconciler.service.eventstore.rows import Record
 from reconciler.service.operations import custody
-from reconciler.service.operations.answers import made_id
 from reconciler.service.operations.batch import HELD_SECONDS, Orders, Write, work_share, write_batch
 from reconciler.service.operations.caller import least_role
 from reconciler.service.operations.custody import KEPT, SHOWN_ONCE
 from reconciler.service.operations.foresight import foreseen
 from reconciler.service.operations.means import Batch, Means
 from reconciler.service.operations.operation import Operation, handler_of, reader_of
+from reconciler.service.operations.replays import digest, held_still, tie
 from reconciler.service.operations.request import Request
 from reconciler.service.operations.session import Reading, Writing, check_headers
 from reconciler.service.operations.table import OPERATIONS, WRITE_BATCH, writes
@@ -38,11 +44,29 @@ from reconciler.service.operations.tokens import valid_token
 from reconciler.service.projections.codec import canonical
 
 TRIES = 5
-REGENERATE = "RegenerateOIDCClientSecret"
 CLAIMED = "secrets"  # answers that hold several secrets have them here
 
 Answer = dict[str, Any]
 T = TypeVar("T")
+LOG = logging.getLogger("reconciler.service")
+
+
+@dataclass(slots=True)
+class _Met:
+    """Why tries of a commit failed: the calls that failed them are refused in the next one.
+
+    Attributes:
+        unknown: Refusals of calls, by the hash of their token.
+        unsealed: Refusal of calls that make a secret to be sealed, or None.
+    """
+
+    unknown: dict[bytes, Refusal] = field(default_factory=dict)
+    unsealed: Refusal | None = None
+
+    def cannot_seal(self, failure: SealingError) -> None:
+        """Refuse calls that make a secret from now on; the log says why, once."""
+        LOG.error("the store failed: %s. %s", failure.problem, failure.remedy)
+        self.unsealed = store_unusable()
 
 
 class Engine:
@@ -143,35 +167,43 @@ class Engine:
         where other writers got in the way. Where they always did, nothing is written and nothing
         returned.
         """
-        unknown: dict[bytes, Refusal] = {}
+        met = _Met()
         for _ in range(TRIES):
             with suppress(ConflictError):
-                return self._committed_once(requests, work, unknown)
+                return self._committed_once(requests, work, met)
         return []
 
     def _committed_once(
         self,
         requests: Sequence[Request],
         work: Callable[[Write], list[T]],
-        unknown: dict[bytes, Refusal],
+        met: _Met,
     ) -> list[T]:
-        """Do work in one transaction, in which calls of tokens that are not valid are refused.
+        """Do work in one transaction, in which calls are refused that failed others before.
 
         Raises:
-            ConflictError: other writers got in the way, or tokens stopped being valid while the
-                calls waited: these are in ``unknown`` now. Nothing was written.
+            ConflictError: other writers got in the way, tokens stopped being valid while the
+                calls waited, or no secret can be sealed: see ``met``. Nothing was written.
         """
         with self._store.transaction() as tx:
             tx.foresee(foreseen(requests))
-            batch = Batch()
+            batch = Batch(unsealed=met.unsealed)
             done = work(
                 lambda request: (
-                    unknown.get(request.caller.token) or self._written(tx, request, batch)
+                    met.unknown.get(request.caller.token) or self._written(tx, request, batch)
                 )
             )
-            custody.seal_batch(tx, batch, self._means)
-            self._check_tokens(tx, requests, unknown)
+            self._seal(tx, batch, met)
+            self._check_tokens(tx, requests, met.unknown)
         return done
+
+    def _seal(self, tx: Transaction, batch: Batch, met: _Met) -> None:
+        """Seal the secrets of a batch. Where that fails, calls that make one are refused."""
+        try:
+            custody.seal_batch(tx, batch, self._means)
+        except SealingError as failure:
+            met.cannot_seal(failure)
+            raise ConflictError from failure
 
     def _check_tokens(
         self, tx: Transaction, requests: Sequence[Request], unknown: dict[bytes, Refusal]
@@ -218,6 +250,7 @@ class Engine:
                     call = Writing(tx, request, self._means, batch)
                     answer = handler_of(operation)(call, asked)
                     call.end()
+                    custody.check_seal(request, answer, batch)
             except StreamConflictError:
                 batch.leases.clear()
                 asked = reader_of(operation)(request.fields, text)  # reading may use it up
@@ -229,73 +262,42 @@ class Engine:
         self, tx: Transaction, request: Request, batch: Batch, what: tuple[Operation, Any, str]
     ) -> Answer:
         caller, key = request.caller.account, request.idempotency_key
-        digest = _digest(request, what)
+        asked = digest(request, what)
         now = self._means.now()
         known = tx.record(caller, key)
         if known is not None and known.expires_at > now:
-            return self._replayed(tx, request, known, digest, batch)
+            return self._replayed(tx, request, known, asked, batch)
         try:
             answer = self._done(tx, request, batch, what)
         except Refusal:
             known = tx.record(caller, key)
             if known is not None and known.expires_at > now:  # done elsewhere while we waited
-                return self._replayed(tx, request, known, digest, batch)
+                return self._replayed(tx, request, known, asked, batch)
             raise
         seal, slot = custody.keep(tx, request, answer, batch, self._means)
         kept = canonical({name: answer[name] for name in answer if name != SHOWN_ONCE})
-        tie = _tie(digest, kept, seal, slot)
-        tx.put_record(Record(caller, key, tie, kept, seal, slot, now + KEPT))
+        tied = tie(asked, kept, seal, slot)
+        tx.put_record(Record(caller, key, tied, kept, seal, slot, now + KEPT))
         return _with_secret_shown(answer)
 
     def _replayed(
-        self, tx: Transaction, request: Request, known: Record, digest: bytes, batch: Batch
+        self, tx: Transaction, request: Request, known: Record, asked: bytes, batch: Batch
     ) -> Answer:
         """Return the first answer again, if it still holds.
 
         Raises:
             Refusal: another request had the key, the object is gone, or its secret is.
         """
-        if known.digest != _tie(digest, known.answer, known.seal, known.slot):
+        if known.digest != tie(asked, known.answer, known.seal, known.slot):
             raise key_reused()
         answer: Answer = json.loads(known.answer)
-        held = _held_still(tx, request, answer)
+        held = held_still(tx, request, answer)
         if known.seal is None:
             return answer
         secret = custody.unsealed(tx, (known.seal, known.slot), batch, self._means)
         if held is None or hash_of(secret) != held.secret_hash:
             raise secret_gone()
         return {**answer, SHOWN_ONCE: secret.reveal()}
-
-
-def _digest(request: Request, what: tuple[Operation, Any, str]) -> bytes:
-    """Return the digest of what a request means: a default may be said, an own one be named."""
-    operation, asked, text = what
-    organization = request.organization or request.caller.only_organization
-    meaning = asked.model_dump_json() if operation.request else text
-    return sha256(f"{operation.name}\n{organization}\n{meaning}".encode()).digest()
-
-
-def _held_still(tx: Transaction, request: Request, answer: Answer) -> ObjectRow | None:
-    """Return the object that a repeated call made, or made a secret for; None for other calls.
-
-    Raises:
-        Refusal: the object is gone, or was renamed since it was made.
-    """
-    made = made_id(answer)
-    object_id = made or (request.fields.get("appId") if request.operation == REGENERATE else "")
-    if not object_id:
-        return None
-    held = tx.get_object(object_id)
-    if held is None or (made and held.name != request.fields.get("name")):
-        raise object_gone()
-    if not request.caller.sees(held.organization):
-        raise object_gone()
-    return held
-
-
-def _tie(asked: bytes, answer: str, seal: str | None, slot: int) -> bytes:
-    """Return what ties an answer to what was asked: a damaged one is not given for it."""
-    return sha256(asked + f"{seal} {slot} {answer}".encode()).digest()
 
 
 def _in_the_way() -> Refusal:

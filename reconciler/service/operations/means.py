@@ -8,6 +8,7 @@ from typing import Protocol
 
 from reconciler.resources.secret import Secret
 from reconciler.service.domain.identifiers import Identifiers
+from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore.rows import LeaseRow, ObjectRow
 from reconciler.service.operations.answers import MICROSECONDS
 from reconciler.service.operations.lease_clock import LeaseClock
@@ -72,6 +73,7 @@ class Batch:
         custody: Secrets that are kept until their delivery is acknowledged.
         opened: Secrets of seals that were opened, by the id of the seal.
         reduced: Ids of seals that may hold secrets whose custody ended.
+        unsealed: Refusal of calls that make a secret, where none can be sealed; or None.
     """
 
     owners: dict[str, ObjectRow] = field(default_factory=dict)
@@ -80,3 +82,4 @@ class Batch:
     custody: SealDraft = field(default_factory=SealDraft)
     opened: dict[str, Sequence[Secret | None]] = field(default_factory=dict)
     reduced: set[str] = field(default_factory=set)
+    unsealed: Refusal | None = None

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from reconciler.service.domain.refusal import Code, Refusal
+from reconciler.service.domain.refusal import Code, Refusal, store_unusable
 from reconciler.service.eventstore.errors import (
     StoreBusyError,
     StoreError,
@@ -301,4 +301,4 @@ def _store_refusal(failure: StoreError) -> Refusal:
         return Refusal(Code.RESOURCE_EXHAUSTED, "the store is full", "store.full")
     if isinstance(failure, StoreBusyError):
         return Refusal(Code.UNAVAILABLE, "the store is busy", "store.busy")
-    return Refusal(Code.UNAVAILABLE, "the store cannot be used", "store.unavailable")
+    return store_unusable()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from reconciler.service.eventstore.port import EventStore
 from reconciler.service.eventstore.sqlite import SqliteEventStore
 from reconciler.service.eventstore.sqlite_files import create
 from reconciler.service.operations import custody
+from reconciler.service.operations.batch import Orders
 from reconciler.service.operations.engine import Engine
 from reconciler.service.operations.means import Batch
 from reconciler.service.operations.reception import Incoming, Received, Reception
@@ -282,6 +284,42 @@ def test_a_key_that_cannot_be_used_fails_only_the_calls_that_need_it(
     assert sorted(row.name for row in held if row.kind == Kind.ACTION) == sorted(
         f"a{number}" for number in range(30) if number not in {3, 13, 23}
     )
+    assert verify(spoilt.store) == []
+
+
+def test_a_key_that_cannot_be_used_is_met_once_in_a_commit_of_a_batch(
+    spoilt: IdentityService, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its other orders are carried out; no order is tried on its own, or fills the log."""
+    calls = mixed_calls(furnish(spoilt))
+    orders = [
+        {
+            "operation": call.operation,
+            "fields": dict(call.fields) if isinstance(call.fields, dict) else {},
+            "idempotencyKey": f"key{number}",
+        }
+        for number, call in enumerate([*calls[:4], *[calls[13]] * 40])
+    ]
+    taken = spoilt.reception.take_batch(
+        replace(calls[0], operation="WriteBatch", fields={"orders": orders})
+    )
+    assert isinstance(taken, Orders)
+    really, tries, commits = type(spoilt.store).transaction, [0], 0
+
+    def counted(store: Any) -> Any:
+        tries[0] += 1
+        return really(store)
+
+    monkeypatch.setattr(type(spoilt.store), "transaction", counted)
+    while not taken.are_done:
+        commits += 1
+        spoilt.reception.carry_out(taken)
+
+    answers = taken.answer()["answers"]
+    assert ["answer" in answer for answer in answers] == [True] * 3 + [False] * 41
+    assert {answer["error"]["details"][0]["id"] for answer in answers[3:]} == {"store.unavailable"}
+    assert tries[0] <= 2 * commits < 40
+    assert caplog.text.count("holds no key") <= commits
     assert verify(spoilt.store) == []
 
 
