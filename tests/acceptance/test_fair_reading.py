@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import sqlite3
 import statistics
 import threading
 import time
@@ -14,8 +13,6 @@ from http.client import HTTPConnection, HTTPException
 from itertools import product
 from pathlib import Path
 
-from reconciler.service.eventstore import sqlite_tables as tables
-from reconciler.service.eventstore.rows import ObjectRow
 from tests.running import Server, running_server
 
 HELD = 20_000
@@ -25,21 +22,6 @@ FEW = json.dumps({"query": {"limit": 100}})
 QUERY = {"name": "action", "method": "TEXT_QUERY_METHOD_CONTAINS_IGNORE_CASE"}
 WORST = json.dumps({"query": {"limit": 1000}, "queries": [{"actionNameQuery": QUERY}] * 20})
 ALLOWED_SECONDS = 0.2
-
-
-def _fill(server: Server, organization: str, count: int, first: int) -> None:
-    """Put actions in the store, without the events that made them: that takes a second."""
-    spec = '{"allowedToFail":false,"script":"function a() {}","timeout":"20s"}'
-    marks = '{"owner":"","preventDelete":null,"trees":[]}'
-    rows = (
-        ObjectRow(
-            str(number), "Action", organization, organization, f"{number:099d}action",
-            f"{number:099d}action", spec, "", "", 1, number, number, "t", "", marks,
-        )
-        for number in range(first, first + count)
-    )  # fmt: skip
-    with closing(sqlite3.connect(server.store)) as connection, connection:
-        connection.executemany(tables.ADD_OBJECT, rows)
 
 
 def _seconds(connection: HTTPConnection, authorization: str, body: str) -> float:
@@ -88,8 +70,8 @@ def _under_attack(server: Server) -> Iterator[list[float]]:
 def test_a_short_list_does_not_wait_for_long_ones(tmp_path: Path) -> None:
     """Every attacker's list takes the processor long, and another organization asks for little."""
     with running_server(tmp_path) as server:
-        _fill(server, server.known.organization, HELD, 10**15)
-        _fill(server, server.known.other_organization, 200, 2 * 10**15)
+        server.put_actions(server.known.organization, HELD, 10**15)
+        server.put_actions(server.known.other_organization, 200, 2 * 10**15)
         stranger = f"Bearer {server.known.tokens['stranger']}"
         with closing(_connection(server)) as connection, _under_attack(server) as worst:
             while not worst:

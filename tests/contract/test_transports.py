@@ -222,3 +222,14 @@ def test_a_missing_header_name_is_an_empty_one_over_grpc(server: Server) -> None
 
     assert made["json"].code == 3
     assert made["grpc"].code == made["grpc-web"].code == 0
+
+
+def test_a_full_page_of_long_objects_has_them_all(server: Server) -> None:
+    """A client that counts on as many as it asked for misses none, over any transport."""
+    server.put_actions(server.known.other_organization, 1000, 10**15, script="é" * 1950)
+    headers = [*server.bearer("stranger").items()]
+    for transport in WIRES:
+        with closing(WIRES[transport](server)) as wire:
+            page = wire.call("ListActions", {"query": {"limit": 1000}}, headers)
+        assert isinstance(page, Answered)
+        assert len(page.fields["result"]) == 1000

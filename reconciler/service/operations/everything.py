@@ -50,11 +50,8 @@ def _texts(call: Reading, organization: ObjectRow, after: str, limit: int) -> di
     lasting = call.means.texts.of(_lasting, keys, call.view.get_objects)
     marked = _MarkedTexts()
     objects = within(
-        (
-            b"%b,%b" % (text[:-1], marked[_said(key)][1:])
-            for text, key in zip(lasting, keys, strict=False)
-        ),
-        len,
+        b"%b,%b" % (text[:-1], marked[_said(key)][1:])
+        for text, key in zip(lasting, keys, strict=True)
     )
     is_last = len(objects) == len(keys) and len(page) <= limit
     return {"objects": listed(objects), "next": "" if is_last else keys[len(objects) - 1].id}

@@ -32,7 +32,15 @@ from reconciler.service.eventstore.rows import (
 from reconciler.service.operations import custody
 from reconciler.service.operations.means import Batch, Means
 from reconciler.service.operations.request import Request
-from reconciler.service.operations.texts import READ_AT_ONCE, Encoded, View, listed, within
+from reconciler.service.operations.texts import (
+    READ_AT_ONCE,
+    Encoded,
+    View,
+    is_too_long,
+    listed,
+    longest_text,
+    whole,
+)
 from reconciler.service.projections.codec import encode
 from reconciler.service.projections.objects import next_row, trees_of
 
@@ -111,12 +119,32 @@ class Reading:
     def shown(self, view: View, keys: Sequence[ObjectKey]) -> list[dict[str, Any]] | Encoded:
         """Return a view of each object, as text where the caller takes that.
 
-        There are as many as an answer holds; the caller asks for the others from there on.
+        A caller of a list counts on getting as many objects as it asked for, so that none is
+        ever left out.
+
+        Raises:
+            Refusal: the objects are too long for one answer.
         """
         if self.request.as_text:
-            return listed(self.means.texts.of(view, keys, self.view.get_objects))
-        rows = within(self._rows([key.id for key in keys]), lambda row: len(row.spec))
-        return [view(row) for row in rows]
+            return listed(self._texts(view, keys))
+        return list(self._views(view, keys))
+
+    def _texts(self, view: View, keys: Sequence[ObjectKey]) -> Sequence[bytes]:
+        return whole(self.means.texts.of(view, keys, self.view.get_objects))
+
+    def _views(self, view: View, keys: Sequence[ObjectKey]) -> Iterator[dict[str, Any]]:
+        """Yield views of a page that is not too long as text, the same limit for every form.
+
+        To make the texts costs as much as all the rest, so it is done only where they may be too
+        long.
+        """
+        most, is_known = 0, False
+        for row in self._rows([key.id for key in keys]):
+            most += longest_text(row)
+            if not is_known and is_too_long(most):
+                self._texts(view, keys)
+                is_known = True
+            yield view(row)
 
     def _rows(self, ids: Sequence[str]) -> Iterator[ObjectRow]:
         """Yield objects in the order of their ids, a few looked up at a time."""

@@ -8,21 +8,24 @@ whichever server made the change.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from threading import Lock
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
+from reconciler.service.domain.refusal import invalid
 from reconciler.service.eventstore.rows import MarkedKey, ObjectKey, ObjectRow
 
 MAX_TEXTS_BYTES = 16 << 20
 LONGEST_KEPT = 64 << 10
 MAX_LIST_BYTES = 4 << 20
-"""Of the objects of one answer. A page of a thousand usual ones is a tenth of that."""
+"""Where a page with a cursor ends. A page of a thousand usual objects is a tenth of that."""
+MAX_PAGE_BYTES = 8 << 20
+"""Of the objects of any other page, which is whole or refused."""
 READ_AT_ONCE = 16  # objects; each may be as large as a request
+ENVELOPE_BYTES = 4 << 10  # of a view beside the spec: name, details, problems of compliance
 ENTRY_BYTES = 400  # a key with its id and sequence, and its place in a dictionary
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
-T = TypeVar("T")
 View: TypeAlias = Callable[[ObjectRow], dict[str, Any]]
 LookUp: TypeAlias = Callable[[Collection[str]], Sequence[ObjectRow]]
 
@@ -51,16 +54,47 @@ def listed(texts: Iterable[bytes]) -> Encoded:
     return Encoded(b"[%b]" % b",".join(texts))
 
 
-def within(items: Iterable[T], size_of: Callable[[T], int]) -> list[T]:
-    """Return items from the first on, at least one, as many as an answer holds."""
-    taken: list[T] = []
+def within(texts: Iterable[bytes]) -> list[bytes]:
+    """Return texts from the first on, at least one, as many as a page with a cursor holds."""
+    taken: list[bytes] = []
     size = 0
-    for item in items:
-        size += size_of(item)
+    for text in texts:
+        size += len(text)
         if taken and size > MAX_LIST_BYTES:
             break
-        taken.append(item)
+        taken.append(text)
     return taken
+
+
+def whole(texts: Iterable[bytes]) -> list[bytes]:
+    """Return all texts of a page.
+
+    Raises:
+        Refusal: together they are too long for an answer.
+    """
+    taken: list[bytes] = []
+    size = 0
+    for text in texts:
+        size += len(text)
+        if is_too_long(size):
+            rule = f"must be smaller: these objects are longer than {MAX_PAGE_BYTES} bytes together"
+            raise invalid("query.limit", rule)
+        taken.append(text)
+    return taken
+
+
+def is_too_long(size: int) -> bool:
+    """Return whether texts of so many bytes are more than a page may have."""
+    return size > MAX_PAGE_BYTES
+
+
+def longest_text(row: ObjectRow) -> int:
+    """Return a number of bytes that the text of no view of an object exceeds.
+
+    A code point of the spec has at most four bytes. An application shows the origins of its URIs
+    beside its spec, which makes it twice as long at most.
+    """
+    return ENVELOPE_BYTES + 2 * 4 * len(row.spec)
 
 
 class Texts:
@@ -80,13 +114,13 @@ class Texts:
 
     def of(
         self, view: View, keys: Sequence[ObjectKey | MarkedKey], look_up: LookUp
-    ) -> Sequence[bytes]:
-        """Return the text of a view of each object, from the first on, as many as an answer holds.
+    ) -> Iterator[bytes]:
+        """Yield the text of a view of each object.
 
-        Those that are not known are looked up.
+        Those that are not known are looked up, a few at a time.
         """
-        parts = (keys[first : first + READ_AT_ONCE] for first in range(0, len(keys), READ_AT_ONCE))
-        return within((text for part in parts for text in self._of_part(view, part, look_up)), len)
+        for first in range(0, len(keys), READ_AT_ONCE):
+            yield from self._of_part(view, keys[first : first + READ_AT_ONCE], look_up)
 
     def _of_part(
         self, view: View, keys: Sequence[ObjectKey | MarkedKey], look_up: LookUp

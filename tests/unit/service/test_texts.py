@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from reconciler.service.build import IdentityService, open_memory
+from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.eventstore.rows import ObjectKey, ObjectRow
 from reconciler.service.operations.caller import EMBEDDED
 from reconciler.service.operations.request import Request
@@ -18,7 +19,10 @@ from reconciler.service.operations.texts import (
     Encoded,
     Texts,
     answer_bytes,
+    json_bytes,
+    longest_text,
 )
+from reconciler.service.operations.views import app_view
 from tests.running import Known, furnish
 
 CONTEXT = '{"tree":"shop \\"é\\"","critical":true,"preventDelete":true,"reason":"\\u0001"}'
@@ -127,8 +131,12 @@ def _view(row: ObjectRow) -> dict[str, Any]:
     return {"id": row.id, "more": "x" * 100}
 
 
+def _long_view(row: ObjectRow) -> dict[str, Any]:
+    return {"id": row.id + "x" * LONGEST_KEPT}
+
+
 def _texts(texts: Texts, looked: Looked, *names: str, sequence: int = 1) -> Sequence[bytes]:
-    return texts.of(_view, [ObjectKey(name, sequence, name) for name in names], looked)
+    return [*texts.of(_view, [ObjectKey(name, sequence, name) for name in names], looked)]
 
 
 def test_an_object_is_looked_up_and_encoded_once_for_each_sequence() -> None:
@@ -153,32 +161,100 @@ def test_texts_keep_to_their_limit_and_drop_what_is_not_asked_for() -> None:
     assert looked.ids.count("0") == 2
 
 
-def test_a_list_of_large_objects_is_cut_and_goes_on_from_there(
+def test_a_listing_of_large_objects_is_cut_and_goes_on_from_there(
     monkeypatch: pytest.MonkeyPatch, service: IdentityService
 ) -> None:
     """However large they are, an answer is not; and every object is answered once."""
     known = furnish(service)
-    for number in range(40):
-        _call(service, known, "CreateAction", name=f"a{number}", script="x" * 900)
+    _call_many(service, known, 40, "x" * 900)
     monkeypatch.setattr("reconciler.service.operations.texts.MAX_LIST_BYTES", 10_000)
-
-    for as_text in (True, False):
-        names: list[str] = []
-        while len(names) < 40:
-            page = _page(
-                service, known, "ListActions", as_text=as_text, query={"offset": len(names)}
-            )
-            assert page["details"]["totalResult"] == "40"
-            assert 0 < len(page["result"]) < 12
-            names += [each["name"] for each in page["result"]]
-        assert sorted(names) == sorted(f"a{number}" for number in range(40))
 
     ids, cursor = [], ""
     while not ids or cursor:
         page = _page(service, known, "ListObjects", as_text=True, cursor=cursor)
+        assert len(page["objects"]) < 14
         ids += [each["id"] for each in page["objects"]]
         cursor = page["next"]
     assert len(set(ids)) == len(ids) == 42  # the organization and its project, too
+
+
+def test_a_page_of_large_objects_is_whole(service: IdentityService) -> None:
+    """A client that adds its limit to the offset would miss what was left out."""
+    known = furnish(service)
+    _call_many(service, known, 1000, "é" * 2000)
+
+    for as_text in (True, False):
+        page = _page(service, known, "ListActions", as_text=as_text, query={"limit": 1000})
+        assert page["details"]["totalResult"] == "1000"
+        assert len({each["name"] for each in page["result"]}) == 1000
+
+
+def test_a_page_that_is_too_long_is_refused_alike_in_every_form(
+    monkeypatch: pytest.MonkeyPatch, service: IdentityService
+) -> None:
+    """The limit is the length as JSON, whatever is asked for. A smaller page is answered."""
+    known = furnish(service)
+    _call_many(service, known, 40, "é" * 400)
+    whole = _page(service, known, "ListActions", as_text=True)["result"]
+    text = json.dumps(whole, ensure_ascii=False, separators=(",", ":")).encode()
+    length = len(text) - len("[]") - (len(whole) - 1)
+
+    for most, is_answered in ((length, True), (length - 1, False)):
+        monkeypatch.setattr("reconciler.service.operations.texts.MAX_PAGE_BYTES", most)
+        for as_text in (True, False):
+            if is_answered:
+                page = _page(service, known, "ListActions", as_text=as_text)
+                assert page["result"] == whole
+            else:
+                with pytest.raises(Refusal) as refused:
+                    _page(service, known, "ListActions", as_text=as_text)
+                assert refused.value.code == Code.INVALID_ARGUMENT
+                assert refused.value.details == {"field": "query.limit"}
+                assert refused.value.message == (
+                    "query.limit: must be smaller: these objects are longer than "
+                    f"{length - 1} bytes together"
+                )
+            smaller = _page(
+                service, known, "ListActions", as_text=as_text, query={"limit": 20, "offset": 20}
+            )
+            assert smaller["result"] == whole[20:]
+
+
+def test_no_text_is_longer_than_is_said_beforehand() -> None:
+    """A page is weighed only where it may be too long."""
+    worst = {
+        "redirectUris": ["https://\U0001f511"] * 9 + [f"http://{n}\x01" for n in range(999)],
+        "responseTypes": [],
+        "grantTypes": [],
+        "postLogoutRedirectUris": ["x"],
+        "additionalOrigins": [f"{n}\x01\U0001f511" for n in range(999)],
+        "appType": "OIDC_APP_TYPE_WEB",
+        "authMethodType": "OIDC_AUTH_METHOD_TYPE_NONE",
+        "accessTokenType": "OIDC_TOKEN_TYPE_BEARER",
+        "version": "OIDC_VERSION_1_0",
+        "clockSkew": "1s",
+        "devMode": False,
+    }
+    name = "\x01" * 200
+    for spec in (worst, {**worst, "redirectUris": [], "additionalOrigins": []}):
+        text = json.dumps(spec, ensure_ascii=False, separators=(",", ":"))
+        row = _row(name)._replace(spec=text, client_id="1" * 200)
+        assert len(json_bytes(app_view(row))) <= longest_text(row)
+
+
+def _call_many(service: IdentityService, known: Known, count: int, script: str) -> None:
+    """Make actions with a script."""
+    service.call_many(
+        [
+            Request(
+                "CreateAction",
+                {"name": f"a{number}", "script": script},
+                caller=EMBEDDED,
+                organization=known.organization,
+            )
+            for number in range(count)
+        ]
+    )
 
 
 def _page(
@@ -195,7 +271,7 @@ def test_a_very_long_text_is_not_kept() -> None:
     """A few of them would leave no room for others."""
     texts, looked = Texts(), Looked()
     for _ in range(2):
-        texts.of(lambda row: {"id": row.id + "x" * LONGEST_KEPT}, [ObjectKey("1", 1, "")], looked)
+        [*texts.of(_long_view, [ObjectKey("1", 1, "")], looked)]
     assert looked.ids == ["1", "1"]
 
 
