@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import signal
@@ -12,6 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import count
 from pathlib import Path
 
@@ -164,18 +166,9 @@ def _signal(pid: int, number: signal.Signals) -> None:
 @contextmanager
 def a_server(*settings: str) -> Iterator[PostgresServer]:
     """Yield a running server that trusts whoever reaches it, and remove it afterwards."""
-    folder = Path(tempfile.mkdtemp(prefix="pg-"))
+    folder = _new_folder()
     try:
-        folder.chmod(0o755)
-        if os.getuid() == 0:
-            shutil.chown(folder, "postgres", "postgres")
-        initdb = [find_binaries() / "initdb", "-D", folder / "data", "-U", USER, "--auth=trust"]
-        subprocess.run(
-            as_somebody([*initdb, "--encoding=UTF8", "--locale=C", "--no-sync"]),
-            check=True,
-            capture_output=True,
-            cwd=folder,
-        )
+        _run(["cp", "-a", _empty(), folder / "data"], folder)
         server = PostgresServer(folder, _free_port(), settings)
         server.start()
         try:
@@ -184,6 +177,28 @@ def a_server(*settings: str) -> Iterator[PostgresServer]:
             server.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@cache
+def _empty() -> Path:
+    """Make the files of an empty database, once for all servers of this process: that is slow."""
+    folder = _new_folder()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    initdb = [find_binaries() / "initdb", "-D", folder / "data", "-U", USER, "--auth=trust"]
+    _run([*initdb, "--encoding=UTF8", "--locale=C", "--no-sync"], folder)
+    return folder / "data"
+
+
+def _new_folder() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="pg-"))
+    folder.chmod(0o755)
+    if os.getuid() == 0:
+        shutil.chown(folder, "postgres", "postgres")
+    return folder
+
+
+def _run(command: Sequence[object], folder: Path) -> None:
+    subprocess.run(as_somebody(command), check=True, capture_output=True, cwd=folder)
 
 
 def _free_port() -> int:

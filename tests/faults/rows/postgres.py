@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -24,6 +25,9 @@ from tests.running import furnish
 RECOVERS_WITHIN = 10.0
 ENDS_WITHIN = 10.0
 IMPATIENT = "?connect_timeout=2"  # so that silence is known after three seconds, not six
+Range = tuple[float, float]
+UNNOTICED: Range = (0.0, 1.0)  # seconds of silence
+NOTICED: Range = (2.5, 5.0)
 CONNECTIONS = 40  # more than a server's own, few enough to take them all
 OTHERS = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
 
@@ -127,24 +131,27 @@ def the_database_fails(dice: random.Random, folder: Path) -> int:
     return len(faults)
 
 
-def the_database_falls_silent(dice: random.Random, folder: Path) -> int:
+def the_database_falls_silent(
+    dice: random.Random, folder: Path, *, silences: Sequence[Range], until_end: float, clients: int
+) -> int:
     """Pause the database under load; writes soon go on, and in a silence the server ends in time.
 
-    The first silence may be too short to be noticed, or long enough to be given up.
+    The first silence is one of ``silences``. The second one lasts up to ``until_end`` seconds
+    before the server is told to end. There are 3 clients, or ``clients``.
     """
-    with a_world(dice, folder, dice.choice((3, 12)), IMPATIENT) as world:
+    with a_world(dice, folder, dice.choice((3, clients)), IMPATIENT) as world:
         served, known = world.load.served, world.load.known
         witness = Client(len(world.load.clients), served, known, KINDS)
         world.load.clients = [*world.load.clients, witness]
         time.sleep(dice.uniform(0.0, 0.4))
         with world.database.frozen():
-            time.sleep(dice.choice((dice.uniform(0.0, 1.0), dice.uniform(2.5, 5.0))))
+            time.sleep(dice.uniform(*dice.choice(silences)))
         began = time.monotonic()
         witness.fulfil(witness.next_wish())
         took = time.monotonic() - began
         must(took < RECOVERS_WITHIN, "I14", f"{took:.1f} s without writes")
         with world.database.frozen():
-            time.sleep(dice.uniform(0.0, 3.5))
+            time.sleep(dice.uniform(0.0, until_end))
             began = time.monotonic()
             ended_well(served)
             took = time.monotonic() - began
@@ -186,7 +193,20 @@ def the_service_is_killed_at_its_steps(dice: random.Random, folder: Path) -> int
 
 ROWS = (
     Row("F11", "the database under a service fails", the_database_fails, 1),
-    Row("F11b", "the database under a service falls silent", the_database_falls_silent, 1),
+    Row(
+        "F11b",
+        "the database under a service falls silent for a moment",
+        partial(the_database_falls_silent, silences=(UNNOTICED,), until_end=0.5, clients=3),
+        1,
+    ),
+    Row(
+        "F11c",
+        "the database under a service falls silent",
+        partial(
+            the_database_falls_silent, silences=(UNNOTICED, NOTICED), until_end=3.5, clients=12
+        ),
+        0,
+    ),
     Row("F1-PG", "the service over a database is killed", the_service_is_killed, 1),
     Row(
         "F1b-PG",
