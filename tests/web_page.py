@@ -45,6 +45,13 @@ class _Page(SimpleHTTPRequestHandler):
         self._told = told
         super().__init__(*arguments, directory=str(WEB))
 
+    def handle_one_request(self) -> None:
+        """Take a request, or the end of a browser that is killed while it keeps a connection."""
+        try:
+            super().handle_one_request()
+        except ConnectionError:
+            self.close_connection = True
+
     def do_GET(self) -> None:
         """Answer what was prepared, or a file."""
         if self.path in self._answers:
