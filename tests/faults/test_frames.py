@@ -246,6 +246,22 @@ def test_messages_that_do_not_end_are_bounded_for_each_connection(server: Server
     assert grown < 32 * MIB
 
 
+@pytest.mark.parametrize(("count", "size"), [(4, 900_000), (90, 30_000)])
+def test_large_messages_of_one_connection_wait_for_each_other(
+    server: Server, count: int, size: int
+) -> None:
+    """Together they are longer than the share of a connection; each is carried out all the same."""
+    message = an_action(size)
+    with closing(Grpc(server)) as wire, ThreadPoolExecutor(count) as callers:
+
+        def code(_: int) -> int:
+            with pytest.raises(grpc.RpcError) as caught:
+                wire.bytes(CREATE_ACTION, message, bearer(server), timeout=20)
+            return refused_by(caught.value).code
+
+        assert set(callers.map(code, range(count))) == {3}  # the script is too long
+
+
 def test_callers_without_a_token_are_answered_before_their_message(server: Server) -> None:
     """Nothing of what they send is kept."""
     with h2.connected(server.port, patience=2) as connection:

@@ -22,7 +22,8 @@ from reconciler.service.transport.protobuf import fields_of, message_of
 
 LOG = logging.getLogger("reconciler.service")
 MAX_MESSAGE = 1 << 20
-TOO_LARGE = token_bytes(16)  # a message that stands for one that is too large; see ``frames``
+# Messages that stand for one that is too large, and one without room; see ``frames.Sizes``.
+TOO_LARGE, NO_ROOM = token_bytes(16), token_bytes(16)
 DOMAIN = "reconciler"
 ERROR_DETAIL = "zitadel.v1.ErrorDetail"
 ERROR_INFO = "google.rpc.ErrorInfo"

@@ -26,8 +26,10 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 from reconciler.service.domain.refusal import Refusal, invalid
 from reconciler.service.transport.admission import NOBODY, Admission, Shares
+from reconciler.service.transport.budget import no_room
 from reconciler.service.transport.calls import (
     MAX_MESSAGE,
+    NO_ROOM,
     TOO_LARGE,
     answer_bytes,
     no_message,
@@ -185,6 +187,8 @@ async def _read(context: Any, seconds: float) -> bytes | Refusal:
         # One that is still there ended without a message, and is answered.
         await asyncio.sleep(ENDED_WITHIN)
         return no_message()
+    if message == NO_ROOM:
+        return no_room()
     return too_large() if message == TOO_LARGE else message
 
 

@@ -40,6 +40,8 @@ class Limits:
         grpc_known_of_one: The share of those that one token may have.
         grpc_large_bytes: Messages of gRPC longer than ``SMALL_BODY`` at one time, together.
         grpc_share_bytes: The share of those that one connection may have.
+        grpc_waiting: Those that wait for room at one time, before others are refused at once.
+        grpc_waiting_of_one: The share of those that one connection may have.
         grpc_open: Calls of gRPC at one time that need no token, of each kind.
         grpc_stream_seconds: How long a call without a token may ask and be answered.
     """
@@ -69,5 +71,7 @@ class Limits:
     grpc_known_of_one: int = 384
     grpc_large_bytes: int = 8 * MIB
     grpc_share_bytes: int = 2 * MIB
+    grpc_waiting: int = 256
+    grpc_waiting_of_one: int = 32
     grpc_open: int = 128
     grpc_stream_seconds: float = 1800

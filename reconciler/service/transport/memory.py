@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from reconciler.service.operations.texts import MAX_PAGE_BYTES
+from reconciler.service.transport.frames import MOST_KEPT
 from reconciler.service.transport.front import WAITING
 from reconciler.service.transport.limits import KIB, MIB, RECEIVE_BYTES, SMALL_BODY, Limits
 from reconciler.service.transport.reading import READERS
@@ -45,6 +46,7 @@ def most_memory(limits: Limits, stream_window: int) -> Mapping[str, int]:
         "connections over HTTP/2": limits.http2_connections * HTTP2,
         "calls over gRPC": limits.grpc_calls * (CALL + stream_window),
         "large messages of gRPC": limits.grpc_large_bytes * MESSAGE_FACTOR,
+        "large messages that wait": limits.grpc_waiting * MOST_KEPT,
         "calls that wait": WAITING * WAITING_CALL,
         "pages of lists": READERS * MAX_PAGE_BYTES,
     }

@@ -1,8 +1,9 @@
 """One port for HTTP/1.1 and HTTP/2: the first bytes of a connection say which it is.
 
 HTTP/1.1 goes to the protocol of the HTTP server, and from then on nothing of this is in its way.
-HTTP/2 goes, byte by byte and under back-pressure, to the socket where gRPC listens. A large message
-takes its place in the budget of the server first; until there is room, its connection is not read.
+HTTP/2 goes, frame by frame and under back-pressure, to the socket where gRPC listens. A large
+message takes its place in the budget of the server first; until there is room, what comes of it is
+kept here, and the other calls of its connection go on.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from typing import Any, NamedTuple
 
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.transport.budget import Budget
-from reconciler.service.transport.calls import MAX_MESSAGE, TOO_LARGE
+from reconciler.service.transport.calls import MAX_MESSAGE, NO_ROOM, TOO_LARGE
 from reconciler.service.transport.frames import (
     PREFACE,
     CallerFrames,
+    Entry,
     Frames,
     FramesError,
     Sizes,
@@ -28,7 +30,7 @@ from reconciler.service.transport.room import Room
 REFUSED = bytes.fromhex("000000040000000000 000008070000000000 000000000000000b")
 FLUSH_WITHIN = 10.0
 ANSWER_WITHIN = 30.0  # after a large message has come
-SIZES = Sizes(SMALL_BODY, MAX_MESSAGE, TOO_LARGE)
+SIZES = Sizes(SMALL_BODY, MAX_MESSAGE, TOO_LARGE, NO_ROOM)
 
 MakeProtocol = Callable[[], asyncio.Protocol]
 
@@ -137,12 +139,12 @@ class Splice:
         self._turned_away = turned_away
         self._now = asyncio.get_running_loop().time
         self.last_seen = self._now()
-        self._asked = CallerFrames(self._ended, self._large, SIZES)
+        self._asked = CallerFrames(self._given_up, self._large, SIZES)
         self._answered = Frames(self._ended)
         self._outside = _End(self._lost, self._from_outside)
         self._inside = _End(self._lost, self._from_inside)
         self._held: dict[int, asyncio.Task[None]] = {}  # large messages, by stream
-        self._unplaced: set[int] = set()  # those of them that wait for room
+        self._waiting: set[int] = set()  # those of them that wait for room
         self._outside.transport = outside
         self._task: asyncio.Task[None] | None = None
 
@@ -178,11 +180,11 @@ class Splice:
         self._outside.resume()
 
     def _lost(self) -> None:
+        for stream in [*self._held]:  # with either side, the calls are lost
+            self._give_back(stream)
         if self._outside.is_lost and self._inside.is_lost:
             self._room.connections.discard(self)
             self._room.unsplice(self)
-            for task in self._held.values():
-                task.cancel()
 
     def _from_outside(self, data: bytes) -> bytes:
         self.last_seen = self._now()
@@ -192,21 +194,35 @@ class Splice:
         self.last_seen = self._now()
         return self._answered.feed(data)
 
-    def _ended(self, stream: int) -> None:
-        """Give back what a call held, once it is answered or given up."""
+    def _given_up(self, stream: int) -> None:
+        """Give back what a call held whose caller wants no answer."""
         self._asked.forget(stream)
+        self._give_back(stream)
+
+    def _ended(self, stream: int) -> None:
+        """Give back what a call held, once it is answered."""
+        self._given_up(stream)
+        self._pass_on()
+
+    def _give_back(self, stream: int) -> None:
+        self._waiting.discard(stream)
         task = self._held.pop(stream, None)
         if task is not None:
             task.cancel()
-            self._placed(stream)
 
-    def _large(self, stream: int, size: int) -> None:
-        """Read no more of this connection until there is room for a large message."""
+    def _large(self, stream: int, size: int) -> Entry:
+        """Let a large message wait for room, unless too many wait."""
         if stream in self._held:  # one more message of a call that has a place
-            return
-        self._unplaced.add(stream)
-        self._outside.hold(is_held=True)
+            return Entry.NOW
+        limits = self._room.limits
+        if (
+            len(self._waiting) >= limits.grpc_waiting_of_one
+            or self._budget.waiting >= limits.grpc_waiting
+        ):
+            return Entry.NEVER
+        self._waiting.add(stream)
         self._held[stream] = asyncio.get_running_loop().create_task(self._hold(stream, size))
+        return Entry.LATER
 
     async def _hold(self, stream: int, size: int) -> None:
         """Hold the room of a message until its call has ended, which cancels this."""
@@ -215,16 +231,20 @@ class Splice:
                 asyncio.timeout(self._room.limits.body_seconds + ANSWER_WITHIN),
                 self._budget.place(b"%d" % id(self), size),
             ):
-                self._placed(stream)
+                self._waiting.discard(stream)
+                self._asked.enter(stream)
+                self._pass_on()
                 await asyncio.Event().wait()
-        except (Refusal, TimeoutError):
-            self._turned_away("there is no room for its large messages, or they do not come")
+        except Refusal:
+            self._waiting.discard(stream)
+            self._asked.refuse(stream)
+            self._pass_on()
+        except TimeoutError:
+            self._turned_away("its large messages do not come")
             self.abort()
 
-    def _placed(self, stream: int) -> None:
-        self._unplaced.discard(stream)
-        if not self._unplaced:
-            self._outside.hold(is_held=False)
+    def _pass_on(self) -> None:
+        self._inside.send(self._asked.ready())
 
 
 class _End(asyncio.Protocol):
@@ -238,7 +258,6 @@ class _End(asyncio.Protocol):
         self.is_lost = False
         self._tell = lost
         self._follow = follow
-        self._is_held = False
         self.has_ended = False
 
     def join(self, other: _End) -> None:
@@ -246,22 +265,14 @@ class _End(asyncio.Protocol):
         self._other = other
 
     def send(self, data: bytes) -> None:
-        """Send bytes out here, if this side still takes any."""
-        if not self.is_over():
+        """Send bytes out here, if there are any and this side still takes them."""
+        if data and not self.is_over() and not self._other.has_ended:
             self.transport.write(data)
 
     def resume(self) -> None:
-        """Take bytes in again, unless this side is held."""
-        if not self.is_over() and not self._is_held:
+        """Take bytes in again."""
+        if not self.is_over():
             self.transport.resume_reading()
-
-    def hold(self, *, is_held: bool) -> None:
-        """Take no bytes in for a while, or do so again."""
-        self._is_held = is_held
-        if not is_held:
-            self.resume()
-        elif not self.is_over():
-            self.transport.pause_reading()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin."""

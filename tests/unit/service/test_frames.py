@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 
-from reconciler.service.transport.frames import CallerFrames, Frames, FramesError, Sizes
+from reconciler.service.transport.frames import (
+    MOST_KEPT,
+    CallerFrames,
+    Entry,
+    Frames,
+    FramesError,
+    Sizes,
+)
 from tests import h2
 from tests.wires import frame as message
 
 SMALL = 100
 MARK = b"0123456789abcdef"
-SIZES = Sizes(SMALL, 5000, MARK)
+BUSY = b"fedcba9876543210"
+SIZES = Sizes(SMALL, 5000, MARK, BUSY)
 LONG = message(b"x" * 1000)
 OPEN = h2.frame(h2.HEADERS, h2.END_HEADERS, 1, b"block")
 RESET = h2.frame(h2.RST_STREAM, 0, 1, bytes(4))
@@ -26,14 +32,51 @@ def pieces(stream: int, data: bytes, size: int) -> bytes:
     )
 
 
-def seen(data: bytes, cut: int, answered: Sequence[int] = ()) -> tuple[list[tuple[int, int]], int]:
+def entering(large: list[tuple[int, int]], entry: Entry = Entry.NOW) -> CallerFrames:
+    """Return frames that note long messages, and answer each in the same way."""
+
+    def note(stream: int, size: int) -> Entry:
+        large.append((stream, size))
+        return entry
+
+    return CallerFrames(lambda _: None, note, SIZES)
+
+
+def contents(data: bytes) -> dict[int, bytes]:
+    """Return the bytes of DATA frames by stream, and those of all other frames as stream 0."""
+    found: dict[int, bytes] = {0: b""}
+    at = len(h2.PREFACE)
+    assert data[:at] == h2.PREFACE
+    while at < len(data):
+        length, kind, stream = int.from_bytes(data[at : at + 3]), data[at + 3], data[at + 8]
+        whole, at = data[at : at + 9 + length], at + 9 + length
+        assert len(whole) == 9 + length <= 9 + 16_384
+        if kind == h2.DATA:
+            found[stream] = found.get(stream, b"") + whole[9:]
+        else:
+            found[0] += whole
+    return found
+
+
+def seen(data: bytes, cut: int) -> tuple[list[tuple[int, int]], int]:
     """Return the long messages that are seen in bytes that come in pieces, and the ends."""
     large: list[tuple[int, int]] = []
     ended: list[int] = []
-    frames = CallerFrames(ended.append, lambda stream, size: large.append((stream, size)), SIZES)
+
+    def note(stream: int, size: int) -> Entry:
+        large.append((stream, size))
+        return Entry.NOW
+
+    frames = CallerFrames(ended.append, note, SIZES)
     sent = h2.PREFACE + h2.frame(h2.SETTINGS) + data
     passed = b"".join(frames.feed(sent[at : at + cut]) for at in range(0, len(sent), cut))
-    assert passed == sent
+    begun = 4 if data.endswith(LONG[:4]) else 0  # the head of a message is passed on whole
+    expected = contents(sent)
+    if begun:
+        expected[1] = expected[1][:-begun]
+    assert {k: v for k, v in contents(passed).items() if v} == {
+        k: v for k, v in expected.items() if v
+    }
     return large, len(ended)
 
 
@@ -70,31 +113,111 @@ def test_long_messages_are_seen(
 
 def test_a_stream_that_was_answered_is_followed_no_longer() -> None:
     """What still comes on it is the rest of a message, and begins none."""
-    large: list[int] = []
-    frames = CallerFrames(lambda _: None, lambda stream, _: large.append(stream), SIZES)
+    large: list[tuple[int, int]] = []
+    frames = entering(large)
     frames.feed(h2.PREFACE + OPEN + pieces(1, LONG[:10], 64))
     frames.forget(1)
     frames.feed(pieces(1, b"\0\xff\xff\xff\xff" * 100, 64))
 
-    assert large == [1]
+    assert large == [(1, 1000)]
 
 
-@pytest.mark.parametrize("size", [5, 7, 3000])
-def test_a_message_that_is_too_long_is_passed_on_as_a_mark(size: int) -> None:
-    """As many bytes as before go on, and none of them makes the gRPC server take it in."""
-    large: list[int] = []
-    frames = CallerFrames(lambda _: None, lambda stream, _: large.append(stream), SIZES)
-    start = h2.PREFACE + OPEN
-    passed = frames.feed(start + pieces(1, message(b"x" * 6000), size))
-    marked = message(MARK) + b"x" * (6000 - len(MARK))
+@pytest.mark.parametrize("cut", [1, 4, 9, 12, 10_000])
+@pytest.mark.parametrize("size", [1, 3, 5, 7, 3000])
+@pytest.mark.parametrize(
+    ("length", "entry", "mark"), [(5001, Entry.NOW, MARK), (1000, Entry.NEVER, BUSY)]
+)
+def test_a_message_that_may_not_enter_is_passed_on_as_a_mark(
+    length: int, entry: Entry, mark: bytes, size: int, cut: int
+) -> None:
+    """However its head is cut, and with as many bytes as before, for the window counts them."""
+    large: list[tuple[int, int]] = []
+    frames = entering(large, entry)
+    sent = h2.PREFACE + OPEN + pieces(1, message(b"x" * length), size)
+    passed = b"".join(frames.feed(sent[at : at + cut]) for at in range(0, len(sent), cut))
 
-    assert large == []
-    assert passed == start + pieces(1, marked, size)
+    assert contents(passed) == {0: OPEN, 1: message(mark) + b"x" * (length - len(mark))}
+    assert large == ([] if entry is Entry.NOW else [(1, length)])
+
+
+OTHER = OPEN.replace(b"\0\0\0\1", b"\0\0\0\3")
+
+
+@pytest.mark.parametrize("cut", [1, 7, 10_000])
+def test_a_message_waits_alone_until_it_may_enter(cut: int) -> None:
+    """Calls beside it go on, and not a byte of it is lost or out of its order."""
+    frames = entering([], Entry.LATER)
+    begun = h2.PREFACE + OPEN + OTHER + pieces(1, LONG[:300], 64)
+    beside = pieces(3, message(b"y" * SMALL), 64)
+    sent = begun + beside
+    passed = b"".join(frames.feed(sent[at : at + cut]) for at in range(0, len(sent), cut))
+    assert contents(passed) == {0: OPEN + OTHER, 3: message(b"y" * SMALL)}
+
+    frames.enter(1)
+    passed += frames.ready() + frames.feed(pieces(1, LONG[300:], 64))
+    assert contents(passed)[1] == LONG
+
+
+def test_a_message_enters_between_frames_and_not_within_a_block_of_headers() -> None:
+    """Nothing may come between the parts of a block."""
+    frames = entering([], Entry.LATER)
+    passed = frames.feed(h2.PREFACE + OPEN + pieces(1, LONG, 400))
+    half = h2.frame(h2.HEADERS, 0, 3, b"block")
+    rest = h2.frame(0x9, h2.END_HEADERS, 3, b"block")
+    passed += frames.feed(half[:11])
+    frames.enter(1)
+    assert frames.ready() == b""
+    passed += frames.feed(half[11:] + rest[:4])
+    assert contents(passed) == {0: OPEN + half}
+    passed += frames.feed(rest[4:])
+
+    assert contents(passed) == {0: OPEN + half + rest, 1: LONG}
+
+
+def test_a_message_that_found_no_room_is_passed_on_as_a_mark() -> None:
+    """What came of it before, and what comes later."""
+    frames = entering([], Entry.LATER)
+    passed = frames.feed(h2.PREFACE + OPEN + pieces(1, LONG[:12], 3))
+    frames.refuse(1)
+    passed += frames.ready() + frames.feed(pieces(1, LONG[12:], 64))
+
+    assert contents(passed)[1] == message(BUSY) + LONG[5 + len(BUSY) :]
+
+
+def test_the_end_of_a_stream_waits_with_its_message() -> None:
+    """The last frame says that it is the last."""
+    frames = entering([], Entry.LATER)
+    frames.feed(h2.PREFACE + OPEN + h2.frame(h2.DATA, h2.END_STREAM, 1, LONG))
+    frames.enter(1)
+
+    assert frames.ready() == h2.frame(h2.DATA, h2.END_STREAM, 1, LONG)
+
+
+def test_what_is_kept_of_a_call_has_an_end() -> None:
+    """A caller that sends more than it may is refused, and no byte of its window is lost."""
+    sizes = SIZES._replace(longest=10 * MOST_KEPT)
+    frames = CallerFrames(lambda _: None, lambda *_: Entry.LATER, sizes)
+    large = message(b"x" * (2 * MOST_KEPT))
+    passed = frames.feed(h2.PREFACE + OPEN + pieces(1, large, 10_000))
+
+    assert contents(passed)[1] == message(BUSY) + large[5 + len(BUSY) :]
+
+
+def test_what_is_kept_of_a_call_that_ends_is_passed_on() -> None:
+    """The gRPC server throws it away, and counts it in the window of the connection."""
+    frames = entering([], Entry.LATER)
+    passed = frames.feed(h2.PREFACE + OPEN + pieces(1, LONG, 64))
+    assert frames.is_calling
+    frames.forget(1)
+    passed += frames.ready()
+
+    assert contents(passed)[1] == LONG
+    assert not frames.is_calling
 
 
 def test_padding_is_refused() -> None:
     """It would have to be told from the message."""
-    frames = CallerFrames(lambda _: None, lambda *_: None, SIZES)
+    frames = entering([])
 
     with pytest.raises(FramesError):
         frames.feed(h2.PREFACE + OPEN + h2.frame(h2.DATA, 0x8, 1, b"\1x\0"))

@@ -6,7 +6,7 @@ import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,12 @@ import pytest
 import uvloop
 
 from reconciler.service.transport.budget import Budget
+from reconciler.service.transport.calls import NO_ROOM
 from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.room import Room
 from reconciler.service.transport.splice import PREFACE, FirstBytes, Inside
+from tests import h2
+from tests.wires import frame as message
 
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -37,6 +40,7 @@ class House:
     """A port, and what is behind it."""
 
     port: int
+    budget: Budget
     connections: set[Any] = field(default_factory=set)
     turned_away: list[str] = field(default_factory=list)
     callers: list[asyncio.StreamWriter] = field(default_factory=list)
@@ -48,11 +52,16 @@ class House:
 
     async def is_empty(self) -> bool:
         """Wait a little for every connection to be gone, and say whether they are."""
-        for _ in range(200):
-            if not self.connections:
-                return True
-            await asyncio.sleep(0.01)
-        return False
+        return await comes(lambda: not self.connections)
+
+
+async def comes(is_so: Callable[[], bool]) -> bool:
+    """Wait a little for something to become true, and return whether it is."""
+    for _ in range(400):
+        if is_so():
+            return True
+        await asyncio.sleep(0.005)
+    return False
 
 
 @asynccontextmanager
@@ -61,11 +70,11 @@ async def a_house(serve: Serve | None, limits: Limits | None = None) -> AsyncIte
     with tempfile.TemporaryDirectory() as folder:
         address = str(Path(folder) / "inside")
         inside = await asyncio.start_unix_server(serve, address) if serve else None
-        house = House(0)
-        loop = asyncio.get_running_loop()
         limits = limits or Limits()
+        house = House(0, Budget.of_grpc(limits))
+        loop = asyncio.get_running_loop()
         room = Room(house.connections, limits, loop.time)
-        behind = Inside(address, Budget.of_grpc(limits))
+        behind = Inside(address, house.budget)
         outside = await loop.create_server(
             lambda: FirstBytes(Http, behind, room, house.turned_away.append),
             "127.0.0.1",
@@ -317,5 +326,144 @@ def test_nobody_waits_at_the_end_for_who_has_asked_nothing(run: Run) -> None:
             assert await house.is_empty()
             writer.close()
             spliced.close()
+
+    run(main())
+
+
+LARGE = message(b"x" * 20_000)
+ONE_AT_A_TIME = Limits(grpc_large_bytes=30_000, grpc_share_bytes=30_000)
+
+
+def a_call(stream: int, content: bytes) -> bytes:
+    """Return frames that begin a call with a message."""
+    begun = h2.frame(h2.HEADERS, h2.END_HEADERS, stream, b"block")
+    return begun + h2.frame(h2.DATA, 0, stream, content[:10_000])
+
+
+async def all_of(reader: asyncio.StreamReader, expected: bytes) -> None:
+    """Wait for bytes, and check them."""
+    assert await reader.readexactly(len(expected)) == expected
+
+
+def test_a_call_goes_on_while_a_large_message_beside_it_waits(run: Run) -> None:
+    """It is the message that waits for room, and not its connection."""
+
+    async def main() -> None:
+        async with a_house(echo, ONE_AT_A_TIME) as house:
+            reader, writer = await house.call()
+            first = PREFACE + a_call(1, LARGE)
+            writer.write(first + a_call(3, LARGE) + a_call(5, message(b"small")))
+            block = h2.frame(h2.HEADERS, h2.END_HEADERS, 3, b"block")
+            got = await reader.readexactly(len(first + block + a_call(5, message(b"small"))))
+
+            assert got.count(LARGE[:100]) == 1
+            assert got.count(message(b"small")) == 1
+            assert house.budget.waiting == 1
+            assert house.turned_away == []
+
+    run(main())
+
+
+def test_a_large_message_enters_once_another_is_given_up(run: Run) -> None:
+    """Whole, though its beginning had to wait."""
+
+    async def main() -> None:
+        async with a_house(echo, ONE_AT_A_TIME) as house:
+            for stream in (1, 3):
+                reader, writer = await house.call()
+                writer.write(PREFACE + a_call(stream, LARGE))
+                await reader.readexactly(len(PREFACE + a_call(stream, b"")) - 9)
+            await asyncio.sleep(0)
+            assert house.budget.waiting == 1
+            house.callers[0].transport.abort()
+            await all_of(reader, h2.frame(h2.DATA, 0, 3, LARGE[:10_000]))
+            assert house.budget.waiting == 0
+
+    run(main())
+
+
+def test_a_caller_whose_message_waits_is_heard_to_hang_up(run: Run) -> None:
+    """At once, and its message waits no longer."""
+
+    async def main() -> None:
+        async with a_house(echo, ONE_AT_A_TIME) as house:
+            for stream in (1, 3):
+                reader, writer = await house.call()
+                writer.write(PREFACE + a_call(stream, LARGE))
+                await reader.readexactly(len(PREFACE + a_call(stream, b"")) - 9)
+            assert house.budget.waiting == 1
+            assert len(house.connections) == 2
+            house.callers[1].transport.abort()
+
+            assert await comes(lambda: len(house.connections) == 1)
+            assert house.budget.waiting == 0
+
+    run(main())
+
+
+def test_a_message_that_finds_no_room_in_time_is_refused_alone(run: Run) -> None:
+    """Its connection goes on."""
+
+    async def main() -> None:
+        limits = replace(ONE_AT_A_TIME, room_seconds=0.05)
+        async with a_house(echo, limits) as house:
+            reader, writer = await house.call()
+            writer.write(PREFACE + a_call(1, LARGE) + a_call(3, LARGE))
+            got = b""
+            while message(NO_ROOM) not in got:
+                got += await reader.read(65536)
+            writer.write(h2.frame(h2.PING, 0, 0, b"are you?"))
+            while b"are you?" not in got:
+                got += await reader.read(65536)
+
+            assert house.turned_away == []
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [replace(ONE_AT_A_TIME, grpc_waiting_of_one=1), replace(ONE_AT_A_TIME, grpc_waiting=1)],
+)
+def test_only_so_many_messages_wait(run: Run, limits: Limits) -> None:
+    """One more is refused at once."""
+
+    async def main() -> None:
+        async with a_house(echo, limits) as house:
+            reader, writer = await house.call()
+            writer.write(PREFACE + a_call(1, LARGE))
+            await all_of(reader, PREFACE + a_call(1, LARGE))
+            writer.write(a_call(3, LARGE))
+            assert await comes(lambda: house.budget.waiting == 1)
+            writer.write(a_call(5, LARGE))
+            got = b""
+            while message(NO_ROOM) not in got:
+                got += await reader.read(65536)
+
+            assert house.budget.waiting == 1
+
+    run(main())
+
+
+def test_nothing_is_passed_on_behind_the_end_of_a_caller(run: Run) -> None:
+    """What waited of its messages is of no use any more."""
+
+    async def answer_at_the_end(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.write(h2.frame(h2.RST_STREAM, 0, 3, bytes(4)))
+        writer.close()
+
+    async def main() -> None:
+        failures: list[Any] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, what: failures.append(what))
+        async with a_house(answer_at_the_end, ONE_AT_A_TIME) as house:
+            reader, writer = await house.call()
+            writer.write(PREFACE + a_call(1, LARGE) + a_call(3, LARGE))
+            writer.write_eof()
+
+            assert await reader.read() == h2.frame(h2.RST_STREAM, 0, 3, bytes(4))
+            writer.close()
+            assert await house.is_empty()
+        assert failures == []
 
     run(main())
