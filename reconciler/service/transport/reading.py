@@ -24,7 +24,7 @@ WAITING_OF_ONE = 1024
 GATHER_SECONDS = 0.002  # for several calls of one caller to become more
 TURN_SECONDS = 0.025  # a call that has begun is finished
 SLOW_SECONDS = 0.1  # of the processor; more than a page of 1,000 objects takes
-SLOW_WAIT_SECONDS = 0.5  # of the clock; a database does its work elsewhere
+SLOW_WAIT_SECONDS = 0.5  # of the clock, while others were answered; a database works elsewhere
 SLOW_FOR_SECONDS = 10.0
 
 
@@ -64,10 +64,44 @@ class Spent:
     clock: float
 
     @property
-    def is_slow(self) -> bool:
-        """Return whether its calls take long, each."""
-        calls = max(self.answered, 1)
-        return self.processor > SLOW_SECONDS * calls or self.clock > SLOW_WAIT_SECONDS * calls
+    def is_heavy(self) -> bool:
+        """Return whether its last call took the processor long.
+
+        All calls before the last fit in the time of a turn.
+        """
+        return self.processor > TURN_SECONDS + SLOW_SECONDS
+
+    @property
+    def is_long(self) -> bool:
+        """Return whether its last call took long by the clock, for whatever reason."""
+        return self.clock > TURN_SECONDS + SLOW_WAIT_SECONDS
+
+
+@dataclass(eq=False, slots=True)
+class Turn:
+    """A turn that is under way, and the longest time in it without a quick answer to others.
+
+    A database that stalls, or is slow for all, is no fault of a caller: then the others have no
+    quick answers either. So only the rest of a turn counts against its caller. For example, a turn
+    of 2.1 s with a stall of 2 s counts as 0.1 s; a turn of 2.1 s in which others were answered
+    every 0.1 s counts as 2 s.
+
+    Attributes:
+        since: When another caller was last answered quickly, or when the turn began.
+    """
+
+    name: bytes
+    since: float
+    longest_gap: float = 0.0
+
+    def end_gap(self, now: float) -> None:
+        """Note a quick answer to another caller, or the end of the turn."""
+        self.longest_gap = max(self.longest_gap, now - self.since)
+        self.since = now
+
+    def is_slow(self, spent: Spent) -> bool:
+        """Return whether the caller of a turn that has ended keeps others waiting."""
+        return spent.is_heavy or spent.clock - self.longest_gap > SLOW_WAIT_SECONDS
 
 
 CarryOut = Callable[[Sequence[Job]], Awaitable[Spent]]
@@ -93,6 +127,7 @@ class Readers:
         self._slow: dict[bytes, float] = {}  # until when
         self._slow_carriers = 0
         self._carriers: set[asyncio.Task[None]] = set()
+        self._turns: set[Turn] = set()
         self._ending: Received | None = None
 
     def add(self, job: Job) -> bool:
@@ -152,6 +187,16 @@ class Readers:
     def _is_slow(self, name: bytes) -> bool:
         return self._slow.get(name, 0.0) > self._now()
 
+    def _is_slow_turn(self, turn: Turn, spent: Spent) -> bool:
+        """Judge a turn that has ended, and let the others know of a quick one."""
+        now = self._now()
+        turn.end_gap(now)
+        if not spent.is_long:
+            for other in self._turns:
+                if other.name != turn.name:
+                    other.end_gap(now)
+        return turn.is_slow(spent)
+
     def _mark_slow(self, name: bytes) -> None:
         """Mark a caller for a while, and drop the marks of others that are over."""
         now = self._now()
@@ -186,9 +231,14 @@ class Readers:
                 batch.append(job)
         if not batch:  # another carrier was faster
             return
-        spent = await self._carry_out(batch)
+        turn = Turn(name, self._now())
+        self._turns.add(turn)
+        try:
+            spent = await self._carry_out(batch)
+        finally:
+            self._turns.discard(turn)
         waiting.extendleft(reversed(batch[spent.answered :]))
-        if spent.is_slow:
+        if self._is_slow_turn(turn, spent):
             self._mark_slow(name)
             if self._ending is not None:
                 _refuse(waiting, self._ending)

@@ -217,6 +217,88 @@ def test_one_caller_may_not_have_every_place_to_wait() -> None:
     played(scene)
 
 
+def test_a_database_that_stalls_makes_no_caller_slow() -> None:
+    """Whoever asked meanwhile waited as long; callers that came late in the stall less."""
+
+    async def scene(threads: Threads) -> None:
+        for caller, at in (("a", 0.0), ("b", 0.1), ("c", 1.9)):
+            threads.now = at
+            threads.ask(caller, *many(20))
+            await settled()
+        threads.now = 2.0
+        for caller, clock in (("c", 0.1), ("b", 1.9), ("a", 2.0)):
+            await threads.finish(caller, Spent(1, 0.001, clock))
+            threads.now += 0.01
+        await no_caller_is_slow(threads)
+
+    played(scene)
+
+
+def test_a_database_that_is_slow_for_all_makes_no_caller_slow() -> None:
+    """If every caller were slow, all would share the threads of the slow."""
+
+    async def scene(threads: Threads) -> None:
+        for caller in "abc":
+            threads.ask(caller, *many(20))
+            await settled()
+            threads.now += 0.3
+        for _ in range(3):
+            for caller in "abc":
+                await threads.finish(caller, Spent(1, 0.001, 0.9))
+                threads.now += 0.3
+        await no_caller_is_slow(threads)
+
+    played(scene)
+
+
+def test_a_caller_that_keeps_the_database_while_others_are_answered_is_slow() -> None:
+    async def scene(threads: Threads) -> None:
+        threads.ask("long", *many(20))
+        await settled()
+        for _ in range(9):
+            threads.ask("quick", "call")
+            await settled()
+            threads.now += 0.1
+            await threads.finish("quick", Spent(1, 0.001, 0.1))
+        await threads.finish("long", Spent(1, 0.001, 0.9))
+        for _ in range(READERS_OF_ONE):
+            threads.ask("long", "call")
+            await settled()
+        assert threads.working_for() == {"long": READERS_OF_SLOW}
+
+    played(scene)
+
+
+async def no_caller_is_slow(threads: Threads) -> None:
+    """Check that one caller has as many threads as any caller may have."""
+    for caller in "abc":
+        while threads.working_for()[caller]:
+            await threads.finish(caller, Spent(20, 0.001, 0.001))
+        for _ in range(READERS_OF_ONE):
+            threads.ask(caller, "call")
+            await settled()
+        assert threads.working_for()[caller] == READERS_OF_ONE
+        await threads.finish(caller, QUICK)
+
+
+def test_short_calls_before_a_long_one_do_not_hide_it() -> None:
+    """They are answered in the same turn."""
+
+    async def scene(threads: Threads) -> None:
+        threads.ask("a", *many(60))
+        await settled()
+        await threads.finish("a", Spent(50, SLOW_SECONDS * 2, 1))
+        threads.ask("a", "call")
+        await settled()
+        threads.ask("a", "call")
+        await settled()
+        threads.ask("a", "call")
+        await settled()
+        assert threads.working_for() == {"a": READERS_OF_SLOW}
+
+    played(scene)
+
+
 def test_a_token_is_one_caller_however_it_is_written() -> None:
     """The scheme has 64 spellings, and blanks around it count for nothing."""
     spellings = [
