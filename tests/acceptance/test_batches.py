@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import sqlite3
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
@@ -14,7 +16,7 @@ from reconciler.service.build import open_sqlite
 from reconciler.service.domain.client_secret import hash_of
 from reconciler.service.operations.batch import Orders
 from reconciler.service.operations.reception import Incoming
-from tests.raw_http import Raw, exchange, request
+from tests.raw_http import Raw, exchange, read_response, request
 from tests.running import STOP_WITHIN, dying_server, prepare, running_server
 
 KILLED_AT = 280  # of 300 orders; a commit has 256 at most
@@ -22,9 +24,14 @@ KILLED_AT = 280  # of 300 orders; a commit has 256 at most
 
 def sent(port: int, token: str, orders: Sequence[Mapping[str, Any]]) -> Raw | None:
     """Send a batch, and return what is answered."""
+    return exchange(port, batch_of(token, orders))
+
+
+def batch_of(token: str, orders: Sequence[Mapping[str, Any]]) -> bytes:
+    """Return the request of a batch, as bytes."""
     headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
     body = json.dumps({"orders": orders}).encode()
-    return exchange(port, request("POST", "/reconciler/v1/batch", headers, body))
+    return request("POST", "/reconciler/v1/batch", headers, body)
 
 
 def test_a_batch_is_carried_out_and_told_in_one_record(tmp_path: Path) -> None:
@@ -78,6 +85,39 @@ def test_a_server_that_is_told_to_stop_answers_what_it_committed(tmp_path: Path)
     assert committed > 0
     assert ["answer" in each for each in answers] == [at < committed for at in range(500)]
     assert all(each["error"]["code"] == 14 for each in answers[committed:])
+
+
+def test_a_batch_whose_caller_hung_up_is_not_carried_out(tmp_path: Path) -> None:
+    """While it waits: its caller sends it again, and the copy would only wait behind it."""
+    first, left, last = (
+        [{"operation": "CreateAction", "fields": {"name": name, "script": "x"}}]
+        for name in ("first", "left", "last")
+    )
+    healthy = request("GET", "/healthz")
+    with (
+        running_server(tmp_path) as server,
+        closing(sqlite3.connect(server.store, isolation_level=None)) as other,
+        socket.create_connection(("127.0.0.1", server.port), STOP_WITHIN) as waiting,
+        waiting.makefile("rb") as stream,
+    ):
+        known = len(server.events())
+        other.execute("BEGIN IMMEDIATE")
+        waiting.sendall(batch_of(server.token(), first))
+        assert exchange(server.port, healthy) is not None  # the batch has come, too
+        with socket.create_connection(("127.0.0.1", server.port), STOP_WITHIN) as leaving:
+            leaving.sendall(batch_of(server.token(), left))
+            assert exchange(server.port, healthy) is not None
+        assert exchange(server.port, healthy) is not None
+        other.execute("ROLLBACK")
+        answered = [read_response(stream), sent(server.port, server.token(), last)]
+        committed = len(server.events()) - known
+
+    for answer in answered:
+        assert answer is not None
+        assert "answer" in answer.json["answers"][0]
+    assert committed == 2
+    told = (tmp_path / "stderr.txt").read_text(encoding="utf-8")
+    assert told.count(" orders=1 failed=1\n") == 1
 
 
 def test_a_batch_of_a_server_that_was_killed_is_asked_for_again_whole(tmp_path: Path) -> None:

@@ -45,6 +45,10 @@ OUT_OF_RESOURCES = Refusal(
 )
 
 
+def _never() -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Incoming:
     """One call as a transport took it in.
@@ -56,6 +60,8 @@ class Incoming:
         encode: Makes the body of an answer to a read. It is called where the answer is made:
             the event loop would stand still for as long as it takes.
         as_text: Whether ``encode`` takes lists that are JSON text already.
+        has_left: Returns whether its caller waits for no answer any more. Only batches ask: other
+            calls are over soon.
     """
 
     operation: str
@@ -63,6 +69,7 @@ class Incoming:
     headers: Headers
     encode: Callable[[dict[str, Any]], bytes] | None = None
     as_text: bool = False
+    has_left: Callable[[], bool] = _never
 
 
 class Received(NamedTuple):

@@ -22,6 +22,10 @@ T = TypeVar("T")
 GoOn = Callable[[bytes | None], Awaitable[T]]
 
 
+HAS_LEFT = "reconciler.has_left"
+"""Extension of an ASGI scope: returns whether the caller has closed its side of the connection."""
+
+
 class CallerLeftError(Exception):
     """The caller went away before its body was whole."""
 

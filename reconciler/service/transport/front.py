@@ -45,6 +45,7 @@ BUSY = Received(
 )
 NO_CALL = Incoming("", {}, {})
 ENDING = Refusal(Code.UNAVAILABLE, "the service is about to stop; ask again", "service.ending")
+LEFT = Refusal(Code.UNAVAILABLE, "the caller closed its connection", "service.left")
 
 
 class Turn(Enum):
@@ -193,6 +194,8 @@ class Front:
                 async with self._turn(Turn.BATCH, lane), self._turn(Turn.WRITE, lane):
                     if self._is_ending:
                         orders.end(ENDING)
+                    elif call.has_left():  # it sends the batch again, if it needs it
+                        orders.end(LEFT)
                     else:
                         await loop.run_in_executor(self._threads, self._reception.carry_out, orders)
         return await loop.run_in_executor(self._threads, self._reception.answer_of, call, orders)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -18,10 +19,10 @@ from reconciler.service.operations.fields import shown
 from reconciler.service.operations.headers import CUSTODY, ORGANIZATION, bearer_token
 from reconciler.service.operations.operation import without_null
 from reconciler.service.operations.reception import NEEDS_NO_TOKEN, Incoming, Received
-from reconciler.service.operations.table import OPERATIONS
+from reconciler.service.operations.table import OPERATIONS, WRITE_BATCH
 from reconciler.service.operations.texts import answer_bytes
 from reconciler.service.transport.addresses import Addresses, Found
-from reconciler.service.transport.bodies import Bodies, CallerLeftError
+from reconciler.service.transport.bodies import HAS_LEFT, Bodies, CallerLeftError
 from reconciler.service.transport.http_answers import HttpRefusal, json_answer
 from reconciler.service.transport.json_bodies import read_body
 from reconciler.service.transport.limits import MAX_JSON
@@ -117,7 +118,10 @@ def _call(scope: Scope, found: Found, body: bytes | None, headers: Headers) -> I
         fields = _fields_of(scope, found, body, headers)
     except Refusal as refusal:
         return Incoming(found.operation.name, refusal, headers)
-    return Incoming(found.operation.name, fields, headers, answer_bytes, as_text=True)
+    name = found.operation.name
+    call = Incoming(name, fields, headers, answer_bytes, as_text=True)
+    has_left = scope.get("extensions", {}).get(HAS_LEFT)
+    return replace(call, has_left=has_left) if name == WRITE_BATCH and has_left else call
 
 
 def _headers_of(scope: Scope) -> dict[str, list[str]]:

@@ -10,6 +10,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from reconciler.service.domain.refusal import Code, Refusal
+from reconciler.service.transport.bodies import HAS_LEFT
 from reconciler.service.transport.framing import Framing, FramingError, Part
 from reconciler.service.transport.http_answers import HttpRefusal, raw_refusal
 from reconciler.service.transport.limits import SMALL_BODY, Limits
@@ -49,6 +50,7 @@ class StrictProtocol(HttpToolsProtocol):
         self._is_ending = False
         self._keep_alive = True  # whether the present request lets the connection go on
         self._early = _EarlyEnd(self)
+        self._has_left = False
 
     def connection_made(self, transport: Any) -> None:
         """Take a connection, unless there are too many."""
@@ -62,6 +64,7 @@ class StrictProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
+        self._has_left = True
         _cancel(self._timer)
         _cancel(self._unread)
         super().connection_lost(exc)
@@ -99,6 +102,7 @@ class StrictProtocol(HttpToolsProtocol):
         self._keep_alive = cycle.keep_alive
         cycle.keep_alive = False
         cycle.transport = self._early
+        cycle.scope["extensions"] = {HAS_LEFT: lambda: self._has_left}
 
     def on_body(self, body: bytes) -> None:
         """Hold the caller back as soon as a small body is there that is not read yet."""
@@ -217,7 +221,11 @@ class StrictProtocol(HttpToolsProtocol):
         self._timer = self.loop.call_later(self._limits.linger_seconds, self.transport.close)
 
     def eof_received(self) -> Any:
-        """Answer what was asked in full, though the caller will not ask more."""
+        """Answer what was asked in full, though the caller will not ask more.
+
+        It has probably left, but the network cannot tell that from a caller that still reads.
+        """
+        self._has_left = True
         cycle: Any = self.cycle  # None before the first request
         if self.scheme == "https" or cycle is None or cycle.response_complete or cycle.more_body:
             return False

@@ -420,6 +420,30 @@ def test_a_server_that_stops_answers_what_was_committed(monkeypatch: pytest.Monk
     assert done < 500
 
 
+def test_a_batch_ends_when_its_caller_has_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is asked for again, and would be carried out twice side by side."""
+    service = open_memory()
+    headers = bearer(furnish(service).tokens["editor"])
+    commits: list[int] = []
+    by_two(monkeypatch, commits)
+    call = Incoming("WriteBatch", orders(20), headers, has_left=lambda: len(commits) == 3)
+
+    async def ask() -> Received:
+        front = Front(service.reception, lambda _: "all")
+        try:
+            return await asyncio.wait_for(front.answer(call), 10)
+        finally:
+            await front.close()
+
+    answer = asyncio.run(ask()).answer
+
+    assert isinstance(answer, dict)
+    assert commits == [2, 2, 2]
+    assert [each.get("error", {}).get("code", 0) for each in answer["answers"]] == [0] * 6 + [
+        14
+    ] * 14
+
+
 @pytest.mark.parametrize(
     ("failure", "codes"),
     [
