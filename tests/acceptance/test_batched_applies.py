@@ -16,7 +16,7 @@ import pytest
 
 from reconciler.service.build import open_sqlite
 from tests.acceptance.conftest import ORGANIZATION, Run, an_action, an_application, write
-from tests.acceptance.test_remote import Served, a_token, serving
+from tests.acceptance.test_remote import Served, a_free_port, a_token
 from tests.fault_proxy import fault_proxy
 from tests.program import environment
 from tests.sinks import counted, hashes
@@ -72,10 +72,13 @@ class Service:
 
 @pytest.fixture
 def service(run: Run, tmp_path: Path, tree: Path) -> Iterator[Service]:
-    """Serve an empty store beside the manifests of an organization."""
+    """Have a server ready to start over an empty store, beside the manifests of an organization."""
     declare(tree)
-    with serving(tmp_path, f"sqlite:{STORE}") as served:
+    served = Served(tmp_path, f"sqlite:{STORE}", a_free_port())
+    try:
         yield Service(run, tmp_path, served)
+    finally:
+        served.stop()
 
 
 def test_writes_go_in_batches_and_one_whose_answer_is_lost_is_asked_for_again(
@@ -87,6 +90,7 @@ def test_writes_go_in_batches_and_one_whose_answer_is_lost_is_asked_for_again(
     def choose(first: bytes) -> str:
         return next(harms, "") if first.startswith(BATCH) else ""
 
+    service.served.start()
     with fault_proxy(service.served.address, choose) as proxy:
         remote = {**service.remote, "RECONCILER_SERVICE": proxy.address}
         made = service.run(*APPLY, "--verbose", **remote)
@@ -121,7 +125,6 @@ def test_a_server_that_dies_in_a_batch_loses_and_doubles_nothing(
 ) -> None:
     """The batch is asked for again with its keys: by the apply that waits, or by the next one."""
     served = service.served
-    served.stop()
     served.environment = {"RECONCILER_CRASHPOINT": point}
     served.start()
     with (tmp_path / "apply.log").open("wb") as log:
