@@ -9,6 +9,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -40,6 +41,7 @@ ANYBODY = Caller("", Role.VIEWER, frozenset())
 NEEDS_NO_TOKEN = frozenset({"Healthz"})
 FAILED = Refusal(Code.INTERNAL, "the service failed", "service.failed")
 OF_THE_STORE = (StoreUnreachableError, StoreBusyError, StoreFullError, StoreReadOnlyError)
+TURN_BYTES = 1 << 20  # of answers to reads, before it is seen how many their caller has not taken
 OUT_OF_RESOURCES = Refusal(
     Code.UNAVAILABLE, "the service is short of memory or files", "service.exhausted"
 )
@@ -62,6 +64,7 @@ class Incoming:
         as_text: Whether ``encode`` takes lists that are JSON text already.
         has_left: Returns whether its caller waits for no answer any more. Only batches ask: other
             calls are over soon.
+        delivery: Ends once the network has taken the answer, or the caller went away.
     """
 
     operation: str
@@ -70,6 +73,7 @@ class Incoming:
     encode: Callable[[dict[str, Any]], bytes] | None = None
     as_text: bool = False
     has_left: Callable[[], bool] = _never
+    delivery: ExitStack | None = None
 
 
 class Received(NamedTuple):
@@ -105,8 +109,8 @@ class Reception:
         A call that fails, fails alone: nothing of its batch was written, so the halves of the
         batch are tried, each on its own. One among 256 costs eight more commits.
 
-        Of calls that all read, none is begun after so many seconds, but the first: fewer answers
-        come then than there are calls.
+        Of calls that all read, none is begun after so many seconds, but the first, nor once their
+        answers have ``TURN_BYTES``: fewer answers come then than there are calls.
         """
         try:
             received = self._received(calls, seconds)
@@ -275,10 +279,12 @@ def _is_of_all(failure: Exception, calls: Sequence[Incoming]) -> bool:
 
 
 def _until(answers: Iterator[Received], end: float) -> Iterator[Received]:
-    """Yield answers, and ask for no more of them once the time is over."""
+    """Yield answers, and ask for no more once the time is over, or there are many bytes."""
+    size = 0
     for answer in answers:
         yield answer
-        if time.perf_counter() > end:
+        size += len(answer.body)
+        if size >= TURN_BYTES or time.perf_counter() > end:
             return
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from contextlib import ExitStack
 from functools import partial
 from secrets import token_bytes
 from typing import Any
@@ -34,15 +35,16 @@ _ERROR_INFO: Any = message_class(ERROR_INFO)
 
 
 async def answer_bytes(
-    answer: Answer, method: Method, asked: bytes | Refusal, headers: Headers
+    answer: Answer, method: Method, asked: bytes | Refusal, headers: Headers, delivery: ExitStack
 ) -> bytes | Refusal:
     """Carry out a call. Nothing is raised: a refusal is an answer.
 
     ``asked`` is a refusal where the message could not be taken in; that is told only to callers
-    who may know.
+    who may know. ``delivery`` ends once the network has taken the answer.
     """
     encode = partial(_message_bytes, method)
-    received = await answer(Incoming(method.operation, _fields(method, asked), headers, encode))
+    fields = _fields(method, asked)
+    received = await answer(Incoming(method.operation, fields, headers, encode, delivery=delivery))
     if isinstance(received.answer, Refusal):
         return received.answer
     try:

@@ -15,6 +15,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -200,13 +201,16 @@ class _InFlight:
         self.none.set()
         self._calls: set[Any] = set()
 
-    def begin(self, context: Any) -> None:
-        """See a call come, and wait for it to go."""
+    def begin(self, context: Any) -> ExitStack:
+        """See a call come, and wait for it to go; return what ends then."""
+        delivery = ExitStack()
         self._calls.add(context)
         self.none.clear()
-        context.add_done_callback(self._end)
+        context.add_done_callback(partial(self._end, delivery))
+        return delivery
 
-    def _end(self, context: Any) -> None:
+    def _end(self, delivery: ExitStack, context: Any) -> None:
+        delivery.close()
         self._calls.discard(context)
         if not self._calls:
             self.none.set()
@@ -228,8 +232,8 @@ def _handler(answer: Answer, method: Method, intake: _Intake, in_flight: _InFlig
     async def handle(_: Any, context: Any) -> bytes:
         headers = _headers(context)
         async with intake.message(context, method.operation, headers) as asked:
-            in_flight.begin(context)
-            answered = await answer_bytes(answer, method, asked, headers)
+            delivery = in_flight.begin(context)
+            answered = await answer_bytes(answer, method, asked, headers, delivery)
         if isinstance(answered, Refusal):
             return _refuse(context, answered)
         return answered

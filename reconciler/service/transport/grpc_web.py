@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Mapping
+from contextlib import ExitStack
 
 from starlette.types import Receive, Scope, Send
 
@@ -25,7 +26,7 @@ from reconciler.service.transport.grpc_web_frames import (
     write_refusal,
     write_too_late,
 )
-from reconciler.service.transport.http_answers import ALWAYS
+from reconciler.service.transport.http_answers import ALWAYS, HttpAnswer, send_answer
 from reconciler.service.transport.messages import METHODS, Method
 from reconciler.service.transport.observer import Answer
 
@@ -85,13 +86,16 @@ class GrpcWeb:
         elif content_type not in CONTENT_TYPES or "content-encoding" in headers:
             await _respond(send, 415, {**_ANY_ORIGIN, "accept-post": ", ".join(CONTENT_TYPES)})
         else:
-            try:
-                content = await self._content(scope["path"], headers, receive)
-            except CallerLeftError:
-                return
-            await _respond(send, 200, {**_ANSWER, "content-type": content_type}, content)
+            with ExitStack() as delivery:
+                try:
+                    content = await self._content(scope["path"], headers, receive, delivery)
+                except CallerLeftError:
+                    return
+                await _respond(send, 200, {**_ANSWER, "content-type": content_type}, content)
 
-    async def _content(self, path: str, headers: Headers, receive: Receive) -> bytes:
+    async def _content(
+        self, path: str, headers: Headers, receive: Receive, delivery: ExitStack
+    ) -> bytes:
         """Return the answer as bytes. What headers tell is judged before the body is read.
 
         Raises:
@@ -105,13 +109,16 @@ class GrpcWeb:
             if method.operation not in NEEDS_NO_TOKEN:
                 bearer_token(headers)
             return await self._bodies.take(
-                headers, receive, _LONGEST, lambda body: self._answered(method, headers, body)
+                headers,
+                receive,
+                _LONGEST,
+                lambda body: self._answered(method, headers, body, delivery),
             )
         except Refusal as refusal:
-            return await self._answered(method, headers, refusal)
+            return await self._answered(method, headers, refusal, delivery)
 
     async def _answered(
-        self, method: Method, headers: Headers, body: bytes | Refusal | None
+        self, method: Method, headers: Headers, body: bytes | Refusal | None, delivery: ExitStack
     ) -> bytes:
         try:
             seconds = read_timeout(_one(headers, "grpc-timeout"))
@@ -119,7 +126,7 @@ class GrpcWeb:
                 return write_too_late()
             async with asyncio.timeout(seconds):
                 answered = await answer_bytes(
-                    self._answer, method, _message(body, headers), headers
+                    self._answer, method, _message(body, headers), headers, delivery
                 )
         except TimeoutError:
             return write_too_late()
@@ -146,8 +153,7 @@ async def _respond(
     raw = [*ALWAYS, *((name.encode(), value.encode("latin-1")) for name, value in headers.items())]
     if status != 204:
         raw.append((b"content-length", str(len(content)).encode()))
-    await send({"type": "http.response.start", "status": status, "headers": raw})
-    await send({"type": "http.response.body", "body": content})
+    await send_answer(send, HttpAnswer(status, raw, content))
 
 
 def _headers(scope: Scope) -> Headers:

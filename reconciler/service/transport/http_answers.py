@@ -6,9 +6,12 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
+from starlette.types import Send
+
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.answers import error_body
 from reconciler.service.operations.texts import answer_bytes, json_bytes
+from reconciler.service.transport.unread import UNCOUNTED
 
 RETRY_AFTER_SECONDS = 1
 
@@ -64,6 +67,19 @@ def json_answer(
     if isinstance(answer, HttpRefusal) and answer.allow:
         made.headers.append((b"allow", answer.allow.encode()))
     return made
+
+
+async def send_answer(send: Send, answer: HttpAnswer) -> None:
+    """Send an answer, and wait until the network has taken a long one, or the caller went away.
+
+    The HTTP server does not wait after the last piece of a body, so that one is empty.
+    """
+    start = {"type": "http.response.start", "status": answer.status, "headers": answer.headers}
+    await send(start)
+    is_long = len(answer.body) > UNCOUNTED
+    await send({"type": "http.response.body", "body": answer.body, "more_body": is_long})
+    if is_long:
+        await send({"type": "http.response.body", "body": b""})
 
 
 def raw_refusal(refusal: Refusal, request_id: bytes) -> bytes:

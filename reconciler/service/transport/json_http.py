@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl
@@ -23,7 +24,7 @@ from reconciler.service.operations.table import OPERATIONS, WRITE_BATCH
 from reconciler.service.operations.texts import answer_bytes
 from reconciler.service.transport.addresses import Addresses, Found
 from reconciler.service.transport.bodies import HAS_LEFT, Bodies, CallerLeftError
-from reconciler.service.transport.http_answers import HttpRefusal, json_answer
+from reconciler.service.transport.http_answers import HttpRefusal, json_answer, send_answer
 from reconciler.service.transport.json_bodies import read_body
 from reconciler.service.transport.limits import MAX_JSON
 from reconciler.service.transport.observer import (
@@ -65,15 +66,16 @@ class JsonHttp:
         operation = "" if isinstance(found, Refusal) else found.operation.name
         received, status = Received("", {}), 0
         code = 1  # cancelled, unless an answer comes
+        delivery = ExitStack()
         try:
-            received = await self._received(scope, receive, found, headers)
+            received = await self._received(scope, receive, found, headers, delivery)
             answer = json_answer(received.answer, request_id.encode(), received.body)
             code, status = code_of(received), answer.status
-            await send({"type": "http.response.start", "status": status, "headers": answer.headers})
-            await send({"type": "http.response.body", "body": answer.body})
+            await send_answer(send, answer)
         except CallerLeftError:
             return
         finally:
+            delivery.close()
             self._observer.end(
                 Seen(
                     request_id,
@@ -89,7 +91,12 @@ class JsonHttp:
             )
 
     async def _received(
-        self, scope: Scope, receive: Receive, found: Found | Refusal, headers: Headers
+        self,
+        scope: Scope,
+        receive: Receive,
+        found: Found | Refusal,
+        headers: Headers,
+        delivery: ExitStack,
     ) -> Received:
         """Return the answer. What address and headers tell is judged before the body is read.
 
@@ -106,20 +113,22 @@ class JsonHttp:
                 headers,
                 receive,
                 MAX_JSON,
-                lambda body: self._answer(_call(scope, found, body, headers)),
+                lambda body: self._answer(_call(scope, found, body, headers, delivery)),
             )
         except Refusal as refusal:
             return Received("", refusal)
 
 
-def _call(scope: Scope, found: Found, body: bytes | None, headers: Headers) -> Incoming:
+def _call(
+    scope: Scope, found: Found, body: bytes | None, headers: Headers, delivery: ExitStack
+) -> Incoming:
     """Return the call that a request is, with why it could not be read if it could not."""
     try:
         fields = _fields_of(scope, found, body, headers)
     except Refusal as refusal:
         return Incoming(found.operation.name, refusal, headers)
     name = found.operation.name
-    call = Incoming(name, fields, headers, answer_bytes, as_text=True)
+    call = Incoming(name, fields, headers, answer_bytes, as_text=True, delivery=delivery)
     has_left = scope.get("extensions", {}).get(HAS_LEFT)
     return replace(call, has_left=has_left) if name == WRITE_BATCH and has_left else call
 

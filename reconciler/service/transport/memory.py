@@ -12,11 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from reconciler.service.operations.texts import MAX_PAGE_BYTES
-from reconciler.service.transport.frames import MOST_KEPT
 from reconciler.service.transport.front import WAITING
 from reconciler.service.transport.limits import KIB, MIB, RECEIVE_BYTES, SMALL_BODY, Limits
 from reconciler.service.transport.reading import READERS
+from reconciler.service.transport.unread import UNREAD
 
 PROGRAM = 80 * MIB  # code, models, descriptors and threads; 65 were measured
 STORE = 32 * MIB  # page caches of the connections to the store
@@ -28,6 +27,7 @@ WAITING_CALL = 2 * KIB  # objects of a call that waits for its turn
 JSON_FACTOR = 10  # a JSON body as objects, per byte; see ``json_bodies.MAX_SIGNS``
 MESSAGE_FACTOR = 4  # a message of gRPC, its parts and its fields, per byte
 DOUBLED = 2  # the system takes twice what a socket is told to keep
+PAGE = 1000 * 8 * KIB  # the longest page as text: objects, and bytes of each
 
 
 def most_memory(limits: Limits, stream_window: int) -> Mapping[str, int]:
@@ -46,7 +46,7 @@ def most_memory(limits: Limits, stream_window: int) -> Mapping[str, int]:
         "connections over HTTP/2": limits.http2_connections * HTTP2,
         "calls over gRPC": limits.grpc_calls * (CALL + stream_window),
         "large messages of gRPC": limits.grpc_large_bytes * MESSAGE_FACTOR,
-        "large messages that wait": limits.grpc_waiting * MOST_KEPT,
         "calls that wait": WAITING * WAITING_CALL,
-        "pages of lists": READERS * MAX_PAGE_BYTES,
+        "pages of lists": READERS * PAGE,
+        "answers not read": UNREAD,
     }

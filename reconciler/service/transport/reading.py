@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from reconciler.service.operations.headers import caller_key
 from reconciler.service.operations.reception import Incoming, Received
+from reconciler.service.transport.unread import Unread
 
 BATCH = 256
 READERS = 8  # threads that read at one time
@@ -129,6 +130,7 @@ class Readers:
         self._carriers: set[asyncio.Task[None]] = set()
         self._turns: set[Turn] = set()
         self._ending: Received | None = None
+        self._unread = Unread(self._start)
 
     def add(self, job: Job) -> bool:
         """Let a call take its turn, and return whether its caller may have one more wait.
@@ -180,6 +182,8 @@ class Readers:
         return None
 
     def _has_room(self, name: bytes, line: Line) -> bool:
+        if not self._unread.has_room(name):
+            return False
         if self._is_slow(name):
             return self._slow_carriers < READERS_OF_SLOW
         return line.carriers < READERS_OF_ONE
@@ -238,10 +242,18 @@ class Readers:
         finally:
             self._turns.discard(turn)
         waiting.extendleft(reversed(batch[spent.answered :]))
+        self._count_answers(name, batch[: spent.answered])
         if self._is_slow_turn(turn, spent):
             self._mark_slow(name)
             if self._ending is not None:
                 _refuse(waiting, self._ending)
+
+    def _count_answers(self, name: bytes, batch: Sequence[Job]) -> None:
+        """Count answers that are on their way, but for those of callers that went away."""
+        for job in batch:
+            delivery = job.call.delivery
+            if delivery is not None and not job.done.cancelled():
+                self._unread.count(name, len(job.done.result().body), delivery)
 
 
 def _refuse(waiting: deque[Job], answer: Received) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import ExitStack
 from itertools import product
 
 import pytest
@@ -23,6 +24,7 @@ from reconciler.service.transport.reading import (
     Readers,
     Spent,
 )
+from reconciler.service.transport.unread import UNREAD
 
 QUICK, HEAVY = Spent(1, 0.001, 0.001), Spent(1, SLOW_SECONDS * 2, 1)
 
@@ -39,6 +41,7 @@ class Threads:
         self.answered: list[str] = []
         self.at_work: list[tuple[str, asyncio.Future[Spent]]] = []
         self.is_at_work = asyncio.Event()
+        self.answer = Received("", {})
 
     async def _carry_out(self, batch: Sequence[Job]) -> Spent:
         (caller,) = {_caller_of(job) for job in batch}
@@ -48,16 +51,20 @@ class Threads:
         spent = await turn
         for job in batch[: spent.answered]:
             self.answered.append(job.call.operation)
-            job.done.set_result(Received(caller, {}))
+            job.done.set_result(self.answer)
         return spent
 
-    def ask(self, caller: str, *operations: str) -> list[Job]:
-        return self.ask_with([f"Bearer {caller}"], *operations)
+    def ask(self, caller: str, *operations: str, delivery: ExitStack | None = None) -> list[Job]:
+        return self.ask_with([f"Bearer {caller}"], *operations, delivery=delivery)
 
-    def ask_with(self, authorization: list[str], *operations: str) -> list[Job]:
+    def ask_with(
+        self, authorization: list[str], *operations: str, delivery: ExitStack | None = None
+    ) -> list[Job]:
         done = asyncio.get_running_loop().create_future
         jobs = [
-            Job(Incoming(operation, {}, {"authorization": authorization}), done())
+            Job(
+                Incoming(operation, {}, {"authorization": authorization}, delivery=delivery), done()
+            )
             for operation in operations
         ]
         for job in jobs:
@@ -371,5 +378,25 @@ def test_a_turn_that_ends_in_an_error_ends_no_other(carriers: int) -> None:
         threads.ask("last", "call")
         await settled()
         assert threads.working_for()["last"] == 1
+
+    played(scene)
+
+
+def test_a_caller_that_takes_no_answers_gets_no_more_of_them_made() -> None:
+    """Another one does, and so does the caller once it has taken some, or went away."""
+
+    async def scene(threads: Threads) -> None:
+        delivery = ExitStack()
+        threads.answer = Received("", {}, bytes(UNREAD))
+        threads.ask("a", "long", delivery=delivery)
+        await settled()
+        await threads.finish("a", QUICK)
+        threads.answer = Received("", {})
+        threads.ask("a", "waits")
+        await settled()
+        assert threads.at_work == []
+        delivery.close()
+        await settled()
+        assert threads.working_for() == {"a": 1}
 
     played(scene)

@@ -30,7 +30,12 @@ from reconciler.service.operations import custody
 from reconciler.service.operations.batch import Orders
 from reconciler.service.operations.engine import Engine
 from reconciler.service.operations.means import Batch
-from reconciler.service.operations.reception import Incoming, Received, Reception
+from reconciler.service.operations.reception import (
+    TURN_BYTES,
+    Incoming,
+    Received,
+    Reception,
+)
 from reconciler.service.operations.request import Request
 from reconciler.service.projections.verify import verify
 from tests.running import Known, furnish
@@ -364,3 +369,12 @@ def test_a_failure_of_the_whole_store_is_met_once(
     service.reception.receive(mixed_calls(known))
 
     assert met == [30]
+
+
+def test_no_read_is_begun_once_answers_are_long(service: IdentityService, known: Known) -> None:
+    """Whether their caller takes them is seen before more are made."""
+    call = incoming(known.tokens["editor"])
+    long = replace(call, encode=lambda _: bytes(TURN_BYTES // 2))
+
+    assert len(service.reception.receive([long] * 5)) == 2
+    assert len(service.reception.receive([call] * 5)) == 5
