@@ -14,13 +14,12 @@ import pytest
 
 from reconciler.service.eventstore import sqlite_tables as tables
 from reconciler.service.eventstore.rows import ObjectRow
-from reconciler.service.transport.grpc_server import STREAM_WINDOW
 from reconciler.service.transport.limits import MIB, Limits
 from reconciler.service.transport.memory import most_memory
 from tests.raw_http import request
 from tests.running import Server, running_server
 
-SUM = most_memory(Limits(), STREAM_WINDOW)
+SUM = most_memory(Limits())
 SEARCH = "/management/v1/actions/_search"
 SCRIPT = 3000
 PAGE = json.dumps({"query": {"limit": 1000}}).encode()

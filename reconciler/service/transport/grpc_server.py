@@ -39,7 +39,7 @@ from reconciler.service.transport.calls import (
     too_slow,
     unread,
 )
-from reconciler.service.transport.limits import KIB, Limits
+from reconciler.service.transport.limits import KIB, STREAM_WINDOW, Limits
 from reconciler.service.transport.messages import METHODS, SERVICES, Method, load_pool
 from reconciler.service.transport.observer import Answer
 
@@ -48,7 +48,6 @@ ENDED_WITHIN = 0.1
 SECOND = 1000
 MAX_METADATA = 8 * KIB
 STREAMS = 100
-STREAM_WINDOW = 16 * KIB  # bytes of a stream that may come before its message is asked for
 OPTIONS = {
     "grpc.max_receive_message_length": MAX_MESSAGE,
     "grpc.http2.lookahead_bytes": STREAM_WINDOW,

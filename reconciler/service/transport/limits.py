@@ -11,6 +11,7 @@ MAX_JSON = MIB
 # and would let it grow to megabytes.
 RECEIVE_BYTES = 32 * KIB
 SMALL_BODY = 16 * KIB  # read at once; connections bound how many there are
+STREAM_WINDOW = 16 * KIB  # bytes of a call over gRPC that may come before its message is asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,8 @@ class Limits:
     body_bytes: int = MAX_JSON + 64 * KIB
     chunks: int = 10_000
     chunk_bytes: int = 32
-    pipelined: int = 16
-    connections: int = 500
+    pipelined: int = 2
+    connections: int = 320
     http2_connections: int = 128
     head_seconds: float = 5
     body_seconds: float = 30

@@ -35,7 +35,8 @@ from reconciler.service.transport.bodies import Bodies
 from reconciler.service.transport.budget import Budget
 from reconciler.service.transport.errors import ListenError
 from reconciler.service.transport.front import READY_SECONDS, Front
-from reconciler.service.transport.limits import RECEIVE_BYTES, Limits
+from reconciler.service.transport.limits import MIB, RECEIVE_BYTES, Limits
+from reconciler.service.transport.memory import most_memory
 from reconciler.service.transport.metrics import StoreFigures
 from reconciler.service.transport.metrics_page import metrics_app
 from reconciler.service.transport.observer import Observer
@@ -290,6 +291,9 @@ class _Server(uvicorn.Server):
             file_limit(),
             limits.connections,
             limits.http2_connections,
+        )
+        LOG.info(
+            "memory: at most %d MiB, whatever callers do", sum(most_memory(limits).values()) // MIB
         )
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

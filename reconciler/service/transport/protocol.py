@@ -15,6 +15,7 @@ from reconciler.service.transport.framing import Framing, FramingError, Part
 from reconciler.service.transport.http_answers import HttpRefusal, raw_refusal
 from reconciler.service.transport.limits import SMALL_BODY, Limits
 from reconciler.service.transport.observer import Observer
+from reconciler.service.transport.unread import UNCOUNTED
 
 _CODES = {
     400: Code.INVALID_ARGUMENT,
@@ -60,6 +61,7 @@ class StrictProtocol(HttpToolsProtocol):
                 Refusal(Code.UNAVAILABLE, "there are too many connections", "service.busy")
             )
         else:
+            transport.set_write_buffer_limits(UNCOUNTED)
             self._timer = self.loop.call_later(self._limits.head_seconds, self._too_slow)
 
     def connection_lost(self, exc: Exception | None) -> None:

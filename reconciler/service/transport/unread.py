@@ -17,7 +17,7 @@ from functools import partial
 
 from reconciler.service.transport.limits import KIB, MIB
 
-UNREAD = 24 * MIB  # all answers together
+UNREAD = 16 * MIB  # all answers together
 UNCOUNTED = 8 * KIB  # the number of connections and of calls bounds shorter answers
 
 

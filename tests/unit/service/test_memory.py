@@ -6,11 +6,12 @@ from pathlib import Path
 
 import yaml
 
-from reconciler.service.eventstore.sqlite_files import CACHE_KIB
+from reconciler.service.eventstore.sqlite import READERS_KEPT
+from reconciler.service.eventstore.sqlite_files import CACHE_KIB, READER_CACHE_KIB
 from reconciler.service.transport.front import WAITING
-from reconciler.service.transport.grpc_server import STREAM_WINDOW
 from reconciler.service.transport.limits import KIB, MIB, Limits
 from reconciler.service.transport.memory import STORE, most_memory
+from reconciler.service.transport.reading import READERS
 
 ROOT = Path(__file__).parents[3]
 UNITS = {"Ki": KIB, "Mi": MIB, "Gi": 1024 * MIB}
@@ -32,7 +33,7 @@ def test_all_limits_together_fit_the_container() -> None:
         for volume in pod["volumes"]
         if volume.get("emptyDir", {}).get("medium") == "Memory"
     )
-    parts = most_memory(Limits(), STREAM_WINDOW)
+    parts = most_memory(Limits())
 
     assert limit == 512 * MIB
     assert sum(parts.values()) + files <= limit, {name: size / MIB for name, size in parts.items()}
@@ -40,18 +41,21 @@ def test_all_limits_together_fit_the_container() -> None:
 
 def test_every_limit_of_a_number_counts() -> None:
     """Raising one without a thought for the container is seen."""
-    usual = sum(most_memory(Limits(), STREAM_WINDOW).values())
+    usual = sum(most_memory(Limits()).values())
     more = [
         Limits(connections=1000),
-        Limits(http2_connections=500),
         Limits(head_bytes=MIB),
         Limits(large_bytes=64 * MIB),
         Limits(grpc_calls=10_000),
         Limits(grpc_large_bytes=64 * MIB),
     ]
 
-    assert [
-        limits for limits in more if sum(most_memory(limits, STREAM_WINDOW).values()) <= usual
-    ] == []
-    assert CACHE_KIB * KIB < STORE
+    assert [limits for limits in more if sum(most_memory(limits).values()) <= usual] == []
     assert Limits().grpc_calls <= WAITING
+
+
+def test_the_readers_of_a_store_and_its_writer_keep_what_the_sum_says() -> None:
+    """A transport does not know its store, so the sum has a number of its own for it."""
+    readers = max(READERS, READERS_KEPT)
+
+    assert (CACHE_KIB + readers * READER_CACHE_KIB) * KIB == STORE
