@@ -505,7 +505,7 @@ def test_room_for_large_bodies_is_shared(tmp_path: Path) -> None:
     """One caller fills its share; its next body waits and is refused, another caller's is read."""
     tokens = prepare(tmp_path / "identity.db").tokens
     limits = replace(
-        QUICK, large_share_bytes=LARGE, room_seconds=0.1, body_seconds=20, progress_seconds=20
+        QUICK, large_share_bytes=LARGE, large_seconds=0.1, body_seconds=20, progress_seconds=20
     )
 
     def large(token: str, more: bytes = b"") -> bytes:

@@ -24,6 +24,12 @@ class _Waiting:
     caller: bytes
     size: int
     granted: asyncio.Future[None]
+    timeout: asyncio.Timeout
+
+    def wait_on(self, until: float) -> None:
+        """Wait until another time, unless the wait is over already."""
+        if not self.timeout.expired():
+            self.timeout.reschedule(until)
 
 
 class Budget:
@@ -35,7 +41,11 @@ class Budget:
     """
 
     def __init__(self, total: int, share: int, wait_seconds: float) -> None:
-        """Allow ``total`` bytes, and ``share`` of them to one caller."""
+        """Allow ``total`` bytes, and ``share`` of them to one caller.
+
+        A request waits for ``wait_seconds``, counted again from each place that its caller gives
+        back: many long requests of one caller are slow together, but none is refused for it.
+        """
         self._total = total
         self._share = share
         self._wait_seconds = wait_seconds
@@ -45,7 +55,7 @@ class Budget:
     @classmethod
     def of(cls, limits: Limits) -> Budget:
         """Return the budget of a server."""
-        return cls(limits.large_bytes, limits.large_share_bytes, limits.room_seconds)
+        return cls(limits.large_bytes, limits.large_share_bytes, limits.large_seconds)
 
     @classmethod
     def of_grpc(cls, limits: Limits) -> Budget:
@@ -79,13 +89,14 @@ class Budget:
             self._give_back(caller, size)
 
     async def _take(self, caller: bytes, size: int) -> None:
-        waiting = _Waiting(caller, size, asyncio.get_running_loop().create_future())
+        granted = asyncio.get_running_loop().create_future()
+        waiting = _Waiting(caller, size, granted, asyncio.timeout(self._wait_seconds))
         self._queue.append(waiting)
         self._grant()
         if waiting.granted.done():
             return
         try:
-            async with asyncio.timeout(self._wait_seconds):
+            async with waiting.timeout:
                 await waiting.granted
         except BaseException as failure:
             # The place may have been granted in the same turn in which the wait ended.
@@ -103,6 +114,10 @@ class Budget:
         if not self._held[caller]:
             del self._held[caller]
         self._grant()
+        until = asyncio.get_running_loop().time() + self._wait_seconds
+        for waiting in self._queue:
+            if waiting.caller == caller:
+                waiting.wait_on(until)
 
     def _grant(self) -> None:
         """Give room to those who wait.

@@ -33,7 +33,9 @@ class Limits:
         large_bytes: Large bodies held at one time, all callers together; in memory one can be
             ten times as long (see ``json_bodies.MAX_SIGNS``).
         large_share_bytes: The share of those that one caller may have.
-        room_seconds: How long a large body waits for room before it is refused.
+        large_seconds: How long a large body waits while no other one of its caller comes to an
+            end; then it is refused. It is not read meanwhile.
+        room_seconds: How long a large message of gRPC waits for room before it is refused.
         drain_seconds: How long calls in flight have when the server stops.
         grpc_calls: Calls of gRPC at one time, whatever they wait for.
         grpc_known: Calls of gRPC with a token at one time, from before their message until they are
@@ -65,6 +67,7 @@ class Limits:
     linger_seconds: float = 1
     large_bytes: int = 8 * MIB
     large_share_bytes: int = 2 * MIB
+    large_seconds: float = 30
     room_seconds: float = 10
     drain_seconds: int = 10
     grpc_calls: int = 1024

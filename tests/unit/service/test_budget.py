@@ -33,6 +33,10 @@ class Asking:
         await self._tasks[name]
         await settled()
 
+    async def ended(self, name: str) -> None:
+        """Wait for the end of a request, and raise what it was refused with."""
+        await self._tasks[name]
+
     async def leave(self, name: str) -> None:
         """Go away, as a caller that hangs up does."""
         self._tasks[name].cancel()
@@ -116,6 +120,35 @@ def test_who_waits_too_long_is_refused_and_forgotten() -> None:
                 await places.enter_async_context(budget.place(A, 10))
         assert refused.value.code is Code.RESOURCE_EXHAUSTED
         assert (budget.held, budget.waiting) == (0, 0)
+
+    asyncio.run(ask())
+
+
+def test_a_caller_whose_requests_come_to_an_end_waits_as_long_as_it_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Several runs with one token send batches, of which each takes some seconds."""
+    passed = 0.0
+
+    async def ask() -> None:
+        nonlocal passed
+        loop = asyncio.get_running_loop()
+        really = loop.time
+        monkeypatch.setattr(loop, "time", lambda: really() + passed)
+        asking = Asking(Budget(100, 50, wait_seconds=10))
+        names = [f"a{number}" for number in range(6)]
+        for name in names:
+            await asking.come(name, A, 50)
+        for name in names[:-1]:
+            assert asking.inside == [name]
+            passed += 9
+            await settled()
+            await asking.end(name)
+        assert asking.inside == names[-1:]
+        await asking.come("late", A, 50)
+        passed += 11
+        with pytest.raises(Refusal):
+            await asking.ended("late")
 
     asyncio.run(ask())
 
