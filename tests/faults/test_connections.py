@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
+import sqlite3
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import grpc
 import httpx
 import pytest
+import uvloop
 
+from reconciler.service.build import IdentityService, open_sqlite
+from reconciler.service.transport.front import Front
 from reconciler.service.transport.limits import Limits
+from reconciler.service.transport.listener import Serving, bind, one_lane, serve
+from reconciler.service.transport.messages import METHODS
+from reconciler.service.transport.metrics import Metrics
+from reconciler.service.transport.observer import Observer
 from reconciler.service.transport.room import RESERVED, fitted
 from reconciler.service.transport.splice import REFUSED
 from tests import h2
 from tests.acceptance.test_remote import Served, a_free_port
+from tests.raw_http import request
+from tests.running import Known, prepare
 
 FILES = 320
 LIMITS = fitted(Limits(), FILES)
+HELLO = h2.PREFACE + h2.frame(h2.SETTINGS)
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +59,8 @@ def open_files(server: Served) -> int:
     return sum(1 for _ in Path(f"/proc/{server.process.pid}/fd").iterdir())
 
 
-def connected(server: Served, say: bytes = b"") -> socket.socket:
-    made = socket.create_connection(("127.0.0.1", server.port), timeout=10)
+def connected(port: int, say: bytes = b"") -> socket.socket:
+    made = socket.create_connection(("127.0.0.1", port), timeout=10)
     made.sendall(say)
     return made
 
@@ -62,37 +79,170 @@ def test_a_server_raises_its_limit_of_files_and_says_what_it_has(served: Served)
     assert said in log_of(served)
 
 
-def test_silent_connections_keep_nobody_out(served: Served) -> None:
-    """There are more of them than the server has files; one that asks is answered all the same."""
+def test_more_connections_than_files_are_refused_with_few_lines(served: Served) -> None:
+    """There are always files left for the store."""
     before = log_of(served).count("connections refused")
     with ExitStack() as opened:
         for _ in range(FILES):
-            opened.enter_context(closing(connected(served)))
+            opened.enter_context(closing(connected(served.port)))
         assert open_files(served) < FILES
-        time.sleep(1.1)  # younger ones are left alone
-        assert httpx.get(f"{served.address}/healthz").status_code == 200
+        with suppress(httpx.TransportError):
+            httpx.get(f"{served.address}/healthz")
     lines = log_of(served).count("connections refused") - before
 
     assert 1 <= lines <= 3
 
 
-def test_idle_connections_over_http_2_keep_nobody_out(served: Served) -> None:
-    """One too many is sent away while all are new; later the one that is idle for longest is."""
+def test_connections_over_http_2_that_are_too_many_are_sent_away(served: Served) -> None:
+    """While all of them are new; they take three files each."""
     with ExitStack() as opened:
-        hello = h2.PREFACE + h2.frame(h2.SETTINGS)
         many = [
-            opened.enter_context(closing(connected(served, hello)))
+            opened.enter_context(closing(connected(served.port, HELLO)))
             for _ in range(LIMITS.http2_connections)
         ]
         for made in many:
             assert made.recv(9)  # its place is taken
-        refused = opened.enter_context(closing(connected(served, hello)))
+        refused = opened.enter_context(closing(connected(served.port, HELLO)))
         assert refused.recv(1024) == REFUSED
-        time.sleep(1.1)  # younger ones are left alone
-        with h2.connected(served.port) as later:
-            assert later.settings()
-        assert any(_is_over(made) for made in many)
         assert open_files(served) < FILES
+
+
+# Connections that make room, in this process, where they have to do so soon.
+
+FEW = Limits(
+    connections=12,
+    http2_connections=3,
+    silent_seconds=0.1,
+    head_seconds=30,
+    linger_seconds=0.05,
+    drain_seconds=2,
+)
+OK = b"HTTP/1.1 200 OK"
+GET = request("GET", "/healthz")
+HALF = request("POST", "/management/v1/actions", {"content-length": "99"}) + b"{"
+CREATE_ACTION = "/zitadel.management.v1.ManagementService/CreateAction"
+CREATE = METHODS[CREATE_ACTION]
+
+
+@dataclass
+class Here:
+    """A server in this process."""
+
+    port: int
+    store: Path
+    known: Known
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Here]:
+    """Run a server with room for few connections, on a thread."""
+    store = tmp_path_factory.mktemp("here") / "identity.db"
+    known = prepare(store)
+    port: Future[int] = Future()
+    stops: list[Callable[[], None]] = []
+
+    async def serving(service: IdentityService) -> None:
+        loop = asyncio.get_running_loop()
+        stops.append(lambda: loop.call_soon_threadsafe(ends[0]))
+        ends: list[Callable[[], None]] = []
+        await serve(
+            Serving(
+                front=Front(service.reception, one_lane),
+                observer=Observer(Metrics()),
+                listening=bind("127.0.0.1", 0),
+                limits=FEW,
+                figures=lambda: None,
+                is_open=lambda: True,
+                on_ready=lambda address: port.set_result(int(address.rpartition(":")[2])),
+                until=ends.append,
+            )
+        )
+
+    with closing(open_sqlite(store)) as service:
+        thread = threading.Thread(target=lambda: uvloop.run(serving(service)))
+        thread.start()
+        yield Here(port.result(20), store, known)
+        stops[0]()
+        thread.join()
+
+
+def answer_of(here: Here) -> bytes:
+    """Return the beginning of what a new caller is answered, or nothing."""
+    with closing(connected(here.port, GET)) as caller, suppress(ConnectionError):
+        return caller.recv(len(OK))
+    return b""
+
+
+def is_answered_soon(here: Here) -> bool:
+    """Ask until there is room; return whether there is some before long."""
+    until = time.monotonic() + 2
+    while time.monotonic() < until:
+        if answer_of(here) == OK:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+@pytest.mark.parametrize(
+    ("say", "said"),
+    [
+        pytest.param(b"", b"", id="nothing"),
+        pytest.param(b"G", b"", id="half a head"),
+        pytest.param(HALF, b"", id="half a body"),
+        pytest.param(GET, OK, id="all, and was answered"),
+        pytest.param(GET + b"G", OK, id="half of another head"),
+    ],
+)
+def test_connections_without_a_call_keep_nobody_out(here: Here, say: bytes, said: bytes) -> None:
+    """Whatever they have said, they make room."""
+    with ExitStack() as opened:
+        opening = (
+            opened.enter_context(closing(connected(here.port, say)))
+            for _ in range(3 * FEW.connections)  # one that is too many takes no place for long
+        )
+        heard = [each.recv(len(said)) for each in opening if said]
+        assert heard.count(said) >= (FEW.connections if said else 0)
+        assert all(is_answered_soon(here) for _ in range(3))
+
+
+@contextmanager
+def calling(here: Here, store: sqlite3.Connection, name: str) -> Iterator[Future[Any]]:
+    """Begin a write over gRPC that waits for another program's; yield what becomes of it."""
+    store.execute("BEGIN IMMEDIATE")
+    with grpc.insecure_channel(f"127.0.0.1:{here.port}") as channel:
+        metadata = (("authorization", f"Bearer {here.known.tokens['editor']}"),)
+        message = CREATE.request(name=name, script="x").SerializeToString()
+        call = channel.unary_unary(CREATE_ACTION)
+        grpc.channel_ready_future(channel).result(10)
+        with ThreadPoolExecutor(1) as caller:
+            yield caller.submit(call, message, metadata=metadata, timeout=20)
+
+
+def test_idle_connections_over_http_2_keep_nobody_out(here: Here) -> None:
+    """The one that is idle for longest makes room; one that waits for its answer is not idle."""
+    with closing(sqlite3.connect(here.store, isolation_level=None)) as store, ExitStack() as opened:
+        in_flight = opened.enter_context(calling(here, store, "waits"))
+        many = [
+            opened.enter_context(closing(connected(here.port, HELLO)))
+            for _ in range(FEW.http2_connections - 1)
+        ]
+        for later in range(2 * FEW.http2_connections):
+            assert _has_settings_soon(here, opened), later
+        store.execute("ROLLBACK")
+
+        assert CREATE.answer.FromString(in_flight.result(20)).id
+        assert _is_over(many[0])
+
+
+def _has_settings_soon(here: Here, opened: ExitStack) -> bool:
+    """Open connections over HTTP/2 until one is taken in; return whether one was before long."""
+    until = time.monotonic() + 2
+    while time.monotonic() < until:
+        made = opened.enter_context(closing(connected(here.port, HELLO)))
+        if made.recv(1024) != REFUSED:
+            return True
+        time.sleep(0.02)
+    return False
 
 
 def _is_over(made: socket.socket) -> bool:

@@ -132,6 +132,9 @@ class CallerFrames:
 
     A stream has ended for the caller only when it is answered, so the end of what the caller
     sends is no end here.
+
+    Attributes:
+        newest: The stream of the call that came last.
     """
 
     def __init__(
@@ -153,7 +156,7 @@ class CallerFrames:
         self._is_within = False  # a frame
         self._is_rewritten = False  # the present frame: pieces of it get heads of their own
         self._is_cut = False  # what was passed on ends within a frame or a block of headers
-        self._newest = 0
+        self.newest = 0
         self._calls: dict[int, _Call] = {}
         self._ready = bytearray()  # frames to pass on as soon as they cut nothing
 
@@ -242,8 +245,8 @@ class CallerFrames:
         if kind in {HEADERS, CONTINUATION}:
             # No frame may come between those of one block of headers.
             self._is_cut = not flags & END_HEADERS
-            if flags & END_HEADERS and stream > self._newest:
-                self._newest = stream
+            if flags & END_HEADERS and stream > self.newest:
+                self.newest = stream
                 self._calls[stream] = _Call()
         elif kind == RST_STREAM:
             self._ended(stream)

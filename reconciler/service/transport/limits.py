@@ -24,6 +24,8 @@ class Limits:
         chunks: Pieces a chunked body may come in.
         connections: Of all kinds, those included that shake hands for TLS.
         http2_connections: Those of them that speak HTTP/2.
+        silent_seconds: How long a connection is left alone that carries out no call, before it
+            may have to make room for another.
         chunk_bytes: The least average length of chunks, their framing included, beyond the first.
         pipelined: Requests sent on one connection before the first of them is answered.
         progress_bytes: How much of a body must come in every ``progress_seconds``.
@@ -58,6 +60,7 @@ class Limits:
     pipelined: int = 2
     connections: int = 320
     http2_connections: int = 128
+    silent_seconds: float = 1
     head_seconds: float = 5
     body_seconds: float = 30
     progress_seconds: float = 10

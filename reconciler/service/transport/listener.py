@@ -218,7 +218,7 @@ def _protocol(
 ) -> asyncio.Protocol:
     """Return what reads a new connection."""
     make_http = partial(
-        StrictProtocol, config, server_state, app_state, serving.limits, serving.observer
+        StrictProtocol, config, server_state, app_state, serving.limits, serving.observer, room
     )
     if grpc is None or room is None:
         return make_http()

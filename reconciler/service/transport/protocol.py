@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 from uvicorn.config import Config
@@ -15,6 +16,7 @@ from reconciler.service.transport.framing import Framing, FramingError, Part
 from reconciler.service.transport.http_answers import HttpRefusal, raw_refusal
 from reconciler.service.transport.limits import SMALL_BODY, Limits
 from reconciler.service.transport.observer import Observer
+from reconciler.service.transport.room import Room
 from reconciler.service.transport.unread import UNCOUNTED
 
 _CODES = {
@@ -37,10 +39,13 @@ class StrictProtocol(HttpToolsProtocol):
         app_state: dict[str, Any],
         limits: Limits,
         observer: Observer,
+        room: Room | None = None,
     ) -> None:
+        """Read a connection; it makes way in ``room``, if given, while it carries out no call."""
         super().__init__(config, server_state, app_state)
         self._limits = limits
         self._observer = observer
+        self._room = room
         self._framing = Framing(limits)
         self._watched: tuple[Part, int] = (Part.HEAD, 1)
         self._timer: asyncio.TimerHandle | None = None
@@ -63,6 +68,7 @@ class StrictProtocol(HttpToolsProtocol):
         else:
             transport.set_write_buffer_limits(UNCOUNTED)
             self._timer = self.loop.call_later(self._limits.head_seconds, self._too_slow)
+            self._tell_room()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
@@ -70,6 +76,8 @@ class StrictProtocol(HttpToolsProtocol):
         _cancel(self._timer)
         _cancel(self._unread)
         super().connection_lost(exc)
+        if self._room is not None:
+            self._room.has_spoken(self)
 
     def data_received(self, data: bytes) -> None:
         """Let the parser see what is beyond doubt."""
@@ -105,12 +113,14 @@ class StrictProtocol(HttpToolsProtocol):
         cycle.keep_alive = False
         cycle.transport = self._early
         cycle.scope["extensions"] = {HAS_LEFT: lambda: self._has_left}
+        self._tell_room()
 
     def on_body(self, body: bytes) -> None:
         """Hold the caller back as soon as a small body is there that is not read yet."""
         super().on_body(body)
         if len(self.cycle.body) > SMALL_BODY:
             self.flow.pause_reading()
+        self._tell_room()
 
     def on_message_complete(self) -> None:
         """Let the connection go on after the answer, as the request wishes."""
@@ -119,6 +129,7 @@ class StrictProtocol(HttpToolsProtocol):
             cycle.keep_alive = self._keep_alive
             cycle.transport = self.transport
         super().on_message_complete()
+        self._tell_room()
 
     def on_response_complete(self) -> None:
         """Go on with the next request, or end a connection that was refused meanwhile."""
@@ -126,6 +137,26 @@ class StrictProtocol(HttpToolsProtocol):
             self._end(self._refused)
         elif not self._is_ending:
             super().on_response_complete()
+            self._tell_room()
+
+    def _tell_room(self) -> None:
+        """Tell the room whether a call is being carried out; else this connection may make way.
+
+        A request that is not whole is none yet. Each part of it counts as a word, so that those
+        who send one are the last to go.
+        """
+        if self._room is None or self.transport.is_closing():
+            return
+        cycle: Any = self.cycle  # None before the first request
+        if self.pipeline or not (cycle is None or cycle.response_complete or cycle.more_body):
+            self._room.has_spoken(self)
+        else:
+            self._room.is_silent(self, self._make_way)
+
+    def _make_way(self) -> None:
+        """End at once, because others have no room."""
+        self.connections.discard(self)
+        self.transport.abort()
 
     def shutdown(self) -> None:
         """Close after the answer that is under way, even if its body is not whole yet."""
@@ -219,7 +250,8 @@ class StrictProtocol(HttpToolsProtocol):
             cycle.body = bytearray()
         self.flow.resume_reading()
         if self.transport.can_write_eof():
-            self.transport.write_eof()
+            with suppress(OSError):  # the caller went away
+                self.transport.write_eof()
         self._timer = self.loop.call_later(self._limits.linger_seconds, self.transport.close)
 
     def eof_received(self) -> Any:

@@ -4,8 +4,9 @@ A connection over HTTP/1.1 takes one file descriptor; one over HTTP/2 takes thre
 spliced to the gRPC server over a pair of sockets. Every connection is counted from the moment it
 is accepted, also while it shakes hands for TLS.
 
-A caller that connects and stays silent loses its place to the next one once the room is full, so
-silent connections cannot keep others out.
+A connection that carries out no call, because it has asked nothing, has not asked in full, or was
+answered, loses its place to a new one once the room is full. So idle connections cannot keep others
+out, and no call in flight is cut off.
 """
 
 from __future__ import annotations
@@ -23,13 +24,21 @@ RESERVED = 192  # descriptors of the store, its threads, logs, and of connection
 REFUSALS = 64  # connections that are told why they are refused, before the others are just closed
 SPLICED = 2  # descriptors that a connection over HTTP/2 takes beside its own
 LEAST = 16
-SILENT_SECONDS = 1.0  # a connection that is younger is left alone
 
 
 class Splices(Protocol):
-    """A connection over HTTP/2, as far as it may have to make room."""
+    """A connection over HTTP/2, as far as it may have to make room.
+
+    Attributes:
+        last_seen: When bytes came or went, by the clock of the loop.
+    """
 
     last_seen: float
+
+    @property
+    def is_busy(self) -> bool:
+        """Return whether a call is being carried out on it."""
+        ...
 
     def abort(self) -> None:
         """End the connection at once."""
@@ -46,7 +55,7 @@ class Room:
         self.connections = connections
         self.limits = limits
         self._now = now
-        self._silent: dict[object, tuple[float, Callable[[], None]]] = {}  # the oldest first
+        self._silent: dict[object, tuple[float, Callable[[], None]]] = {}  # the longest first
         self._handshakes: set[asyncio.Task[None]] = set()
         self._spliced: set[Splices] = set()
 
@@ -70,7 +79,7 @@ class Room:
         if not self.is_full or not self._silent:
             return
         name, (since, end) = next(iter(self._silent.items()))
-        if since + SILENT_SECONDS <= self._now():
+        if since + self.limits.silent_seconds <= self._now():
             del self._silent[name]
             end()
 
@@ -85,24 +94,32 @@ class Room:
         self.has_spoken(task)
 
     def is_silent(self, name: object, end: Callable[[], None]) -> None:
-        """Note that a connection has said nothing yet; ``end`` ends it."""
+        """Note that a connection carries out no call from now on; ``end`` ends it."""
+        self._silent.pop(name, None)
         self._silent[name] = (self._now(), end)
 
     def has_spoken(self, name: object) -> None:
-        """Note that a connection has said something, or is gone."""
+        """Note that a connection carries out a call, or is gone."""
         self._silent.pop(name, None)
 
     def splice(self, splice: Splices) -> bool:
         """Count a connection over HTTP/2; return whether there is room for it.
 
-        Where there is none, the one that was idle for longest makes room.
+        Where there is none, the one that was idle for longest makes room. One that waits for an
+        answer is not idle.
         """
         if len(self._spliced) >= self.limits.http2_connections:
-            idle = min(self._spliced, key=lambda other: other.last_seen)
-            if idle.last_seen + SILENT_SECONDS > self._now():
+            silent_since = self._now() - self.limits.silent_seconds
+            idle = [other for other in self._spliced if other.last_seen <= silent_since]
+            longest = min(
+                (other for other in idle if not other.is_busy),
+                key=lambda other: other.last_seen,
+                default=None,
+            )
+            if longest is None:
                 return False
-            self._spliced.discard(idle)
-            idle.abort()
+            self._spliced.discard(longest)
+            longest.abort()
         self._spliced.add(splice)
         return True
 

@@ -139,6 +139,7 @@ class Splice:
         self._turned_away = turned_away
         self._now = asyncio.get_running_loop().time
         self.last_seen = self._now()
+        self._calls_began = 0.0  # when the newest call came
         self._asked = CallerFrames(self._given_up, self._large, SIZES)
         self._answered = Frames(self._ended)
         self._outside = _End(self._lost, self._from_outside)
@@ -147,6 +148,12 @@ class Splice:
         self._waiting: set[int] = set()  # those of them that wait for room
         self._outside.transport = outside
         self._task: asyncio.Task[None] | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Return whether a call waits for its answer, and not for longer than answers may take."""
+        longest = self._room.limits.body_seconds + ANSWER_WITHIN
+        return self._asked.is_calling and self._calls_began + longest > self._now()
 
     def begin(self, seen: bytes) -> None:
         """Connect to the gRPC server; the other side waits until that is done."""
@@ -188,7 +195,11 @@ class Splice:
 
     def _from_outside(self, data: bytes) -> bytes:
         self.last_seen = self._now()
-        return self._asked.feed(data)
+        newest = self._asked.newest
+        passed = self._asked.feed(data)
+        if self._asked.newest != newest:
+            self._calls_began = self.last_seen
+        return passed
 
     def _from_inside(self, data: bytes) -> bytes:
         self.last_seen = self._now()

@@ -139,14 +139,11 @@ def test_one_too_many_is_closed_and_counted(run: Run, certificate: tuple[Path, P
     run(main())
 
 
-def test_a_silent_handshake_makes_room(
-    run: Run, certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_silent_handshake_makes_room(run: Run, certificate: tuple[Path, Path]) -> None:
     """The oldest goes, and a decent client comes in."""
-    monkeypatch.setattr("reconciler.service.transport.room.SILENT_SECONDS", 0.0)
 
     async def main() -> None:
-        async with a_house(certificate, Limits(connections=2)) as house:
+        async with a_house(certificate, Limits(connections=2, silent_seconds=0)) as house:
             oldest, _ = [await house.call() for _ in range(2)]
             assert await house.counts(2)
             assert await greeting(house, certificate) == b"hello"
