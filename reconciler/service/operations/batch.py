@@ -40,6 +40,15 @@ NOT_ORDERED = frozenset(
 )
 """Writes that are never part of a batch: they are quick, or are what a batch depends on."""
 _SEQUENCE = re.compile(r"0|[1-9][0-9]{0,18}", re.ASCII)
+_KEY_OF: Mapping[str, str] = {
+    "x-service-orgid": "organizationId",
+    "if-match": "ifMatch",
+    "idempotency-key": "idempotencyKey",
+    "x-reconciler-lease": "lease",
+    "x-reconciler-context": "context",
+    "x-reconciler-custody": "custody",
+}
+"""Keys of an order by the header that says the same for a single call."""
 _KEYS: Mapping[str, tuple[type, str]] = {
     "operation": (str, "a string"),
     "fields": (dict, "an object"),
@@ -138,7 +147,7 @@ class Orders:
 
     def answer(self) -> dict[str, Any]:
         """Return the answer of the batch: one for each order, in their order."""
-        return {ANSWERS: [_view(outcome) for outcome in self._outcomes]}
+        return {ANSWERS: [_view(*each) for each in enumerate(self._outcomes)]}
 
 
 def write_batch(request: Request) -> Orders:
@@ -170,15 +179,15 @@ def _check_beside(request: Request) -> None:
     Raises:
         Refusal: there is one.
     """
-    beside = {
-        "x-service-orgid": request.organization,
-        "if-match": request.expected_sequence is not None,
-        "idempotency-key": request.idempotency_key,
-        "x-reconciler-lease": request.lease,
-        "x-reconciler-context": request.context,
-        "x-reconciler-custody": request.custody,
-    }
-    for name, given in beside.items():
+    beside = (
+        request.organization,
+        request.expected_sequence is not None,
+        request.idempotency_key,
+        request.lease,
+        request.context,
+        request.custody,
+    )
+    for name, given in zip(_KEY_OF, beside, strict=True):
         if given:
             raise invalid(name, "is not for a batch: each order says it for itself")
 
@@ -278,9 +287,19 @@ def _filled(order: Order, outcomes: Sequence[Outcome]) -> Request | NotTried:
     return replace(order.request, fields=fields, **beside)
 
 
-def _view(outcome: Outcome) -> dict[str, Any]:
+def _view(index: int, outcome: Outcome) -> dict[str, Any]:
     if isinstance(outcome, Refusal):
-        return {"error": error_body(outcome)}
+        return {"error": error_body(_of_order(index, outcome))}
     if isinstance(outcome, NotTried):
         return {"notTried": outcome.needed}
     return {DONE: outcome}
+
+
+def _of_order(index: int, refusal: Refusal) -> Refusal:
+    """Return a refusal that names a key of its order where it would name a header."""
+    header = refusal.details.get("field", "")
+    if header not in _KEY_OF:
+        return refusal
+    field = f"orders[{index}].{_KEY_OF[header]}"
+    message = field + refusal.message.removeprefix(header)
+    return Refusal(refusal.code, message, refusal.reason, **{**refusal.details, "field": field})

@@ -80,6 +80,32 @@ def test_a_batch_that_is_malformed_is_refused_as_a_whole(orders: Any, where: str
     assert ask.objects() == []
 
 
+@pytest.mark.parametrize(
+    ("order", "where"),
+    [
+        ({**MAKE, "organizationId": "a b"}, "orders[1].organizationId: must be the id"),
+        (MAKE, "orders[1].organizationId: must name an organization"),
+        ({**MAKE, "ifMatch": "1"}, "orders[1].ifMatch: is for updates and deletes only"),
+        ({**MAKE, "idempotencyKey": "\n"}, "orders[1].idempotencyKey: must be at most 200"),
+        ({**MAKE, "context": {"tree": {}}}, "orders[1].context: must be a flat JSON object"),
+        ({**MAKE, "custody": "a b"}, "orders[1].custody: must be 1 to 64 letters"),
+        ({"operation": "CreateAction", "fields": {"name": "", "script": "x"}}, "name: "),
+    ],
+)
+def test_a_refusal_of_an_order_names_a_key_of_the_order(order: Any, where: str) -> None:
+    """And no header, which its caller did not send."""
+    ask = a_service()
+    own = {"organizationId": ask.organization} if "organization" not in where else {}
+    first = {**MAKE, "fields": {"name": "first", "script": SCRIPT}}
+
+    answers = ask("WriteBatch", orders=[first, {**own, **order}])["answers"]
+
+    (detail,) = answers[1]["error"]["details"]
+    assert answers[1]["error"]["message"].startswith(where)
+    assert detail["message"] == answers[1]["error"]["message"]
+    assert detail["field"] == where.partition(":")[0]
+
+
 def test_what_has_no_place_in_a_batch_is_refused() -> None:
     """It would wait for itself, or for what the batch depends on; nothing else is left out."""
     assert {name for name, row in OPERATIONS.items() if row.writes and not row.grpc} - {
@@ -234,9 +260,9 @@ def shown(ask: Asking, answers: list[dict[str, Any]]) -> Any:
 
 
 @settings(max_examples=60)
-@given(orders=some_orders(), repeats=st.integers(1, 2), at_once=st.sampled_from((0.0, 1.0)))
+@given(orders=some_orders(), repeats=st.integers(1, 2), at_once=st.sampled_from((1, 256)))
 def test_a_batch_is_its_orders_sent_one_after_the_other(
-    orders: list[dict[str, Any]], repeats: int, at_once: float
+    orders: list[dict[str, Any]], repeats: int, at_once: int
 ) -> None:
     """The same answers and the same state, in one commit or many, also when asked for again."""
     batched, single = a_service(), a_service()
@@ -244,7 +270,8 @@ def test_a_batch_is_its_orders_sent_one_after_the_other(
         named = [{**order, "organizationId": batched.organization} for order in orders]
         taken = write_batch(Request("WriteBatch", {"orders": named}, caller=ADMIN))
         while not taken.are_done:
-            batched.service._engine.write_orders(taken, at_once)
+            taken._at_once = at_once
+            batched.service._engine.write_orders(taken)
         answers = taken.answer()["answers"]
 
         assert shown(batched, answers) == shown(single, alone(single, orders))
