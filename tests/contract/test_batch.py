@@ -173,7 +173,8 @@ def begun(ask: Asking, orders: Sequence[Any]) -> Orders:
     headers = {"authorization": [f"Bearer {token_of(ask, 'ci', ask.organization)}"]}
     taken = ask.service.reception.take_batch(Incoming("WriteBatch", {"orders": orders}, headers))
     assert isinstance(taken, Orders)
-    ask.service._engine.write_orders(taken, 0.0)
+    taken._at_once = 1
+    ask.service._engine.write_orders(taken)
     return taken
 
 

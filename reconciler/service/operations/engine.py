@@ -118,8 +118,8 @@ class Engine:
         _permitted(request)
         return write_batch(request)
 
-    def write_orders(self, orders: Orders, held_seconds: float = HELD_SECONDS) -> None:
-        """Carry out the next orders of a batch in one commit, which takes about so long.
+    def write_orders(self, orders: Orders) -> None:
+        """Carry out the next orders of a batch in one commit, of about ``HELD_SECONDS``.
 
         The time that is left for the orders themselves is learned: a database is sent their
         rows at the commit, which takes as long again.
@@ -132,7 +132,7 @@ class Engine:
         def work(write: Write) -> list[Any]:
             nonlocal began, worked
             began = monotonic()
-            end = began + held_seconds * self._work_share
+            end = began + HELD_SECONDS * self._work_share
             done = orders.tried(write, lambda: monotonic() >= end)
             worked = monotonic() - began
             return done

@@ -107,10 +107,10 @@ class Front:
         except Refusal as refusal:
             return Received("", refusal)
 
-    def end_batches(self) -> None:
-        """Let batches end after the commit they are at: the server stops.
+    def end_waiting(self) -> None:
+        """End what would wait for long, as the server stops: batches, and reads of slow callers.
 
-        Reads that wait behind long ones end, too.
+        A batch ends after the commit it is at.
         """
         self._is_ending = True
         self._readers.end(Received("", ENDING))

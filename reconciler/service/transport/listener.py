@@ -299,7 +299,7 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Take nothing new, and finish what is in flight."""
         self._draining.set()
-        self._serving.front.end_batches()
+        self._serving.front.end_waiting()
         self._acceptor.close()
         within = self._serving.limits.drain_seconds * GIVE_UP
         asyncio.get_running_loop().call_later(within, self._serving.abandon)

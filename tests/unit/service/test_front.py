@@ -404,7 +404,7 @@ def test_a_server_that_stops_answers_what_was_committed(monkeypatch: pytest.Monk
         batch = asyncio.ensure_future(front.answer(Incoming("WriteBatch", orders(500), bearer)))
         try:
             await asyncio.to_thread(committed.wait, 10)
-            front.end_batches()
+            front.end_waiting()
             return await asyncio.wait_for(batch, 10)
         finally:
             await front.close()
