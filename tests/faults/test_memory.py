@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import sqlite3
+import struct
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
@@ -16,11 +17,15 @@ from reconciler.service.eventstore import sqlite_tables as tables
 from reconciler.service.eventstore.rows import ObjectRow
 from reconciler.service.transport.limits import MIB, Limits
 from reconciler.service.transport.memory import most_memory
+from tests import h2
 from tests.raw_http import request
 from tests.running import Server, running_server
 
 SUM = most_memory(Limits())
 SEARCH = "/management/v1/actions/_search"
+LIST_ACTIONS = "/zitadel.management.v1.ManagementService/ListActions"
+QUARTER = bytes.fromhex("00 00000005 0a03 10fa01")  # a message: a page of 250
+STREAMS = 99
 SCRIPT = 3000
 PAGE = json.dumps({"query": {"limit": 1000}}).encode()
 UNREAD = 80  # connections that each ask for a page of 3 MiB
@@ -81,4 +86,19 @@ def test_answers_that_are_not_read_take_what_the_sum_says(server: Server) -> Non
         held = most_held(server, 2.0) - before
 
     assert 2 * (SUM["pages of lists"] + SUM["answers not read"]) < UNREAD * 1000 * SCRIPT
+    assert held < SUM["pages of lists"] + SUM["answers not read"], f"{held / MIB:.0f} MiB"
+
+
+def test_answers_over_grpc_that_are_not_read_take_what_the_sum_says(server: Server) -> None:
+    """A caller that opens no window for its calls has the server hold their answers."""
+    call = h2.headers(LIST_ACTIONS, [("authorization", f"Bearer {server.token('viewer')}")])
+    no_window = struct.pack(">HI", h2.INITIAL_WINDOW_SIZE, 0)
+    before = server.memory()
+    with h2.connected(server.port) as connection:
+        connection.send(h2.frame(h2.SETTINGS, content=no_window))
+        for stream in range(1, 2 * STREAMS, 2):
+            connection.send(h2.frame(h2.HEADERS, h2.END_HEADERS, stream, call))
+            connection.send(h2.frame(h2.DATA, h2.END_STREAM, stream, QUARTER))
+        held = most_held(server, 2.0) - before
+
     assert held < SUM["pages of lists"] + SUM["answers not read"], f"{held / MIB:.0f} MiB"
