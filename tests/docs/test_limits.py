@@ -1,0 +1,110 @@
+"""The limits in the documents are those of the server."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from reconciler.service.operations.lists import MAX_PAGE
+from reconciler.service.operations.texts import MAX_LIST_BYTES, MAX_PAGE_BYTES
+from reconciler.service.transport.calls import MAX_MESSAGE
+from reconciler.service.transport.grpc_server import MAX_METADATA, STREAMS
+from reconciler.service.transport.json_bodies import MAX_SIGNS
+from reconciler.service.transport.limits import (
+    KIB,
+    MAX_JSON,
+    MIB,
+    SMALL_BODY,
+    STREAM_WINDOW,
+    Limits,
+)
+from reconciler.service.transport.memory import most_memory
+from reconciler.service.transport.reading import WAITING_OF_ONE
+from reconciler.service.transport.unread import UNREAD
+from tests.program import ROOT
+
+LIMITS = Limits()
+LARGE = f"{SMALL_BODY // KIB} KiB"
+
+
+def kib(size: int) -> str:
+    return f"{size // KIB} KiB"
+
+
+def mib(size: int) -> str:
+    return f"{size // MIB} MiB"
+
+
+SERVING = {
+    "Request line and headers": [kib(LIMITS.head_bytes), f"{LIMITS.headers} headers"],
+    "Address": [kib(LIMITS.target_bytes)],
+    "Body": [mib(MAX_JSON), f"{MAX_SIGNS:,} names"],
+    f"Bodies over {LARGE} at one time": [
+        mib(LIMITS.large_bytes),
+        mib(LIMITS.large_share_bytes),
+    ],
+    "Chunks of a body": [f"{LIMITS.chunks:,};", f"{LIMITS.chunk_bytes} bytes"],
+    "Requests before the answer to the first of them": [f"{LIMITS.pipelined} on"],
+    "Page of a list": [f"{MAX_PAGE:,} objects", mib(MAX_PAGE_BYTES)],
+    "Page of `ListObjects`": [f"{MAX_PAGE:,} objects", mib(MAX_LIST_BYTES)],
+    "Answers to reads that are not taken yet": [mib(UNREAD)],
+    "Calls that wait, of one token": [f"{WAITING_OF_ONE:,},"],
+    "Time for the head of a request": [f"{LIMITS.head_seconds} s"],
+    "Time for a body": [
+        f"{LIMITS.body_seconds} s",
+        f"{kib(LIMITS.progress_bytes)} every {LIMITS.progress_seconds} s",
+    ],
+    "Time between requests": [f"{LIMITS.idle_seconds} s"],
+    "Time to take an answer": [f"{LIMITS.write_seconds} s"],
+    "Connections, those included that shake hands for TLS": [f"{LIMITS.connections}"],
+    "Connections over HTTP/2 among them": [f"{LIMITS.http2_connections}"],
+    "Time for the handshake of TLS, and for the first byte": [f"{LIMITS.head_seconds} s"],
+}
+GRPC = {
+    "Message, after decompression": [mib(MAX_MESSAGE)],
+    "Metadata of a call": [kib(MAX_METADATA)],
+    "Calls at once on a connection": [f"{STREAMS}"],
+    "Bytes of a call that may come before its token is judged": [kib(STREAM_WINDOW)],
+    f"Messages longer than {LARGE} at once": [
+        mib(LIMITS.grpc_large_bytes),
+        mib(LIMITS.grpc_share_bytes),
+        f"{LIMITS.room_seconds} s",
+        f"{LIMITS.grpc_waiting} together",
+        f"{LIMITS.grpc_waiting_of_one} of one connection",
+    ],
+    "Time for the message of a call": [f"{LIMITS.body_seconds} s"],
+    "Calls at once": [
+        f"{LIMITS.grpc_known},",
+        f"{LIMITS.grpc_known_of_one} of them",
+        f"{LIMITS.grpc_open} that",
+    ],
+    "Open streams of reflection and of the watch over health": [
+        f"{LIMITS.grpc_open},",
+        f"{LIMITS.grpc_stream_seconds // 60} minutes",
+    ],
+    "Connections": [f"{LIMITS.http2_connections};"],
+}
+
+
+@pytest.mark.parametrize(("page", "limits"), [("serving", SERVING), ("grpc", GRPC)])
+def test_a_table_of_limits_says_what_holds(page: str, limits: dict[str, list[str]]) -> None:
+    """A limit that is changed is changed there, too."""
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", text, re.MULTILINE))
+
+    assert {
+        (name, part)
+        for name, parts in limits.items()
+        for part in parts
+        if not re.search(rf"(?<![\d,.]){re.escape(part)}", rows.get(name, ""))
+    } == set()
+
+
+def test_the_sum_of_all_limits_in_the_guide_is_the_one_that_is_logged() -> None:
+    """It is in the line as the server writes it."""
+    text = (ROOT / "docs/serving.md").read_text(encoding="utf-8")
+    (said,) = re.findall(r"memory: at most (\d+) MiB", text)
+
+    assert int(said) == sum(most_memory(LIMITS).values()) // MIB
+    assert f"connections: at most {LIMITS.connections}, {LIMITS.http2_connections} of" in text
