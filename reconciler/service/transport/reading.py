@@ -1,8 +1,8 @@
 """Reads wait in turn: the callers share the threads that read, whatever each of them asks for.
 
-Every caller has a line of its own. A carrier takes the next line in the round and answers some of
-its calls, for a short time; what is left waits for the next round. Callers whose calls take long
-share a few carriers, so that some are always there for the others.
+Every caller has a line (queue) of its own. A carrier (task) takes the next line in the round and
+answers some of its calls, for a short time; what is left waits for the next round. Callers whose
+calls take long share a few carriers, so that some are always there for the others.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ class Readers:
             self._start()
 
     def _next(self) -> bytes | None:
-        """Return the caller whose turn it is; None where nobody waits who may have a carrier."""
+        """Return the caller whose turn it is, or None if no caller may have a carrier."""
         for name, line in self._lines.items():
             if line.waiting and not line.is_gathered and self._has_room(name, line):
                 return name
@@ -233,7 +233,7 @@ class Readers:
             job = waiting.popleft()
             if not job.done.done():  # a caller that went away has ended it
                 batch.append(job)
-        if not batch:  # another carrier was faster
+        if not batch:  # another carrier took them
             return
         turn = Turn(name, self._now())
         self._turns.add(turn)
