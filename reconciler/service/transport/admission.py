@@ -70,6 +70,15 @@ class Admission:
         self._valid_until[token] = self._now() + FRESH_SECONDS
 
 
+class TooManyCallsError(Refusal):
+    """A call that is refused before anything of it is read. Its caller may know why at once."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            Code.RESOURCE_EXHAUSTED, "there are too many calls at once; ask again", "service.busy"
+        )
+
+
 class Shares:
     """Calls at one time: a number for all callers, and a smaller one for each."""
 
@@ -87,11 +96,7 @@ class Shares:
             Refusal: there are too many calls already, of this caller or of all.
         """
         if self._count >= self._total or self._by_caller[caller] >= self._share:
-            raise Refusal(
-                Code.RESOURCE_EXHAUSTED,
-                "there are too many calls at once; ask again",
-                "service.busy",
-            )
+            raise TooManyCallsError
         self._count += 1
         self._by_caller[caller] += 1
         try:

@@ -101,7 +101,7 @@ class Front:
                 if call.operation == WRITE_BATCH:
                     return await self._write_batch(call)
                 job = Job(call, asyncio.get_running_loop().create_future())
-                if writes(call.operation):
+                if writes(call.operation) and not isinstance(call.fields, Refusal):
                     return await self._written(job, caller)
                 return await self._read_in_turn(job)
         except Refusal as refusal:

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
-from reconciler.service.transport.admission import Admission
+from reconciler.service.operations.reception import Incoming, Received
+from reconciler.service.transport.admission import Admission, TooManyCallsError
 from reconciler.service.transport.bodies import Bodies
 from reconciler.service.transport.grpc_server import GrpcServer
 from reconciler.service.transport.grpc_web import GrpcWeb
@@ -42,7 +43,7 @@ async def grpc_faces(
     with private_folder() as folder:
         socket = folder / SOCKET
         admission = Admission(answer)
-        server = GrpcServer(observer.watch(answer, "grpc"), admission, socket, limits)
+        server = GrpcServer(observer.watch(_at_once(answer), "grpc"), admission, socket, limits)
         web = GrpcWeb(observer.watch(answer, "grpc-web"), bodies)
         await server.start()
 
@@ -53,3 +54,14 @@ async def grpc_faces(
             yield Faces(str(socket), dict.fromkeys(SERVICES, web), drain)
         finally:
             await server.stop()
+
+
+def _at_once(answer: Answer) -> Answer:
+    """Return what refuses a call that is one too many without having it wait among the others."""
+
+    async def answered(call: Incoming) -> Received:
+        if isinstance(call.fields, TooManyCallsError):
+            return Received("", call.fields)
+        return await answer(call)
+
+    return answered
