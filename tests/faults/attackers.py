@@ -89,8 +89,18 @@ async def heavy_lists(orders: Orders, streams: Streams, turn: int) -> None:
     ]
     asked = {} if turn % 2 else {"queries": queries}
     body = json.dumps({"query": {"limit": 1000}, **asked}).encode()
-    headers = {**JSON, **bearer_of(orders), "connection": "close"}
+    headers = {**JSON, **bearer_of(orders, turn), "connection": "close"}
     await say(streams, request("POST", f"{ACTIONS}/_search", headers, body))
+
+
+async def idle_connections(orders: Orders, streams: Streams, turn: int) -> None:
+    """Ask once without a token, or begin to ask, and stay."""
+    await say(streams, request("GET", "/healthz") if turn % 2 else b"G")
+
+
+async def idle_prefaces(orders: Orders, streams: Streams, turn: int) -> None:
+    """Begin to speak HTTP/2, and ask nothing."""
+    await say(streams, h2.PREFACE + h2.frame(h2.SETTINGS))
 
 
 async def silence(orders: Orders, streams: Streams, turn: int) -> None:
@@ -104,13 +114,18 @@ ATTACKS: tuple[Attack, ...] = (
     slow_bodies,
     small_chunks,
     heavy_lists,
+    idle_connections,
+    idle_prefaces,
     silence,
 )
 
 
-def bearer_of(orders: Orders) -> dict[str, str]:
-    """Return the header of the caller's token."""
-    return {"authorization": f"Bearer {orders.token}"}
+def bearer_of(orders: Orders, turn: int = 0) -> dict[str, str]:
+    """Return the header of the caller's token, spelt in one of 64 ways."""
+    scheme = "".join(
+        letter.upper() if turn >> place & 1 else letter for place, letter in enumerate("bearer")
+    )
+    return {"authorization": f"{scheme} {orders.token}"}
 
 
 async def say(streams: Streams, sent: bytes) -> None:
