@@ -21,8 +21,14 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from reconciler.service.domain.refusal import Code, Refusal
-from reconciler.service.operations.headers import caller_key
-from reconciler.service.operations.reception import OUT_OF_RESOURCES, Incoming, Received, Reception
+from reconciler.service.operations.headers import bearer_token, caller_key
+from reconciler.service.operations.reception import (
+    NEEDS_NO_TOKEN,
+    OUT_OF_RESOURCES,
+    Incoming,
+    Received,
+    Reception,
+)
 from reconciler.service.operations.table import WRITE_BATCH, writes
 from reconciler.service.transport.admission import Shares
 from reconciler.service.transport.question import Question
@@ -97,6 +103,8 @@ class Front:
         """Carry out a call. Nothing is raised: a refusal is an answer."""
         caller = caller_key(call.headers)
         try:
+            if isinstance(call.fields, Refusal) and call.operation not in NEEDS_NO_TOKEN:
+                bearer_token(call.headers)  # without one, a call takes no turn to be refused
             with self._waiting.place(caller):
                 if call.operation == WRITE_BATCH:
                     return await self._write_batch(call)

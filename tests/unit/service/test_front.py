@@ -625,3 +625,21 @@ def test_calls_of_one_caller_that_wait_keep_no_other_from_calling(operation: str
         assert refused.count({}) == WAITING_OF_ONE
 
     slowly("all", main)
+
+
+def test_a_call_that_has_no_token_takes_no_turn_to_be_refused() -> None:
+    """Its message was not read; it must not stand between the writes of callers."""
+    service = open_memory()
+    unread = Refusal(Code.ABORTED, "the message was not taken in", "message.unread")
+
+    async def ask() -> Received:
+        def lane_of(_: Incoming) -> str:
+            raise AssertionError("it was put in a lane")
+
+        front = Front(service.reception, lane_of)
+        try:
+            return await asyncio.wait_for(front.answer(Incoming("CreateAction", unread, {})), 10)
+        finally:
+            await front.close()
+
+    assert refusal_of(asyncio.run(ask())).reason == "token.invalid"
