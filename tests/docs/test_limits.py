@@ -40,7 +40,7 @@ SERVING = {
     "Request line and headers": [kib(LIMITS.head_bytes), f"{LIMITS.headers} headers"],
     "Address": [kib(LIMITS.target_bytes)],
     "Body": [mib(MAX_JSON), f"{MAX_SIGNS:,} names"],
-    f"Bodies over {LARGE} at one time": [
+    f"Bodies over {LARGE}, and shorter ones of thousands of values, at one time": [
         mib(LIMITS.large_bytes),
         mib(LIMITS.large_share_bytes),
     ],

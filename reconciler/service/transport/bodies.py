@@ -2,7 +2,8 @@
 
 A small body is read at once: connections are counted, so that all small bodies together are
 bounded, and the call itself judges the token. Before a larger one the token is judged and a
-place in the budget is taken; until then the caller is not read from.
+place in the budget is taken; until then the caller is not read from. A small body that is dense
+needs a place, too: as objects it is longer than the sum of memory has for it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ from reconciler.service.transport.budget import Budget
 from reconciler.service.transport.limits import SMALL_BODY
 from reconciler.service.transport.observer import Answer
 
+CONTAINER_BYTES = 200  # of an object or a list in memory
+QUOTE_BYTES = 30  # of half a text in memory, beside what is in it
+MOST_SMALL = 9 * SMALL_BODY  # bytes of both in a small body that needs no place
+DENSE = 3  # times its length is the place of a small body with more of them
 T = TypeVar("T")
 GoOn = Callable[[bytes | None], Awaitable[T]]
 
@@ -53,12 +58,20 @@ class Bodies:
             return await go_on(None)
         read = bytearray()
         is_whole = declared <= SMALL_BODY and await _read(receive, read, SMALL_BODY)
-        if is_whole and len(read) <= SMALL_BODY:
+        is_small = is_whole and len(read) <= SMALL_BODY
+        if is_small and not _is_dense(read):
             return await go_on(bytes(read))
         caller = await admitted(self._answer, headers)
-        async with self._budget.place(caller, declared or longest):
+        size = DENSE * len(read) if is_small else declared or longest
+        async with self._budget.place(caller, size):
             is_whole = is_whole or await _read(receive, read, longest)
             return await go_on(bytes(read) if is_whole and len(read) <= longest else None)
+
+
+def _is_dense(body: bytearray) -> bool:
+    """Return whether a body may take more memory as objects than there is for a small one."""
+    containers = body.count(b"{") + body.count(b"[")
+    return CONTAINER_BYTES * containers + QUOTE_BYTES * body.count(b'"') > MOST_SMALL
 
 
 def _declared(headers: Headers) -> int:
