@@ -14,6 +14,7 @@ from reconciler.service.domain.refusal import Refusal
 from reconciler.service.operations.headers import bearer_token
 from reconciler.service.operations.reception import Incoming, Received
 from reconciler.service.operations.tokens import unauthenticated
+from reconciler.service.transport import grpc_server
 from reconciler.service.transport.bodies import Bodies
 from reconciler.service.transport.budget import Budget
 from reconciler.service.transport.grpc_faces import grpc_faces
@@ -139,18 +140,29 @@ def test_a_call_without_a_message_is_answered() -> None:
     run(main)
 
 
-def test_only_so_many_messages_are_waited_for_of_one_token_and_of_all() -> None:
+def test_only_so_many_messages_are_waited_for_of_one_token_and_of_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """One caller that sends nothing does not keep another from calling."""
+    awaited: asyncio.Queue[None] = asyncio.Queue()
+    read = grpc_server._read
+
+    async def noted(context: Any, seconds: float) -> bytes | Refusal:
+        awaited.put_nowait(None)
+        return await read(context, seconds)
+
+    monkeypatch.setattr(grpc_server, "_read", noted)
     others = [(("authorization", f"Bearer good{number}"),) for number in range(2)]
 
     async def main(_: Door, channel: grpc.aio.Channel) -> None:
         list_actions = channel.stream_unary(LIST_ACTIONS)
         silent = [list_actions(never(), metadata=KNOWN)]
-        await asyncio.sleep(0.05)
+        await awaited.get()
         assert await refused(list_actions(never(), metadata=KNOWN)) == (8, "service.busy")
         assert await channel.unary_unary(LIST_ACTIONS)(b"", metadata=others[0]) == b""
+        await awaited.get()
         silent.append(list_actions(never(), metadata=others[0]))
-        await asyncio.sleep(0.05)
+        await awaited.get()
         assert await refused(list_actions(never(), metadata=others[1])) == (8, "service.busy")
         for call in silent:
             assert await refused(call) == (10, "message.too_slow")
