@@ -65,7 +65,7 @@ class KeyFile:
         self._key: SealingKey | None = None
 
     def seal(self, secrets: Sequence[Secret | None]) -> bytes:
-        """Return secrets in one sealed piece, with a new key where there is none yet.
+        """Return secrets in one sealed piece; make the key if the file is missing.
 
         Raises:
             StoreError: the key cannot be read or made.
@@ -145,7 +145,7 @@ class KeyFile:
             ) from error
 
     def make(self) -> SealingKey:
-        """Make the file with a new key, unless somebody else just does.
+        """Make the file with a new key, unless another process is making it.
 
         Raises:
             StoreError: the key cannot be made.
@@ -169,7 +169,7 @@ class KeyFile:
 
 
 class NoKey:
-    """Where no key was named: nothing is sealed, and nothing opened."""
+    """The seals of a service without a key: nothing is sealed or opened."""
 
     def seal(self, secrets: Sequence[Secret | None]) -> bytes:
         """Refuse: a secret that cannot be answered again must not be made.

@@ -313,7 +313,7 @@ def _cut_short(
 
 
 def _go_on(calls: deque[Call], result: Written | ServiceError) -> None:
-    """Let the next call expect what this one left behind; after a refusal there is none."""
+    """Let the next call expect the new sequence of this one; after a refusal drop the rest."""
     if isinstance(result, ServiceError):
         calls.clear()
     elif calls:

@@ -45,7 +45,7 @@ FIXED = {
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long and how much. Times are seconds.
+    """Limits of time and size. Times are seconds.
 
     A batch has neither ``silence`` nor ``one_try``: the service carries out the batches of a token
     one after the other, so each try may take as long as all tries together.
@@ -83,7 +83,7 @@ class Fetched(NamedTuple):
 
 
 class _Tried(NamedTuple):
-    """What one try gave, whether another may do better, and the pause that was asked for."""
+    """The result of one try, whether another try may do better, and the requested pause."""
 
     reply: Answer | WireRefusal
     again: bool

@@ -68,7 +68,7 @@ def _refusal(status: int, content_type: str, content: bytes) -> WireRefusal:
 def refusal_in(
     fields: Mapping[str, Any], code: int = _UNKNOWN, message: str = "no reason is told"
 ) -> WireRefusal:
-    """Return the refusal that the body of an error says; code and message where it says none."""
+    """Return the refusal in the body of an error, or one of this code and message."""
     told = fields.get("code")
     if type(told) is int and 1 <= told <= 16:
         code = told

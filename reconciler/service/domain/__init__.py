@@ -1,1 +1,1 @@
-"""What may happen to each kind of object, and what it makes of it. Pure."""
+"""Events of each kind of object, and the state they lead to. Pure."""

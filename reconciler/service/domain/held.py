@@ -19,7 +19,7 @@ class Unborn:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What the events so far add up to.
+    """The state of an object after its events so far.
 
     Attributes:
         parent: Project of an application, organization of anything else; an organization has

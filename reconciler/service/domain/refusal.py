@@ -1,4 +1,4 @@
-"""Why the service says no: one table of codes, and every reason there is.
+"""Refusals of the service: one table of codes, and every reason.
 
 A refusal crosses every wire as code, message and details. It tells nothing of the inside, and
 never repeats a value that the caller sent.

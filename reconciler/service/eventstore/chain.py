@@ -1,4 +1,4 @@
-"""How events are numbered and chained: each one's hash covers the hash before it.
+"""Numbering and chaining of events: the hash of each covers the hash before it.
 
 The encoding that is hashed is unambiguous: the lengths of all parts first, then the parts. So
 no two different events have the same encoding, whatever their texts contain.
@@ -19,7 +19,7 @@ def first_head(organization: str) -> Head:
 
 
 def next_sequence(last: int, now: int) -> int:
-    """Return the time now, or the next moment after the last where the clock has not moved on."""
+    """Return the time now, or one microsecond after the last if the clock did not advance."""
     return now if now > last else last + 1
 
 

@@ -1,4 +1,4 @@
-"""Why a store cannot do what it is asked.
+"""Errors of a store.
 
 StoreError                   a person has to do something, or wait
 ├── StoreUnusableError           the file is not a store, or no longer a sound one
@@ -32,7 +32,7 @@ class StoreUnusableError(StoreError):
 
 
 class StoreMissingError(StoreUnusableError):
-    """There is no store at this place, and nobody asked to make one."""
+    """No store exists at this place, and none was to be made."""
 
 
 class StoreUnreachableError(StoreError):
@@ -59,11 +59,11 @@ class StoreFullError(StoreError):
 
 
 class StoreBusyError(StoreError):
-    """Somebody else kept the store to themselves for too long."""
+    """Another writer kept the store locked for too long."""
 
 
 class ConflictError(Exception):
-    """What was decided no longer holds, because of another writer."""
+    """Another writer changed what a decision was based on."""
 
 
 class StreamConflictError(ConflictError):

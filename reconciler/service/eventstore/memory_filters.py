@@ -1,4 +1,4 @@
-"""Which objects a query finds, for the store in memory."""
+"""Queries of objects, for the store in memory."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ class Snapshot(Protocol):
         ...
 
     def tokens(self) -> Sequence[TokenRow]:
-        """Return every token, by name. In a transaction nobody else can change any from then on."""
+        """Return every token, by name. In a transaction, no other can change them until the end."""
         ...
 
     def token(self, sha256: bytes) -> TokenRow | None:

@@ -1,4 +1,4 @@
-"""What PostgreSQL reports, in words: one table, and the only place that knows its error codes.
+"""Errors of PostgreSQL in words: one table, and the only place that knows its error codes.
 
 Neither its sentences nor SQL reach anybody: they may quote what somebody sent.
 """
@@ -177,7 +177,7 @@ def first_cause(error: psycopg.Error) -> psycopg.Error:
 
 
 def lost_while_committing(place: str) -> StoreError:
-    """Return what to tell where nobody knows whether a commit was carried out."""
+    """Return the error for a commit that may or may not have been carried out."""
     return StoreUnreachableError(
         f"the connection to {place} was lost during a commit, which may have been carried out",
         "Run the command again: what was done is recognised by its idempotency key.",

@@ -24,7 +24,7 @@ def name_of(row: ObjectRow) -> NameKey:
 
 
 class Locked(NamedTuple):
-    """A head row that nobody else can change any more.
+    """A head row that this transaction has locked.
 
     Attributes:
         tip: As it was when it was locked.
@@ -58,7 +58,7 @@ class Locks:
         self._asked = asked
 
     def lock(self, organization: str) -> Tip | None:
-        """Wait for an organization's head; None where it has none yet."""
+        """Wait for an organization's head and lock it; None if it has no head yet."""
         known = self.held.get(organization)
         if known is not None:
             return known.tip
@@ -78,7 +78,7 @@ class Locks:
         return tip
 
     def lock_new(self, organization: str) -> Tip:
-        """Make an organization's first head and hold it, or wait for whoever just does."""
+        """Make an organization's first head and lock it, or wait for the writer making it."""
         self._connection.execute(tables.ADD_HEAD, first_head(organization))
         tip = self.lock(organization)
         if tip is None:
@@ -116,7 +116,7 @@ class Locks:
         return str(found[0]) if found else None
 
     def next_position(self, last: int) -> int:
-        """Return a position past one, which nobody else has."""
+        """Return a position past one that no other transaction has."""
         while True:
             while self._positions:
                 position = self._positions.popleft()

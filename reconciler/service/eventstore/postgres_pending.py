@@ -1,4 +1,4 @@
-"""What a transaction has decided and not sent yet, so that many rows are sent at once."""
+"""Rows that a transaction has decided and not sent yet, so that many are sent at once."""
 
 from __future__ import annotations
 

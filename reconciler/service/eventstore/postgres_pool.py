@@ -93,7 +93,7 @@ class Connections:
 
     @contextmanager
     def alone(self) -> Iterator[Connection]:
-        """Yield a connection outside the pool: whoever cannot be reached says why.
+        """Yield a connection outside the pool, whose failure to connect has its cause.
 
         Raises:
             StoreError: it cannot be had, or what was done with it failed.
@@ -185,7 +185,7 @@ class Connections:
         )
 
     def _drop_pool(self) -> None:
-        """Close what is idle, and wake whoever waits for a connection. Nothing is waited for."""
+        """Close idle connections, and fail the calls that wait for one. Return at once."""
         with self._lock:
             pool, self._pool = self._pool, None
         if pool is not None:
@@ -216,7 +216,7 @@ class Connections:
             return
 
     def abandon(self) -> None:
-        """Give up whatever waits for the database, and refuse what comes."""
+        """Fail every call that waits for the database, and every later one."""
         self._availability.end()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""When the rows of a transaction are sent, undone and committed.
+"""Sending, undoing and committing the rows of a transaction.
 
 Rows wait in this process and are sent together: at the commit, or before a statement that must
 see them. A savepoint is made in the database as soon as something inside it is sent; until

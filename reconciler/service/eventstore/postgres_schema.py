@@ -133,7 +133,7 @@ def _run_all(connection: Connection, statements: Sequence[str]) -> None:
 
 
 def missing_indexes(connection: Connection) -> Sequence[str]:
-    """Return the unique indexes that somebody dropped, or that are not sound."""
+    """Return the unique indexes that are missing or not sound."""
     wanted = tables.UNIQUE_INDEXES
     if is_outdated(connection):
         wanted -= tables.ADDED_INDEXES

@@ -1,4 +1,4 @@
-"""Writing the rows of a PostgreSQL store, inside a transaction somebody else begins.
+"""Writing the rows of a PostgreSQL store, inside a transaction that the caller begins.
 
 Isolation is READ COMMITTED, and it is enough. Whoever appends to an organization first locks
 its head row; all that is decided by then (versions, names, the chain) is looked up after that,
@@ -180,7 +180,7 @@ class PostgresTransaction(PostgresCustody):
         return found
 
     def lease(self, organization: str) -> LeaseRow | None:
-        """Return the last lease of a folded organization name, which nobody else can change now.
+        """Return the last lease of a folded organization name, locked until the commit.
 
         Where there is none yet, the constraint decides who makes the first.
         """
@@ -189,7 +189,7 @@ class PostgresTransaction(PostgresCustody):
         return lease
 
     def tokens(self) -> Sequence[TokenRow]:
-        """Return every token, by name. Nobody else who asks so can go on before the commit."""
+        """Return every token, by name. Other transactions that ask this wait for the commit."""
         self._run(tables.LOCK_META, ("instance",))
         return super().tokens()
 

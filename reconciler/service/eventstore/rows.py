@@ -1,4 +1,4 @@
-"""What a store holds, row by row. Tuples, because ten thousand of them are made at once."""
+"""Rows of a store. They are tuples, because ten thousand of them are made at once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class StreamAt(NamedTuple):
 
 
 class Author(NamedTuple):
-    """Who writes, and why: the name of the token, and the context as it was given."""
+    """The author of an event: the name of the token, and the context as it was given."""
 
     writer: str
     context: str
@@ -54,7 +54,7 @@ class StoredEvent(NamedTuple):
 
 
 class Head(NamedTuple):
-    """Where an organization's chain ends. Writers of the organization lock this row."""
+    """The end of an organization's chain. Writers of the organization lock this row."""
 
     organization: str
     sequence: int
@@ -167,7 +167,7 @@ class OwedRow(NamedTuple):
 
 
 class LeaseRow(NamedTuple):
-    """Who may write to an organization; ``token`` is empty once it was given back.
+    """The lease of an organization; ``token`` is empty once it was given back.
 
     ``organization`` is a folded name, for the organization may not exist yet. ``fence`` grows
     with every lease of that name.
@@ -198,7 +198,7 @@ class TokenRow(NamedTuple):
 
 
 class Foresight(NamedTuple):
-    """What the calls of a batch are probably going to ask for. Nothing depends on it but speed.
+    """Lookups that the calls of a batch will probably make. Only speed depends on them.
 
     Attributes:
         records: Callers and their idempotency keys.

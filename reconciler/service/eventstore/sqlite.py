@@ -182,7 +182,7 @@ class SqliteReadOnlyStore:
                 )
 
     def _look_again(self) -> None:
-        """Open the file anew if somebody has written to it since."""
+        """Open the file anew if it was written to since."""
         found = files.print_of(self._path)
         if found != self._print:
             self._connection.close()

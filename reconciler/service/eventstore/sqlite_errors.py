@@ -1,4 +1,4 @@
-"""What SQLite reports, in words: one table, and the only place that knows its error codes."""
+"""Errors of SQLite in words: one table, and the only place that knows its error codes."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ MAGIC = b"SQLite format 3\0"
 
 
 def create(path: Path) -> None:
-    """Make an empty store, whole or not at all. One that somebody else made meanwhile is kept.
+    """Make an empty store, whole or not at all. A store that was made meanwhile is kept.
 
     Raises:
         StoreUnusableError: the log of a store that is gone is there; SQLite would replay it into
@@ -233,7 +233,7 @@ def has_log(path: Path) -> bool:
 
 
 def print_of(path: Path) -> tuple[int, int, int, bool]:
-    """Return what changes whenever somebody writes to the store.
+    """Return a value that changes with every write to the store.
 
     Raises:
         StoreUnusableError: there is no such file any more.

@@ -1,4 +1,4 @@
-"""Putting a copy in the place of a store: all of it or nothing, and never under somebody."""
+"""Putting a copy in the place of a store: all of it or nothing, and never of one in use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from reconciler.service.eventstore.sqlite_files import (
 
 
 def replace(backup: Path, target: Path) -> Path | None:
-    """Put a copy of a sound store in the place of another, or where there is none.
+    """Put a copy of a sound store in the place of another, or at a free place.
 
     Return the file that keeps the store before, beside it; None where there was none.
 
@@ -74,7 +74,7 @@ def _copy(backup: Path, unfinished: Path) -> None:
 
 
 def _quiesce(target: Path) -> None:
-    """Make sure that nobody has a store open, and that no log is left beside it.
+    """Make sure that no process has a store open, and that no log is left beside it.
 
     A damaged one is let go as it is: nobody can be working with it.
 

@@ -1,4 +1,4 @@
-"""Reading the rows of a SQLite store, inside a transaction somebody else ends."""
+"""Reading the rows of a SQLite store, inside a transaction that the caller ends."""
 
 from __future__ import annotations
 

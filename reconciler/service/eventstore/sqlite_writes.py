@@ -1,4 +1,4 @@
-"""Writing the rows of a SQLite store, inside a transaction somebody else begins.
+"""Writing the rows of a SQLite store, inside a transaction that the caller begins.
 
 Nobody else writes meanwhile, so what is decided holds. Events, heads and records therefore wait,
 and are written many at a time: before a statement that must see them, and before the commit.

@@ -1,4 +1,4 @@
-"""What answers have in common: details, and times as text."""
+"""Common parts of answers: details, and times as text."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class UpdateAppRequest(AppRequest):
 
 
 def add_oidc_app(call: Writing, request: AddOIDCAppRequest) -> dict[str, Any]:
-    """Make an application; where it signs in with a secret, answer that once."""
+    """Make an application; if it signs in with a secret, answer the secret once."""
     spec = request.spec()
     check_spec(spec)
     project = call.owner(Kind.PROJECT, request.project_id)

@@ -296,7 +296,7 @@ def _view(index: int, outcome: Outcome) -> dict[str, Any]:
 
 
 def _of_order(index: int, refusal: Refusal) -> Refusal:
-    """Return a refusal that names a key of its order where it would name a header."""
+    """Return a refusal that names the key of the order instead of the header of a call."""
     header = refusal.details.get("field", "")
     if header not in _KEY_OF:
         return refusal

@@ -1,4 +1,4 @@
-"""Who asks, and what their role lets them do."""
+"""Callers, and the permissions of their roles."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class Role(StrEnum):
-    """What a token is for. Each role may do all that the one before it may."""
+    """The role of a token. Each role may do all that the one before it may."""
 
     VIEWER = "viewer"
     EDITOR = "editor"
@@ -45,7 +45,7 @@ def least_role(permission: str) -> Role:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks.
+    """The caller of an operation.
 
     Attributes:
         name: Of the token; stands with every event it causes.

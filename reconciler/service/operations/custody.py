@@ -31,7 +31,7 @@ NOWHERE: Place = (None, 0)
 def keep(
     tx: Transaction, request: Request, answer: Mapping[str, Any], batch: Batch, means: Means
 ) -> Place:
-    """Put the secret of an answer among those that the commit seals; return where it will be.
+    """Put the secret of an answer among those that the commit seals; return its seal and slot.
 
     Where the caller asks for custody, the secret is owed from now on.
     """
@@ -112,7 +112,7 @@ def unsealed(tx: Transaction, place: Place, batch: Batch, means: Means) -> Secre
 
 
 def _opened(tx: Transaction, seal_id: str, batch: Batch, means: Means) -> Sequence[Secret | None]:
-    """Return the secrets of a seal; none where it is gone or its key is missing."""
+    """Return the secrets of a seal; none if the seal is gone or its key is missing."""
     if seal_id not in batch.opened:
         seal = tx.seal(seal_id)
         batch.opened[seal_id] = (means.seals.open(seal.sealed) if seal else None) or ()

@@ -53,7 +53,7 @@ LOG = logging.getLogger("reconciler.service")
 
 @dataclass(slots=True)
 class _Met:
-    """Why tries of a commit failed: the calls that failed them are refused in the next one.
+    """Causes of failed tries of a commit: the calls that caused them are refused in the next one.
 
     Attributes:
         unknown: Refusals of calls, by the hash of their token.
@@ -242,7 +242,7 @@ class Engine:
     def _done(
         self, tx: Transaction, request: Request, batch: Batch, what: tuple[Operation, Any, str]
     ) -> Answer:
-        """Carry out a write, again if somebody else wrote meanwhile, or an id is in use."""
+        """Carry out a write; again if another writer was faster, or an id is in use."""
         operation, asked, text = what
         for _ in range(TRIES):
             try:

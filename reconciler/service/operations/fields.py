@@ -57,14 +57,14 @@ class Fields:
         return value
 
     def choice(self, name: str, choices: Sequence[str]) -> str:
-        """Return one of some words; the first where it is left out."""
+        """Return one of some words; the first if it is left out."""
         value = self._taken(name, choices[0])
         if value not in choices:
             raise self.wrong(name, f"must be one of {', '.join(choices)}")
         return str(value)
 
     def part(self, name: str) -> Fields:
-        """Return a part that has fields of its own; empty where it is left out."""
+        """Return a part that has fields of its own; empty if it is left out."""
         return self._part(name, self._taken(name, {}))
 
     def parts(self, name: str) -> Sequence[Fields]:
@@ -102,7 +102,7 @@ class Fields:
 
 
 def shown(name: object) -> str:
-    """Return the name of a field as a refusal may show it: somebody else chose it."""
+    """Return the name of a field, which the caller chose, as a refusal may show it."""
     text = str(name)[:64]
     return text if text.isascii() and text.isprintable() else ascii(text)
 

@@ -1,4 +1,4 @@
-"""What the calls of a batch are probably going to ask a store for: guesses, for speed alone.
+"""Guesses of the lookups that the calls of a batch will make in a store, for speed alone.
 
 Nothing has been checked yet, so anything that no store could hold is left out.
 """

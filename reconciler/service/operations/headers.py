@@ -1,4 +1,4 @@
-"""What comes beside a request: the same names and rules for HTTP headers and gRPC metadata."""
+"""Call headers: the same names and rules for HTTP headers and gRPC metadata."""
 
 from __future__ import annotations
 

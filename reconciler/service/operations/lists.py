@@ -55,7 +55,7 @@ _Queries = Mapping[str, Callable[[Fields], None]]
 
 
 class Filters:
-    """What the queries of a list add up to: all of them must hold."""
+    """The queries of a list: all of them must hold."""
 
     def __init__(self, among: frozenset[str] | None = None) -> None:
         self.names: list[NameFilter] = []

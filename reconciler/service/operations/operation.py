@@ -16,7 +16,7 @@ Reader = Callable[[Mapping[str, Any], str], Any]
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What the transports and the engine need to know of an operation.
+    """Facts about an operation that the transports and the engine need.
 
     Attributes:
         name: The name by which it is called in process.

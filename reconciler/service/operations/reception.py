@@ -77,7 +77,7 @@ class Incoming:
 
 
 class Received(NamedTuple):
-    """What came of a call.
+    """The result of a call.
 
     Attributes:
         caller: Name of the caller's token; empty where it is not known.
@@ -268,7 +268,7 @@ class Reception:
 
 
 def _is_of_all(failure: Exception, calls: Sequence[Incoming]) -> bool:
-    """Return whether a failure is none of a single call, or may have come after the commit.
+    """Return whether a failure concerns every call, or may have come after the commit.
 
     The store as a whole fails every call, and to try each would take longer. Memory may run out
     once a batch is committed; then it must not be carried out again.

@@ -106,7 +106,7 @@ class Reading:
         return row
 
     def any_object(self, object_id: str) -> ObjectRow:
-        """Return the object of an id, of whatever kind.
+        """Return the object of an id, of any kind.
 
         Raises:
             Refusal: it is missing, or must look so.

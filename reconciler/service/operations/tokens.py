@@ -83,7 +83,7 @@ def make_token(
 
 
 def revoke_token(store: EventStore, name: str, now: int) -> bool:
-    """Revoke a token, in every server from now on; say whether there was one to revoke."""
+    """Revoke a token, in every server from now on; return whether it existed."""
     with store.transaction() as tx:
         for known in tx.tokens():
             if known.name == name and not known.revoked_at:

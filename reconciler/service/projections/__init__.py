@@ -1,1 +1,1 @@
-"""What the events add up to: the objects as they are now."""
+"""Objects as they are now, made from the events."""

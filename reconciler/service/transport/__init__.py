@@ -1,1 +1,1 @@
-"""How calls come in from outside: decode, look up, call, encode. Decides nothing."""
+"""Calls from outside: decode, look up, call, encode. Decides nothing."""

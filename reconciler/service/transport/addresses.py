@@ -1,4 +1,4 @@
-"""Which operation an address and a verb mean: made from the table, and looked up."""
+"""Addresses and verbs of the operations: made from the table, and looked up."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _Ends = tuple[_Verbs, tuple[str, ...]]
 
 @dataclass(slots=True)
 class _Node:
-    """Where the parts of addresses branch; the verbs of an address that ends here."""
+    """A branch of the tree of addresses, with the verbs of an address that ends here."""
 
     fixed: dict[str, _Node] = field(default_factory=dict)
     any: _Node | None = None

@@ -1,4 +1,4 @@
-"""Who may send a request at all, judged by its headers before anything of its body is taken in."""
+"""Admission of requests: judged by their headers, before their bodies are taken in."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Bodies:
         self._budget = budget
 
     async def take(self, headers: Headers, receive: Receive, longest: int, go_on: GoOn[T]) -> T:
-        """Take in a body, and go on with it; with None where it is longer than ``longest``.
+        """Take in a body, and go on with it; with None if it is longer than ``longest``.
 
         The room of a large body is held until ``go_on`` has ended. A body that is too long is
         not read to its end.

@@ -1,4 +1,4 @@
-"""What a server cannot do as it was told."""
+"""Errors of a server's settings."""
 
 from __future__ import annotations
 

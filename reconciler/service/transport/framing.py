@@ -1,4 +1,4 @@
-"""Where one request ends and the next begins, judged on the bytes themselves.
+"""Bounds of requests on one connection, judged on the bytes themselves.
 
 Two servers that disagree about that let one caller's bytes become another's request. So whatever
 could be read in two ways is refused before a parser sees it: its leniency is then of no account.
@@ -39,7 +39,7 @@ class FramingError(Exception):
 
 
 class Part(Enum):
-    """What the next byte of a connection belongs to."""
+    """The part of a request that the next byte of a connection belongs to."""
 
     NOTHING = auto()
     HEAD = auto()
@@ -193,7 +193,7 @@ class Framing:
         return data[:after], data[after:]
 
     def _chunk_size(self, data: bytes, at: int) -> int:
-        """Return where a size line ends, or where it begins if it is not whole."""
+        """Return the end of a size line, or its beginning if it is not whole."""
         found = _CHUNK_SIZE.match(data, at)
         if found is None:
             begun = data[at : at + _LONGEST_SIZE_LINE]
@@ -213,7 +213,7 @@ class Framing:
         return found.end()
 
     def _line_end(self, data: bytes, at: int) -> int:
-        """Return where the line end behind a chunk ends, or where it begins if it is not whole."""
+        """Return the end of the line end behind a chunk, or its beginning if it is not whole."""
         end = data[at : at + 2]
         if not b"\r\n".startswith(end):
             raise FramingError(400, "a chunk must end where its size says, without trailers")

@@ -1,4 +1,4 @@
-"""Where every transport hands over its calls: in batches, and off the event loop.
+"""Batching of calls: every transport hands them over here, and threads carry them out.
 
 Calls that come in while a batch is being committed make up the next one, so that a busy server
 commits for many at a time.

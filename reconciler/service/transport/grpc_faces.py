@@ -1,4 +1,4 @@
-"""What a server needs to speak gRPC and gRPC-web beside REST, for as long as it runs."""
+"""The gRPC and gRPC-web front ends of a server, for as long as it runs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Faces(NamedTuple):
 async def grpc_faces(
     answer: Answer, observer: Observer, bodies: Bodies, limits: Limits
 ) -> AsyncIterator[Faces]:
-    """Answer gRPC on a socket that nobody else can reach, until the block ends.
+    """Answer gRPC on a private socket until the block ends.
 
     Raises:
         ListenError: there is nowhere to make that socket.

@@ -176,7 +176,7 @@ class _Intake:
 
 
 async def _read(context: Any, seconds: float) -> bytes | Refusal:
-    """Return the message of a call, or why there is none."""
+    """Return the message of a call, or the refusal of a call without one."""
     try:
         async with asyncio.timeout(seconds):
             message: bytes = await context.read()
@@ -249,7 +249,7 @@ def _refuse(context: Any, refusal: Refusal) -> bytes:
 
 
 def _health_check(servicer: health.HealthServicer, intake: _Intake) -> Any:
-    """Return what answers after the health of a service, once or for as long as somebody asks."""
+    """Return the handlers that answer the health of a service, once or as a stream."""
 
     async def check(_: Any, context: Any) -> bytes:
         asked = await _health_asked(intake, context)

@@ -136,7 +136,7 @@ class GrpcWeb:
 
 
 def _message(body: bytes | Refusal | None, headers: Headers) -> bytes | Refusal:
-    """Return the message of a body, or why there is none."""
+    """Return the message of a body, or the refusal of a body without one."""
     if body is None:
         return too_large()
     if isinstance(body, Refusal):

@@ -56,7 +56,7 @@ def write_too_late() -> bytes:
 
 
 def read_timeout(text: str) -> float | None:
-    """Return the seconds that a caller gives a call, or None where it says nothing.
+    """Return the seconds that a caller gives a call, or None if it gives no limit.
 
     Raises:
         Refusal: it says something else.

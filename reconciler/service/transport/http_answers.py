@@ -1,4 +1,4 @@
-"""Answers as HTTP carries them: one shape for every refusal, whoever says no."""
+"""Answers over HTTP: one shape for every refusal."""
 
 from __future__ import annotations
 

@@ -54,6 +54,6 @@ def read_body(body: bytes) -> dict[str, Any]:
 
 
 def _shown_path(path: Path) -> str:
-    """Return a path as refusals name fields: odd names, which somebody else chose, as escapes."""
+    """Return a path as refusals name fields: names that are no plain words as escapes."""
     steps = (f"[{step}]" if isinstance(step, int) else f".{shown(step)}" for step in path)
     return "".join(steps).removeprefix(".")

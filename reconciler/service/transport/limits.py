@@ -1,4 +1,4 @@
-"""How much, how long and how many: what a server takes in before it says no."""
+"""Limits of a server: sizes, times and counts."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ async def _nothing() -> None:
 
 
 def _no_word(_: str) -> None:
-    """Tell nobody."""
+    """Ignore the address."""
 
 
 def no_wait() -> None:
@@ -67,7 +67,7 @@ def no_wait() -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Serving:
-    """What a server serves, and on what.
+    """Settings of a server: the calls it answers, and its sockets.
 
     Attributes:
         listening: See ``bind``; ``metrics`` is another, for the figures alone.
@@ -174,7 +174,7 @@ async def serve(serving: Serving) -> None:
 
 
 class Faces(Protocol):
-    """What other transports bring along: see ``grpc_faces``, which loads them."""
+    """Front ends of other transports: see ``grpc_faces``, which loads them."""
 
     @property
     def address(self) -> str | None:
@@ -188,7 +188,7 @@ class Faces(Protocol):
 
     @property
     def drain(self) -> Callable[[], Awaitable[None]]:
-        """What finishes calls in flight there."""
+        """A function that finishes the calls in flight there."""
         ...
 
 

@@ -12,7 +12,7 @@ BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 
 
 class StoreFigures(NamedTuple):
-    """What the store says of itself.
+    """Figures of the store.
 
     Attributes:
         last_commit: Time of the last event, in seconds since the epoch; 0 where there is none.

@@ -1,4 +1,4 @@
-"""The figures on a port of their own, for Prometheus: whoever reaches it needs no token."""
+"""Metrics on a port of their own, for Prometheus. A reader needs no token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is seen of every call, by operators alone: a record in the log, and figures.
+"""Observation of every call, for operators: a record in the log, and metrics.
 
 Nothing of a body, and no token, gets here: there is no parameter for it.
 """
@@ -63,7 +63,7 @@ class Observer:
         self._quiet_until = 0.0
 
     def request_id(self, given: bytes | None = None) -> str:
-        """Return the id of a request: the caller's own where it is a plain word, or a new one."""
+        """Return the id of a request: the caller's own if it is a plain word, or a new one."""
         if given is not None and _REQUEST_ID.fullmatch(given):
             return given.decode("ascii")
         return f"{self._prefix}-{next(self._numbers):x}"

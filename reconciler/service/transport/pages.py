@@ -41,7 +41,7 @@ NO_TOKEN_YET = Refusal(
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What the pages need to know of the server.
+    """State of the server that the pages show.
 
     Attributes:
         is_ready: Whether the store can be read and the server is not about to end.
@@ -96,7 +96,7 @@ async def _wrong_verb(_: Request, failure: Exception) -> Response:
 
 
 async def _closed(state: State) -> Refusal | None:
-    """Return why nobody may read how the service is called, or None."""
+    """Return the refusal of the API description before the first token, or None."""
     is_open = await state.is_open()
     if is_open is None:
         return NOT_READY

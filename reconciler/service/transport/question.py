@@ -24,7 +24,7 @@ class Question:
         self._asked: asyncio.Future[bool | None] | None = None
 
     async def answer(self) -> bool | None:
-        """Return the answer, or None where there is none in time. Nothing is raised."""
+        """Return the answer, or None if it does not come in time. Nothing is raised."""
         try:
             if self._asked is None or self._asked.done():
                 loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""Reads wait in turn: the callers share the threads that read, whatever each of them asks for.
+"""Fair reading: callers take turns with the threads that read.
 
 Every caller has a line (queue) of its own. A carrier (task) takes the next line in the round and
 answers some of its calls, for a short time; what is left waits for the next round. Callers whose
@@ -52,7 +52,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What one turn of a line came to.
+    """The time that one turn of a caller took.
 
     Attributes:
         answered: How many calls were answered, from the first on.
@@ -74,7 +74,7 @@ class Spent:
 
     @property
     def is_long(self) -> bool:
-        """Return whether its last call took long by the clock, for whatever reason."""
+        """Return whether its last call took long by the clock, for any reason."""
         return self.clock > TURN_SECONDS + SLOW_WAIT_SECONDS
 
 

@@ -36,7 +36,7 @@ MakeProtocol = Callable[[], asyncio.Protocol]
 
 
 class Inside(NamedTuple):
-    """Where HTTP/2 is passed on to.
+    """The server that HTTP/2 is passed on to.
 
     Attributes:
         address: Of the unix socket where the gRPC server listens.
@@ -48,7 +48,7 @@ class Inside(NamedTuple):
 
 
 class FirstBytes(asyncio.Protocol):
-    """A connection of which nobody knows yet what it speaks."""
+    """A connection whose protocol is not known yet."""
 
     def __init__(
         self,
@@ -163,7 +163,7 @@ class Splice:
         self._task = asyncio.get_running_loop().create_task(self._connect(seen))
 
     def shutdown(self) -> None:
-        """Let nobody wait for this: the gRPC server takes leave of its callers itself."""
+        """Do nothing: the gRPC server ends its connections itself."""
         self._room.connections.discard(self)
 
     def abort(self) -> None:
@@ -306,7 +306,7 @@ class _End(asyncio.Protocol):
         self._other.resume()
 
     def eof_received(self) -> bool:
-        """Pass on that no more will come, and say whether this side still takes answers.
+        """Pass on that no more will come; return whether this side still takes answers.
 
         TLS knows no such state: there, the end of one direction is the end of both.
         """
