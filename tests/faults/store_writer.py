@@ -122,10 +122,10 @@ def _one_batch(service: IdentityService, answers: list[Answer], size: int) -> No
 
 
 def _with_pragma(
-    connect: Callable[[Path], sqlite3.Connection], pragma: str
-) -> Callable[[Path], sqlite3.Connection]:
-    def connected(path: Path) -> sqlite3.Connection:
-        connection = connect(path)
+    connect: Callable[..., sqlite3.Connection], pragma: str
+) -> Callable[..., sqlite3.Connection]:
+    def connected(path: Path, *sizes: int) -> sqlite3.Connection:
+        connection = connect(path, *sizes)
         connection.execute(f"PRAGMA {pragma}")
         return connection
 

@@ -23,6 +23,7 @@ from reconciler.service.operations.request import Request
 
 KEPT = 24 * 60 * 60 * MICROSECONDS  # answers under an idempotency key
 SHOWN_ONCE = "clientSecret"
+CLAIMED = "secrets"  # answers that hold several secrets have them here
 
 Place = tuple[str | None, int]
 NOWHERE: Place = (None, 0)
@@ -43,6 +44,16 @@ def keep(
     place = _put(batch.custody, secret, means, means.keep_owed)
     tx.put_owed(_owed_row(request, answer, place, batch.custody.expires_at))
     return place
+
+
+def with_secret_shown(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return an answer as it leaves the service: here, and only here, a secret becomes text."""
+    secret = answer.get(SHOWN_ONCE)
+    if isinstance(secret, Secret):
+        return {**answer, SHOWN_ONCE: secret.reveal()}
+    if CLAIMED in answer:
+        return {**answer, CLAIMED: [with_secret_shown(claimed) for claimed in answer[CLAIMED]]}
+    return answer
 
 
 def check_seal(request: Request, answer: Mapping[str, Any], batch: Batch) -> None:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, TypeVar
 
-from reconciler.resources.secret import Secret
 from reconciler.service.domain.client_secret import hash_of
 from reconciler.service.domain.refusal import (
     Code,
@@ -32,7 +31,7 @@ from reconciler.service.eventstore.rows import Record
 from reconciler.service.operations import custody
 from reconciler.service.operations.batch import HELD_SECONDS, Orders, Write, work_share, write_batch
 from reconciler.service.operations.caller import least_role
-from reconciler.service.operations.custody import KEPT, SHOWN_ONCE
+from reconciler.service.operations.custody import KEPT, SHOWN_ONCE, with_secret_shown
 from reconciler.service.operations.foresight import foreseen
 from reconciler.service.operations.means import Batch, Means
 from reconciler.service.operations.operation import Operation, handler_of, reader_of
@@ -44,7 +43,6 @@ from reconciler.service.operations.tokens import valid_token
 from reconciler.service.projections.codec import canonical
 
 TRIES = 5
-CLAIMED = "secrets"  # answers that hold several secrets have them here
 
 Answer = dict[str, Any]
 T = TypeVar("T")
@@ -58,13 +56,21 @@ class _Met:
     Attributes:
         unknown: Refusals of calls, by the hash of their token.
         unsealed: Refusal of calls that make a secret to be sealed, or None.
+        alone: Whether calls that make a secret fail alone if it cannot be sealed.
     """
 
+    alone: bool
     unknown: dict[bytes, Refusal] = field(default_factory=dict)
     unsealed: Refusal | None = None
 
     def cannot_seal(self, failure: SealingError) -> None:
-        """Refuse calls that make a secret from now on; the log says why, once."""
+        """Refuse calls that make a secret from now on; the log says why, once.
+
+        Raises:
+            SealingError: no call fails alone.
+        """
+        if not self.alone:
+            raise failure
         LOG.error("the store failed: %s. %s", failure.problem, failure.remedy)
         self.unsealed = store_unusable()
 
@@ -96,17 +102,22 @@ class Engine:
         if any(request.operation == WRITE_BATCH for request in requests):
             return [answer for request in requests for answer in self._run_one(request)]
         if any(writes(request.operation) for request in requests):
-            return self.write(requests)
+            return self.write(requests, alone=False)
         with self._store.snapshot() as view:
             return self.read(view, requests)
 
-    def write(self, requests: Sequence[Request]) -> list[Answer | Refusal]:
+    def write(self, requests: Sequence[Request], *, alone: bool = True) -> list[Answer | Refusal]:
         """Carry out calls of which any may write.
+
+        Calls of one caller fail together, with the cause, if a secret cannot be sealed. Those of
+        many callers fail ``alone``.
 
         Raises:
             StoreError: the store failed; nothing was written.
         """
-        done = self._committed(requests, lambda write: [write(request) for request in requests])
+        done = self._committed(
+            requests, lambda write: [write(request) for request in requests], alone=alone
+        )
         return done or [_in_the_way() for _ in requests]
 
     def take_orders(self, request: Request) -> Orders:
@@ -160,14 +171,16 @@ class Engine:
         """Answer calls of which none writes from one view."""
         return [self._answered(view, request, Batch()) for request in requests]
 
-    def _committed(self, requests: Sequence[Request], work: Callable[[Write], list[T]]) -> list[T]:
+    def _committed(
+        self, requests: Sequence[Request], work: Callable[[Write], list[T]], *, alone: bool = True
+    ) -> list[T]:
         """Do work in one transaction; return what it returned.
 
         ``requests`` are those it is going to write, as far as they are known. It is done again
         where other writers got in the way. Where they always did, nothing is written and nothing
         returned.
         """
-        met = _Met()
+        met = _Met(alone)
         for _ in range(TRIES):
             with suppress(ConflictError):
                 return self._committed_once(requests, work, met)
@@ -233,7 +246,7 @@ class Engine:
             if not request.idempotency_key:
                 answer = self._done(tx, request, batch, (operation, asked, text))
                 custody.keep(tx, request, answer, batch, self._means)
-                return _with_secret_shown(answer)
+                return with_secret_shown(answer)
             return self._done_once(tx, request, batch, (operation, asked, text))
         except Refusal as refusal:
             batch.leases.clear()  # what was locked in an undone block is not any more
@@ -278,7 +291,7 @@ class Engine:
         kept = canonical({name: answer[name] for name in answer if name != SHOWN_ONCE})
         tied = tie(asked, kept, seal, slot)
         tx.put_record(Record(caller, key, tied, kept, seal, slot, now + KEPT))
-        return _with_secret_shown(answer)
+        return with_secret_shown(answer)
 
     def _replayed(
         self, tx: Transaction, request: Request, known: Record, asked: bytes, batch: Batch
@@ -335,13 +348,3 @@ def _text(request: Request) -> str:
         return canonical(request.fields)
     except TypeError:
         raise invalid("request", "must be JSON") from None
-
-
-def _with_secret_shown(answer: Answer) -> Answer:
-    """Return an answer as it leaves the service: here, and only here, a secret becomes text."""
-    secret = answer.get(SHOWN_ONCE)
-    if isinstance(secret, Secret):
-        return {**answer, SHOWN_ONCE: secret.reveal()}
-    if CLAIMED in answer:
-        return {**answer, CLAIMED: [_with_secret_shown(claimed) for claimed in answer[CLAIMED]]}
-    return answer
