@@ -33,6 +33,9 @@ def something_moved(dice: random.Random, folder: Path) -> int:
         moves = dice.sample(MOVES, 3)
         for move in moves:
             world.tree.edit(2)
+            if move is empty_the_service:  # it needs something to remove
+                world.tree.declare("action")
+                _in_line_again(world)
             world.tree.declare("action")
             saved = world.run(*OUT)
             must(saved.code == 0, "I7", saved.all)
@@ -86,8 +89,8 @@ def take_a_name(world: World) -> None:
 
 
 def empty_the_service(world: World) -> None:
-    """Let another tree remove everything."""
-    _theirs(world, {}, "--prune-unmanaged")
+    """Let another folder of the same tree remove everything: no other tree may."""
+    _theirs(world, {}, "--tree", "default", "--prune")
 
 
 def go_elsewhere(world: World) -> tuple[str, ...]:
