@@ -184,12 +184,15 @@ class Connections:
             open=True,
         )
 
-    def _drop_pool(self) -> None:
-        """Close idle connections, and fail the calls that wait for one. Return at once."""
+    def _drop_pool(self, seconds: float = 0.0) -> None:
+        """Close idle connections, and fail the calls that wait for one.
+
+        ``seconds`` is how long each thread of the pool is waited for.
+        """
         with self._lock:
             pool, self._pool = self._pool, None
         if pool is not None:
-            pool.close(timeout=0)
+            pool.close(timeout=seconds)
 
     def _configure(self, connection: BoundedConnection) -> None:
         connection.availability, connection.outages = self._availability, self._availability.outages
@@ -221,10 +224,7 @@ class Connections:
 
     def close(self) -> None:
         """Close every connection."""
-        with self._lock:
-            pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.close(timeout=CLOSE_SECONDS)
+        self._drop_pool(CLOSE_SECONDS)
 
 
 def _complete(address: str) -> str:
