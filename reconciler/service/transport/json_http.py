@@ -105,7 +105,6 @@ class JsonHttp:
         """
         try:
             if isinstance(found, Refusal):
-                bearer_token(headers)
                 return await self._answer(Incoming("", found, headers))
             if found.operation.name not in NEEDS_NO_TOKEN:
                 bearer_token(headers)
