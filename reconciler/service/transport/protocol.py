@@ -77,7 +77,7 @@ class StrictProtocol(HttpToolsProtocol):
         _cancel(self._unread)
         super().connection_lost(exc)
         if self._room is not None:
-            self._room.has_spoken(self)
+            self._room.set_busy(self)
 
     def data_received(self, data: bytes) -> None:
         """Let the parser see what is beyond doubt."""
@@ -142,16 +142,16 @@ class StrictProtocol(HttpToolsProtocol):
     def _tell_room(self) -> None:
         """Tell the room whether a call is being carried out; else this connection may make way.
 
-        A request that is not whole is none yet. Each part of it counts as a word, so that those
-        who send one are the last to go.
+        A request that is not whole does not count as a call. Each part of it begins the idle time
+        anew, so that a connection that sends one is the last to make way.
         """
         if self._room is None or self.transport.is_closing():
             return
         cycle: Any = self.cycle  # None before the first request
         if self.pipeline or not (cycle is None or cycle.response_complete or cycle.more_body):
-            self._room.has_spoken(self)
+            self._room.set_busy(self)
         else:
-            self._room.is_silent(self, self._make_way)
+            self._room.set_idle(self, self._make_way)
 
     def _make_way(self) -> None:
         """End at once, because others have no room."""

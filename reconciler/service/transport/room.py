@@ -4,9 +4,9 @@ A connection over HTTP/1.1 takes one file descriptor; one over HTTP/2 takes thre
 spliced to the gRPC server over a pair of sockets. Every connection is counted from the moment it
 is accepted, also while it shakes hands for TLS.
 
-A connection that carries out no call, because it has asked nothing, has not asked in full, or was
-answered, loses its place to a new one once the room is full. So idle connections cannot keep others
-out, and no call in flight is cut off.
+A connection is idle while it carries out no call: before its first request, while a request is not
+whole, and after an answer. Once the room is full, an idle connection loses its place to a new one.
+So idle connections cannot keep others out, and no call in flight is cut off.
 """
 
 from __future__ import annotations
@@ -86,19 +86,19 @@ class Room:
     def begin_handshake(self, task: asyncio.Task[None]) -> None:
         """Count a connection that shakes hands in a task."""
         self._handshakes.add(task)
-        self.is_silent(task, lambda: self._give_up(task))
+        self.set_idle(task, lambda: self._give_up(task))
 
     def end_handshake(self, task: asyncio.Task[None]) -> None:
         """Stop counting it here: it has failed, or a protocol counts it now."""
         self._handshakes.discard(task)
-        self.has_spoken(task)
+        self.set_busy(task)
 
-    def is_silent(self, name: object, end: Callable[[], None]) -> None:
+    def set_idle(self, name: object, end: Callable[[], None]) -> None:
         """Note that a connection carries out no call from now on; ``end`` ends it."""
         self._silent.pop(name, None)
         self._silent[name] = (self._now(), end)
 
-    def has_spoken(self, name: object) -> None:
+    def set_busy(self, name: object) -> None:
         """Note that a connection carries out a call, or is gone."""
         self._silent.pop(name, None)
 

@@ -78,7 +78,7 @@ class FirstBytes(asyncio.Protocol):
         if len(self._room.connections) > self._room.limits.connections:
             self._go_on_as_http()  # which says so
             return
-        self._room.is_silent(self, self._make_way)
+        self._room.set_idle(self, self._make_way)
         self._timer = asyncio.get_running_loop().call_later(
             self._room.limits.head_seconds, self.shutdown
         )
@@ -123,7 +123,7 @@ class FirstBytes(asyncio.Protocol):
 
     def _leave(self) -> None:
         self._room.connections.discard(self)
-        self._room.has_spoken(self)
+        self._room.set_busy(self)
         if self._timer is not None:
             self._timer.cancel()
 

@@ -38,14 +38,14 @@ def test_the_connection_that_is_idle_for_longest_makes_room() -> None:
     room = Room(connections, Limits(connections=3, silent_seconds=1), clock.now)
     ended: list[str] = []
     for name in ("first", "second", "third"):
-        room.is_silent(name, partial(ended.append, name))
+        room.set_idle(name, partial(ended.append, name))
     clock.time = 0.9
     room.make_room()
     assert ended == []
 
-    room.has_spoken("first")
-    room.is_silent("first", partial(ended.append, "first"))  # it was answered
-    room.has_spoken("second")
+    room.set_busy("first")
+    room.set_idle("first", partial(ended.append, "first"))  # it was answered
+    room.set_busy("second")
     clock.time = 1.5
     room.make_room()
     room.make_room()
