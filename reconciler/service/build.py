@@ -60,8 +60,8 @@ class IdentityService:
         """Serve a store; ``keep_owed`` is how long secrets wait for delivery, in microseconds.
 
         ``hold_key`` loads the sealing key where that is not done by opening the store. ``steady``
-        is a clock that nobody sets, in microseconds since any time: that of the machine, or
-        ``now`` where that is not the time of the machine either.
+        is a clock that cannot be set, in microseconds since any time; by default the machine's,
+        or ``now`` if that is not the time of the machine.
         """
         self.store = store
         self._hold_key = hold_key

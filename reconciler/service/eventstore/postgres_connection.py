@@ -36,7 +36,7 @@ def connect(conninfo: str) -> BoundedConnection:
     Raises:
         psycopg.errors.ConnectionTimeout: nothing came within ``connect_timeout``.
         psycopg.errors.CannotConnectNow: the database starts up or shuts down.
-        Refused: the database answered, and lets nobody in so.
+        Refused: the database answered, and refused this connection.
         psycopg.OperationalError: there is no database.
     """
     try:

@@ -1,8 +1,8 @@
 """The clock that leases end by: it never goes back, and does not jump when the wall clock is set.
 
-It begins with the time of the wall and then runs with a clock that nobody sets. Set back, the wall
-clock would make a lease last for as long as it was set back; set forward, it would end all leases
-at once.
+It begins with the time of the wall clock, and then runs with a steady clock, which cannot be set. A
+wall clock that is set back would make a lease last that much longer; set forward, it would end all
+leases at once.
 
 Several servers, and processes that follow one another, share leases and have a clock each. None
 may be behind the time of a lease that it meets: it is moved forward to that, and goes on from

@@ -41,7 +41,7 @@ ANYBODY = Caller("", Role.VIEWER, frozenset())
 NEEDS_NO_TOKEN = frozenset({"Healthz"})
 FAILED = Refusal(Code.INTERNAL, "the service failed", "service.failed")
 OF_THE_STORE = (StoreUnreachableError, StoreBusyError, StoreFullError, StoreReadOnlyError)
-TURN_BYTES = 1 << 20  # of answers to reads, before it is seen how many their caller has not taken
+TURN_BYTES = 1 << 20  # of answers to reads; then the rest of the calls waits for its next turn
 OUT_OF_RESOURCES = Refusal(
     Code.UNAVAILABLE, "the service is short of memory or files", "service.exhausted"
 )

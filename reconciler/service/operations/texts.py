@@ -18,7 +18,7 @@ from reconciler.service.eventstore.rows import MarkedKey, ObjectKey, ObjectRow
 MAX_TEXTS_BYTES = 16 << 20
 LONGEST_KEPT = 64 << 10
 MAX_LIST_BYTES = 4 << 20
-"""Where a page with a cursor ends. A page of a thousand usual objects is a tenth of that."""
+"""Most bytes of a page with a cursor. A page of a thousand usual objects is a tenth of that."""
 MAX_PAGE_BYTES = 8 << 20
 """Of the objects of any other page, which is whole or refused."""
 READ_AT_ONCE = 16  # objects; each may be as large as a request

@@ -123,7 +123,7 @@ class Budget:
         """Give room to those who wait.
 
         The caller that holds least is first, then the one that came first. Where that one does
-        not fit, nobody passes it: small requests could keep a large one waiting for ever.
+        not fit, no other one passes it: small requests could keep a large one waiting for ever.
         """
         while allowed := [
             waiting

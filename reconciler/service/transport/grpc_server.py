@@ -3,10 +3,10 @@
 It listens on a private unix socket; connections from outside are spliced to it (``splice``).
 Importing this module loads the gRPC library, which only a server needs.
 
-Every method takes a stream of messages, of which it reads one: on the wire that is the same as a
-method that takes one message. The library reads the message of such a method before it calls the
-handler, whoever asks and however long it takes; a handler of a stream decides itself, so the
-token is judged first, and the wait has an end.
+Every method is registered as one that takes a stream, and reads one message of it. On the wire
+that is the same as a method that takes one message. For such a method the library would read the
+message before it calls the handler, without a token and without a time limit. The handler of a
+stream judges the token first, and limits the wait.
 """
 
 from __future__ import annotations
