@@ -13,6 +13,7 @@ from reconciler.apply.executor import Executor
 from reconciler.apply.outcome import ApplyReport, Status
 from reconciler.apply.sink import SecretSink
 from reconciler.cli.addresses import require_seal_key
+from reconciler.cli.apply_output import FORMS, Extent, Words
 from reconciler.cli.approval import Approval, take_approval
 from reconciler.cli.asking import ask_for_yes, auto_approve_option
 from reconciler.cli.connection import (
@@ -21,17 +22,15 @@ from reconciler.cli.connection import (
     seal_key_option,
     service_options,
 )
-from reconciler.cli.exit_codes import ExitCode, exit_code_of
-from reconciler.cli.journals import open_journal
-from reconciler.cli.locking import locked
+from reconciler.cli.locks import locked, open_journal
 from reconciler.cli.options import format_option, full_option, option, paths_argument
 from reconciler.cli.output import timed
+from reconciler.cli.process_exit import ExitCode, exit_code_of
 from reconciler.cli.reading import DEFAULT_PATHS, read_whole
 from reconciler.cli.revision import revision_of
 from reconciler.cli.scope import takes_scope
 from reconciler.cli.secrets import check_sink, secrets_of, secrets_option, sink_for
 from reconciler.cli.streams import lost_output
-from reconciler.cli.telling import FORMS, Extent, Words
 from reconciler.cli.wiring import (
     holds_anything,
     open_client,

@@ -67,7 +67,7 @@ def warn_of_misspelt(environ: Mapping[str, str]) -> None:
 
 def _hint(meant: str) -> str:
     """Return what to write; a variable that deletes, approves or overrides is not suggested."""
-    from reconciler.cli.other_words import HARMFUL
+    from reconciler.cli.suggestions import HARMFUL
 
     if meant.removeprefix(PREFIX).lower().replace("_", "-") in HARMFUL:
         return "It is ignored. A variable is RECONCILER_ and the name of an option in --help."

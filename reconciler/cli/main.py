@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 import click
 
 from reconciler import __version__
-from reconciler.cli.ending import end, exit_on_signals, let_go, raise_on_signals
 from reconciler.cli.output_choice import choose, forget_choice
+from reconciler.cli.process_exit import end, exit_on_signals, let_go, raise_on_signals
 from reconciler.cli.streams import lost_output
 from reconciler.errors import (
     InterruptedRunError,
@@ -127,7 +127,7 @@ def run(arguments: list[str] | None = None, on_command: Callable[[], None] = lam
     except click.exceptions.Exit as leaving:
         return _printed(leaving.exit_code)
     except click.ClickException as failure:
-        from reconciler.cli.misuse import in_words
+        from reconciler.cli.suggestions import in_words
 
         in_words(failure, sys.argv[1:] if arguments is None else arguments).show()
         return 1
@@ -156,8 +156,8 @@ def _printed(code: int) -> int:
 
 def _told(failure: ReconcilerError) -> int:
     """Tell a foreseen failure in words on stderr and return its exit code."""
-    from reconciler.cli.exit_codes import exit_code_of
     from reconciler.cli.findings import show_error, show_warnings
+    from reconciler.cli.process_exit import exit_code_of
 
     if isinstance(failure, InvalidManifestsError):
         show_warnings(failure.diagnostics)

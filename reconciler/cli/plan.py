@@ -8,11 +8,10 @@ import time
 import click
 
 from reconciler.cli.connection import service_options
-from reconciler.cli.ending import hold
-from reconciler.cli.exit_codes import ExitCode
 from reconciler.cli.life import life_in_seconds
 from reconciler.cli.options import option, paths_argument
 from reconciler.cli.output import timed
+from reconciler.cli.process_exit import ExitCode, hold
 from reconciler.cli.reading import DEFAULT_PATHS, read_whole
 from reconciler.cli.revision import revision_of
 from reconciler.cli.scope import takes_scope

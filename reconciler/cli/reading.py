@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from reconciler.cli.ending import hold
 from reconciler.cli.output import timed
+from reconciler.cli.process_exit import hold
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import InvalidManifestsError, UsageError
 from reconciler.manifests.loader import load

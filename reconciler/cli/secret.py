@@ -2,38 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 import click
 
+from reconciler.apply.custody import Handover, deliver_owed
 from reconciler.apply.rotation import rotate
+from reconciler.apply.sink import SecretSink
 from reconciler.apply.sinks import KINDS
+from reconciler.cli.apply_output import TerminalWatch
 from reconciler.cli.asking import ask_for_yes, auto_approve_option
 from reconciler.cli.connection import keep_owed_option, seal_key_option, service_options
-from reconciler.cli.deliver import deliver_command
-from reconciler.cli.exit_codes import ExitCode
 from reconciler.cli.findings import show_warnings
-from reconciler.cli.journals import open_journal
-from reconciler.cli.locking import locked
+from reconciler.cli.locks import locked, open_journal
 from reconciler.cli.options import tree_option
+from reconciler.cli.output import print_done, stdout_style
+from reconciler.cli.process_exit import ExitCode, exit_code_of
 from reconciler.cli.refs import RefType
 from reconciler.cli.secrets import secrets_option, sink_for
 from reconciler.cli.streams import lost_output
-from reconciler.cli.wiring import open_client, require_store
+from reconciler.cli.wiring import open_client, open_inquiry, require_store
 from reconciler.errors import ObjectNotFoundError, OutputError, UsageError
 from reconciler.plan.model import Scope
+from reconciler.plan.secrets import lost_secrets, owed_elsewhere, owed_to
+from reconciler.report.apply_report import delivered_as_text
 from reconciler.report.place import Place, place_as_text
 from reconciler.report.visible import visible
 from reconciler.resources.ref import Kind, ResourceRef
-from reconciler.state import ObservedObject, ObservedState
+from reconciler.service_client.port import ServiceClient
+from reconciler.service_client.refusals import no_custody
+from reconciler.state import ObservedObject, ObservedState, OwedSecret
 
 
 @click.group("secret")
 def secret_group() -> None:
     """Look after client secrets."""
-
-
-secret_group.add_command(deliver_command)
 
 
 @secret_group.command("rotate")
@@ -97,3 +100,105 @@ def _application(observed: ObservedState, ref: ResourceRef) -> ObservedObject:
             remedy="Rename all but one of them: a name must say which one is meant.",
         )
     return held
+
+
+@secret_group.command("deliver")
+@click.argument("refs", metavar="[REF]...", nargs=-1, type=RefType(Kind.OIDC_APPLICATION))
+@service_options
+@seal_key_option
+@keep_owed_option
+@tree_option
+@secrets_option
+def deliver_command(
+    refs: tuple[ResourceRef, ...], service: str, tree: str, secrets_to: str | None
+) -> int:
+    """Deliver the client secrets that the service keeps for this tree, and change nothing.
+
+    REF is ORGANIZATION/PROJECT/NAME; without any, all that is owed is delivered.
+    """
+    sink = sink_for(service, secrets_to)
+    if sink is None:
+        raise UsageError("the secrets have no destination", remedy=f"Give --secrets-to {KINDS}.")
+    require_store(service)
+    keys = {ref.key for ref in refs}
+    organizations = _organizations(service, refs)
+    with open_client(service) as client, TerminalWatch() as watch:
+        observed = client.observe(organizations)
+        _check(observed, keys)
+        owed = _owed(observed, tree, keys)
+        names = sorted({secret.ref.organization for secret in owed})
+        with locked(client, names, 0):
+            if names:  # another run may have delivered some before this one had the lock
+                owed = _owed(client.observe(names), tree, keys)
+            done = _deliver(owed, client, sink, tree, watch)
+        stopped = watch.stop_signal()
+    code = _tell(owed, done)
+    if not owed:
+        click.echo(_nothing(observed, Scope(tree)))
+    return ExitCode.SIGNAL + stopped if stopped else code
+
+
+def _check(observed: ObservedState, keys: Collection[ResourceRef]) -> None:
+    """Check that the service has custody and holds the applications.
+
+    Raises:
+        ServiceError: the service keeps no secrets.
+        ObjectNotFoundError: there is no such application.
+    """
+    if not observed.custody:
+        raise no_custody()
+    unknown = sorted(key for key in keys if key not in observed.objects)
+    if unknown:
+        raise ObjectNotFoundError(
+            f"there is no application {unknown[0].path}",
+            remedy="Write ORGANIZATION/PROJECT/NAME; `reconciler plan` lists what is owed.",
+        )
+
+
+def _owed(
+    observed: ObservedState, tree: str, keys: Collection[ResourceRef]
+) -> Sequence[OwedSecret]:
+    """Return what is owed to a tree: all of it, or only of some applications."""
+    owed = owed_to(Scope(tree), observed)
+    return [secret for secret in owed if not keys or secret.ref.key in keys]
+
+
+def _nothing(observed: ObservedState, scope: Scope) -> str:
+    """Return that nothing is owed to a tree, and how much is owed to others."""
+    others = owed_elsewhere(scope, observed)
+    if not others:
+        return "No client secret is owed."
+    return f"No client secret is owed to tree {visible(scope.tree)}; {others} to other trees."
+
+
+def _organizations(service: str, refs: Sequence[ResourceRef]) -> Sequence[str]:
+    """Return the organizations to look at: those that are named, or all that can be seen."""
+    if refs:
+        return sorted({ref.organization for ref in refs})
+    with open_inquiry(service) as inquiry:
+        return inquiry.organizations()
+
+
+def _deliver(
+    owed: Sequence[OwedSecret],
+    client: ServiceClient,
+    sink: SecretSink,
+    tree: str,
+    watch: TerminalWatch,
+) -> Handover:
+    kept = [secret for secret in owed if not secret.lost]
+    if not kept:
+        return Handover()
+    sink.prove([secret.ref for secret in kept])
+    context = {"tree": tree, "revision": "", "plan": ""}
+    return deliver_owed(kept, client, sink, context, watch.stop_signal)
+
+
+def _tell(owed: Sequence[OwedSecret], done: Handover) -> int:
+    show_warnings([*lost_secrets(owed), *done.notes])
+    style = stdout_style()
+    print_done([delivered_as_text(delivered, style) for delivered in done.delivered])
+    errors = [delivered.error for delivered in done.delivered if delivered.error]
+    if not errors:
+        return ExitCode.PARTLY if any(note.is_error for note in done.notes) else ExitCode.DONE
+    return ExitCode.PARTLY if len(errors) < len(done.delivered) else exit_code_of(errors[0])

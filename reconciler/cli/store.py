@@ -11,9 +11,9 @@ import click
 from reconciler.cli.addresses import is_database, store_path
 from reconciler.cli.asking import ask_for_yes, auto_approve_option
 from reconciler.cli.embedded import open_service, store_errors
-from reconciler.cli.exit_codes import ExitCode
 from reconciler.cli.options import format_option, service_option
 from reconciler.cli.output import print_done, print_json, stdout_style
+from reconciler.cli.process_exit import ExitCode
 from reconciler.errors import OutputError, UsageError
 from reconciler.report.visible import visible
 

@@ -14,10 +14,10 @@ from typing import Any
 import click
 
 from reconciler.cli.embedded import open_service
-from reconciler.cli.exit_codes import ExitCode
 from reconciler.cli.life import life_in_seconds
 from reconciler.cli.options import format_option, option, service_option
 from reconciler.cli.output import print_json
+from reconciler.cli.process_exit import ExitCode
 from reconciler.cli.streams import lost_output
 from reconciler.errors import ObjectNotFoundError, OutputError, UsageError
 from reconciler.report.visible import visible

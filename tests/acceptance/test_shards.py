@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.apply.journal import Intent, Journal
-from reconciler.cli.journals import journal_path
+from reconciler.cli.locks import journal_path
 from reconciler.cli.wiring import open_for_plan
 from reconciler.plan.model import Scope
 from reconciler.resources.ref import Kind, ResourceRef

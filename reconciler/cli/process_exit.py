@@ -1,6 +1,6 @@
-"""Ending the process: by a signal at any moment, and without taking apart what it holds.
+"""The exit of the process: its code, signals at any moment, and memory that is not freed.
 
-A signal is heard in one of two ways. While modules load and while the interpreter ends there is
+A signal is handled in one of two ways. While modules load and while the interpreter ends there is
 nothing to bring to an end: the process leaves at once. While a command runs an exception is
 raised, so that files are closed and locks are released; ``apply`` and ``serve`` have ways of
 their own.
@@ -14,14 +14,16 @@ from __future__ import annotations
 import gc
 import signal
 import sys
+from enum import IntEnum
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
+from reconciler import errors
 from reconciler.cli.signals import handle_with, leave_on_signals
-from reconciler.errors import InterruptedRunError
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
+
 
 AGAIN = 0.005
 """Seconds after which an interruption is raised again where the place could not take it."""
@@ -66,7 +68,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     elif number == signal.SIGINT:
         raise KeyboardInterrupt
     else:
-        raise InterruptedRunError(number)
+        raise errors.InterruptedRunError(number)
 
 
 def _is_in_import(frame: FrameType | None) -> bool:
@@ -113,3 +115,33 @@ def end(code: int) -> NoReturn:
     """
     gc.freeze()
     sys.exit(code)
+
+
+class ExitCode(IntEnum):
+    """The exit codes of the program."""
+
+    DONE = 0
+    ERROR = 1
+    CHANGES = 2
+    BLOCKED = 3
+    STALE = 4
+    PARTLY = 5
+    LOCKED = 6
+    DENIED = 7
+    SIGNAL = 128
+
+
+_CODES: tuple[tuple[type[errors.ReconcilerError], ExitCode], ...] = (
+    (errors.BlockedPlanError, ExitCode.BLOCKED),
+    (errors.StalePlanError, ExitCode.STALE),
+    (errors.PreconditionFailedError, ExitCode.STALE),
+    (errors.LockHeldError, ExitCode.LOCKED),
+    (errors.AccessDeniedError, ExitCode.DENIED),
+)
+
+
+def exit_code_of(error: errors.ReconcilerError) -> int:
+    """Return the exit code of a command that ended with an error."""
+    if isinstance(error, errors.InterruptedRunError):
+        return ExitCode.SIGNAL + error.signal_number
+    return next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.ERROR)

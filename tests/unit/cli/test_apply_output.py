@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import pytest
 
 from reconciler.apply.outcome import Outcome, Progress, Status
+from reconciler.cli.apply_output import TerminalWatch
 from reconciler.cli.output_choice import choose, forget_choice
-from reconciler.cli.watching import TerminalWatch
 from reconciler.plan.model import Create
 from tests.builders import WEB, declared
 

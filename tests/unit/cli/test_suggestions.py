@@ -11,7 +11,7 @@ import pytest
 
 from reconciler.cli.main import COMMANDS as OURS
 from reconciler.cli.main import cli, run
-from reconciler.cli.other_words import COMMANDS, HARMFUL, OPTIONS, near
+from reconciler.cli.suggestions import COMMANDS, HARMFUL, OPTIONS, near
 from tests.architecture.test_house_rules import variables_of
 
 ALL_OPTIONS = {name.removeprefix("RECONCILER_").lower() for name in variables_of(cli)}

@@ -1,26 +1,71 @@
-"""The journals of a tree: their places, and the one that a run holds."""
+"""Locks of a run: on its organizations in the service, and on the journal of its tree on disk.
+
+Both are taken before the first write and kept to the end of the command.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import re
 import stat
-from collections.abc import Collection, Iterator, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from reconciler.apply.durable import STATE_FOLDER
 from reconciler.apply.handover import take_over
 from reconciler.apply.journal import Journal, tree_of
 from reconciler.apply.sink import plain_name
 from reconciler.cli.addresses import is_file, store_path
-from reconciler.cli.locking import patiently
+from reconciler.cli.output import hint
+from reconciler.errors import LockHeldError
 from reconciler.plan.model import Scope
+from reconciler.report.visible import visible
 from reconciler.resources.ref import fold
+from reconciler.service_client.port import ServiceClient
 
+T = TypeVar("T")
+
+RETRY_SECONDS = 0.5
 BRIEF = 1.0  # seconds; what another run leaves open is taken over in a few milliseconds
 _EXACT = "~"  # before the digest of a tree's exact name; no plain name has it
 _SHARD = r"(\.\d+-of-\d+)?"
+
+
+@contextmanager
+def locked(client: ServiceClient, organizations: Collection[str], timeout: float) -> Iterator[None]:
+    """Hold the lock of organizations, waiting for it as long as was asked.
+
+    Raises:
+        LockHeldError: another run still holds it.
+    """
+    patiently(lambda: client.acquire(organizations), timeout)
+    try:
+        yield
+    finally:
+        client.release()
+
+
+def patiently(take: Callable[[], T], timeout: float) -> T:
+    """Return what can be taken once no other run has it, waiting as long as was asked.
+
+    Raises:
+        LockHeldError: another run still has it.
+    """
+    deadline = time.monotonic() + timeout
+    told = False
+    while True:
+        try:
+            return take()
+        except LockHeldError as failure:
+            if time.monotonic() >= deadline:
+                raise
+            if not told:
+                hint(f"Waiting, at most {timeout:g} s: {visible(failure.problem)}.")
+                told = True
+            time.sleep(RETRY_SECONDS)
 
 
 @contextmanager
