@@ -14,8 +14,7 @@ from reconciler.apply.outcome import ApplyReport, Status
 from reconciler.apply.sink import SecretSink
 from reconciler.cli.addresses import require_seal_key
 from reconciler.cli.apply_output import FORMS, Extent, Words
-from reconciler.cli.approval import Approval, take_approval
-from reconciler.cli.asking import ask_for_yes, auto_approve_option
+from reconciler.cli.approval import Approval, ask_for_yes, auto_approve_option, take_approval
 from reconciler.cli.connection import (
     connection,
     keep_owed_option,
@@ -23,11 +22,10 @@ from reconciler.cli.connection import (
     service_options,
 )
 from reconciler.cli.locks import locked, open_journal
+from reconciler.cli.manifests import DEFAULT_PATHS, read_whole, revision_of
 from reconciler.cli.options import format_option, full_option, option, paths_argument
 from reconciler.cli.output import timed
 from reconciler.cli.process_exit import ExitCode, exit_code_of
-from reconciler.cli.reading import DEFAULT_PATHS, read_whole
-from reconciler.cli.revision import revision_of
 from reconciler.cli.scope import takes_scope
 from reconciler.cli.secrets import check_sink, secrets_of, secrets_option, sink_for
 from reconciler.cli.streams import lost_output

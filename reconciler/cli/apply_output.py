@@ -1,4 +1,4 @@
-"""Forms of the output of an apply: words, one JSON document, or a stream of records."""
+"""Output of an apply: text, one JSON document or a stream of records; and its progress."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from typing import IO, Self
 import click
 
 from reconciler.apply.outcome import ApplyReport, Progress
-from reconciler.cli.findings import show_warnings
-from reconciler.cli.output import is_folded, print_json, stdout_style, style_on
+from reconciler.cli.output import is_folded, print_json, show_warnings, stdout_style, style_on
 from reconciler.cli.output_choice import chosen
 from reconciler.cli.signals import SIGNALS
 from reconciler.diagnostics import Diagnostic

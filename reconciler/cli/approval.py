@@ -1,17 +1,20 @@
-"""Approved plans, and whether they are still what would be done."""
+"""Approval of a plan: by a plan file, by its digest, or by the word ``yes`` in a terminal."""
 
 from __future__ import annotations
 
 import re
+import sys
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import click
+
 from reconciler import __version__
-from reconciler.cli.findings import show_warnings
 from reconciler.cli.life import age_in_words, time_in_words
-from reconciler.cli.output import hint
+from reconciler.cli.options import option
+from reconciler.cli.output import hint, show_warnings
 from reconciler.diagnostics import error
 from reconciler.errors import InvalidManifestsError, NoHistoryError, StalePlanError, UsageError
 from reconciler.loop import preview
@@ -32,6 +35,7 @@ from reconciler.state import DesiredState, ObservedState
 if TYPE_CHECKING:
     from reconciler.plan.planfile import PlanFile
     from reconciler.plan.staleness import Moved
+
 
 SKEW = 300  # seconds that two clocks may differ
 SHOWN = 50
@@ -165,7 +169,7 @@ def take_approval(paths: Sequence[str], digest: str) -> tuple[Approval, tuple[st
         )
     if not paths:
         return Approval(digest=digest), ()
-    from reconciler.cli.saved_files import is_plan_file, open_plan_file
+    from reconciler.cli.plan_files import is_plan_file, open_plan_file
 
     if not is_plan_file(paths[0]):
         return Approval(digest=digest), tuple(paths)
@@ -264,3 +268,31 @@ def _tell(found: Sequence[Moved]) -> None:
             for each in found[:SHOWN]
         ]
     )
+
+
+auto_approve_option = option(
+    "--auto-approve", is_flag=True, help="Do not ask before anything is written."
+)
+
+
+def ask_for_yes(deed: str, command: str, about: Iterable[str] = ()) -> None:
+    """Return once the word ``yes`` was typed.
+
+    ``deed`` is the question ("apply this plan"), ``command`` the one that asks; the lines
+    of ``about`` stand above the question.
+
+    Raises:
+        UsageError: there is no terminal to ask in, or another word was typed.
+    """
+    if not sys.stdin.isatty():
+        raise UsageError(
+            f"there is no terminal to ask whether to {deed}",
+            remedy=f"Give --auto-approve, or run {command} in a terminal. Nothing was written.",
+        )
+    click.echo("".join(f"\n{line}" for line in about), err=True)
+    question = f"{deed[0].upper()}{deed[1:]}? Only the word yes will do: "
+    click.echo(question, err=True, nl=False)
+    if sys.stdin.readline().strip() != "yes":
+        raise UsageError(
+            "not approved: the answer was not the word yes", remedy="Nothing was written."
+        )

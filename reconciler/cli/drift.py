@@ -7,11 +7,10 @@ import sys
 import click
 
 from reconciler.cli.connection import service_options
-from reconciler.cli.findings import show_warnings
+from reconciler.cli.manifests import read_desired
 from reconciler.cli.options import format_option, option, paths_argument, shard_option, tree_option
-from reconciler.cli.output import print_json, stdout_style
+from reconciler.cli.output import print_json, show_warnings, stdout_style
 from reconciler.cli.process_exit import ExitCode
-from reconciler.cli.reading import read_desired
 from reconciler.cli.wiring import open_inquiry
 from reconciler.diagnostics import warning
 from reconciler.loop import look_for_drift

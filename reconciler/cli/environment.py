@@ -59,7 +59,7 @@ def is_ci(environ: Mapping[str, str]) -> bool:
 def warn_of_misspelt(environ: Mapping[str, str]) -> None:
     """Warn on stderr about variables that no option reads and that look like a known one."""
     for written, meant in misspelt(environ):
-        from reconciler.cli.findings import show_warnings
+        from reconciler.cli.output import show_warnings
         from reconciler.diagnostics import warning
 
         show_warnings([warning("ENV-UNKNOWN", f"no option reads {written}", _hint(meant))])

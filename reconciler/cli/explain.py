@@ -1,4 +1,4 @@
-"""``reconciler explain``."""
+"""``reconciler explain`` and ``reconciler schema``: the fields of a kind, and what codes mean."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 
-from reconciler.cli.completing import explainable
-from reconciler.cli.kind_name import kind_named
+from reconciler.cli.completing import explainable, kinds
 from reconciler.cli.output import stdout_style
 from reconciler.report.style import Style
-from reconciler.resources.schema_files import read_schema
+from reconciler.resources.ref import Kind
+from reconciler.resources.schema_files import read_schema, schema_path
 
 SECTIONS = ("metadata", "spec")
 LIMITS = {
@@ -128,3 +128,27 @@ def _type(field: Mapping[str, Any]) -> str:
     if field["type"] == "array":
         return f"list of {field['items'].get('type', 'string')}"
     return {"object": "mapping"}.get(field["type"], str(field["type"]))
+
+
+@click.command("schema")
+@click.argument("kind", required=False, shell_complete=kinds)
+def schema_command(kind: str | None) -> None:
+    """Print the JSON Schema of KIND, or of any manifest."""
+    path = schema_path(kind_named(kind) if kind else None)
+    click.echo(path.read_text(encoding="utf-8"), nl=False)
+
+
+def kind_named(text: str) -> Kind:
+    """Return the kind of this name, in upper or lower case.
+
+    Raises:
+        click.BadParameter: there is none; names the nearest, or all.
+    """
+    kinds = {kind.value.lower(): kind for kind in Kind}
+    found = kinds.get(text.lower())
+    if found is None:
+        close = difflib.get_close_matches(text.lower(), kinds, n=1)
+        hint = f"Did you mean {kinds[close[0]].value}?" if close else ""
+        names = ", ".join(kind.value for kind in Kind)
+        raise click.BadParameter(f"{text!r} is not a kind. {hint or f'The kinds are {names}.'}")
+    return found

@@ -15,8 +15,8 @@ from reconciler.cli.connection import service_options
 from reconciler.cli.exporting import Export, export_of, of_refs
 from reconciler.cli.options import option
 from reconciler.cli.output import hint
+from reconciler.cli.plan_files import save
 from reconciler.cli.refs import RefType
-from reconciler.cli.saved_files import save
 from reconciler.cli.wiring import open_inquiry
 from reconciler.diagnostics import name_as_text
 from reconciler.errors import LocalFileError, ObjectNotFoundError, ServiceError, UsageError

@@ -35,14 +35,14 @@ COMMANDS = {
     "export": "reconciler.cli.export:export_command",
     "outputs": "reconciler.cli.outputs:outputs_command",
     "explain": "reconciler.cli.explain:explain_command",
-    "schema": "reconciler.cli.schema:schema_command",
+    "schema": "reconciler.cli.explain:schema_command",
     "init": "reconciler.cli.init:init_command",
     "store": "reconciler.cli.store:store_group",
     "serve": "reconciler.cli.serve:serve_command",
     "secret": "reconciler.cli.secret:secret_group",
     "token": "reconciler.cli.token:token_group",
-    "completion": "reconciler.cli.completion:completion_command",
-    "version": "reconciler.cli.version:version_command",
+    "completion": "reconciler.cli.program:completion_command",
+    "version": "reconciler.cli.program:version_command",
 }
 
 
@@ -156,7 +156,7 @@ def _printed(code: int) -> int:
 
 def _told(failure: ReconcilerError) -> int:
     """Tell a foreseen failure in words on stderr and return its exit code."""
-    from reconciler.cli.findings import show_error, show_warnings
+    from reconciler.cli.output import show_error, show_warnings
     from reconciler.cli.process_exit import exit_code_of
 
     if isinstance(failure, InvalidManifestsError):

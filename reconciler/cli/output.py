@@ -1,9 +1,13 @@
-"""Printing results: text in the reader's style, or JSON, on stdout."""
+"""Output of commands: results on stdout, findings, errors and notes on stderr.
+
+Text has the colours and the width of its stream; findings show the lines that they are about.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -14,9 +18,15 @@ import click
 
 from reconciler.cli.output_choice import chosen
 from reconciler.cli.streams import lost_output
-from reconciler.diagnostics import Diagnostic, Severity
+from reconciler.diagnostics import Diagnostic, Severity, SourceLocation
+from reconciler.errors import ReconcilerError
+from reconciler.manifests.discovery import MAX_FILE
+from reconciler.manifests.opening import OpeningError, open_folder, read_file
+from reconciler.report.findings import Layout, findings_as_text, wrapped
 from reconciler.report.style import Style, style_of
 from reconciler.report.visible import visible
+
+_BOM = "\ufeff"
 
 
 def stdout_style() -> Style:
@@ -77,3 +87,65 @@ def print_done(lines: Sequence[str]) -> str:
         for line in lines:
             click.echo(line, err=True)
     return lost
+
+
+def show_findings(findings: Sequence[Diagnostic], stream: IO[str]) -> None:
+    """Print findings and their number on a stream, if there are any."""
+    if told := loud(findings):
+        click.echo(findings_as_text(told, layout_of(stream)), file=stream)
+
+
+def show_warnings(findings: Sequence[Diagnostic]) -> None:
+    """Tell findings on stderr, if there are any."""
+    show_findings(findings, sys.stderr)
+
+
+def show_saved(findings: Sequence[Diagnostic]) -> None:
+    """Tell findings of a saved plan on stderr: its files may be others by now, or elsewhere."""
+    if told := loud(findings):
+        layout = Layout(style_on(sys.stderr), width_of(sys.stderr))
+        click.echo(findings_as_text(told, layout), err=True)
+
+
+def show_error(failure: ReconcilerError) -> None:
+    """Tell on stderr what went wrong, and what to do."""
+    style, width = style_on(sys.stderr), width_of(sys.stderr)
+    problem = wrapped(f"Error: {visible(failure.problem)}", width).removeprefix("Error:")
+    click.echo(f"{style('Error:', 'red', 'bold')}{problem}", err=True)
+    click.echo(wrapped(f"  {visible(failure.remedy)}", width, "  "), err=True)
+
+
+def layout_of(stream: IO[str]) -> Layout:
+    """Return how findings are laid out on a stream."""
+    return Layout(style_on(stream), width_of(stream), SourceLines().line_at)
+
+
+def width_of(stream: IO[str]) -> int:
+    """Return the columns of a terminal, or 0 for a file or a pipe, which has no width."""
+    return shutil.get_terminal_size().columns if stream.isatty() else 0
+
+
+class SourceLines:
+    """Reads files again, each once while findings about it follow each other."""
+
+    def __init__(self) -> None:
+        self._name = ""
+        self._lines: list[str] = []
+
+    def line_at(self, location: SourceLocation) -> str | None:
+        """Return the line at a location, or None where the file cannot be read any more."""
+        if location.file != self._name:
+            self._name, self._lines = location.file, _lines_of(location.file)
+        if not 0 < location.line <= len(self._lines):
+            return None
+        return self._lines[location.line - 1].removesuffix("\r")
+
+
+def _lines_of(path: str) -> list[str]:
+    folder, name = os.path.split(path)
+    try:
+        with open_folder(folder or ".", follow=True) as handle:
+            data = read_file(name, handle, MAX_FILE)
+    except OpeningError:
+        return []
+    return data.decode("utf-8", errors="replace").removeprefix(_BOM).split("\n")

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import click
 
 from reconciler.cli.connection import service_options
+from reconciler.cli.manifests import read_desired
 from reconciler.cli.options import format_option, paths_argument
 from reconciler.cli.output import print_json
-from reconciler.cli.reading import read_desired
 from reconciler.cli.wiring import open_inquiry
 from reconciler.errors import UsageError
 from reconciler.loop import observe_declared

@@ -9,14 +9,13 @@ import click
 
 from reconciler.cli.connection import service_options
 from reconciler.cli.life import life_in_seconds
+from reconciler.cli.manifests import DEFAULT_PATHS, read_whole, revision_of
 from reconciler.cli.options import option, paths_argument
 from reconciler.cli.output import timed
+from reconciler.cli.plan_output import Made, PlanForm, show_plan, takes_plan_form
 from reconciler.cli.process_exit import ExitCode, hold
-from reconciler.cli.reading import DEFAULT_PATHS, read_whole
-from reconciler.cli.revision import revision_of
 from reconciler.cli.scope import takes_scope
 from reconciler.cli.secrets import check_sink, secrets_option
-from reconciler.cli.showing import Made, PlanForm, show_plan, takes_plan_form
 from reconciler.cli.wiring import open_for_plan
 from reconciler.loop import explained, preview
 from reconciler.plan.guards import Allowances
@@ -68,7 +67,7 @@ def plan_command(
     lasting = life_in_seconds(expires)
     desired, warnings, scope = read_whole(paths, scope)
     if against:
-        from reconciler.cli.saving import plan_against
+        from reconciler.cli.plan_files import plan_against
 
         plan, snapshot = plan_against(against, desired, (scope, allowed))
         service = snapshot.service
@@ -82,7 +81,7 @@ def plan_command(
     made = Made(int(time.time()), revision_of(paths or DEFAULT_PATHS, os.environ))
     show_plan(plan, service, warnings, form, made)
     if out:
-        from reconciler.cli.saving import Saving
+        from reconciler.cli.plan_files import Saving
 
         saving = Saving(service, paths, lasting, snapshot, warnings, made)
         saving.save(out, plan, desired)

@@ -11,12 +11,11 @@ from reconciler.apply.rotation import rotate
 from reconciler.apply.sink import SecretSink
 from reconciler.apply.sinks import KINDS
 from reconciler.cli.apply_output import TerminalWatch
-from reconciler.cli.asking import ask_for_yes, auto_approve_option
+from reconciler.cli.approval import ask_for_yes, auto_approve_option
 from reconciler.cli.connection import keep_owed_option, seal_key_option, service_options
-from reconciler.cli.findings import show_warnings
 from reconciler.cli.locks import locked, open_journal
 from reconciler.cli.options import tree_option
-from reconciler.cli.output import print_done, stdout_style
+from reconciler.cli.output import print_done, show_warnings, stdout_style
 from reconciler.cli.process_exit import ExitCode, exit_code_of
 from reconciler.cli.refs import RefType
 from reconciler.cli.secrets import secrets_option, sink_for

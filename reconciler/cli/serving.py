@@ -14,7 +14,7 @@ import click
 
 from reconciler.cli.addresses import is_file, require_seal_key, store_path
 from reconciler.cli.embedded import open_service
-from reconciler.cli.findings import show_warnings
+from reconciler.cli.output import show_warnings
 from reconciler.diagnostics import warning
 from reconciler.errors import UsageError
 from reconciler.report.visible import visible

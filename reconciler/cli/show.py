@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import click
 
-from reconciler.cli.findings import show_saved
 from reconciler.cli.life import age_in_words, time_in_words
-from reconciler.cli.saved_files import open_plan_file
-from reconciler.cli.showing import Made, PlanForm, show_plan, takes_plan_form
+from reconciler.cli.output import show_saved
+from reconciler.cli.plan_files import open_plan_file
+from reconciler.cli.plan_output import Made, PlanForm, show_plan, takes_plan_form
 from reconciler.diagnostics import Diagnostic, warning
 from reconciler.plan.planfile import PlanFile
 

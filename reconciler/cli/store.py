@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli.addresses import is_database, store_path
-from reconciler.cli.asking import ask_for_yes, auto_approve_option
+from reconciler.cli.approval import ask_for_yes, auto_approve_option
 from reconciler.cli.embedded import open_service, store_errors
 from reconciler.cli.options import format_option, service_option
 from reconciler.cli.output import print_done, print_json, stdout_style

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import click
 
-from reconciler.cli.findings import show_findings
+from reconciler.cli.manifests import DEFAULT_PATHS
 from reconciler.cli.options import format_option, paths_argument, shard_option
-from reconciler.cli.output import print_json, stdout_style
+from reconciler.cli.output import print_json, show_findings, stdout_style
 from reconciler.cli.process_exit import ExitCode, hold
-from reconciler.cli.reading import DEFAULT_PATHS
 from reconciler.diagnostics import Diagnostic, by_place
 from reconciler.errors import LocalFileError
 from reconciler.manifests.loader import load

@@ -1,16 +1,23 @@
-"""Reading and judging for every command that takes PATHS."""
+"""The manifests that PATHS name: read and judged, and the commit that they are of.
+
+Git's files are read as they are; no program is run. A revision is a remark about a write and never
+a condition of it: where it cannot be read it is left out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.cli.output import timed
 from reconciler.cli.process_exit import hold
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import InvalidManifestsError, UsageError
+from reconciler.manifests.discovery import in_one_order
 from reconciler.manifests.loader import load
 from reconciler.plan.model import Scope
 from reconciler.resources.shard import Shard
@@ -19,6 +26,7 @@ from reconciler.validation.desired import judge
 
 if TYPE_CHECKING:
     from reconciler.manifests.repository import Repository
+
 
 DEFAULT_PATHS = ("manifests",)
 
@@ -72,3 +80,70 @@ def read_desired(
     if any(finding.is_error for finding in judgement.diagnostics):
         raise InvalidManifestsError(judgement.diagnostics)
     return judgement.desired, judgement.diagnostics
+
+
+CI_VARIABLES = ("GITHUB_SHA", "CI_COMMIT_SHA")
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
+_REF = re.compile(r"ref: (refs/[A-Za-z0-9._/+@-]{1,200})", re.ASCII)
+_MAX_PACKED = 16 * 1024 * 1024
+
+
+def revision_of(paths: Sequence[str], environ: Mapping[str, str]) -> str:
+    """Return the commit that manifests are of, or nothing."""
+    for variable in CI_VARIABLES:
+        if _COMMIT.fullmatch(environ.get(variable, "")):
+            return environ[variable]
+    return commit_of(Path(in_one_order(paths)[0])) if paths else ""
+
+
+def commit_of(path: Path) -> str:
+    """Return the commit that is checked out where a path is, or nothing."""
+    try:
+        git = _git_folder(path.resolve())
+        return _head(git) if git else ""
+    except (OSError, ValueError):
+        return ""
+
+
+def _git_folder(path: Path) -> Path | None:
+    for folder in (path, *path.parents):
+        git = folder / ".git"
+        if git.is_dir():
+            return git
+        if git.is_file():  # a worktree or a submodule: the file says where
+            named = _read(git).removeprefix("gitdir:").strip()
+            return folder / named
+    return None
+
+
+def _head(git: Path) -> str:
+    head = _read(git / "HEAD").strip()
+    found = _REF.fullmatch(head)
+    if found is None:
+        return head if _COMMIT.fullmatch(head) else ""
+    ref = found.group(1)
+    if ".." in ref:
+        return ""
+    common = git / "commondir"
+    places = [git, git / _read(common).strip()] if common.is_file() else [git]
+    for place in places:
+        loose = place / ref
+        if loose.is_file():
+            commit = _read(loose).strip()
+            return commit if _COMMIT.fullmatch(commit) else ""
+    return _packed(places[-1] / "packed-refs", ref)
+
+
+def _packed(path: Path, ref: str) -> str:
+    if not path.is_file() or path.stat().st_size > _MAX_PACKED:
+        return ""
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        commit, _, name = line.partition(" ")
+        if name == ref and _COMMIT.fullmatch(commit):
+            return commit
+    return ""
+
+
+def _read(path: Path) -> str:
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return file.read(4096)

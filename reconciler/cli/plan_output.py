@@ -1,4 +1,4 @@
-"""Showing a plan in any of its forms: ``plan`` shows a new one, ``show`` one from a file."""
+"""Output of a plan in any of its forms: ``plan`` shows a new one, ``show`` one from a file."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 
 import click
 
-from reconciler.cli.findings import show_warnings
 from reconciler.cli.life import time_in_words
 from reconciler.cli.options import format_option, full_option, option
-from reconciler.cli.output import is_folded, print_json, stdout_style
+from reconciler.cli.output import is_folded, print_json, show_warnings, stdout_style
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import UsageError
 from reconciler.plan.model import Plan
