@@ -15,6 +15,7 @@ from reconciler.cli.keep_owed import MAX_KEEP_OWED
 from reconciler.cli.output import timed
 from reconciler.cli.output_choice import chosen
 from reconciler.errors import ServiceError
+from reconciler.resources.call import Call
 from reconciler.service.build import (
     IdentityService,
     open_postgres,
@@ -25,8 +26,8 @@ from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore.errors import StoreError
 from reconciler.service.operations.answers import MICROSECONDS
 from reconciler.service.operations.caller import Caller, Role
-from reconciler.service.operations.request import Request
-from reconciler.service_client.wire import Answer, Call, WireRefusal
+from reconciler.service.operations.request import request_of
+from reconciler.service_client.wire import Answer, WireRefusal
 
 
 class InProcessWire:
@@ -42,7 +43,7 @@ class InProcessWire:
         Raises:
             ServiceError: the store failed; nothing of the batch was written.
         """
-        requests = [self._request(call) for call in calls]
+        requests = [request_of(call, self._caller) for call in calls]
         with store_errors(), _told(calls):
             results = self._service.call_many(requests)
         return [
@@ -51,19 +52,6 @@ class InProcessWire:
             else Answer(result)
             for result in results
         ]
-
-    def _request(self, call: Call) -> Request:
-        return Request(
-            operation=call.operation,
-            fields=call.fields,
-            caller=self._caller,
-            organization=call.organization,
-            expected_sequence=call.expected_sequence,
-            idempotency_key=call.idempotency_key,
-            lease=call.lease,
-            context=call.context,
-            custody=call.custody,
-        )
 
 
 def _told(calls: Sequence[Call]) -> AbstractContextManager[None]:

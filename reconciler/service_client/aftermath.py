@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 
+from reconciler.resources.call import Call
 from reconciler.service_client.port import DeleteOrder, Order, UpdateOrder, Written
-from reconciler.service_client.wire import Call
 from reconciler.state import ObservedObject, is_in_step, is_owned_by
 
 # The first of an update's two calls: the fields are not sent yet.

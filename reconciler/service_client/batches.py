@@ -16,10 +16,10 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
-from reconciler.service_client.addresses import WRITE_BATCH
+from reconciler.resources.call import ORDER_KEYS, WRITE_BATCH, Call
 from reconciler.service_client.replies import lost, refusal_in, unsent
 from reconciler.service_client.retries import pause
-from reconciler.service_client.wire import Answer, Call, Wire, WireRefusal
+from reconciler.service_client.wire import Answer, Wire, WireRefusal
 
 MOST_ORDERS = 500  # between two batches the lease is renewed and signals are heeded
 MAX_BYTES = 1_000_000  # of a request; a service of ours takes 1 MiB
@@ -133,18 +133,13 @@ def _packed(calls: Iterable[Call], most: int) -> Iterator[_Batch]:
 
 def _order(call: Call) -> Mapping[str, Any]:
     """Return a call as an order of a batch; what is not said is left out."""
-    expected = call.expected_sequence
-    order = {
-        "operation": call.operation,
-        "fields": call.fields,
-        "organizationId": call.organization,
-        "ifMatch": "" if expected is None else str(expected),
-        "idempotencyKey": call.idempotency_key,
-        "lease": call.lease,
-        "context": _object(call.context) if call.context else "",
-        "custody": call.custody,
-    }
-    return {name: value for name, value in order.items() if value != ""}
+    values = {key: getattr(call, name) for name, key in ORDER_KEYS.items()}
+    if call.expected_sequence is not None:
+        values[ORDER_KEYS["expected_sequence"]] = str(call.expected_sequence)
+    given: dict[str, Any] = {key: value for key, value in values.items() if value}
+    if call.context:
+        given[ORDER_KEYS["context"]] = _object(call.context)
+    return {"operation": call.operation, "fields": call.fields, **given}
 
 
 @lru_cache(maxsize=64)

@@ -18,6 +18,7 @@ from reconciler.errors import (
     ServiceUnavailableError,
     UnseenOrganizationError,
 )
+from reconciler.resources.call import Call
 from reconciler.resources.ref import ResourceRef, fold
 from reconciler.service_client.aftermath import came_true
 from reconciler.service_client.batches import MOST_ORDERS, BatchingWire
@@ -42,7 +43,7 @@ from reconciler.service_client.port import (
 from reconciler.service_client.refusals import ABORTED, no_custody, service_error
 from reconciler.service_client.requests import calls_of
 from reconciler.service_client.results import result_of, unchanged
-from reconciler.service_client.wire import Answer, Call, Wire, WireRefusal
+from reconciler.service_client.wire import Answer, Wire, WireRefusal
 from reconciler.state import ObservedObject, ObservedState, OwedSecret
 
 LEASE_SECONDS = 120

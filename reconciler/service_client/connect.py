@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from reconciler.resources.call import Call
 from reconciler.service_client.client import OperationsClient
 from reconciler.service_client.holder import Holder
 from reconciler.service_client.inquiry import Inquiry, ReadingWire
 from reconciler.service_client.local_lock import LocalLock
 from reconciler.service_client.port import ServiceClient, ServiceInquiry
 from reconciler.service_client.refusals import service_error
-from reconciler.service_client.wire import Call, Wire, WireRefusal
+from reconciler.service_client.wire import Wire, WireRefusal
 
 BATCH = 64
 BATCH_SECONDS = 20

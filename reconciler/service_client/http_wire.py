@@ -23,13 +23,14 @@ from typing import NamedTuple, TypeAlias
 import httpx
 
 from reconciler import __version__
-from reconciler.service_client.addresses import WRITE_BATCH, Target, may_repeat, target_of
+from reconciler.resources.call import HEADERS, ORGANIZATION_OF_ZITADEL, WRITE_BATCH, Call
+from reconciler.service_client.addresses import Target, may_repeat, target_of
 from reconciler.service_client.credentials import Credentials
 from reconciler.service_client.endpoint import Endpoint
 from reconciler.service_client.replies import UNAUTHENTICATED, lost, reply_of, unsent
 from reconciler.service_client.retries import asked_pause, pause
 from reconciler.service_client.unreached import is_untrusted, kind_of, why_unreached
-from reconciler.service_client.wire import Answer, Call, WireRefusal
+from reconciler.service_client.wire import Answer, WireRefusal
 
 AT_ONCE = 8
 RETRIED = frozenset({429, 502, 503, 504})
@@ -328,20 +329,16 @@ async def _read(response: httpx.Response, size: int) -> Fetched:
 
 
 def _headers(call: Call, target: Target, bearer: str) -> Mapping[str, str]:
-    """Return what goes beside a call. The organization goes by both of its names."""
+    """Return the headers of a call. The organization goes by both of its names."""
     expected = call.expected_sequence
-    beside = {
+    values = {
         "authorization": f"Bearer {bearer}",
-        "x-service-orgid": call.organization,
-        "x-zitadel-orgid": call.organization,
-        "if-match": "" if expected is None else f'"{expected}"',
-        "idempotency-key": call.idempotency_key,
-        "x-reconciler-context": call.context,
-        "x-reconciler-custody": call.custody,
-        "x-reconciler-lease": call.lease,
+        **{header: getattr(call, name) for name, header in HEADERS.items()},
+        ORGANIZATION_OF_ZITADEL: call.organization,
+        HEADERS["expected_sequence"]: "" if expected is None else f'"{expected}"',
         "content-type": "" if target.body is None else "application/json",
     }
-    return {name: value for name, value in beside.items() if value}
+    return {name: value for name, value in values.items() if value}
 
 
 def _is_unauthenticated(reply: Answer | WireRefusal) -> bool:

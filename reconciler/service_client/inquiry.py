@@ -10,13 +10,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from reconciler.errors import NoHistoryError
+from reconciler.resources.call import Call
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.service_client.addresses import is_read
 from reconciler.service_client.listing import MOST_PAGES, PAGE, objects_of
 from reconciler.service_client.observation import id_of, sequence_of, text_of, unsound
 from reconciler.service_client.port import ServiceReader
 from reconciler.service_client.refusals import service_error
-from reconciler.service_client.wire import Answer, Call, Wire, WireRefusal
+from reconciler.service_client.wire import Answer, Wire, WireRefusal
 from reconciler.state import ObjectEvent, ObservedState, Removal
 
 _UNKNOWN_OPERATION = 12

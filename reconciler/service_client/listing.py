@@ -6,10 +6,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, TypeAlias
 
+from reconciler.resources.call import Call
 from reconciler.resources.ref import fold
 from reconciler.service_client.observation import id_of, text_of, unsound
 from reconciler.service_client.refusals import service_error
-from reconciler.service_client.wire import Call, Wire, WireRefusal
+from reconciler.service_client.wire import Wire, WireRefusal
 
 PAGE = 1000
 MOST_PAGES = 1000

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 from reconciler.errors import ServiceError
+from reconciler.resources.call import Call
 from reconciler.resources.secret import Secret
 from reconciler.service_client.listing import MOST_PAGES, PAGE, objects_of
 from reconciler.service_client.observation import id_of, sequence_of, text_of, unsound
@@ -20,7 +21,7 @@ from reconciler.service_client.refusals import (
     not_claimed,
     service_error,
 )
-from reconciler.service_client.wire import Call, Wire, WireRefusal
+from reconciler.service_client.wire import Wire, WireRefusal
 from reconciler.state import ObservedObject, OwedSecret
 
 AT_ONCE = 500  # secrets of one claim or acknowledgement

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from reconciler.resources.call import Call
 from reconciler.resources.ref import Kind
 from reconciler.service_client.port import (
     CreateOrder,
@@ -14,7 +15,6 @@ from reconciler.service_client.port import (
     SecretOrder,
     UpdateOrder,
 )
-from reconciler.service_client.wire import Call
 
 _CREATES: Mapping[Kind, str] = {
     Kind.ORGANIZATION: "AddOrg",

@@ -11,33 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from reconciler.resources.call import Call
+
 NO_ANSWER = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One call of one operation.
-
-    Attributes:
-        operation: Its name, such as ``AddOIDCApp``.
-        fields: Path parameters and body together, by their JSON names.
-        organization: Id of the organization the call is made for (``x-service-orgid``).
-        expected_sequence: What the object must still be at (``If-Match``), or None.
-        idempotency_key: Makes a repeated create give the first answer again; empty for none.
-        lease: Token of the lease this write is made under; empty for none.
-        context: Why the write is made (``x-reconciler-context``), JSON text; empty for none.
-        custody: Id of the run that asks the service to keep a client secret it makes until the
-            delivery is acknowledged (``x-reconciler-custody``); empty for none.
-    """
-
-    operation: str
-    fields: Mapping[str, Any] = field(default_factory=dict)
-    organization: str = ""
-    expected_sequence: int | None = None
-    idempotency_key: str = ""
-    lease: str = ""
-    context: str = ""
-    custody: str = ""
 
 
 @dataclass(frozen=True, slots=True)

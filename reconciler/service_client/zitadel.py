@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reconciler.errors import ServiceError
+from reconciler.resources.call import Call
 from reconciler.resources.ref import ResourceRef, fold
 from reconciler.service_client.addresses import is_id
 from reconciler.service_client.inquiry import no_history
@@ -28,7 +29,7 @@ from reconciler.service_client.port import (
     Written,
 )
 from reconciler.service_client.refusals import no_custody
-from reconciler.service_client.wire import Call, Wire, WireRefusal
+from reconciler.service_client.wire import Wire, WireRefusal
 from reconciler.service_client.zitadel_lists import (
     asked,
 )

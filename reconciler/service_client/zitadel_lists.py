@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from reconciler.resources.call import Call
 from reconciler.resources.ref import Kind
 from reconciler.service_client.observation import id_of, unsound
 from reconciler.service_client.refusals import service_error
-from reconciler.service_client.wire import Answer, Call, Wire, WireRefusal
+from reconciler.service_client.wire import Answer, Wire, WireRefusal
 
 PAGE = 500
 _NAME_QUERIES: Mapping[Kind, tuple[str, str]] = {

@@ -6,10 +6,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from reconciler.resources.call import Call
 from reconciler.resources.ref import Kind, ResourceRef, fold
 from reconciler.service_client.observation import text_of
 from reconciler.service_client.refusals import service_error
-from reconciler.service_client.wire import Call, Wire, WireRefusal
+from reconciler.service_client.wire import Wire, WireRefusal
 from reconciler.service_client.zitadel_lists import (
     OWN_PROVIDERS,
     Listing,

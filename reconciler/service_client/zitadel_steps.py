@@ -20,6 +20,7 @@ from reconciler.errors import (
     ServiceError,
     ServiceUnavailableError,
 )
+from reconciler.resources.call import Call
 from reconciler.resources.ref import Kind, fold
 from reconciler.resources.secret import Secret
 from reconciler.service_client.observation import id_of, sequence_of, text_of
@@ -34,7 +35,7 @@ from reconciler.service_client.port import (
 from reconciler.service_client.refusals import AGAIN, service_error
 from reconciler.service_client.replies import error_id
 from reconciler.service_client.requests import calls_of
-from reconciler.service_client.wire import NO_ANSWER, Answer, Call, WireRefusal
+from reconciler.service_client.wire import NO_ANSWER, Answer, WireRefusal
 from reconciler.service_client.zitadel_lists import items_of, named
 from reconciler.service_client.zitadel_objects import (
     BESIDE_IDP,

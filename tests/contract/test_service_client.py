@@ -29,8 +29,6 @@ from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.service.build import open_memory
 from reconciler.service.operations.caller import EMBEDDED
 from reconciler.service.operations.request import Request
-from reconciler.service.operations.table import OPERATIONS
-from reconciler.service_client.addresses import ADDRESSES
 from reconciler.service_client.client import OperationsClient
 from reconciler.service_client.holder import Holder, this_process
 from reconciler.service_client.inquiry import Inquiry
@@ -275,14 +273,6 @@ def test_who_lost_the_lock_writes_nothing(house: House) -> None:
 
 
 # What HTTP alone has.
-
-
-def test_addresses_are_those_of_the_service() -> None:
-    """Neither side may import the other, so this test holds their two tables together."""
-    ours = {name: row.http[0] for name, row in OPERATIONS.items() if name in ADDRESSES}
-
-    assert {name: ADDRESSES[name] for name in ours} == ours
-    assert set(ADDRESSES) - set(ours) == {"GetIAM"}, "which only a ZITADEL has"
 
 
 def test_a_run_against_a_server_converges(server: Server, tmp_path: Path) -> None:

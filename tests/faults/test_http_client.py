@@ -24,6 +24,7 @@ from reconciler.errors import (
     ServiceError,
     ServiceUnavailableError,
 )
+from reconciler.resources.call import Call
 from reconciler.resources.ref import Kind
 from reconciler.service_client.connect import Line
 from reconciler.service_client.holder import this_process
@@ -35,7 +36,7 @@ from reconciler.service_client.port import (
     UpdateOrder,
     Written,
 )
-from reconciler.service_client.wire import Answer, Call, WireRefusal
+from reconciler.service_client.wire import Answer, WireRefusal
 from tests.builders import a_ref, an_action, an_application, declared, desired
 from tests.fault_proxy import at_random, fault_proxy
 from tests.http_clients import QUICK, apply_with, http_client, http_wire, plan_with

@@ -18,10 +18,10 @@ from reconciler.service.eventstore.memory import MemoryEventStore
 from reconciler.service.eventstore.port import EventStore
 from reconciler.service.eventstore.sqlite import SqliteEventStore
 from reconciler.service.operations.engine import Engine
-from reconciler.service.operations.headers import read_beside
+from reconciler.service.operations.headers import read_call
 from reconciler.service.operations.lease_clock import LeaseClock
 from reconciler.service.operations.means import Means
-from reconciler.service.operations.request import Request
+from reconciler.service.operations.request import request_of
 from reconciler.service.operations.table import OPERATIONS
 from reconciler.service.projections.verify import verify
 from reconciler.service.transport.http_answers import json_answer
@@ -76,19 +76,9 @@ class Story:
         """Carry out a call as ADMIN; whatever it raises but a refusal is a defect."""
         headers, self._headers = self._headers, {}
         try:
-            beside = read_beside(headers)
+            request = request_of(read_call(operation, fields, headers), ADMIN)
         except Refusal as refusal:
             return refusal
-        request = Request(
-            operation,
-            fields,
-            caller=ADMIN,
-            organization=beside.organization,
-            expected_sequence=beside.expected_sequence,
-            idempotency_key=beside.idempotency_key,
-            lease=beside.lease,
-            context=beside.context,
-        )
         (answer,) = self._engine.run([request])
         assert read_object(json_answer(answer, b"1").body) is not None  # as our client does
         if isinstance(answer, Refusal):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from reconciler.resources.call import HEADERS, ORDER_KEYS
 from reconciler.service.domain.refusal import Refusal, invalid
 from reconciler.service.operations.answers import error_body, made_id
 from reconciler.service.operations.caller import Caller
@@ -40,14 +41,7 @@ NOT_ORDERED = frozenset(
 )
 """Writes that are never part of a batch: they are quick, or are what a batch depends on."""
 _SEQUENCE = re.compile(r"0|[1-9][0-9]{0,18}", re.ASCII)
-_KEY_OF: Mapping[str, str] = {
-    "x-service-orgid": "organizationId",
-    "if-match": "ifMatch",
-    "idempotency-key": "idempotencyKey",
-    "x-reconciler-lease": "lease",
-    "x-reconciler-context": "context",
-    "x-reconciler-custody": "custody",
-}
+_KEY_OF: Mapping[str, str] = {header: ORDER_KEYS[name] for name, header in HEADERS.items()}
 """Keys of an order by the header that says the same for a single call."""
 _KEYS: Mapping[str, tuple[type, str]] = {
     "operation": (str, "a string"),
@@ -156,7 +150,7 @@ def write_batch(request: Request) -> Orders:
     Raises:
         Refusal: the batch as a whole is malformed.
     """
-    _check_beside(request)
+    _check_headers(request)
     fields = Fields(request.fields)
     found = fields.values("orders")
     fields.end()
@@ -173,23 +167,15 @@ def work_share(worked: float, held: float) -> float:
     return max(worked / held, LEAST_SHARE) if held else 1.0
 
 
-def _check_beside(request: Request) -> None:
+def _check_headers(request: Request) -> None:
     """Refuse headers of a write.
 
     Raises:
         Refusal: there is one.
     """
-    beside = (
-        request.organization,
-        request.expected_sequence is not None,
-        request.idempotency_key,
-        request.lease,
-        request.context,
-        request.custody,
-    )
-    for name, given in zip(_KEY_OF, beside, strict=True):
-        if given:
-            raise invalid(name, "is not for a batch: each order says it for itself")
+    for name, header in HEADERS.items():
+        if getattr(request, name) not in {"", None}:
+            raise invalid(header, "is not for a batch: each order says it for itself")
 
 
 def _order(found: Any, earlier: Sequence[Order], caller: Caller) -> Order:
@@ -271,7 +257,7 @@ def _filled(order: Order, outcomes: Sequence[Outcome]) -> Request | NotTried:
     if not order.taken:
         return order.request
     fields = dict(order.request.fields)
-    beside: dict[str, Any] = {}
+    taken: dict[str, Any] = {}
     for name, index in order.taken:
         if index >= len(outcomes):
             continue
@@ -279,12 +265,12 @@ def _filled(order: Order, outcomes: Sequence[Outcome]) -> Request | NotTried:
         if not isinstance(answer, dict):
             return NotTried(index)
         if name == "ifMatch":
-            beside["expected_sequence"] = int(answer["details"]["sequence"])
+            taken["expected_sequence"] = int(answer["details"]["sequence"])
         elif name == "organizationId":
-            beside["organization"] = made_id(answer)
+            taken["organization"] = made_id(answer)
         else:
             fields[name] = made_id(answer)
-    return replace(order.request, fields=fields, **beside)
+    return replace(order.request, fields=fields, **taken)
 
 
 def _view(index: int, outcome: Outcome) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, TypeVar
 
+from reconciler.resources.call import WRITE_BATCH
 from reconciler.service.domain.client_secret import hash_of
 from reconciler.service.domain.refusal import (
     Code,
@@ -38,12 +39,11 @@ from reconciler.service.operations.operation import Operation, handler_of, reade
 from reconciler.service.operations.replays import digest, held_still, tie
 from reconciler.service.operations.request import Request
 from reconciler.service.operations.session import Reading, Writing, check_headers
-from reconciler.service.operations.table import OPERATIONS, WRITE_BATCH, writes
+from reconciler.service.operations.table import OPERATIONS, writes
 from reconciler.service.operations.tokens import valid_token
 from reconciler.service.projections.codec import canonical
 
 TRIES = 5
-
 Answer = dict[str, Any]
 T = TypeVar("T")
 LOG = logging.getLogger("reconciler.service")

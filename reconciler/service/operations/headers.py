@@ -4,36 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import Any
 
+from reconciler.resources.call import HEADERS, ORGANIZATION_OF_ZITADEL, Call
 from reconciler.service.domain.refusal import Refusal, invalid
 from reconciler.service.operations.tokens import token_hash, unauthenticated
 
-ORGANIZATION = ("x-service-orgid", "x-zitadel-orgid")
-CUSTODY = "x-reconciler-custody"
+ORGANIZATION = (HEADERS["organization"], ORGANIZATION_OF_ZITADEL)
+CUSTODY = HEADERS["custody"]
 _BEARER = re.compile(r"Bearer ([!-~]{1,512})", re.ASCII | re.IGNORECASE)
 # Optional white space around a value is no part of it (RFC 9110, 5.5), however it came.
 _BLANK = " \t"
 _SEQUENCE = re.compile(r'"(0|[1-9][0-9]{0,18})"', re.ASCII)
 
 Headers = Mapping[str, Sequence[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class Beside:
-    """The headers that operations know.
-
-    Attributes:
-        organization: Id of the organization that was selected; empty for the token's own.
-        expected_sequence: From ``If-Match``.
-    """
-
-    organization: str = ""
-    expected_sequence: int | None = None
-    idempotency_key: str = ""
-    lease: str = ""
-    context: str = ""
-    custody: str = ""
 
 
 def bearer_token(headers: Headers) -> str:
@@ -63,18 +47,20 @@ def caller_key(headers: Headers) -> bytes:
         return b""
 
 
-def read_beside(headers: Headers) -> Beside:
-    """Return the headers that operations know.
+def read_call(operation: str, fields: Mapping[str, Any], headers: Headers) -> Call:
+    """Return a call of an operation, with the values of the headers that operations know.
 
     Raises:
         Refusal: one of them is repeated or malformed.
     """
-    return Beside(
+    return Call(
+        operation,
+        fields,
         organization=_organization(headers),
-        expected_sequence=_expected(_one(headers, "if-match")),
-        idempotency_key=_one(headers, "idempotency-key"),
-        lease=_one(headers, "x-reconciler-lease"),
-        context=_one(headers, "x-reconciler-context"),
+        expected_sequence=_expected(_one(headers, HEADERS["expected_sequence"])),
+        idempotency_key=_one(headers, HEADERS["idempotency_key"]),
+        lease=_one(headers, HEADERS["lease"]),
+        context=_one(headers, HEADERS["context"]),
         custody=_custody(headers),
     )
 
@@ -97,7 +83,7 @@ def _organization(headers: Headers) -> str:
     named = [_one(headers, name) for name in ORGANIZATION]
     chosen = {value for value in named if value}
     if len(chosen) > 1:
-        raise invalid(ORGANIZATION[0], "and x-zitadel-orgid must not differ")
+        raise invalid(ORGANIZATION[0], f"and {ORGANIZATION_OF_ZITADEL} must not differ")
     return chosen.pop() if chosen else ""
 
 
@@ -106,5 +92,7 @@ def _expected(value: str) -> int | None:
         return None
     found = _SEQUENCE.fullmatch(value)
     if found is None:
-        raise invalid("if-match", 'must be a sequence in quotes, such as "1700000000000000"')
+        raise invalid(
+            HEADERS["expected_sequence"], 'must be a sequence in quotes, such as "1700000000000000"'
+        )
     return int(found.group(1))

@@ -8,6 +8,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from reconciler.resources.call import ADDRESSES
 from reconciler.service.operations.fields import Fields
 
 Handler = Callable[[Any, Any], dict[str, Any]]
@@ -21,8 +22,6 @@ class Operation:
     Attributes:
         name: The name by which it is called in process.
         grpc: Full names of its methods, ``service/method``; empty for those that only JSON has.
-        http: Verb and path template of each of its addresses. A path parameter has the JSON
-            name of the field it sets.
         permission: What the caller's role must include; empty where any caller may.
         writes: Whether it runs in a transaction that can be written to.
         module: Module of this package with its request and its handler. Modules load models,
@@ -35,13 +34,17 @@ class Operation:
 
     name: str
     grpc: tuple[str, ...]
-    http: tuple[str, ...]
     permission: str
     writes: bool
     module: str
     handler: str
     request: str = ""
     source: bool = False
+
+    @property
+    def http(self) -> tuple[str, ...]:
+        """Return verb and path template of each of its addresses."""
+        return ADDRESSES[self.name]
 
 
 @cache

@@ -30,9 +30,9 @@ from reconciler.service.operations.headers import (
     Headers,
     bearer_token,
     caller_key,
-    read_beside,
+    read_call,
 )
-from reconciler.service.operations.request import Request
+from reconciler.service.operations.request import Request, request_of
 from reconciler.service.operations.table import writes
 from reconciler.service.operations.tokens import caller_of
 
@@ -240,21 +240,10 @@ class Reception:
             caller = self._caller(call, view, known)
             if isinstance(call.fields, Refusal):
                 return call.fields
-            beside = read_beside(call.headers)
+            asked = read_call(call.operation, call.fields, call.headers)
         except Refusal as refusal:
             return refusal
-        return Request(
-            operation=call.operation,
-            fields=call.fields,
-            caller=caller,
-            organization=beside.organization,
-            expected_sequence=beside.expected_sequence,
-            idempotency_key=beside.idempotency_key,
-            lease=beside.lease,
-            context=beside.context,
-            custody=beside.custody,
-            as_text=call.as_text,
-        )
+        return request_of(asked, caller, as_text=call.as_text)
 
     def _caller(self, call: Incoming, view: Snapshot, known: dict[str, Caller]) -> Caller:
         if call.operation in NEEDS_NO_TOKEN:

@@ -20,6 +20,7 @@ from threading import Barrier
 from typing import Any
 from weakref import WeakValueDictionary
 
+from reconciler.resources.call import WRITE_BATCH
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.headers import bearer_token, caller_key
 from reconciler.service.operations.reception import (
@@ -29,7 +30,7 @@ from reconciler.service.operations.reception import (
     Received,
     Reception,
 )
-from reconciler.service.operations.table import WRITE_BATCH, writes
+from reconciler.service.operations.table import writes
 from reconciler.service.transport.admission import Shares
 from reconciler.service.transport.question import Question
 from reconciler.service.transport.reading import (

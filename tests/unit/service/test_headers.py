@@ -1,13 +1,18 @@
-"""What comes beside a request, from the headers of any transport."""
+"""Calls with the values of their headers, from any transport."""
 
 from __future__ import annotations
 
 import pytest
 
+from reconciler.resources.call import Call
 from reconciler.service.domain.refusal import Code, Refusal
-from reconciler.service.operations.headers import Beside, bearer_token, read_beside
+from reconciler.service.operations.headers import Headers, bearer_token, read_call
 
 LARGEST = "9" * 19
+
+
+def read(headers: Headers) -> Call:
+    return read_call("GetAction", {"id": "3"}, headers)
 
 
 @pytest.mark.parametrize(
@@ -52,13 +57,13 @@ def test_what_is_no_bearer_token_is_nobody(values: list[str], message: str) -> N
     )
 
 
-def test_without_headers_nothing_is_beside_a_request() -> None:
+def test_a_call_without_headers_has_its_fields_alone() -> None:
     """The organization is then the token's own, and nothing is expected of an object."""
-    assert read_beside({}) == Beside("", None, "", "", "")
+    assert read({}) == Call("GetAction", {"id": "3"})
 
 
 @pytest.mark.parametrize("name", ["x-service-orgid", "x-zitadel-orgid"])
-def test_everything_beside_a_request_is_read(name: str) -> None:
+def test_every_header_of_a_call_is_read(name: str) -> None:
     """The organization by either of its names."""
     headers = {
         name: ["7"],
@@ -68,9 +73,9 @@ def test_everything_beside_a_request_is_read(name: str) -> None:
         "x-reconciler-context": ["{}"],
     }
 
-    assert read_beside(headers) == Beside("7", 41, "k", "1.a,2.b", "{}")
+    assert read(headers) == Call("GetAction", {"id": "3"}, "7", 41, "k", "1.a,2.b", "{}")
     padded = {name: [f" \t{value}\t "] for name, (value,) in headers.items()}
-    assert read_beside(padded) == read_beside(headers)
+    assert read(padded) == read(headers)
 
 
 @pytest.mark.parametrize(
@@ -86,9 +91,9 @@ def test_both_names_of_the_organization_may_be_given(
     own: list[str], other: list[str], organization: str
 ) -> None:
     """A client that sends both says the same twice."""
-    read = read_beside({"x-service-orgid": own, "x-zitadel-orgid": other})
+    call = read({"x-service-orgid": own, "x-zitadel-orgid": other})
 
-    assert read.organization == organization
+    assert call.organization == organization
 
 
 @pytest.mark.parametrize(
@@ -122,7 +127,7 @@ def test_what_is_repeated_or_malformed_is_refused_by_its_name(
 ) -> None:
     """Nobody guesses which of two was meant."""
     with pytest.raises(Refusal) as caught:
-        read_beside(headers)
+        read(headers)
 
     assert (caught.value.code, caught.value.message) == (Code.INVALID_ARGUMENT, message)
 
@@ -132,4 +137,4 @@ def test_what_is_repeated_or_malformed_is_refused_by_its_name(
 )
 def test_an_expectation_is_a_sequence_in_quotes(value: str, sequence: int | None) -> None:
     """An empty header is none."""
-    assert read_beside({"if-match": [value]}).expected_sequence == sequence
+    assert read({"if-match": [value]}).expected_sequence == sequence

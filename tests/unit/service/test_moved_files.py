@@ -13,6 +13,7 @@ import pytest
 
 from reconciler.cli.embedded import open_wire
 from reconciler.errors import ServiceError
+from reconciler.resources.call import Call
 from reconciler.service.build import IdentityService, open_sqlite
 from reconciler.service.eventstore import sqlite_place
 from reconciler.service.eventstore.errors import StoreError, StoreMovedError, StoreUnusableError
@@ -20,7 +21,6 @@ from reconciler.service.eventstore.sqlite import SqliteReadOnlyStore
 from reconciler.service.operations.reception import Incoming
 from reconciler.service.projections.verify import verify
 from reconciler.service.restore import restore
-from reconciler.service_client.wire import Call
 from tests.unit.service.asking import Asking, Clock
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 
 import pytest
 
+from reconciler.resources.call import ADDRESSES
 from reconciler.service.operations.caller import PERMISSIONS, Role
 from reconciler.service.operations.operation import Operation, handler_of, reader_of
 from reconciler.service.operations.table import OPERATIONS
@@ -27,6 +28,12 @@ def test_the_three_operations_of_the_source_are_marked() -> None:
     assert {row.name for row in ROWS if row.source} == {
         "UpdateOrgIDPJWTConfig", "AddOIDCApp", "CreateAction",
     }  # fmt: skip
+
+
+def test_every_address_is_of_an_operation() -> None:
+    """Clients and service share one table; a ZITADEL has one operation more."""
+    assert ADDRESSES.keys() - OPERATIONS.keys() == {"GetIAM"}
+    assert OPERATIONS.keys() <= ADDRESSES.keys()
 
 
 def test_the_operations_of_the_source_have_their_addresses() -> None:

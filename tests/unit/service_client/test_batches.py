@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.service_client.addresses import WRITE_BATCH
+from reconciler.resources.call import WRITE_BATCH, Call
 from reconciler.service_client.batches import AT_ONCE, MAX_BYTES, RETRY_SECONDS, BatchingWire
-from reconciler.service_client.wire import NO_ANSWER, Answer, Call, WireRefusal
+from reconciler.service_client.wire import NO_ANSWER, Answer, WireRefusal
 
 Reply = Answer | WireRefusal
 

@@ -21,6 +21,7 @@ from reconciler.errors import (
     ServiceError,
     ServiceUnavailableError,
 )
+from reconciler.resources.call import Call
 from reconciler.resources.ref import Kind
 from reconciler.resources.secret import Secret
 from reconciler.service_client.absent import AbsentService
@@ -30,7 +31,7 @@ from reconciler.service_client.listing import TOGETHER
 from reconciler.service_client.observation import observed_objects
 from reconciler.service_client.port import CreateOrder, SecretOrder, UpdateOrder, Written
 from reconciler.service_client.refusals import service_error
-from reconciler.service_client.wire import Answer, Call, WireRefusal
+from reconciler.service_client.wire import Answer, WireRefusal
 from reconciler.state import ObservedObject, ObservedState, OwedSecret
 from tests.builders import (
     GREET,

@@ -5,16 +5,9 @@ from __future__ import annotations
 import pytest
 
 from reconciler.errors import ServiceError, UsageError
-from reconciler.service_client.addresses import (
-    ADDRESSES,
-    Target,
-    is_id,
-    is_read,
-    may_repeat,
-    target_of,
-)
+from reconciler.resources.call import ADDRESSES, Call
+from reconciler.service_client.addresses import Target, is_id, is_read, may_repeat, target_of
 from reconciler.service_client.endpoint import parse_endpoint
-from reconciler.service_client.wire import Call
 
 
 @pytest.mark.parametrize(
@@ -72,7 +65,7 @@ def test_reads_are_those_that_get_or_list() -> None:
     """The rest writes, and is held to more."""
     reads = {name for name in ADDRESSES if is_read(Call(name))}
 
-    assert reads == {name for name in ADDRESSES if name.startswith(("Get", "List"))}
+    assert reads == {name for name in ADDRESSES if name.startswith(("Get", "List", "Healthz"))}
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from reconciler.resources.call import Call
 from reconciler.resources.ref import ResourceRef
 from reconciler.service_client.port import CreateOrder, DeleteOrder, Order, SecretOrder, UpdateOrder
 from reconciler.service_client.requests import calls_of
-from reconciler.service_client.wire import Call
 from tests.builders import (
     ACME,
     GREET,

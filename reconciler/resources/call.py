@@ -1,0 +1,114 @@
+"""Calls of the identity service's operations, as its clients and the service itself state them.
+
+An operation has one name, one set of REST addresses, and one set of values that a call may carry
+beside its fields. Client and service read all three from here; neither side may import the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+_MANAGEMENT = "/management/v1"
+_PROJECTS = f"{_MANAGEMENT}/projects"
+_APPS = f"{_PROJECTS}/{{projectId}}/apps"
+_APP = f"{_APPS}/{{appId}}"
+_IDPS = f"{_MANAGEMENT}/idps"
+_ACTIONS = f"{_MANAGEMENT}/actions"
+_OWN = "/reconciler/v1"
+_OWED = f"{_OWN}/organizations/{{organizationId}}/owed-secrets"
+
+WRITE_BATCH = "WriteBatch"
+
+# Verb and path. A path parameter has the JSON name of the field it sets. Clients use the first.
+ADDRESSES: Mapping[str, tuple[str, ...]] = {
+    "GetIAM": (f"GET {_MANAGEMENT}/iam",),  # of a ZITADEL only
+    "Healthz": (f"GET {_MANAGEMENT}/healthz", "GET /admin/v1/healthz"),
+    "AddOrg": (f"POST {_MANAGEMENT}/orgs",),
+    "ListOrgs": ("POST /admin/v1/orgs/_search",),
+    "GetMyOrg": (f"GET {_MANAGEMENT}/orgs/me",),
+    "AddProject": (f"POST {_PROJECTS}",),
+    "ListProjects": (f"POST {_PROJECTS}/_search",),
+    "GetProjectByID": (f"GET {_PROJECTS}/{{id}}",),
+    "AddOrgJWTIDP": (f"POST {_IDPS}/jwt",),
+    "ListOrgIDPs": (f"POST {_IDPS}/_search",),
+    "GetOrgIDPByID": (f"GET {_IDPS}/{{id}}",),
+    "UpdateOrgIDP": (f"PUT {_IDPS}/{{idpId}}",),
+    "UpdateOrgIDPJWTConfig": (
+        f"PUT {_IDPS}/{{idpId}}/jwt_config",
+        "PUT /admin/v1/idps/{idpId}/jwt_config",
+    ),
+    "RemoveOrgIDP": (f"DELETE {_IDPS}/{{idpId}}",),
+    "AddOIDCApp": (f"POST {_APPS}/oidc",),
+    "ListApps": (f"POST {_APPS}/_search",),
+    "GetAppByID": (f"GET {_APP}",),
+    "UpdateApp": (f"PUT {_APP}",),
+    "UpdateOIDCAppConfig": (f"PUT {_APP}/oidc_config",),
+    "RemoveApp": (f"DELETE {_APP}",),
+    "RegenerateOIDCClientSecret": (f"POST {_APP}/oidc_config/_generate_client_secret",),
+    "CreateAction": (f"POST {_ACTIONS}",),
+    "ListActions": (f"POST {_ACTIONS}/_search",),
+    "GetAction": (f"GET {_ACTIONS}/{{id}}",),
+    "UpdateAction": (f"PUT {_ACTIONS}/{{id}}",),
+    "DeleteAction": (f"DELETE {_ACTIONS}/{{id}}",),
+    "GetServiceInfo": (f"GET {_OWN}/service",),
+    "ListObjects": (f"GET {_OWN}/organizations/{{organizationId}}/objects",),
+    "GetObjectHistory": (f"GET {_OWN}/objects/{{id}}/history",),
+    "ListRemovals": (f"GET {_OWN}/organizations/{{organizationId}}/removals",),
+    "ListTrees": (f"GET {_OWN}/trees",),
+    "RecordContext": (f"POST {_OWN}/objects/{{id}}/context",),
+    WRITE_BATCH: (f"POST {_OWN}/batch",),
+    "ListOwedSecrets": (f"GET {_OWED}",),
+    "ClaimSecrets": (f"POST {_OWED}/_claim",),
+    "AcknowledgeSecrets": (f"POST {_OWED}/_acknowledge",),
+    "AcquireLease": (f"POST {_OWN}/leases",),
+    "RenewLease": (f"PUT {_OWN}/leases",),
+    "ReleaseLease": (f"DELETE {_OWN}/leases",),
+}
+
+# Of the values that a call carries beside its fields: the header of each in a request of its own
+# (gRPC: metadata of the same name), and its key in an order of a batch.
+HEADERS: Mapping[str, str] = {
+    "organization": "x-service-orgid",
+    "expected_sequence": "if-match",
+    "idempotency_key": "idempotency-key",
+    "lease": "x-reconciler-lease",
+    "context": "x-reconciler-context",
+    "custody": "x-reconciler-custody",
+}
+ORGANIZATION_OF_ZITADEL = "x-zitadel-orgid"  # another name of the organization's header
+ORDER_KEYS: Mapping[str, str] = {
+    "organization": "organizationId",
+    "expected_sequence": "ifMatch",
+    "idempotency_key": "idempotencyKey",
+    "lease": "lease",
+    "context": "context",
+    "custody": "custody",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of one operation.
+
+    Attributes:
+        operation: Its name, such as ``AddOIDCApp``.
+        fields: Path parameters and body together, by their JSON names.
+        organization: Id of the organization the call is made for. Empty for the token's own.
+        expected_sequence: Sequence that the object must still be at, or None.
+        idempotency_key: Makes a repeated write give the first answer again. Empty for none.
+        lease: Token of the lease of the organization written to. Empty for a write under none.
+        context: The reason of the write, text of a JSON object. Empty for none.
+        custody: Id of the run that asks the service to keep a client secret made by this call
+            until its delivery is acknowledged. Empty for none.
+    """
+
+    operation: str
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    organization: str = ""
+    expected_sequence: int | None = None
+    idempotency_key: str = ""
+    lease: str = ""
+    context: str = ""
+    custody: str = ""
