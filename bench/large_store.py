@@ -19,7 +19,7 @@ from bench.measure import Job, run_once
 from bench.served import Store, served
 from reconciler.service.build import IdentityService, open_sqlite
 from reconciler.service.domain.refusal import Refusal
-from reconciler.service.operations.caller import EMBEDDED
+from reconciler.service.operations.callers import EMBEDDED
 from reconciler.service.operations.request import Request
 from tests.acceptance.test_remote import Served
 from tests.running import Known, furnish

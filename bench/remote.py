@@ -19,7 +19,7 @@ from bench.measure import Job, interleaved
 from reconciler.service.build import IdentityService, open_sqlite
 from reconciler.service.eventstore.port import PAGE
 from reconciler.service.eventstore.rows import TokenRow
-from reconciler.service.operations.tokens import make_token
+from reconciler.service.operations.callers import make_token
 from tests.acceptance.test_remote import a_free_port, serving
 
 PROGRAM = str(Path(sys.executable).parent / "reconciler")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.service.build import open_sqlite
-from reconciler.service.operations.caller import Caller, Role
+from reconciler.service.operations.callers import Caller, Role
 from reconciler.service.operations.request import Request
 
 

@@ -20,9 +20,8 @@ from typing import Any
 from reconciler.service.build import IdentityService, open_sqlite
 from reconciler.service.eventstore import sqlite_tables
 from reconciler.service.eventstore.rows import ObjectRow, StoredEvent, TokenRow
-from reconciler.service.operations.caller import EMBEDDED
+from reconciler.service.operations.callers import EMBEDDED, make_token
 from reconciler.service.operations.request import Request
-from reconciler.service.operations.tokens import make_token
 from tests.program import environment
 
 ROOT = Path(__file__).parents[1]

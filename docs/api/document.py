@@ -12,8 +12,8 @@ from docs.api.answers import answer_schema, components
 from docs.api.requests import request_schema
 from docs.api.schemas import ID, Schema, ref
 from reconciler import __version__
+from reconciler.service.operations.dispatch import NEEDS_NO_TOKEN
 from reconciler.service.operations.operation import Operation, handler_of
-from reconciler.service.operations.reception import NEEDS_NO_TOKEN
 from reconciler.service.operations.table import OPERATIONS
 from reconciler.service.transport.http_answers import ERROR_STATUSES
 

@@ -25,7 +25,7 @@ from reconciler.service.build import (
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore.errors import StoreError
 from reconciler.service.operations.answers import MICROSECONDS
-from reconciler.service.operations.caller import Caller, Role
+from reconciler.service.operations.callers import Caller, Role
 from reconciler.service.operations.request import request_of
 from reconciler.service_client.wire import Answer, WireRefusal
 

@@ -22,7 +22,7 @@ from reconciler.resources.collector import collect_seldom
 from reconciler.service.build import IdentityService
 from reconciler.service.eventstore.errors import StoreError
 from reconciler.service.eventstore.port import RemoteStore
-from reconciler.service.operations.tokens import all_tokens
+from reconciler.service.operations.callers import all_tokens
 from reconciler.service.transport.errors import ListenError
 from reconciler.service.transport.front import Front
 from reconciler.service.transport.listener import (
@@ -111,9 +111,9 @@ def serve_store(service: str, secrets: KeptSecrets, listening: Listening, log_fo
         opened.hold_seal_key()
         if not _has_token(opened):
             _tell(log_format, _how_to_begin(service))
-        lane_of = one_lane if is_file(service) else opened.reception.organization_of
+        lane_of = one_lane if is_file(service) else opened.dispatcher.organization_of
         serving = Serving(
-            front=Front(opened.reception, lane_of),
+            front=Front(opened.dispatcher, lane_of),
             observer=Observer(Metrics()),
             listening=listening.calls,
             metrics=listening.metrics,

@@ -31,7 +31,7 @@ def store_group() -> None:
 @format_option("text", "json")
 def verify_command(service: str, form: str) -> int:
     """Check every chain, number and object of the store against its log."""
-    from reconciler.service.projections.verify import verify
+    from reconciler.service.projections.maintenance import verify
 
     with open_service(service, read_only=True) as opened:
         findings = verify(opened.store)
@@ -123,7 +123,7 @@ def _lost_in_words(lost: Lost) -> Iterator[str]:
 @service_option
 def rebuild_command(service: str) -> None:
     """Make everything that is derived from the log anew."""
-    from reconciler.service.projections.rebuild import rebuild
+    from reconciler.service.projections.maintenance import rebuild
 
     with open_service(service) as opened:
         count = rebuild(opened.store)

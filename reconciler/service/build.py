@@ -11,16 +11,20 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from reconciler.resources.extras import how_to_install
-from reconciler.service.domain.identifiers import Identifiers
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore.errors import StoreError, StoreUnusableError
 from reconciler.service.eventstore.port import EventStore
+from reconciler.service.operations.dispatch import Dispatcher
 from reconciler.service.operations.engine import Engine
-from reconciler.service.operations.lease_clock import LeaseClock
-from reconciler.service.operations.means import MAX_KEEP_OWED, Means, Seals
-from reconciler.service.operations.reception import Reception
 from reconciler.service.operations.request import Request
-from reconciler.service.projections.upgrade import readable, upgrade
+from reconciler.service.operations.runtime import (
+    MAX_KEEP_OWED,
+    Identifiers,
+    LeaseClock,
+    Runtime,
+    Seals,
+)
+from reconciler.service.projections.maintenance import readable, upgrade
 
 SEAL_KEY_SUFFIX = ".seal-key"
 SEAL_KEY = "seal_key"  # under which a store keeps the fingerprint of its key
@@ -68,9 +72,9 @@ class IdentityService:
         self.now = now
         identifiers = Identifiers(now, random_bits)
         lease_time = LeaseClock(now, steady or (since_boot if now is microseconds else now))
-        means = Means(now, identifiers, os.urandom, seals, lease_time, keep_owed)
-        self._engine = Engine(store, means)
-        self.reception = Reception(store, self._engine, now)
+        runtime = Runtime(now, identifiers, os.urandom, seals, lease_time, keep_owed)
+        self._engine = Engine(store, runtime)
+        self.dispatcher = Dispatcher(store, self._engine, now)
 
     def hold_seal_key(self) -> None:
         """Load the key that seals secrets now; otherwise that is done when one is needed.

@@ -13,9 +13,7 @@ from reconciler.service.eventstore.port import Snapshot
 from reconciler.service.eventstore.rows import ObjectRow
 from reconciler.service.eventstore.sqlite import SqliteReadOnlyStore
 from reconciler.service.eventstore.sqlite_restore import replace
-from reconciler.service.projections.rebuild import log
-from reconciler.service.projections.upgrade import readable
-from reconciler.service.projections.verify import verify
+from reconciler.service.projections.maintenance import log, readable, verify
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from typing import Any
 
 from reconciler.resources.secret import Secret
 from reconciler.service.build import open_sqlite
-from reconciler.service.domain.client_secret import hash_of
+from reconciler.service.domain.oidc_application import hash_of
 from reconciler.service.operations.batch import Orders
-from reconciler.service.operations.reception import Incoming
+from reconciler.service.operations.dispatch import Incoming
 from tests.raw_http import Raw, exchange, read_response, request
 from tests.running import STOP_WITHIN, dying_server, prepare, running_server
 
@@ -140,10 +140,10 @@ def test_a_batch_of_a_server_that_was_killed_is_asked_for_again_whole(tmp_path: 
         with service.store.snapshot() as view:
             committed = {row.name: row.id for row in view.all_objects() if row.client_id}
         headers = {"authorization": [f"Bearer {known.tokens['editor']}"]}
-        again = service.reception.take_batch(Incoming("WriteBatch", {"orders": orders}, headers))
+        again = service.dispatcher.take_batch(Incoming("WriteBatch", {"orders": orders}, headers))
         assert isinstance(again, Orders)
         while not again.are_done:
-            service.reception.carry_out(again)
+            service.dispatcher.carry_out(again)
         with service.store.snapshot() as view:
             held = {row.id: row for row in view.all_objects() if row.client_id}
 

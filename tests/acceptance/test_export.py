@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.service.build import open_sqlite
-from reconciler.service.operations.caller import Caller, Role
+from reconciler.service.operations.callers import Caller, Role
 from reconciler.service.operations.request import Request
 from tests.acceptance.conftest import ROOT, Run, an_action, write
 from tests.acceptance.test_saved_plans import events

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 
 from reconciler.service.build import open_postgres
-from reconciler.service.projections.verify import verify
+from reconciler.service.projections.maintenance import verify
 from tests.acceptance.conftest import Run
 from tests.acceptance.test_remote import a_token, serving
 from tests.postgres_server import PostgresServer

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.service.operations.caller import PERMISSIONS, Role
+from reconciler.service.operations.callers import PERMISSIONS, Role
 from reconciler.service.operations.table import OPERATIONS
 from tests.acceptance.conftest import ORGANIZATION, ROOT, Run, an_action, an_application, write
 from tests.program import program

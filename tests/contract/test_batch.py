@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from reconciler.service.operations.batch import Orders
-from reconciler.service.operations.caller import Caller, Role
-from reconciler.service.operations.reception import Incoming
-from reconciler.service.operations.tokens import revoke_token
+from reconciler.service.operations.callers import Caller, Role, revoke_token
+from reconciler.service.operations.dispatch import Incoming
 from tests.contract.test_tokens import token_of
 from tests.unit.service.asking import JWT, SCRIPT, Asking
 
@@ -171,7 +170,7 @@ def test_a_batch_itself_takes_no_header_of_a_write(ask: Asking, field: str) -> N
 def begun(ask: Asking, orders: Sequence[Any]) -> Orders:
     """Return a batch that came from outside, of which the first order alone is committed."""
     headers = {"authorization": [f"Bearer {token_of(ask, 'ci', ask.organization)}"]}
-    taken = ask.service.reception.take_batch(Incoming("WriteBatch", {"orders": orders}, headers))
+    taken = ask.service.dispatcher.take_batch(Incoming("WriteBatch", {"orders": orders}, headers))
     assert isinstance(taken, Orders)
     taken._at_once = 1
     ask.service._engine.write_orders(taken)
@@ -181,7 +180,7 @@ def begun(ask: Asking, orders: Sequence[Any]) -> Orders:
 def ended(ask: Asking, orders: Orders) -> list[Any]:
     """Return the outcomes of a batch, once the rest of it is carried out."""
     while not orders.are_done:
-        ask.service.reception.carry_out(orders)
+        ask.service.dispatcher.carry_out(orders)
     return [_told(answer) for answer in orders.answer()["answers"]]
 
 

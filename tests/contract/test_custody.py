@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from reconciler.service.domain.refusal import Code
-from reconciler.service.operations.caller import Caller, Role
-from reconciler.service.projections.rebuild import rebuild
-from reconciler.service.projections.verify import verify
+from reconciler.service.operations.callers import Caller, Role
+from reconciler.service.projections.maintenance import rebuild, verify
 from tests.unit.service.asking import Asking
 
 DAY = 24 * 60 * 60 * 1_000_000
@@ -254,7 +253,7 @@ def test_a_claim_is_recorded_and_changes_nothing(ask: Asking) -> None:
 
 def test_a_history_with_claims_comes_in_pages(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two streams, one order, and nothing twice or left out."""
-    monkeypatch.setattr("reconciler.service.operations.everything.PAGE", 2)
+    monkeypatch.setattr("reconciler.service.operations.inventory.PAGE", 2)
     made = an_owed_app(ask)
     for name in ("a", "b", "c"):
         ask("UpdateApp", projectId=ask.project, appId=made["appId"], name=name)

@@ -23,8 +23,7 @@ from reconciler.resources.oidc import has_client_secret
 from reconciler.resources.ref import Kind, fold
 from reconciler.service.build import IdentityService, open_memory, open_sqlite
 from reconciler.service.domain.refusal import Refusal
-from reconciler.service.projections.rebuild import rebuild
-from reconciler.service.projections.verify import verify
+from reconciler.service.projections.maintenance import rebuild, verify
 from tests.effort import cases
 from tests.fuzz.scratch import scratch
 from tests.unit.service.asking import JWT, SCRIPT, Asking, Clock

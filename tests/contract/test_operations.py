@@ -14,7 +14,7 @@ from reconciler.resources.normal import DEFAULTS
 from reconciler.resources.ref import Kind
 from reconciler.resources.secret import Secret
 from reconciler.service.domain.refusal import Refusal
-from reconciler.service.operations.caller import EMBEDDED, Caller, Role
+from reconciler.service.operations.callers import EMBEDDED, Caller, Role
 from reconciler.service.operations.table import OPERATIONS
 from tests.unit.service.asking import JWT, SCRIPT, Asking
 

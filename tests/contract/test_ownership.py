@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from reconciler.service.domain.refusal import Refusal
-from reconciler.service.projections.rebuild import rebuild
-from reconciler.service.projections.verify import verify
+from reconciler.service.projections.maintenance import rebuild, verify
 from tests.unit.service.asking import SCRIPT, Asking
 
 A, B, NO_TREE = '{"tree":"team-a"}', '{"tree":"team-b"}', '{"revision":"abc"}'

@@ -27,7 +27,7 @@ from reconciler.errors import (
 )
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.service.build import open_memory
-from reconciler.service.operations.caller import EMBEDDED
+from reconciler.service.operations.callers import EMBEDDED
 from reconciler.service.operations.request import Request
 from reconciler.service_client.client import OperationsClient
 from reconciler.service_client.holder import Holder, this_process

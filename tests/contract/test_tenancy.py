@@ -17,8 +17,8 @@ import pytest
 
 from reconciler.service.build import open_sqlite
 from reconciler.service.eventstore.rows import TokenRow
+from reconciler.service.operations.callers import make_token
 from reconciler.service.operations.table import OPERATIONS
-from reconciler.service.operations.tokens import make_token
 from tests.contract.story import JWT
 from tests.running import Server, running_server
 from tests.wires import WIRES, Answered, Headers, Outcome, Refused, Wire

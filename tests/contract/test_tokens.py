@@ -10,10 +10,10 @@ import pytest
 
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore.rows import TokenRow
+from reconciler.service.operations.callers import make_token, revoke_token
+from reconciler.service.operations.dispatch import Incoming
 from reconciler.service.operations.engine import Engine
-from reconciler.service.operations.reception import Incoming
 from reconciler.service.operations.request import Request
-from reconciler.service.operations.tokens import make_token, revoke_token
 from tests.unit.service.asking import Asking
 
 HOUR = 3_600_000_000
@@ -30,7 +30,7 @@ def token_of(ask: Asking, name: str, organization: str, expires_at: int = 0) -> 
 def answered(ask: Asking, token: str, operation: str, key: str = "k", /, **fields: Any) -> Any:
     """Call from outside; return the answer, or the reason why it was refused."""
     headers = {"authorization": [f"Bearer {token}"], "idempotency-key": [key]}
-    (received,) = ask.service.reception.receive([Incoming(operation, fields, headers)])
+    (received,) = ask.service.dispatcher.receive([Incoming(operation, fields, headers)])
     if isinstance(received.answer, Refusal):
         return received.answer.reason
     return received.answer
@@ -85,7 +85,7 @@ def test_a_token_is_looked_at_again_when_it_writes(
         for name, token in (("a", going), ("b", staying), ("c", going))
     ]
 
-    answers = [received.answer for received in ask.service.reception.receive(calls)]
+    answers = [received.answer for received in ask.service.dispatcher.receive(calls)]
 
     reasons = [answer.reason if isinstance(answer, Refusal) else "" for answer in answers]
     assert reasons == [why, "", why]
@@ -105,7 +105,7 @@ def test_a_repeat_may_say_a_default_or_name_its_own_organization(ask: Asking) ->
         "idempotency-key": ["k"],
         "x-service-orgid": [ask.organization],
     }
-    (again,) = ask.service.reception.receive([Incoming("AddOIDCApp", fields, headers)])
+    (again,) = ask.service.dispatcher.receive([Incoming("AddOIDCApp", fields, headers)])
 
     assert again.answer == made
     assert answered(ask, token, "AddOIDCApp", **fields, devMode=True) == "idempotency.reused"

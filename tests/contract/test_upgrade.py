@@ -21,10 +21,10 @@ from reconciler.service.eventstore import postgres_tables
 from reconciler.service.eventstore.errors import StoreUnusableError
 from reconciler.service.eventstore.postgres import create as create_tables
 from reconciler.service.eventstore.sqlite_tables import APPLICATION_ID
-from reconciler.service.operations.caller import EMBEDDED
+from reconciler.service.operations.callers import EMBEDDED
 from reconciler.service.operations.request import Request
-from reconciler.service.projections import rebuild as rebuilding
-from reconciler.service.projections.verify import verify
+from reconciler.service.projections import maintenance as rebuilding
+from reconciler.service.projections.maintenance import verify
 from reconciler.service.restore import restore
 from tests.postgres_server import PostgresServer
 from tests.program import program

@@ -13,7 +13,7 @@ from typing import Any
 
 from reconciler.service.build import open_sqlite
 from reconciler.service.eventstore.port import EventStore
-from reconciler.service.projections.verify import verify
+from reconciler.service.projections.maintenance import verify
 from tests.faults.catalogue import must
 
 OPENS_WITHIN = 5.0

@@ -19,7 +19,7 @@ from typing import Any
 from reconciler.service.build import IdentityService, open_sqlite
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore import files, sqlite_files
-from reconciler.service.operations.caller import EMBEDDED
+from reconciler.service.operations.callers import EMBEDDED
 from reconciler.service.operations.request import Request
 from tests.faults.catalogue import must
 

@@ -147,7 +147,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Here]:
         ends: list[Callable[[], None]] = []
         await serve(
             Serving(
-                front=Front(service.reception, one_lane),
+                front=Front(service.dispatcher, one_lane),
                 observer=Observer(Metrics()),
                 listening=bind("127.0.0.1", 0),
                 limits=FEW,

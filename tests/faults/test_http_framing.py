@@ -352,7 +352,7 @@ async def _served(store: Path, talk: Talk, limits: Limits = QUICK) -> None:
     stops: list[Callable[[], None]] = []
     with closing(open_sqlite(store)) as service:
         serving = Serving(
-            front=Front(service.reception, one_lane),
+            front=Front(service.dispatcher, one_lane),
             observer=Observer(Metrics()),
             listening=bind("127.0.0.1", 0),
             limits=limits,

@@ -27,7 +27,7 @@ from reconciler.service.eventstore.errors import (
 )
 from reconciler.service.eventstore.postgres_tables import COLUMNS
 from reconciler.service.eventstore.rows import StoredEvent
-from reconciler.service.projections.verify import verify
+from reconciler.service.projections.maintenance import verify
 from tests.faults.proxy import SETTLE_SECONDS, a_proxy
 from tests.faults.writers import call, create
 from tests.postgres_server import PostgresServer, a_server

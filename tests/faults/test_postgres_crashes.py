@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.service.build import open_postgres
-from reconciler.service.projections.verify import verify
+from reconciler.service.projections.maintenance import verify
 from tests.faults.writers import call
 from tests.postgres_server import PostgresServer
 

@@ -26,8 +26,7 @@ from reconciler.service.eventstore.errors import (
     StoreUnusableError,
 )
 from reconciler.service.eventstore.postgres_tables import COLUMNS, IS_BY_CODE_POINT, TABLES
-from reconciler.service.projections.rebuild import rebuild
-from reconciler.service.projections.verify import verify
+from reconciler.service.projections.maintenance import rebuild, verify
 from tests.faults.writers import call, create
 from tests.postgres_server import PostgresServer
 

@@ -20,10 +20,9 @@ from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.eventstore.errors import StoreConflictError
 from reconciler.service.eventstore.memory import MemoryEventStore
 from reconciler.service.eventstore.rows import TokenRow
-from reconciler.service.operations.reception import Incoming
-from reconciler.service.operations.tokens import all_tokens, make_token, revoke_token
-from reconciler.service.projections.rebuild import rebuild
-from reconciler.service.projections.verify import verify
+from reconciler.service.operations.callers import all_tokens, make_token, revoke_token
+from reconciler.service.operations.dispatch import Incoming
+from reconciler.service.projections.maintenance import rebuild, verify
 from reconciler.service.seal import new_key
 from tests.faults.writers import call, create
 from tests.postgres_server import PostgresServer
@@ -246,7 +245,7 @@ def test_a_token_that_is_revoked_while_a_write_waits_for_a_lock_writes_nothing(
     with ThreadPoolExecutor(1) as pool:
         with psycopg.connect(address) as holder:
             holder.execute("SELECT * FROM reconciler_heads FOR UPDATE")
-            writing = pool.submit(service.reception.receive, [late])
+            writing = pool.submit(service.dispatcher.receive, [late])
             with pytest.raises(TimeoutError):
                 writing.result(timeout=0.5)
             assert revoke_token(other.store, "ci", other.now())

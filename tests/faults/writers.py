@@ -18,7 +18,7 @@ from typing import Any
 
 from reconciler.service.build import IdentityService, open_postgres
 from reconciler.service.domain.refusal import Refusal
-from reconciler.service.operations.caller import Caller, Role
+from reconciler.service.operations.callers import Caller, Role
 from reconciler.service.operations.request import Request
 
 ADMIN = Caller("admin", Role.ADMIN)

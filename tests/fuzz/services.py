@@ -11,19 +11,16 @@ from typing import Any
 
 from reconciler.resources.secret import Secret
 from reconciler.resources.strict_json import read_object
-from reconciler.service.domain.identifiers import Identifiers
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.eventstore import sqlite_files
 from reconciler.service.eventstore.memory import MemoryEventStore
 from reconciler.service.eventstore.port import EventStore
 from reconciler.service.eventstore.sqlite import SqliteEventStore
 from reconciler.service.operations.engine import Engine
-from reconciler.service.operations.headers import read_call
-from reconciler.service.operations.lease_clock import LeaseClock
-from reconciler.service.operations.means import Means
-from reconciler.service.operations.request import request_of
+from reconciler.service.operations.request import read_call, request_of
+from reconciler.service.operations.runtime import Identifiers, LeaseClock, Runtime
 from reconciler.service.operations.table import OPERATIONS
-from reconciler.service.projections.verify import verify
+from reconciler.service.projections.maintenance import verify
 from reconciler.service.transport.http_answers import json_answer
 from reconciler.service.transport.json_bodies import read_body
 from tests.fuzz.scratch import scratch
@@ -64,7 +61,9 @@ class Story:
         self.store = store or MemoryEventStore(clock)
         self._engine = Engine(
             self.store,
-            Means(clock, Identifiers(clock, lambda _: 0), bytes, _Open(), LeaseClock(clock, clock)),
+            Runtime(
+                clock, Identifiers(clock, lambda _: 0), bytes, _Open(), LeaseClock(clock, clock)
+            ),
         )
         self._headers: dict[str, list[str]] = {}
         self.ids: list[str] = []

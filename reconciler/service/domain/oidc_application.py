@@ -1,14 +1,17 @@
-"""An OIDC application: what is refused, its events, and what they make of it."""
+"""An OIDC application: its secret, what is refused, its events, and what they make of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import string
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from reconciler.resources.oidc import has_client_secret, oidc_problems
 from reconciler.resources.ref import Kind
+from reconciler.resources.secret import Secret
 from reconciler.service.domain.held import Held, ImpossibleHistoryError, Removed, State, Unborn
 from reconciler.service.domain.refusal import invalid
 
@@ -143,3 +146,26 @@ def _origins(uris: list[str]) -> Iterator[str]:
             continue
         if parts.netloc:
             yield f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+
+
+LENGTH = 64
+ALPHABET = string.ascii_letters + string.digits
+
+# Bytes below the greatest multiple of 62 pick a letter, the others are thrown away: so every
+# letter is equally likely.
+_USABLE = 256 - 256 % len(ALPHABET)
+_LETTERS = bytes(ord(ALPHABET[byte % len(ALPHABET)]) for byte in range(256))
+_THROWN_AWAY = bytes(range(_USABLE, 256))
+
+
+def make_secret(random_bytes: Callable[[int], bytes]) -> Secret:
+    """Return a new secret: 64 letters and digits, 381 random bits."""
+    letters = b""
+    while len(letters) < LENGTH:
+        letters += random_bytes(LENGTH + 16).translate(_LETTERS, _THROWN_AWAY)
+    return Secret(letters[:LENGTH].decode("ascii"))
+
+
+def hash_of(secret: Secret) -> str:
+    """Return what is kept of a secret. It is random, so a fast hash is the right one."""
+    return sha256(secret.reveal().encode("ascii")).hexdigest()

@@ -9,10 +9,9 @@ from reconciler.resources.base import Name
 from reconciler.resources.normal import normal_form
 from reconciler.resources.ref import Kind
 from reconciler.service.domain.action import ActionAdded, ActionRemoved, change
-from reconciler.service.operations.answers import details_changed, details_created
+from reconciler.service.operations.answers import action_view, details_changed, details_created
 from reconciler.service.operations.models import Id, Message
 from reconciler.service.operations.session import Reading, Writing
-from reconciler.service.operations.views import action_view
 from reconciler.service.projections.objects import state_of
 
 

@@ -10,25 +10,27 @@ from reconciler.resources.oidc import has_client_secret
 from reconciler.resources.oidc_application import OidcApplication
 from reconciler.resources.ref import Kind
 from reconciler.resources.secret import Secret
-from reconciler.service.domain.client_secret import hash_of, make_secret
 from reconciler.service.domain.oidc_application import (
     AppOidcAdded,
     AppOidcSecretChanged,
     AppRemoved,
     change_config,
     check_spec,
+    hash_of,
+    make_secret,
     rename,
 )
 from reconciler.service.domain.refusal import not_found
 from reconciler.service.eventstore.rows import ObjectRow
 from reconciler.service.operations.answers import (
+    app_view,
+    compliance_view,
     details_at,
     details_changed,
     details_created,
 )
 from reconciler.service.operations.models import Id, Message
 from reconciler.service.operations.session import Reading, Writing
-from reconciler.service.operations.views import app_view, compliance_view
 from reconciler.service.projections.objects import state_of
 
 
@@ -79,11 +81,11 @@ def add_oidc_app(call: Writing, request: AddOIDCAppRequest) -> dict[str, Any]:
     spec = request.spec()
     check_spec(spec)
     project = call.owner(Kind.PROJECT, request.project_id)
-    secret = make_secret(call.means.random_bytes) if has_client_secret(spec) else None
+    secret = make_secret(call.runtime.random_bytes) if has_client_secret(spec) else None
     event = AppOidcAdded(
         request.name,
         project.id,
-        call.means.identifiers.next(),
+        call.runtime.identifiers.next(),
         hash_of(secret) if secret else "",
         spec,
     )
@@ -126,7 +128,7 @@ def remove_app(call: Writing, request: AppRequest) -> dict[str, Any]:
 def regenerate_secret(call: Writing, request: AppRequest) -> dict[str, Any]:
     """Make a new client secret and answer it once; the one before ends now."""
     row = _target(call, request.project_id, request.app_id)
-    secret = make_secret(call.means.random_bytes)
+    secret = make_secret(call.runtime.random_bytes)
     changed = call.change(row, (AppOidcSecretChanged(hash_of(secret)),))
     return {**_once(secret), "details": details_changed(changed)}
 

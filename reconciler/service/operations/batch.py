@@ -15,13 +15,12 @@ from typing import Any, NamedTuple
 from reconciler.resources.call import HEADERS, ORDER_KEYS
 from reconciler.service.domain.refusal import Refusal, invalid
 from reconciler.service.operations.answers import error_body, made_id
-from reconciler.service.operations.caller import Caller
+from reconciler.service.operations.callers import Caller
 from reconciler.service.operations.fields import Fields, shown
 from reconciler.service.operations.operation import without_null
-from reconciler.service.operations.request import Request
-from reconciler.service.operations.session import is_id
+from reconciler.service.operations.request import Request, is_id
 from reconciler.service.operations.table import OPERATIONS
-from reconciler.service.projections.codec import canonical
+from reconciler.service.projections.objects import canonical
 
 MAX_ORDERS = 500
 MAX_A_COMMIT = 256

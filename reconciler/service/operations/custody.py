@@ -18,8 +18,8 @@ from reconciler.service.eventstore.errors import SealingError, StoreError
 from reconciler.service.eventstore.port import Transaction
 from reconciler.service.eventstore.rows import ObjectRow, OwedRow, SealRow
 from reconciler.service.operations.answers import MICROSECONDS
-from reconciler.service.operations.means import Batch, Means, SealDraft
 from reconciler.service.operations.request import Request
+from reconciler.service.operations.runtime import Batch, Runtime, SealDraft
 
 KEPT = 24 * 60 * 60 * MICROSECONDS  # answers under an idempotency key
 SHOWN_ONCE = "clientSecret"
@@ -30,7 +30,7 @@ NOWHERE: Place = (None, 0)
 
 
 def keep(
-    tx: Transaction, request: Request, answer: Mapping[str, Any], batch: Batch, means: Means
+    tx: Transaction, request: Request, answer: Mapping[str, Any], batch: Batch, runtime: Runtime
 ) -> Place:
     """Put the secret of an answer among those that the commit seals; return its seal and slot.
 
@@ -40,8 +40,8 @@ def keep(
         return NOWHERE
     secret = answer[SHOWN_ONCE]
     if not request.custody:
-        return _put(batch.answered, secret, means, KEPT)
-    place = _put(batch.custody, secret, means, means.keep_owed)
+        return _put(batch.answered, secret, runtime, KEPT)
+    place = _put(batch.custody, secret, runtime, runtime.keep_owed)
     tx.put_owed(_owed_row(request, answer, place, batch.custody.expires_at))
     return place
 
@@ -71,10 +71,10 @@ def _is_sealed(request: Request, answer: Mapping[str, Any]) -> bool:
     return SHOWN_ONCE in answer and bool(request.custody or request.idempotency_key)
 
 
-def _put(draft: SealDraft, secret: Secret, means: Means, kept: int) -> Place:
+def _put(draft: SealDraft, secret: Secret, runtime: Runtime, kept: int) -> Place:
     if not draft.id:
-        draft.id = means.identifiers.next()
-        draft.expires_at = means.now() + kept
+        draft.id = runtime.identifiers.next()
+        draft.expires_at = runtime.now() + kept
     draft.secrets.append(secret)
     return draft.id, len(draft.secrets) - 1
 
@@ -101,7 +101,7 @@ def _tree(context: str) -> str:
     return tree if isinstance(tree, str) else ""
 
 
-def unsealed(tx: Transaction, place: Place, batch: Batch, means: Means) -> Secret:
+def unsealed(tx: Transaction, place: Place, batch: Batch, runtime: Runtime) -> Secret:
     """Return a secret that was kept.
 
     Raises:
@@ -115,18 +115,20 @@ def unsealed(tx: Transaction, place: Place, batch: Batch, means: Means) -> Secre
             secrets: Sequence[Secret | None] = draft.secrets
             break
     else:
-        secrets = _opened(tx, seal_id, batch, means)
+        secrets = _opened(tx, seal_id, batch, runtime)
     secret = secrets[slot] if slot < len(secrets) else None
     if secret is None:
         raise secret_gone()
     return secret
 
 
-def _opened(tx: Transaction, seal_id: str, batch: Batch, means: Means) -> Sequence[Secret | None]:
+def _opened(
+    tx: Transaction, seal_id: str, batch: Batch, runtime: Runtime
+) -> Sequence[Secret | None]:
     """Return the secrets of a seal; none if the seal is gone or its key is missing."""
     if seal_id not in batch.opened:
         seal = tx.seal(seal_id)
-        batch.opened[seal_id] = (means.seals.open(seal.sealed) if seal else None) or ()
+        batch.opened[seal_id] = (runtime.seals.open(seal.sealed) if seal else None) or ()
     return batch.opened[seal_id]
 
 
@@ -148,7 +150,7 @@ def remove(tx: Transaction, owed: OwedRow, batch: Batch) -> None:
         batch.reduced.add(owed.seal)
 
 
-def seal_batch(tx: Transaction, batch: Batch, means: Means) -> None:
+def seal_batch(tx: Transaction, batch: Batch, runtime: Runtime) -> None:
     """Seal the secrets of a batch, remove those whose custody ended, drop what has expired.
 
     Raises:
@@ -156,20 +158,20 @@ def seal_batch(tx: Transaction, batch: Batch, means: Means) -> None:
     """
     for draft in (batch.answered, batch.custody):
         if draft.secrets:
-            tx.put_seal(SealRow(draft.id, _sealed(draft.secrets, means), draft.expires_at))
+            tx.put_seal(SealRow(draft.id, _sealed(draft.secrets, runtime), draft.expires_at))
     for seal_id in sorted(batch.reduced):
-        _reduce(tx, seal_id, means)
-    tx.expire(means.now())
+        _reduce(tx, seal_id, runtime)
+    tx.expire(runtime.now())
 
 
-def _sealed(secrets: Sequence[Secret], means: Means) -> bytes:
+def _sealed(secrets: Sequence[Secret], runtime: Runtime) -> bytes:
     try:
-        return means.seals.seal(secrets)
+        return runtime.seals.seal(secrets)
     except StoreError as failure:
         raise SealingError(failure.problem, failure.remedy) from failure
 
 
-def _reduce(tx: Transaction, seal_id: str, means: Means) -> None:
+def _reduce(tx: Transaction, seal_id: str, runtime: Runtime) -> None:
     """Leave in a seal only the secrets that are still owed, each in its place."""
     seal = tx.seal(seal_id)
     if seal is None:
@@ -178,9 +180,9 @@ def _reduce(tx: Transaction, seal_id: str, means: Means) -> None:
     if not needed:
         tx.remove_seal(seal_id)
         return
-    secrets = means.seals.open(seal.sealed)
+    secrets = runtime.seals.open(seal.sealed)
     if secrets is None:
         return  # sealed with a key that is missing here: it cannot be opened, nor sealed again
     left = [secret if slot in needed else None for slot, secret in enumerate(secrets)]
     if left != secrets:
-        tx.put_seal(seal._replace(sealed=means.seals.seal(left)))
+        tx.put_seal(seal._replace(sealed=runtime.seals.seal(left)))

@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Any, TypeVar
 
 from reconciler.resources.call import WRITE_BATCH
-from reconciler.service.domain.client_secret import hash_of
+from reconciler.service.domain.oidc_application import hash_of
 from reconciler.service.domain.refusal import (
     Code,
     Refusal,
@@ -31,17 +31,16 @@ from reconciler.service.eventstore.port import EventStore, Snapshot, Transaction
 from reconciler.service.eventstore.rows import Record
 from reconciler.service.operations import custody
 from reconciler.service.operations.batch import HELD_SECONDS, Orders, Write, work_share, write_batch
-from reconciler.service.operations.caller import least_role
+from reconciler.service.operations.callers import least_role, valid_token
 from reconciler.service.operations.custody import KEPT, SHOWN_ONCE, with_secret_shown
-from reconciler.service.operations.foresight import foreseen
-from reconciler.service.operations.means import Batch, Means
+from reconciler.service.operations.idempotency import digest, held_still, tie
 from reconciler.service.operations.operation import Operation, handler_of, reader_of
-from reconciler.service.operations.replays import digest, held_still, tie
-from reconciler.service.operations.request import Request
-from reconciler.service.operations.session import Reading, Writing, check_headers
+from reconciler.service.operations.prefetch import foreseen
+from reconciler.service.operations.request import Request, check_headers
+from reconciler.service.operations.runtime import Batch, Runtime
+from reconciler.service.operations.session import Reading, Writing
 from reconciler.service.operations.table import OPERATIONS, writes
-from reconciler.service.operations.tokens import valid_token
-from reconciler.service.projections.codec import canonical
+from reconciler.service.projections.objects import canonical
 
 TRIES = 5
 Answer = dict[str, Any]
@@ -78,9 +77,9 @@ class _Met:
 class Engine:
     """Carries out calls of operations on a store."""
 
-    def __init__(self, store: EventStore, means: Means) -> None:
+    def __init__(self, store: EventStore, runtime: Runtime) -> None:
         self._store = store
-        self._means = means
+        self._runtime = runtime
         self._work_share = 0.5  # of the time of a batch's commit, what its orders may take
 
     def load(self) -> None:
@@ -89,7 +88,7 @@ class Engine:
             handler_of(operation)
             reader_of(operation)
         with suppress(StoreError):
-            self._means.seals.open(b"")
+            self._runtime.seals.open(b"")
 
     def run(self, requests: Sequence[Request]) -> list[Answer | Refusal]:
         """Carry out calls in their order; those that write share one commit.
@@ -213,7 +212,7 @@ class Engine:
     def _seal(self, tx: Transaction, batch: Batch, met: _Met) -> None:
         """Seal the secrets of a batch. Where that fails, calls that make one are refused."""
         try:
-            custody.seal_batch(tx, batch, self._means)
+            custody.seal_batch(tx, batch, self._runtime)
         except SealingError as failure:
             met.cannot_seal(failure)
             raise ConflictError from failure
@@ -222,7 +221,7 @@ class Engine:
         self, tx: Transaction, requests: Sequence[Request], unknown: dict[bytes, Refusal]
     ) -> None:
         """Look at the tokens again once no call waits for a lock any more."""
-        now, before = self._means.now(), len(unknown)
+        now, before = self._runtime.now(), len(unknown)
         for token in {request.caller.token for request in requests} - unknown.keys() - {b""}:
             try:
                 valid_token(tx, token, now)
@@ -234,7 +233,7 @@ class Engine:
     def _answered(self, view: Snapshot, request: Request, batch: Batch) -> Answer | Refusal:
         try:
             operation, asked, _ = _admitted(request)
-            return handler_of(operation)(Reading(view, request, self._means, batch), asked)
+            return handler_of(operation)(Reading(view, request, self._runtime, batch), asked)
         except Refusal as refusal:
             return refusal
 
@@ -245,7 +244,7 @@ class Engine:
             operation, asked, text = _admitted(request)
             if not request.idempotency_key:
                 answer = self._done(tx, request, batch, (operation, asked, text))
-                custody.keep(tx, request, answer, batch, self._means)
+                custody.keep(tx, request, answer, batch, self._runtime)
                 return with_secret_shown(answer)
             return self._done_once(tx, request, batch, (operation, asked, text))
         except Refusal as refusal:
@@ -260,7 +259,7 @@ class Engine:
         for _ in range(TRIES):
             try:
                 with tx.savepoint():
-                    call = Writing(tx, request, self._means, batch)
+                    call = Writing(tx, request, self._runtime, batch)
                     answer = handler_of(operation)(call, asked)
                     call.end()
                     custody.check_seal(request, answer, batch)
@@ -276,7 +275,7 @@ class Engine:
     ) -> Answer:
         caller, key = request.caller.account, request.idempotency_key
         asked = digest(request, what)
-        now = self._means.now()
+        now = self._runtime.now()
         known = tx.record(caller, key)
         if known is not None and known.expires_at > now:
             return self._replayed(tx, request, known, asked, batch)
@@ -287,7 +286,7 @@ class Engine:
             if known is not None and known.expires_at > now:  # done elsewhere while we waited
                 return self._replayed(tx, request, known, asked, batch)
             raise
-        seal, slot = custody.keep(tx, request, answer, batch, self._means)
+        seal, slot = custody.keep(tx, request, answer, batch, self._runtime)
         kept = canonical({name: answer[name] for name in answer if name != SHOWN_ONCE})
         tied = tie(asked, kept, seal, slot)
         tx.put_record(Record(caller, key, tied, kept, seal, slot, now + KEPT))
@@ -307,7 +306,7 @@ class Engine:
         held = held_still(tx, request, answer)
         if known.seal is None:
             return answer
-        secret = custody.unsealed(tx, (known.seal, known.slot), batch, self._means)
+        secret = custody.unsealed(tx, (known.seal, known.slot), batch, self._runtime)
         if held is None or hash_of(secret) != held.secret_hash:
             raise secret_gone()
         return {**answer, SHOWN_ONCE: secret.reveal()}

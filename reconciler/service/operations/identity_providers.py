@@ -14,10 +14,9 @@ from reconciler.service.domain.identity_provider import (
     change_jwt_config,
     rename,
 )
-from reconciler.service.operations.answers import details_changed, details_created
+from reconciler.service.operations.answers import details_changed, details_created, idp_view
 from reconciler.service.operations.models import Id, Message
 from reconciler.service.operations.session import Reading, Writing
-from reconciler.service.operations.views import idp_view
 from reconciler.service.projections.objects import state_of
 
 Styling = Literal["STYLING_TYPE_UNSPECIFIED"]

@@ -25,11 +25,11 @@ def acquire_lease(call: Writing, fields: Fields) -> dict[str, Any]:
     instead_of = fields.number("insteadOf")
     fields.end()
     held = call.tx.lease(organization)
-    now = call.means.lease_time.after(_written_after(held))
+    now = call.runtime.lease_time.after(_written_after(held))
     if held and _counts(held, now) and held.fence != instead_of:
         raise _held_by(held)
     fence = held.fence + 1 if held else 1
-    secret = base64.urlsafe_b64encode(call.means.random_bytes(TOKEN_BYTES)).decode().rstrip("=")
+    secret = base64.urlsafe_b64encode(call.runtime.random_bytes(TOKEN_BYTES)).decode().rstrip("=")
     lease = LeaseRow(
         organization, f"{fence}.{secret}", holder, fence, now, now + seconds * MICROSECONDS
     )
@@ -44,7 +44,7 @@ def renew_lease(call: Writing, fields: Fields) -> dict[str, Any]:
     seconds = _seconds(fields)
     fields.end()
     held = call.tx.lease(organization)
-    now = call.means.lease_time.after(_written_after(held))
+    now = call.runtime.lease_time.after(_written_after(held))
     if held is None or held.token != token or not _counts(held, now):
         raise lease_lost()
     lease = held._replace(expires_at=now + seconds * MICROSECONDS)

@@ -7,16 +7,16 @@ from typing import Any
 
 from reconciler.resources.ref import Kind, fold
 from reconciler.service.eventstore.rows import NameFilter, ObjectKey, ObjectQuery, ObjectRow
-from reconciler.service.operations.answers import timestamp
-from reconciler.service.operations.fields import Fields
-from reconciler.service.operations.session import Reading
-from reconciler.service.operations.views import (
+from reconciler.service.operations.answers import (
     action_view,
     app_view,
     idp_view,
     organization_view,
     project_view,
+    timestamp,
 )
+from reconciler.service.operations.fields import Fields
+from reconciler.service.operations.session import Reading
 
 MAX_PAGE = 1000
 MAX_QUERIES = 20

@@ -9,11 +9,10 @@ from reconciler.resources.ref import Kind
 from reconciler.service.domain.organization import OrganizationAdded
 from reconciler.service.domain.project import ProjectAdded
 from reconciler.service.domain.refusal import not_allowed
-from reconciler.service.operations.answers import details_created
-from reconciler.service.operations.caller import Role
+from reconciler.service.operations.answers import details_created, project_view
+from reconciler.service.operations.callers import Role
 from reconciler.service.operations.models import Id, Message
 from reconciler.service.operations.session import Reading, Writing
-from reconciler.service.operations.views import project_view
 
 
 class AddOrgRequest(Message):

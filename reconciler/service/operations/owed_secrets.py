@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 from reconciler.resources.ref import Kind
 from reconciler.resources.secret import Secret
-from reconciler.service.domain.client_secret import hash_of
-from reconciler.service.domain.oidc_application import AppOidcSecretClaimed
+from reconciler.service.domain.oidc_application import AppOidcSecretClaimed, hash_of
 from reconciler.service.domain.refusal import (
     Refusal,
     invalid,
@@ -44,7 +43,7 @@ def list_owed_secrets(call: Reading, fields: Fields) -> dict[str, Any]:
     page = call.view.owed_page(organization.id, after=after, limit=limit + 1)
     rows = page[:limit]
     held = _applications(call, rows)
-    now = call.means.now()
+    now = call.runtime.now()
     return {
         "owedSecrets": [_view(row, held[row.id], now) for row in rows if row.id in held],
         "next": rows[-1].id if len(page) > limit else "",
@@ -98,7 +97,7 @@ def _claimed(
             raise not_found("owed secret")
         if row.made_at != asked.made_at:
             raise secret_replaced()
-        if custody.is_lost(row, call.means.now()):
+        if custody.is_lost(row, call.runtime.now()):
             raise secret_lost()
         secret = _unsealed(call, row)
         if hash_of(secret) != application.secret_hash:
@@ -124,7 +123,7 @@ def _unsealed(call: Writing, row: OwedRow) -> Secret:
         Refusal: the key that opens its seal is missing.
     """
     try:
-        return custody.unsealed(call.tx, (row.seal, row.slot), call.batch, call.means)
+        return custody.unsealed(call.tx, (row.seal, row.slot), call.batch, call.runtime)
     except Refusal:
         raise secret_unreadable() from None
 

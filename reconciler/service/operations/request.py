@@ -1,11 +1,20 @@
-"""A call of an operation, as every transport hands it over."""
+"""A call of an operation: its fields, its caller and its headers.
+
+HTTP headers and gRPC metadata have the same names and rules.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
 
-from reconciler.resources.call import Call
-from reconciler.service.operations.caller import Caller
+from reconciler.resources.call import HEADERS, ORGANIZATION_OF_ZITADEL, Call
+from reconciler.resources.strict_json import JsonError, read_object
+from reconciler.service.domain.refusal import Refusal, invalid
+from reconciler.service.operations.callers import Caller, token_hash, unauthenticated
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,3 +34,140 @@ def request_of(call: Call, caller: Caller, *, as_text: bool = False) -> Request:
     """Return a call as a caller makes it."""
     values = {name: getattr(call, name) for name in Call.__slots__}
     return Request(**values, caller=caller, as_text=as_text)
+
+
+ORGANIZATION = (HEADERS["organization"], ORGANIZATION_OF_ZITADEL)
+CUSTODY = HEADERS["custody"]
+_BEARER = re.compile(r"Bearer ([!-~]{1,512})", re.ASCII | re.IGNORECASE)
+# Optional white space around a value is no part of it (RFC 9110, 5.5), however it came.
+_BLANK = " \t"
+_SEQUENCE = re.compile(r'"(0|[1-9][0-9]{0,18})"', re.ASCII)
+
+MAX_CONTEXT = 8192
+MAX_TEXTS = {"tree": 200, "revision": 200, "reason": 500}
+"""Code points of what a context may say. Rows and caches keep these texts."""
+_FLAT = 1  # an answer holds it a few levels down, and must not get too deep itself
+_RUN = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
+_ID = re.compile(r"[A-Za-z0-9_-]{1,200}", re.ASCII)
+
+Headers = Mapping[str, Sequence[str]]
+
+
+def bearer_token(headers: Headers) -> str:
+    """Return the token of a request.
+
+    Raises:
+        Refusal: there is none, more than one, or something else.
+    """
+    values = headers.get("authorization", ())
+    if not values:
+        raise unauthenticated("a bearer token is needed: Authorization: Bearer TOKEN")
+    found = _BEARER.fullmatch(values[0].strip(_BLANK)) if len(values) == 1 else None
+    if found is None:
+        raise unauthenticated("the authorization header must be one bearer token")
+    return found.group(1)
+
+
+def caller_key(headers: Headers) -> bytes:
+    """Return the key to count the calls of one caller by: the hash of its token.
+
+    The same token has one key, however its header is written. All requests without a readable
+    token have one key, too, which is empty.
+    """
+    try:
+        return token_hash(bearer_token(headers))
+    except Refusal:
+        return b""
+
+
+def read_call(operation: str, fields: Mapping[str, Any], headers: Headers) -> Call:
+    """Return a call of an operation, with the values of the headers that operations know.
+
+    Raises:
+        Refusal: one of them is repeated or malformed.
+    """
+    return Call(
+        operation,
+        fields,
+        organization=_organization(headers),
+        expected_sequence=_expected(_one(headers, HEADERS["expected_sequence"])),
+        idempotency_key=_one(headers, HEADERS["idempotency_key"]),
+        lease=_one(headers, HEADERS["lease"]),
+        context=_one(headers, HEADERS["context"]),
+        custody=_custody(headers),
+    )
+
+
+def _one(headers: Headers, name: str) -> str:
+    values = headers.get(name, ())
+    if len(values) > 1:
+        raise invalid(name, "must be given once")
+    return values[0].strip(_BLANK) if values else ""
+
+
+def _custody(headers: Headers) -> str:
+    run = _one(headers, CUSTODY)
+    if CUSTODY in headers and not run:
+        raise invalid(CUSTODY, "must not be empty")
+    return run
+
+
+def _organization(headers: Headers) -> str:
+    named = [_one(headers, name) for name in ORGANIZATION]
+    chosen = {value for value in named if value}
+    if len(chosen) > 1:
+        raise invalid(ORGANIZATION[0], f"and {ORGANIZATION_OF_ZITADEL} must not differ")
+    return chosen.pop() if chosen else ""
+
+
+def _expected(value: str) -> int | None:
+    if not value:
+        return None
+    found = _SEQUENCE.fullmatch(value)
+    if found is None:
+        raise invalid(
+            HEADERS["expected_sequence"], 'must be a sequence in quotes, such as "1700000000000000"'
+        )
+    return int(found.group(1))
+
+
+def is_id(text: str) -> bool:
+    """Return whether a text has the form of an id."""
+    return _ID.fullmatch(text) is not None
+
+
+def check_headers(request: Request) -> None:
+    """Accept what comes beside the fields of a request.
+
+    Raises:
+        Refusal: one of them is malformed.
+    """
+    if request.organization and not is_id(request.organization):
+        raise invalid("x-service-orgid", "must be the id of one organization")
+    if len(request.idempotency_key) > 200 or not request.idempotency_key.isprintable():
+        raise invalid("idempotency-key", "must be at most 200 printable characters")
+    if request.custody and not _RUN.fullmatch(request.custody):
+        raise invalid("x-reconciler-custody", "must be 1 to 64 letters, digits, - and _")
+    fault = _context_fault(request.context) if request.context else ""
+    if fault:
+        raise invalid("x-reconciler-context", fault)
+
+
+@lru_cache(maxsize=16)
+def _context_fault(text: str) -> str:
+    """Return why a text is not a context: it is answered again, to readers as strict as this."""
+    rule = (
+        "must be a flat JSON object of texts, whole numbers, true, false and null, of at most "
+        f"{MAX_CONTEXT} characters"
+    )
+    if len(text) > MAX_CONTEXT:
+        return rule
+    try:
+        fields = read_object(text.encode(), depth=_FLAT)
+    except (JsonError, UnicodeEncodeError):
+        return rule
+    for name, most in MAX_TEXTS.items():
+        value = fields.get(name)
+        if isinstance(value, str) and len(value) > most:
+            return f"{name} must be at most {most} characters long"
+    return ""

@@ -6,11 +6,10 @@ from typing import Any
 
 from reconciler import __version__
 from reconciler.service.domain.evolution import ContextRecorded
-from reconciler.service.operations.answers import details_changed
+from reconciler.service.operations.answers import details_changed, organization_view
 from reconciler.service.operations.batch import MAX_ORDERS
 from reconciler.service.operations.fields import Fields
 from reconciler.service.operations.session import Reading, Writing
-from reconciler.service.operations.views import organization_view
 
 PRODUCT = "reconciler"
 

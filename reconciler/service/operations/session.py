@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from typing import Any
 
 from reconciler.resources.ref import Kind
-from reconciler.resources.strict_json import JsonError, read_object
 from reconciler.service.domain.evolution import Beside, Event, beside
 from reconciler.service.domain.refusal import (
     invalid,
@@ -30,8 +27,8 @@ from reconciler.service.eventstore.rows import (
     StreamAt,
 )
 from reconciler.service.operations import custody
-from reconciler.service.operations.means import Batch, Means
 from reconciler.service.operations.request import Request
+from reconciler.service.operations.runtime import Batch, Runtime
 from reconciler.service.operations.texts import (
     READ_AT_ONCE,
     Encoded,
@@ -41,8 +38,7 @@ from reconciler.service.operations.texts import (
     longest_text,
     whole,
 )
-from reconciler.service.projections.codec import encode
-from reconciler.service.projections.objects import next_row, trees_of
+from reconciler.service.projections.objects import encode, next_row, trees_of
 
 NOUNS = {
     Kind.ORGANIZATION: "organization",
@@ -51,23 +47,17 @@ NOUNS = {
     Kind.OIDC_APPLICATION: "application",
     Kind.ACTION: "action",
 }
-MAX_CONTEXT = 8192
-MAX_TEXTS = {"tree": 200, "revision": 200, "reason": 500}
-"""Code points of what a context may say. Rows and caches keep these texts."""
 MAX_TREES = 32
-_FLAT = 1  # an answer holds it a few levels down, and must not get too deep itself
-_RUN = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
-_ID = re.compile(r"[A-Za-z0-9_-]{1,200}", re.ASCII)
 
 
 class Reading:
     """A call that reads."""
 
-    def __init__(self, view: Snapshot, request: Request, means: Means, batch: Batch) -> None:
+    def __init__(self, view: Snapshot, request: Request, runtime: Runtime, batch: Batch) -> None:
         self.view = view
         self.request = request
         self.caller = request.caller
-        self.means = means
+        self.runtime = runtime
         self.batch = batch
 
     def organization(self) -> ObjectRow:
@@ -130,7 +120,7 @@ class Reading:
         return list(self._views(view, keys))
 
     def _texts(self, view: View, keys: Sequence[ObjectKey]) -> Sequence[bytes]:
-        return whole(self.means.texts.of(view, keys, self.view.get_objects))
+        return whole(self.runtime.texts.of(view, keys, self.view.get_objects))
 
     def _views(self, view: View, keys: Sequence[ObjectKey]) -> Iterator[dict[str, Any]]:
         """Yield views of a page that is not too long as text, the same limit for every form.
@@ -165,8 +155,8 @@ class Reading:
 class Writing(Reading):
     """A call that writes."""
 
-    def __init__(self, tx: Transaction, request: Request, means: Means, batch: Batch) -> None:
-        super().__init__(tx, request, means, batch)
+    def __init__(self, tx: Transaction, request: Request, runtime: Runtime, batch: Batch) -> None:
+        super().__init__(tx, request, runtime, batch)
         self.tx = tx
         self._expected = request.expected_sequence
         self._author = Author(request.caller.name, request.context)
@@ -198,7 +188,7 @@ class Writing(Reading):
         Raises:
             Refusal: the name is taken, or the lease is lost.
         """
-        new = self.means.identifiers.next()
+        new = self.runtime.identifiers.next()
         owner = organization or new
         if organization:
             self.check_lease(self.owner(Kind.ORGANIZATION, organization).folded)
@@ -274,57 +264,14 @@ class Writing(Reading):
         leases = self.batch.leases
         if organization not in leases:
             leases[organization] = self.tx.lease(organization)
-        lease = leases[organization]
-        expected = self.request.lease
-        if lease is None or lease.token != expected or lease.expires_at <= self.means.lease_time():
+        lease, now = leases[organization], self.runtime.lease_time()
+        if lease is None or lease.token != self.request.lease or lease.expires_at <= now:
             raise lease_lost()
 
     def put_lease(self, lease: LeaseRow) -> None:
         """Make this the lease of its organization name."""
         self.tx.put_lease(lease)
         self.batch.leases.clear()
-
-
-def is_id(text: str) -> bool:
-    """Return whether a text has the form of an id."""
-    return _ID.fullmatch(text) is not None
-
-
-def check_headers(request: Request) -> None:
-    """Accept what comes beside the fields of a request.
-
-    Raises:
-        Refusal: one of them is malformed.
-    """
-    if request.organization and not is_id(request.organization):
-        raise invalid("x-service-orgid", "must be the id of one organization")
-    if len(request.idempotency_key) > 200 or not request.idempotency_key.isprintable():
-        raise invalid("idempotency-key", "must be at most 200 printable characters")
-    if request.custody and not _RUN.fullmatch(request.custody):
-        raise invalid("x-reconciler-custody", "must be 1 to 64 letters, digits, - and _")
-    fault = _context_fault(request.context) if request.context else ""
-    if fault:
-        raise invalid("x-reconciler-context", fault)
-
-
-@lru_cache(maxsize=16)
-def _context_fault(text: str) -> str:
-    """Return why a text is not a context: it is answered again, to readers as strict as this."""
-    rule = (
-        "must be a flat JSON object of texts, whole numbers, true, false and null, of at most "
-        f"{MAX_CONTEXT} characters"
-    )
-    if len(text) > MAX_CONTEXT:
-        return rule
-    try:
-        fields = read_object(text.encode(), depth=_FLAT)
-    except (JsonError, UnicodeEncodeError):
-        return rule
-    for name, most in MAX_TEXTS.items():
-        value = fields.get(name)
-        if isinstance(value, str) and len(value) > most:
-            return f"{name} must be at most {most} characters long"
-    return ""
 
 
 def _check_trees(before: ObjectRow, after: ObjectRow) -> None:

@@ -1,4 +1,4 @@
-"""An object's row, one event after the other.
+"""Domain events as the store keeps them, and an object's row, one event after the other.
 
 The same function makes the row when an event is written and when rows are made anew from the
 log: that is why both are equal.
@@ -7,15 +7,15 @@ log: that is why both are equal.
 from __future__ import annotations
 
 import json
-from functools import lru_cache
-from typing import Any
+from collections.abc import Callable
+from functools import cache, lru_cache, partial
+from typing import Any, NamedTuple
 
 from reconciler.resources.ref import Kind, fold
-from reconciler.service.domain.evolution import Event, evolve
+from reconciler.service.domain.evolution import EVENTS, Beside, Event, evolve
 from reconciler.service.domain.held import Held, State, Unborn
 from reconciler.service.domain.oidc_application import AppOidcSecretChanged
-from reconciler.service.eventstore.rows import ObjectRow, StoredEvent
-from reconciler.service.projections.codec import canonical
+from reconciler.service.eventstore.rows import NewEvent, ObjectRow, StoredEvent
 
 # A new secret, such as that of a rotation, does not change the owner of its application.
 _SECRET = AppOidcSecretChanged
@@ -90,3 +90,58 @@ def _next_marks(marks: str, context: str, *, gives: bool) -> str:
         if isinstance(said.get(mark), bool):
             known[mark] = said[mark]
     return canonical(known)
+
+
+class EncodedEvent(NamedTuple):
+    """An event as it is appended, and the text of the spec in it, which is not made twice."""
+
+    event: NewEvent
+    spec: str
+
+
+def canonical(value: Any) -> str:
+    """Return the one JSON text of a value: equal values give equal texts.
+
+    A number that is not finite becomes null: JSON has none, and no field is a number.
+
+    Raises:
+        TypeError: the value is not JSON, or is nested too deeply, or a number needs more than 64
+            bits.
+    """
+    return _writer()(value).decode()
+
+
+@cache
+def _writer() -> Callable[[Any], bytes]:
+    import orjson  # loading it takes a plan longer than it gains by it
+
+    # Not what else it could write: nothing that keeps to itself becomes text by accident.
+    strict = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
+    return partial(orjson.dumps, option=strict | orjson.OPT_SORT_KEYS)
+
+
+def encode(event: Event | Beside) -> EncodedEvent:
+    """Return an event as it is appended.
+
+    ``spec`` is the last name of every payload that has it, so its text can be put in.
+    """
+    fields = {name: getattr(event, name) for name in event.__slots__}
+    spec = fields.pop("spec", None)
+    rest = canonical(fields)
+    if spec is None:
+        return EncodedEvent(NewEvent(event.TYPE, rest), "")
+    text = canonical(spec)
+    comma = "," if fields else ""
+    return EncodedEvent(NewEvent(event.TYPE, f'{rest[:-1]}{comma}"spec":{text}}}'), text)
+
+
+def decode(stored: StoredEvent) -> Event:
+    """Return the event that was appended.
+
+    Raises:
+        ValueError: this version writes no such event.
+    """
+    try:
+        return EVENTS[stored.type](**json.loads(stored.payload))
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"event {stored.sequence} is of an unknown form") from error

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from reconciler.service.domain.refusal import Code, Refusal
-from reconciler.service.operations.headers import Headers, bearer_token, caller_key
-from reconciler.service.operations.reception import NEEDS_NO_TOKEN, Incoming
-from reconciler.service.operations.tokens import token_hash
+from reconciler.service.operations.callers import token_hash
+from reconciler.service.operations.dispatch import NEEDS_NO_TOKEN, Incoming
+from reconciler.service.operations.request import Headers, bearer_token, caller_key
 from reconciler.service.transport.observer import Answer
 
 FRESH_SECONDS = 2.0

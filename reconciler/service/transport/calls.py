@@ -15,8 +15,8 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from reconciler.service.domain.refusal import Code, Refusal, invalid
-from reconciler.service.operations.headers import Headers
-from reconciler.service.operations.reception import Incoming
+from reconciler.service.operations.dispatch import Incoming
+from reconciler.service.operations.request import Headers
 from reconciler.service.transport.messages import Method, message_class
 from reconciler.service.transport.observer import Answer
 from reconciler.service.transport.protobuf import fields_of, message_of

@@ -22,14 +22,14 @@ from weakref import WeakValueDictionary
 
 from reconciler.resources.call import WRITE_BATCH
 from reconciler.service.domain.refusal import Code, Refusal
-from reconciler.service.operations.headers import bearer_token, caller_key
-from reconciler.service.operations.reception import (
+from reconciler.service.operations.dispatch import (
     NEEDS_NO_TOKEN,
     OUT_OF_RESOURCES,
+    Dispatcher,
     Incoming,
     Received,
-    Reception,
 )
+from reconciler.service.operations.request import bearer_token, caller_key
 from reconciler.service.operations.table import writes
 from reconciler.service.transport.admission import Shares
 from reconciler.service.transport.question import Question
@@ -81,15 +81,15 @@ class Lane:
 class Front:
     """Answers calls from any transport, on one event loop."""
 
-    def __init__(self, reception: Reception, lane_of: Callable[[Incoming], str]) -> None:
-        """Serve a reception.
+    def __init__(self, dispatcher: Dispatcher, lane_of: Callable[[Incoming], str]) -> None:
+        """Serve a dispatcher.
 
         ``lane_of`` says which writes wait for one another and share commits: those of one lane.
         Where it answers nothing, writes of one caller do. Reads of one caller share views of the
         store: a thread for each would fight over the interpreter.
         """
-        reception.load()
-        self._reception = reception
+        dispatcher.load()
+        self._reception = dispatcher
         self._lane_of = lane_of
         self._lanes: dict[Key, Lane] = {}
         self._readers = Readers(self._read)
@@ -98,7 +98,7 @@ class Front:
         self._threads = _started(THREADS)
         self._turns: WeakValueDictionary[Key, asyncio.Lock] = WeakValueDictionary()
         self._is_ending = False
-        self._is_ready = Question(reception.can_read, READY_SECONDS)
+        self._is_ready = Question(dispatcher.can_read, READY_SECONDS)
 
     async def answer(self, call: Incoming) -> Received:
         """Carry out a call. Nothing is raised: a refusal is an answer."""

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
-from reconciler.service.operations.reception import Incoming, Received
+from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.transport.admission import Admission, TooManyCallsError
 from reconciler.service.transport.bodies import Bodies
 from reconciler.service.transport.grpc_server import GrpcServer

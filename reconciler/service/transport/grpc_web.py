@@ -14,8 +14,8 @@ from contextlib import ExitStack
 from starlette.types import Receive, Scope, Send
 
 from reconciler.service.domain.refusal import Code, Refusal
-from reconciler.service.operations.headers import bearer_token
-from reconciler.service.operations.reception import NEEDS_NO_TOKEN
+from reconciler.service.operations.dispatch import NEEDS_NO_TOKEN
+from reconciler.service.operations.request import bearer_token
 from reconciler.service.transport.bodies import Bodies, CallerLeftError
 from reconciler.service.transport.calls import MAX_MESSAGE, answer_bytes, too_large
 from reconciler.service.transport.grpc_web_frames import (

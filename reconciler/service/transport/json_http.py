@@ -17,10 +17,10 @@ from starlette.types import Receive, Scope, Send
 
 from reconciler.resources.call import WRITE_BATCH
 from reconciler.service.domain.refusal import Code, Refusal, invalid
+from reconciler.service.operations.dispatch import NEEDS_NO_TOKEN, Incoming, Received
 from reconciler.service.operations.fields import shown
-from reconciler.service.operations.headers import CUSTODY, ORGANIZATION, bearer_token
 from reconciler.service.operations.operation import without_null
-from reconciler.service.operations.reception import NEEDS_NO_TOKEN, Incoming, Received
+from reconciler.service.operations.request import CUSTODY, ORGANIZATION, bearer_token
 from reconciler.service.operations.table import OPERATIONS
 from reconciler.service.operations.texts import answer_bytes
 from reconciler.service.transport.addresses import Addresses, Found

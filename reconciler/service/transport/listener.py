@@ -28,7 +28,7 @@ import uvloop
 from starlette.types import ASGIApp
 from uvicorn.server import ServerState
 
-from reconciler.service.operations.reception import Incoming
+from reconciler.service.operations.dispatch import Incoming
 from reconciler.service.transport.acceptor import Acceptor
 from reconciler.service.transport.application import build_app
 from reconciler.service.transport.bodies import Bodies

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.batch import ANSWERS, DONE
-from reconciler.service.operations.headers import ORGANIZATION, Headers
-from reconciler.service.operations.reception import Incoming, Received
+from reconciler.service.operations.dispatch import Incoming, Received
+from reconciler.service.operations.request import ORGANIZATION, Headers
 from reconciler.service.transport.metrics import Metrics
 
 LOG = logging.getLogger("reconciler.requests")

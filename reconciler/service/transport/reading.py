@@ -13,8 +13,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence, Sized
 from dataclasses import dataclass, field
 
-from reconciler.service.operations.headers import caller_key
-from reconciler.service.operations.reception import Incoming, Received
+from reconciler.service.operations.dispatch import Incoming, Received
+from reconciler.service.operations.request import caller_key
 from reconciler.service.transport.unread import Unread
 
 BATCH = 256

@@ -12,7 +12,7 @@ from pathlib import Path
 from reconciler.service.build import open_sqlite
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore.errors import StoreError
-from reconciler.service.projections.verify import verify
+from reconciler.service.projections.maintenance import verify
 from tests.faults.catalogue import Row, ViolationError, must
 from tests.faults.power import SECTOR
 from tests.faults.rows.power_cut import STORE, images_in

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.service.build import open_sqlite
-from reconciler.service.operations.reception import Incoming
+from reconciler.service.operations.dispatch import Incoming
 from tests.faults.attackers import ATTACKS, Orders
 from tests.faults.catalogue import Row, must
 from tests.faults.invariants import check_store
@@ -85,7 +85,7 @@ def fill(store: Path, token: str, count: int) -> None:
     headers = {"authorization": [f"Bearer {token}"]}
     with closing(open_sqlite(store)) as service:
         for start in range(0, count, BATCH):
-            answers = service.reception.receive(
+            answers = service.dispatcher.receive(
                 [
                     Incoming("CreateAction", {"name": f"a{number}", "script": "x" * 500}, headers)
                     for number in range(start, min(start + BATCH, count))

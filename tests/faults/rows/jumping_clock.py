@@ -23,9 +23,9 @@ from reconciler.service.eventstore.rows import TokenRow
 from reconciler.service.eventstore.sqlite import SqliteEventStore
 from reconciler.service.eventstore.sqlite_files import create
 from reconciler.service.operations.answers import MICROSECONDS
+from reconciler.service.operations.callers import make_token
+from reconciler.service.operations.dispatch import Incoming
 from reconciler.service.operations.engine import KEPT
-from reconciler.service.operations.reception import Incoming
-from reconciler.service.operations.tokens import make_token
 from reconciler.service.seal import new_key
 from reconciler.service_client.connect import Line, client_of
 from reconciler.service_client.holder import this_process
@@ -212,7 +212,7 @@ def tokens(ask: Asking, dice: random.Random, folder: Path) -> None:
         for ends, text in dice.choices(made, k=4):
             mark = clock.mark()
             call = Incoming("ListOrgs", {}, {"authorization": [f"Bearer {text}"]})
-            (received,) = ask.service.reception.receive([call])
+            (received,) = ask.service.dispatcher.receive([call])
             least, most = clock.since(mark)
             is_in = isinstance(received.answer, dict)
             must(is_in or most >= ends, "I12", f"{received.answer} before {ends}")

@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.service.build import IdentityService
 from reconciler.service.domain.refusal import Refusal
-from reconciler.service.operations.caller import Caller, Role
+from reconciler.service.operations.callers import Caller, Role
 from reconciler.service.operations.request import Request
 
 NOON = 1_800_000_000_000_000

@@ -11,8 +11,8 @@ import pytest
 
 from reconciler.service.build import open_sqlite
 from reconciler.service.domain.refusal import Code, Refusal
-from reconciler.service.operations.reception import Incoming, Received
-from reconciler.service.operations.tokens import token_hash
+from reconciler.service.operations.callers import token_hash
+from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.transport.admission import admitted
 from tests.running import prepare
 
@@ -23,7 +23,7 @@ def test_a_caller_is_admitted_and_nobody_else(tmp_path: Path) -> None:
     with closing(open_sqlite(tmp_path / "identity.db")) as service:
 
         async def answer(call: Incoming) -> Received:
-            return service.reception.receive([call])[0]
+            return service.dispatcher.receive([call])[0]
 
         def ask(values: Sequence[str]) -> bytes | str:
             try:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reconciler.service.domain.refusal import Refusal
-from reconciler.service.operations.reception import Incoming, Received
+from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.transport.bodies import Bodies
 from reconciler.service.transport.budget import Budget
 from reconciler.service.transport.json_bodies import read_body

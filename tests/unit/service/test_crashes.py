@@ -13,16 +13,16 @@ from typing import TypeAlias
 import pytest
 
 from reconciler.service.build import open_sqlite
-from reconciler.service.operations.caller import EMBEDDED
+from reconciler.service.operations.callers import EMBEDDED
 from reconciler.service.operations.request import Request
-from reconciler.service.projections.verify import verify
+from reconciler.service.projections.maintenance import verify
 from tests.unit.service.asking import Asking, Clock
 
 WRITER = """
 import json, sys
 from pathlib import Path
 from reconciler.service.build import open_sqlite
-from reconciler.service.operations.caller import EMBEDDED
+from reconciler.service.operations.callers import EMBEDDED
 from reconciler.service.operations.request import Request
 
 path, *calls = sys.argv[1:]

@@ -18,10 +18,10 @@ from reconciler.service.eventstore.errors import StoreUnreachableError, StoreUnu
 from reconciler.service.eventstore.memory import MemoryEventStore
 from reconciler.service.eventstore.port import Snapshot
 from reconciler.service.operations.batch import Orders
+from reconciler.service.operations.callers import token_hash
+from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.operations.engine import Engine
-from reconciler.service.operations.reception import Incoming, Received
 from reconciler.service.operations.request import Request
-from reconciler.service.operations.tokens import token_hash
 from reconciler.service.transport.front import THREADS, WAITING, Front
 from reconciler.service.transport.reading import BATCH, READERS, WAITING_OF_ONE
 from tests.running import furnish
@@ -37,7 +37,7 @@ def answers_of(
     bearer = {"authorization": [f"Bearer {furnish(service).tokens['editor']}"]}
 
     async def ask() -> Sequence[Received]:
-        front = Front(service.reception, lambda _: "all")
+        front = Front(service.dispatcher, lambda _: "all")
         spoil(front, patch)
         call = Incoming("CreateAction", ACTION, bearer)
         try:
@@ -123,7 +123,7 @@ def test_reads_that_wait_together_share_a_view_and_each_gets_its_own_answer(
     views: list[int] = []
 
     async def ask() -> Sequence[Received]:
-        front = Front(service.reception, lambda _: "all")
+        front = Front(service.dispatcher, lambda _: "all")
         calls = [
             Incoming("GetServiceInfo" if number % 3 else "ListOrgs", {}, bearer if number else {})
             for number in range(60)
@@ -154,7 +154,7 @@ def test_writes_that_come_one_after_the_other_share_a_commit(
     commits: list[int] = []
 
     async def ask() -> Sequence[Received]:
-        front = Front(service.reception, lambda _: "all")
+        front = Front(service.dispatcher, lambda _: "all")
         count(monkeypatch, "transaction", commits)
         asked = []
         for number in range(60):
@@ -186,7 +186,7 @@ def test_a_long_read_is_in_the_way_of_none_that_comes_later(
         return really(store)
 
     async def ask() -> None:
-        front = Front(service.reception, lambda _: "all")
+        front = Front(service.dispatcher, lambda _: "all")
         monkeypatch.setattr(MemoryEventStore, "snapshot", long)
         first = asyncio.ensure_future(front.answer(call))
         try:
@@ -216,7 +216,7 @@ def reads_beside_a_bad_one(patch: pytest.MonkeyPatch, failure: Exception) -> Seq
         return really(engine, view, requests)
 
     async def ask() -> Sequence[Received]:
-        front = Front(service.reception, lambda _: "all")
+        front = Front(service.dispatcher, lambda _: "all")
         patch.setattr(Engine, "read", fragile)
         calls = [Incoming("GetAction", {"id": str(number)}, bearer) for number in range(30)]
         try:
@@ -287,7 +287,7 @@ def test_a_batch_lets_other_writers_in_after_each_of_its_commits(
     committed = by_two(monkeypatch, commits)
 
     async def ask() -> Sequence[Received]:
-        front = Front(service.reception, lambda _: "all")
+        front = Front(service.dispatcher, lambda _: "all")
         batches = [
             asyncio.ensure_future(
                 front.answer(Incoming("WriteBatch", orders(20, 20 * number), bearer(tokens[by])))
@@ -325,7 +325,7 @@ def test_batches_of_a_caller_come_in_turn_and_those_of_two_callers_alternate(
     committed = by_two(monkeypatch, [])
 
     async def ask() -> None:
-        front = Front(service.reception, lambda _: "all")
+        front = Front(service.dispatcher, lambda _: "all")
 
         async def batch(name: str, by: str, count: int, start: int) -> None:
             call = Incoming("WriteBatch", orders(count, start), bearer(tokens[by]))
@@ -354,7 +354,7 @@ def test_no_organization_that_an_order_names_makes_a_batch_wait_for_itself() -> 
     names = (f"batches by {account}", "batches of x", account, "x")
 
     async def ask() -> Sequence[Received]:
-        front = Front(service.reception, service.reception.organization_of)
+        front = Front(service.dispatcher, service.dispatcher.organization_of)
         batches = [[{**orders(1)["orders"][0], "organizationId": name}] for name in names]
         calls = [Incoming("WriteBatch", {"orders": batch}, bearer(token)) for batch in batches]
         try:
@@ -375,7 +375,7 @@ def test_a_batch_takes_no_turn_of_an_organization_that_its_caller_does_not_see()
     fields = {"orders": [{**orders(1)["orders"][0], **named}]}
 
     taken = {
-        by: service.reception.take_batch(Incoming("WriteBatch", fields, bearer(known.tokens[by])))
+        by: service.dispatcher.take_batch(Incoming("WriteBatch", fields, bearer(known.tokens[by])))
         for by in ("editor", "stranger", "admin")
     }
 
@@ -400,7 +400,7 @@ def test_a_server_that_stops_answers_what_was_committed(monkeypatch: pytest.Monk
     committed = by_two(monkeypatch, commits)
 
     async def ask() -> Received:
-        front = Front(service.reception, lambda _: "all")
+        front = Front(service.dispatcher, lambda _: "all")
         batch = asyncio.ensure_future(front.answer(Incoming("WriteBatch", orders(500), bearer)))
         try:
             await asyncio.to_thread(committed.wait, 10)
@@ -429,7 +429,7 @@ def test_a_batch_ends_when_its_caller_has_left(monkeypatch: pytest.MonkeyPatch) 
     call = Incoming("WriteBatch", orders(20), headers, has_left=lambda: len(commits) == 3)
 
     async def ask() -> Received:
-        front = Front(service.reception, lambda _: "all")
+        front = Front(service.dispatcher, lambda _: "all")
         try:
             return await asyncio.wait_for(front.answer(call), 10)
         finally:
@@ -466,7 +466,7 @@ def test_a_batch_under_which_something_fails_is_answered(
         return really(engine, tx, request, batch)
 
     async def ask() -> Sequence[Received]:
-        front = Front(service.reception, lambda _: "all")
+        front = Front(service.dispatcher, lambda _: "all")
         monkeypatch.setattr(Engine, "_written", fragile)
         calls = [Incoming("WriteBatch", orders(4, start), bearer) for start in (0, 4)]
         try:
@@ -498,7 +498,7 @@ def test_whatever_a_thread_ends_with_the_next_read_is_answered(
     call = Incoming("Healthz", {}, {})
 
     async def ask() -> None:
-        front = Front(service.reception, lambda _: "all")
+        front = Front(service.dispatcher, lambda _: "all")
         really = front._threads.submit
         try:
             for _ in range(READERS + 1):
@@ -520,7 +520,7 @@ class Body(dict[str, Any]):
 
 
 class Slow:
-    """A reception whose calls take until it is told to end."""
+    """A dispatcher whose calls take until it is told to end."""
 
     def __init__(self) -> None:
         self.begun, self.may_end = Semaphore(0), Event()
@@ -636,7 +636,7 @@ def test_a_call_that_has_no_token_takes_no_turn_to_be_refused() -> None:
         def lane_of(_: Incoming) -> str:
             raise AssertionError("it was put in a lane")
 
-        front = Front(service.reception, lane_of)
+        front = Front(service.dispatcher, lane_of)
         try:
             return await asyncio.wait_for(front.answer(Incoming("CreateAction", unread, {})), 10)
         finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from reconciler.service.operations.reception import Incoming, Received
+from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.transport.bodies import Bodies
 from reconciler.service.transport.budget import Budget
 from reconciler.service.transport.grpc_faces import grpc_faces

@@ -11,9 +11,9 @@ import grpc
 import pytest
 
 from reconciler.service.domain.refusal import Refusal
-from reconciler.service.operations.headers import bearer_token
-from reconciler.service.operations.reception import Incoming, Received
-from reconciler.service.operations.tokens import unauthenticated
+from reconciler.service.operations.callers import unauthenticated
+from reconciler.service.operations.dispatch import Incoming, Received
+from reconciler.service.operations.request import bearer_token
 from reconciler.service.transport import grpc_server
 from reconciler.service.transport.bodies import Bodies
 from reconciler.service.transport.budget import Budget

@@ -18,8 +18,8 @@ from reconciler.service.build import IdentityService, open_sqlite
 from reconciler.service.eventstore import sqlite_place
 from reconciler.service.eventstore.errors import StoreError, StoreMovedError, StoreUnusableError
 from reconciler.service.eventstore.sqlite import SqliteReadOnlyStore
-from reconciler.service.operations.reception import Incoming
-from reconciler.service.projections.verify import verify
+from reconciler.service.operations.dispatch import Incoming
+from reconciler.service.projections.maintenance import verify
 from reconciler.service.restore import restore
 from tests.unit.service.asking import Asking, Clock
 
@@ -140,12 +140,12 @@ def test_views_look_now_and_then_and_each_time_once_something_is_wrong(
 ) -> None:
     """A view acknowledges nothing: what was there a moment ago is shown a moment longer."""
     monkeypatch.setattr(sqlite_place, "VIEWED_FOR", 3600.0)
-    assert service.reception.can_read()  # there is a reader from now on
+    assert service.dispatcher.can_read()  # there is a reader from now on
     rename(path)
-    assert service.reception.can_read()
+    assert service.dispatcher.can_read()
     with pytest.raises(StoreMovedError), service.store.transaction():
         pass
-    assert not service.reception.can_read()
+    assert not service.dispatcher.can_read()
 
 
 def test_a_file_that_is_put_back_is_used_again(path: Path, service: IdentityService) -> None:
@@ -232,12 +232,12 @@ def test_the_log_of_the_operator_says_it_once_and_that_it_is_over(
     rename(path)
 
     for _ in range(3):
-        assert not service.reception.can_read()
-        service.reception.receive([call, call])
+        assert not service.dispatcher.can_read()
+        service.dispatcher.receive([call, call])
 
     (told,) = [record.getMessage() for record in caplog.records]
     assert "was deleted, moved or replaced" in told
     assert "restart" in told
     path.with_name("moved.db").rename(path)
-    assert service.reception.can_read()
+    assert service.dispatcher.can_read()
     assert [record.getMessage() for record in caplog.records][1:] == ["the store can be used again"]

@@ -11,8 +11,8 @@ from itertools import product
 import pytest
 
 from reconciler.service.domain.refusal import Code, Refusal
-from reconciler.service.operations.headers import bearer_token
-from reconciler.service.operations.reception import Incoming, Received
+from reconciler.service.operations.dispatch import Incoming, Received
+from reconciler.service.operations.request import bearer_token
 from reconciler.service.transport.reading import (
     READERS,
     READERS_OF_ONE,

@@ -25,7 +25,7 @@ from reconciler.service.eventstore.errors import (
 from reconciler.service.eventstore.sqlite import SqliteEventStore, SqliteReadOnlyStore
 from reconciler.service.eventstore.sqlite_files import CACHE_KIB, READER_CACHE_KIB, create
 from reconciler.service.operations.request import Request
-from reconciler.service.projections.verify import verify
+from reconciler.service.projections.maintenance import verify
 from reconciler.service.restore import restore
 from tests.unit.service.asking import Asking, Clock
 

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from reconciler.service.domain.refusal import Code, Refusal
-from reconciler.service.operations.reception import Incoming, Received
+from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.transport.application import build_app
 from reconciler.service.transport.bodies import Bodies
 from reconciler.service.transport.budget import Budget

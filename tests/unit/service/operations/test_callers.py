@@ -13,15 +13,16 @@ from reconciler.service.build import open_memory
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.eventstore.port import EventStore
 from reconciler.service.eventstore.rows import TokenRow
-from reconciler.service.operations.caller import Caller, Role
-from reconciler.service.operations.reception import Incoming
-from reconciler.service.operations.tokens import (
+from reconciler.service.operations.callers import (
+    Caller,
+    Role,
     all_tokens,
     caller_of,
     make_token,
     new_token,
     revoke_token,
 )
+from reconciler.service.operations.dispatch import Incoming
 
 NOW = 1_800_000_000_000_000
 ROW = TokenRow("ci", "editor", '["7","8"]', b"", NOW, NOW + 10, 0)
@@ -104,9 +105,9 @@ def test_who_asks_is_told_as_of_now() -> None:
     service = open_memory(now=lambda: time[0])
     call = Incoming("GetIAM", {}, {"authorization": [f"Bearer {made(service.store)}"]})
 
-    before = service.reception.receive([call])
+    before = service.dispatcher.receive([call])
     time[0] += 1
-    after = service.reception.receive([call])
+    after = service.dispatcher.receive([call])
 
     assert [received.caller for received in before + after] == ["ci", ""]
 

@@ -17,7 +17,7 @@ REGENERATE = "RegenerateOIDCClientSecret"
 
 
 def digest(request: Request, what: tuple[Operation, Any, str]) -> bytes:
-    """Return the digest of what a request means: a default may be said, an own one be named."""
+    """Return the digest of what a request runtime: a default may be said, an own one be named."""
     operation, asked, text = what
     organization = request.organization or request.caller.only_organization
     meaning = asked.model_dump_json() if operation.request else text

@@ -1,4 +1,4 @@
-"""Calls from outside: who is it, what came beside the request, and then the operations.
+"""Calls from outside: who calls, what the headers say, and then the operations.
 
 Every transport comes through here, so that permission and headers are judged in one place.
 """
@@ -23,18 +23,18 @@ from reconciler.service.eventstore.errors import (
 )
 from reconciler.service.eventstore.port import EventStore, Snapshot
 from reconciler.service.operations.batch import Orders
-from reconciler.service.operations.caller import Caller, Role
+from reconciler.service.operations.callers import Caller, Role, caller_of
 from reconciler.service.operations.engine import Engine
-from reconciler.service.operations.headers import (
+from reconciler.service.operations.request import (
     ORGANIZATION,
     Headers,
+    Request,
     bearer_token,
     caller_key,
     read_call,
+    request_of,
 )
-from reconciler.service.operations.request import Request, request_of
 from reconciler.service.operations.table import writes
-from reconciler.service.operations.tokens import caller_of
 
 LOG = logging.getLogger("reconciler.service")
 ANYBODY = Caller("", Role.VIEWER, frozenset())
@@ -89,7 +89,7 @@ class Received(NamedTuple):
     body: bytes = b""
 
 
-class Reception:
+class Dispatcher:
     """Takes calls from outside. Any thread may hand them over."""
 
     def __init__(self, store: EventStore, engine: Engine, now: Callable[[], int]) -> None:

@@ -1,17 +1,16 @@
-"""Tools of the operations: clock, ids, random bits, sealing; and what a batch of calls shares."""
+"""Tools of the operations: clocks, ids, random bits, sealing; and what a batch of calls shares."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Protocol
 
 from reconciler.resources.secret import Secret
-from reconciler.service.domain.identifiers import Identifiers
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore.rows import LeaseRow, ObjectRow
 from reconciler.service.operations.answers import MICROSECONDS
-from reconciler.service.operations.lease_clock import LeaseClock
 from reconciler.service.operations.texts import Texts
 
 MAX_KEEP_OWED = 30 * 24 * 60 * 60 * MICROSECONDS
@@ -30,7 +29,7 @@ class Seals(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class Runtime:
     """The clock, ids, random bits and seals that operations use.
 
     Attributes:
@@ -83,3 +82,48 @@ class Batch:
     opened: dict[str, Sequence[Secret | None]] = field(default_factory=dict)
     reduced: set[str] = field(default_factory=set)
     unsealed: Refusal | None = None
+
+
+class LeaseClock:
+    """Microseconds since the epoch, as far as the wall was right when the process began."""
+
+    def __init__(self, wall: Callable[[], int], steady: Callable[[], int]) -> None:
+        """Take the time, and a clock that is never set; both in microseconds."""
+        self._steady = steady
+        self._ahead = wall() - steady()
+        self._lock = Lock()
+
+    def __call__(self) -> int:
+        """Return the time."""
+        return self._steady() + self._ahead
+
+    def after(self, met: int) -> int:
+        """Return the time, moved forward to one that was met if that is later."""
+        with self._lock:
+            self._ahead = max(self._ahead, met - self._steady())
+        return self()
+
+
+EPOCH = 1_556_496_000_000  # 2019-04-29 in milliseconds, as the service we are compatible with
+RANDOM_BITS = 22
+
+
+class Identifiers:
+    """Makes ids, each greater than the one before it.
+
+    Two processes may, once in ages, make the same one. The store then refuses the second, whose
+    maker asks again.
+    """
+
+    def __init__(self, now: Callable[[], int], random_bits: Callable[[int], int]) -> None:
+        """Take the clock, in microseconds since the epoch, and a source of random bits."""
+        self._now = now
+        self._random_bits = random_bits
+        self._last = 0
+
+    def next(self) -> str:
+        """Return a new id."""
+        milliseconds = max(self._now() // 1000 - EPOCH, 0)
+        made = (milliseconds << RANDOM_BITS) | self._random_bits(RANDOM_BITS)
+        self._last = made if made > self._last else self._last + 1
+        return str(self._last)

@@ -11,14 +11,19 @@ from reconciler.resources.normal import DEFAULTS
 from reconciler.resources.ref import Kind
 from reconciler.resources.secret import Secret
 from reconciler.service.domain import action, identity_provider, oidc_application
-from reconciler.service.domain.client_secret import ALPHABET, hash_of, make_secret
 from reconciler.service.domain.evolution import EVENTS, ContextRecorded, Event, evolve
 from reconciler.service.domain.held import Held, ImpossibleHistoryError, Removed, State, Unborn
-from reconciler.service.domain.identifiers import EPOCH, Identifiers
-from reconciler.service.domain.oidc_application import allowed_origins, check_spec
+from reconciler.service.domain.oidc_application import (
+    ALPHABET,
+    allowed_origins,
+    check_spec,
+    hash_of,
+    make_secret,
+)
 from reconciler.service.domain.organization import OrganizationAdded
 from reconciler.service.domain.project import ProjectAdded
 from reconciler.service.domain.refusal import HTTP_STATUS, Code, Refusal
+from reconciler.service.operations.runtime import EPOCH, Identifiers
 
 UNBORN = Unborn("1", "acme")
 OIDC = dict(DEFAULTS[Kind.OIDC_APPLICATION])

@@ -14,7 +14,7 @@ from reconciler.service.eventstore.memory import MemoryEventStore
 from reconciler.service.eventstore.port import EventStore
 from reconciler.service.eventstore.sqlite import SqliteEventStore
 from reconciler.service.eventstore.sqlite_files import create
-from reconciler.service.operations.lease_clock import LeaseClock
+from reconciler.service.operations.runtime import LeaseClock
 from reconciler.service.seal import new_key
 from tests.unit.service.asking import NOON, Asking, Clock
 

@@ -1,24 +1,24 @@
-"""All that an organization holds, page by page, and the history of one object."""
+"""All that an organization holds, page by page, and the trees that applied to it."""
 
 from __future__ import annotations
 
 import json
-import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from reconciler.resources.ref import APPLICATION, Kind
-from reconciler.service.domain.evolution import BESIDE, beside
-from reconciler.service.domain.refusal import not_found
-from reconciler.service.eventstore.rows import MarkedKey, ObjectRow, StoredEvent
-from reconciler.service.operations.answers import details_read, timestamp
+from reconciler.service.eventstore.rows import MarkedKey, ObjectQuery, ObjectRow
+from reconciler.service.operations.answers import details_read
+from reconciler.service.operations.custody import is_lost
 from reconciler.service.operations.fields import Fields
 from reconciler.service.operations.session import Reading
 from reconciler.service.operations.texts import json_bytes, listed, within
+from reconciler.service.projections.objects import trees_of
 
 PAGE = 1000
-_CURSOR = re.compile(r"(0|[1-9][0-9]{0,17})(?:\.(0|[1-9][0-9]{0,17}))?", re.ASCII)
-_NEVER_SHOWN = "secret_hash"
+TREES_EACH = 100  # objects of an organization that the listing of trees looks at
+TREES_IN_ALL = 20_000
 
 _Said: TypeAlias = tuple[str, str, str]
 
@@ -47,7 +47,7 @@ def _texts(call: Reading, organization: ObjectRow, after: str, limit: int) -> di
     keys = page[:limit]
     if not after:
         keys = [MarkedKey(organization.id, organization.sequence, *_said(organization)), *keys]
-    lasting = call.means.texts.of(_lasting, keys, call.view.get_objects)
+    lasting = call.runtime.texts.of(_lasting, keys, call.view.get_objects)
     marked = _MarkedTexts()
     objects = within(
         b"%b,%b" % (text[:-1], marked[_said(key)][1:])
@@ -118,47 +118,37 @@ class _MarkedTexts(dict[_Said, bytes]):
         return text
 
 
-def get_object_history(call: Reading, fields: Fields) -> dict[str, Any]:
-    """Answer the events of one object, oldest first; of a removed one, too.
+def list_trees(call: Reading, fields: Fields) -> dict[str, Any]:
+    """Answer the organizations the caller may see, with the trees that applied to each.
 
-    Events that stand beside the object's own are put among them by their sequence. A cursor has
-    the version of the last event of each stream: ``7``, or ``7.2`` once there are two streams.
+    It looks at the organization itself and at the first objects in it, and at so many in all: a
+    tree that applies to an organization applies to most of it, and the answer is advice. Of the
+    secrets that are owed in each, the first ones are counted by the tree that they are owed to.
     """
-    object_id, after = fields.text("id", required=True), fields.text("after")
     fields.end()
-    passed = _CURSOR.fullmatch(after or "0")
-    if passed is None:
-        raise fields.wrong("after", "must be a cursor that this operation answered")
-    first = call.view.read_stream(object_id, limit=1)
-    if not first or first[0].type in BESIDE or not call.sees(first[0].organization):
-        raise not_found("object")
-    streams = (object_id, beside(object_id))
-    versions = [int(version or 0) for version in passed.groups()]
-    found = [
-        event
-        for stream, version in zip(streams, versions, strict=True)
-        for event in call.view.read_stream(stream, after=version, limit=PAGE + 1)
-    ]
-    found.sort(key=lambda event: event.sequence)
-    events = found[:PAGE]
-    for event in events:
-        versions[streams.index(event.stream)] = event.version
-    following = ".".join(str(version) for version in versions).removesuffix(".0")
-    return {
-        "events": [_event_view(event) for event in events],
-        "next": following if len(found) > PAGE else "",
-    }
+    query = ObjectQuery(Kind.ORGANIZATION, "", call.caller.organizations, by_name=True)
+    _, keys = call.view.list_objects(query)
+    organizations = {row.id: row for row in call.view.get_objects([key.id for key in keys])}
+    answer, left = [], TREES_IN_ALL
+    for organization in (organizations[key.id] for key in keys):
+        if call.sees(organization.id):
+            rows = (
+                call.view.objects_page(organization.id, limit=min(TREES_EACH, left)) if left else ()
+            )
+            left -= len(rows)
+            view = _trees_view(organization, [organization, *rows])
+            answer.append({**view, "owed": _owed(call, organization)})
+    return {"organizations": answer}
 
 
-def _event_view(event: StoredEvent) -> dict[str, Any]:
-    payload = json.loads(event.payload)
-    payload.pop(_NEVER_SHOWN, None)
-    return {
-        "type": event.type,
-        "version": event.version,
-        "sequence": str(event.sequence),
-        "recordedAt": timestamp(event.sequence),
-        "writer": event.writer,
-        "context": json.loads(event.context) if event.context else {},
-        "payload": payload,
-    }
+def _owed(call: Reading, organization: ObjectRow) -> list[dict[str, Any]]:
+    """Return how many secrets are owed in an organization, by tree; those lost are left out."""
+    now = call.runtime.now()
+    rows = call.view.owed_page(organization.id, limit=TREES_EACH)
+    counts = Counter(row.tree for row in rows if not is_lost(row, now))
+    return [{"tree": tree, "secrets": str(count)} for tree, count in sorted(counts.items())]
+
+
+def _trees_view(organization: ObjectRow, rows: list[ObjectRow]) -> dict[str, Any]:
+    trees = {tree for row in rows for tree in trees_of(row.marks)}
+    return {"id": organization.id, "name": organization.name, "trees": sorted(trees)}

@@ -11,7 +11,8 @@ import pytest
 from reconciler.service.build import IdentityService, open_memory
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.eventstore.rows import ObjectKey, ObjectRow
-from reconciler.service.operations.caller import EMBEDDED
+from reconciler.service.operations.answers import app_view
+from reconciler.service.operations.callers import EMBEDDED
 from reconciler.service.operations.request import Request
 from reconciler.service.operations.texts import (
     ENTRY_BYTES,
@@ -22,7 +23,6 @@ from reconciler.service.operations.texts import (
     json_bytes,
     longest_text,
 )
-from reconciler.service.operations.views import app_view
 from tests.running import Known, furnish
 
 CONTEXT = '{"tree":"shop \\"é\\"","critical":true,"preventDelete":true,"reason":"\\u0001"}'

@@ -17,8 +17,7 @@ from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore.errors import StoreError
 from reconciler.service.eventstore.sqlite import SqliteEventStore, SqliteReadOnlyStore
 from reconciler.service.eventstore.sqlite_rows import SqliteSnapshot
-from reconciler.service.projections.rebuild import rebuild
-from reconciler.service.projections.verify import verify
+from reconciler.service.projections.maintenance import rebuild, verify
 from tests.effort import cases
 from tests.unit.service.asking import JWT, Asking, Clock
 

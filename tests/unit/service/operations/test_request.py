@@ -6,7 +6,7 @@ import pytest
 
 from reconciler.resources.call import Call
 from reconciler.service.domain.refusal import Code, Refusal
-from reconciler.service.operations.headers import Headers, bearer_token, read_call
+from reconciler.service.operations.request import Headers, bearer_token, read_call
 
 LARGEST = "9" * 19
 

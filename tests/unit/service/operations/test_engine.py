@@ -13,15 +13,13 @@ from pathlib import Path
 import pytest
 
 from reconciler.service.build import IdentityService, open_memory, open_sqlite
-from reconciler.service.domain.identifiers import Identifiers
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore.errors import StoreError
 from reconciler.service.eventstore.memory import MemoryEventStore
-from reconciler.service.operations.caller import Caller, Role
+from reconciler.service.operations.callers import Caller, Role
 from reconciler.service.operations.engine import Engine
-from reconciler.service.operations.lease_clock import LeaseClock
-from reconciler.service.operations.means import Means
-from reconciler.service.projections.verify import verify
+from reconciler.service.operations.runtime import Identifiers, LeaseClock, Runtime
+from reconciler.service.projections.maintenance import verify
 from reconciler.service.seal import KeyFile, new_key
 from tests.unit.service.asking import ADMIN, Asking, Clock
 
@@ -40,8 +38,8 @@ def with_ids(*ids: str) -> tuple[Engine, Asking]:
     """Return an engine that makes these ids, and a way to write calls for it."""
     clock = Clock()
     store = MemoryEventStore(clock)
-    means = Means(clock, Scripted(*ids), bytes, new_key(), LeaseClock(clock, clock))
-    return Engine(store, means), Asking(IdentityService(store, new_key(), clock), clock)
+    runtime = Runtime(clock, Scripted(*ids), bytes, new_key(), LeaseClock(clock, clock))
+    return Engine(store, runtime), Asking(IdentityService(store, new_key(), clock), clock)
 
 
 def test_an_id_that_is_in_use_is_not_used_again() -> None:
@@ -196,7 +194,7 @@ UNCHANGED_PLAN = """
 import sys
 from pathlib import Path
 from reconciler.service.build import open_sqlite
-from reconciler.service.operations.caller import EMBEDDED
+from reconciler.service.operations.callers import EMBEDDED
 from reconciler.service.operations.request import Request
 service = open_sqlite(Path(sys.argv[1]), read_only=True)
 name = {"name": "ACME", "method": "TEXT_QUERY_METHOD_EQUALS_IGNORE_CASE"}
@@ -220,7 +218,7 @@ def test_what_an_unchanged_plan_asks_loads_no_models(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=True,
-        cwd=Path(__file__).parents[3],
+        cwd=Path(__file__).parents[4],
     )
 
     assert run.stdout == "2 []"

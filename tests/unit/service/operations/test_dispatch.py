@@ -28,16 +28,11 @@ from reconciler.service.eventstore.sqlite import SqliteEventStore
 from reconciler.service.eventstore.sqlite_files import create
 from reconciler.service.operations import custody
 from reconciler.service.operations.batch import Orders
+from reconciler.service.operations.dispatch import TURN_BYTES, Dispatcher, Incoming, Received
 from reconciler.service.operations.engine import Engine
-from reconciler.service.operations.means import Batch
-from reconciler.service.operations.reception import (
-    TURN_BYTES,
-    Incoming,
-    Received,
-    Reception,
-)
 from reconciler.service.operations.request import Request
-from reconciler.service.projections.verify import verify
+from reconciler.service.operations.runtime import Batch
+from reconciler.service.projections.maintenance import verify
 from tests.running import Known, furnish
 
 UNREADABLE = Refusal(Code.INVALID_ARGUMENT, "the fields", "no.fields")
@@ -74,7 +69,7 @@ def test_each_call_of_a_batch_is_its_own_callers(service: IdentityService, known
     calls = [incoming(token) for token in tokens]
     calls.insert(1, incoming("nonsense"))
 
-    received = service.reception.receive(calls)
+    received = service.dispatcher.receive(calls)
 
     assert refused(received[1]) == NOBODY
     assert [one.caller for one in received] == ["editor", "", "stranger", "editor"]
@@ -92,7 +87,7 @@ def test_only_who_is_known_is_told_what_is_wrong(service: IdentityService, known
         incoming(editor, if_match="41"),
     ]
 
-    told = [refused(received) for received in service.reception.receive(calls)]
+    told = [refused(received) for received in service.dispatcher.receive(calls)]
 
     assert told[:3] == [NOBODY, NOBODY, (Code.INVALID_ARGUMENT, "the fields")]
     assert told[3][1].startswith("if-match: ")
@@ -106,7 +101,7 @@ def test_what_comes_beside_a_request_reaches_its_operation(
     other = {"x_service_orgid": known.other_organization}
 
     def receive(operation: str, fields: dict[str, Any], **more: str) -> Any:
-        (received,) = service.reception.receive([incoming(admin, operation, fields, **more)])
+        (received,) = service.dispatcher.receive([incoming(admin, operation, fields, **more)])
         return received.answer
 
     made = receive("CreateAction", action, idempotency_key="k", **other)
@@ -132,7 +127,7 @@ def test_health_is_told_to_anybody_and_nothing_else_is(service: IdentityService)
         Incoming("GetIAM", {}, {}),
     ]
 
-    health, with_token, other = service.reception.receive(calls)
+    health, with_token, other = service.dispatcher.receive(calls)
 
     assert health == with_token == Received("", {})
     assert refused(other)[0] is Code.UNAUTHENTICATED
@@ -171,10 +166,10 @@ def test_a_failure_of_ours_is_an_answer_that_shows_nothing(
 ) -> None:
     """Every call of the batch gets it; what happened stands in the log of the operator."""
     store: Any = BrokenStore(failure)
-    reception = Reception(store, service.reception._engine, service.now)
+    dispatcher = Dispatcher(store, service.dispatcher._engine, service.now)
 
     with caplog.at_level(logging.WARNING, "reconciler.service"):
-        received = reception.receive([incoming("a"), incoming("b")])
+        received = dispatcher.receive([incoming("a"), incoming("b")])
 
     assert len(received) == 2
     for caller, answer, _ in received:
@@ -192,7 +187,9 @@ def test_readiness_is_that_the_store_can_be_read(
     """A server whose store is gone is left out of the balance, and not restarted for it."""
     store: Any = BrokenStore(failure) if failure else service.store
 
-    assert Reception(store, service.reception._engine, service.now).can_read() is (failure is None)
+    assert Dispatcher(store, service.dispatcher._engine, service.now).can_read() is (
+        failure is None
+    )
 
 
 def test_a_token_of_one_organization_is_known_by_it_from_its_second_call_on() -> None:
@@ -204,9 +201,9 @@ def test_a_token_of_one_organization_is_known_by_it_from_its_second_call_on() ->
         for name, token in known.tokens.items()
     }
 
-    before = [service.reception.organization_of(call) for call in calls.values()]
-    service.reception.receive(list(calls.values()))
-    after = {name: service.reception.organization_of(call) for name, call in calls.items()}
+    before = [service.dispatcher.organization_of(call) for call in calls.values()]
+    service.dispatcher.receive(list(calls.values()))
+    after = {name: service.dispatcher.organization_of(call) for name, call in calls.items()}
 
     assert set(before) == {""}
     assert after == {
@@ -220,7 +217,7 @@ def test_a_token_of_one_organization_is_known_by_it_from_its_second_call_on() ->
 @pytest.mark.parametrize("authorization", [[], ["Bearer nonsense"], ["Basic x"], ["Bearer a"] * 2])
 def test_the_organization_that_is_named_counts_whoever_asks(authorization: list[str]) -> None:
     """Whether the caller may is asked later, of the store."""
-    reception = open_memory().reception
+    dispatcher = open_memory().dispatcher
     for headers, named in (
         ({"x-service-orgid": ["7"]}, "7"),
         ({"x-zitadel-orgid": ["8"]}, "8"),
@@ -228,7 +225,7 @@ def test_the_organization_that_is_named_counts_whoever_asks(authorization: list[
     ):
         call = Incoming("CreateAction", {}, {**headers, "authorization": authorization})
 
-        assert reception.organization_of(call) == named
+        assert dispatcher.organization_of(call) == named
 
 
 class SpoiltKey:
@@ -276,7 +273,7 @@ def test_a_key_that_cannot_be_used_fails_only_the_calls_that_need_it(
     """Calls of others share their commit; these are written all the same, each once."""
     known = furnish(spoilt)
 
-    answers = [received.answer for received in spoilt.reception.receive(mixed_calls(known))]
+    answers = [received.answer for received in spoilt.dispatcher.receive(mixed_calls(known))]
 
     failed = [number for number, answer in enumerate(answers) if isinstance(answer, Refusal)]
     assert failed == [3, 13, 23]
@@ -305,7 +302,7 @@ def test_a_key_that_cannot_be_used_is_met_once_in_a_commit_of_a_batch(
         }
         for number, call in enumerate([*calls[:4], *[calls[13]] * 40])
     ]
-    taken = spoilt.reception.take_batch(
+    taken = spoilt.dispatcher.take_batch(
         replace(calls[0], operation="WriteBatch", fields={"orders": orders})
     )
     assert isinstance(taken, Orders)
@@ -318,7 +315,7 @@ def test_a_key_that_cannot_be_used_is_met_once_in_a_commit_of_a_batch(
     monkeypatch.setattr(type(spoilt.store), "transaction", counted)
     while not taken.are_done:
         commits += 1
-        spoilt.reception.carry_out(taken)
+        spoilt.dispatcher.carry_out(taken)
 
     answers = taken.answer()["answers"]
     assert ["answer" in answer for answer in answers] == [True] * 3 + [False] * 41
@@ -343,7 +340,7 @@ def test_a_write_that_meets_a_defect_fails_alone(
 
     monkeypatch.setattr(Engine, "_written", fragile)
 
-    answers = [received.answer for received in service.reception.receive(calls)]
+    answers = [received.answer for received in service.dispatcher.receive(calls)]
 
     failed = [number for number, answer in enumerate(answers) if isinstance(answer, Refusal)]
     assert failed == [3, 13, 23]
@@ -366,7 +363,7 @@ def test_a_failure_of_the_whole_store_is_met_once(
 
     monkeypatch.setattr(Engine, "write", fail)
 
-    service.reception.receive(mixed_calls(known))
+    service.dispatcher.receive(mixed_calls(known))
 
     assert met == [30]
 
@@ -376,5 +373,5 @@ def test_no_read_is_begun_once_answers_are_long(service: IdentityService, known:
     call = incoming(known.tokens["editor"])
     long = replace(call, encode=lambda _: bytes(TURN_BYTES // 2))
 
-    assert len(service.reception.receive([long] * 5)) == 2
-    assert len(service.reception.receive([call] * 5)) == 5
+    assert len(service.dispatcher.receive([long] * 5)) == 2
+    assert len(service.dispatcher.receive([call] * 5)) == 5

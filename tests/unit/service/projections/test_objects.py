@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 from reconciler.service.build import open_memory
-from reconciler.service.projections import rebuild
+from reconciler.service.projections import maintenance
 from tests.unit.service.asking import JWT, Asking, Clock
 
 
@@ -48,7 +48,7 @@ def test_however_the_log_is_cut_into_pages_it_makes_the_same_rows(
     ask: Asking, monkeypatch: pytest.MonkeyPatch, page: int
 ) -> None:
     """An event at the edge of a page is replayed once, neither never nor twice."""
-    monkeypatch.setattr(rebuild, "PAGE", page)
+    monkeypatch.setattr(maintenance, "PAGE", page)
 
     with ask.service.store.snapshot() as view:
-        assert list(rebuild.replayed(view).values()) == list(view.all_objects())
+        assert list(maintenance.replayed(view).values()) == list(view.all_objects())

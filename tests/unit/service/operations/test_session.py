@@ -12,7 +12,7 @@ import pytest
 from reconciler.service.build import open_memory
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.eventstore.rows import LeaseRow
-from reconciler.service.operations.caller import Caller, Role
+from reconciler.service.operations.callers import Caller, Role
 from tests.unit.service.asking import ADMIN, JWT, NOON, Asking, Clock
 
 STRANGER = Caller("stranger", Role.ADMIN, frozenset({"404"}))

@@ -1,22 +1,72 @@
-"""Objects that were removed from an organization, by whom and when."""
+"""History: the events of one object, and the objects removed from an organization."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from reconciler.resources.ref import Kind
+from reconciler.service.domain.evolution import BESIDE, beside
+from reconciler.service.domain.refusal import not_found
 from reconciler.service.eventstore.rows import ObjectRow, StoredEvent
 from reconciler.service.operations.answers import timestamp
 from reconciler.service.operations.fields import Fields
 from reconciler.service.operations.session import Reading
-from reconciler.service.projections.codec import decode
-from reconciler.service.projections.objects import next_row, trees_of
+from reconciler.service.projections.objects import decode, next_row, trees_of
 
 PAGE = 1000
 AT_ONCE = 20_000  # events of the log that one call looks through
 _REMOVED = ".removed"
+_CURSOR = re.compile(r"(0|[1-9][0-9]{0,17})(?:\.(0|[1-9][0-9]{0,17}))?", re.ASCII)
+_NEVER_SHOWN = "secret_hash"
+
+
+def get_object_history(call: Reading, fields: Fields) -> dict[str, Any]:
+    """Answer the events of one object, oldest first; of a removed one, too.
+
+    Events that stand beside the object's own are put among them by their sequence. A cursor has
+    the version of the last event of each stream: ``7``, or ``7.2`` once there are two streams.
+    """
+    object_id, after = fields.text("id", required=True), fields.text("after")
+    fields.end()
+    passed = _CURSOR.fullmatch(after or "0")
+    if passed is None:
+        raise fields.wrong("after", "must be a cursor that this operation answered")
+    first = call.view.read_stream(object_id, limit=1)
+    if not first or first[0].type in BESIDE or not call.sees(first[0].organization):
+        raise not_found("object")
+    streams = (object_id, beside(object_id))
+    versions = [int(version or 0) for version in passed.groups()]
+    found = [
+        event
+        for stream, version in zip(streams, versions, strict=True)
+        for event in call.view.read_stream(stream, after=version, limit=PAGE + 1)
+    ]
+    found.sort(key=lambda event: event.sequence)
+    events = found[:PAGE]
+    for event in events:
+        versions[streams.index(event.stream)] = event.version
+    following = ".".join(str(version) for version in versions).removesuffix(".0")
+    return {
+        "events": [_event_view(event) for event in events],
+        "next": following if len(found) > PAGE else "",
+    }
+
+
+def _event_view(event: StoredEvent) -> dict[str, Any]:
+    payload = json.loads(event.payload)
+    payload.pop(_NEVER_SHOWN, None)
+    return {
+        "type": event.type,
+        "version": event.version,
+        "sequence": str(event.sequence),
+        "recordedAt": timestamp(event.sequence),
+        "writer": event.writer,
+        "context": json.loads(event.context) if event.context else {},
+        "payload": payload,
+    }
 
 
 def list_removals(call: Reading, fields: Fields) -> dict[str, Any]:
@@ -41,12 +91,12 @@ def list_removals(call: Reading, fields: Fields) -> dict[str, Any]:
         sequence = page[-1].sequence if page else sequence
         left -= wanted
     return {
-        "removals": [_view(call, event) for event in removed],
+        "removals": [_removal_view(call, event) for event in removed],
         "next": str(sequence) if len(page) == wanted else "",
     }
 
 
-def _view(call: Reading, event: StoredEvent) -> dict[str, Any]:
+def _removal_view(call: Reading, event: StoredEvent) -> dict[str, Any]:
     row = _before(call, event)
     return {
         "kind": row.kind,

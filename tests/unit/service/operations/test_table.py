@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from reconciler.resources.call import ADDRESSES
-from reconciler.service.operations.caller import PERMISSIONS, Role
+from reconciler.service.operations.callers import PERMISSIONS, Role
 from reconciler.service.operations.operation import Operation, handler_of, reader_of
 from reconciler.service.operations.table import OPERATIONS
 

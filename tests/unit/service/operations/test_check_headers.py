@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from reconciler.service.domain.refusal import Code, Refusal
-from reconciler.service.operations.caller import EMBEDDED
-from reconciler.service.operations.request import Request
-from reconciler.service.operations.session import check_headers
+from reconciler.service.operations.callers import EMBEDDED
+from reconciler.service.operations.request import Request, check_headers
 
 ORGANIZATION = "x-service-orgid: must be the id of one organization"
 KEY = "idempotency-key: must be at most 200 printable characters"
