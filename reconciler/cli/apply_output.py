@@ -24,10 +24,14 @@ from reconciler.diagnostics import Diagnostic
 from reconciler.errors import InterruptedRunError, ReconcilerError
 from reconciler.plan.model import Change, Plan
 from reconciler.report import stream
-from reconciler.report.apply_report import report_as_json, report_as_text
+from reconciler.report.apply_report import (
+    progress_bar,
+    progress_line,
+    report_as_json,
+    report_as_text,
+)
 from reconciler.report.place import Place, place_of
 from reconciler.report.plan_text import plan_as_text, plan_in_short
-from reconciler.report.progress import progress_bar, progress_line
 
 TERMINAL_SECONDS = 0.1
 LOG_SECONDS = 5.0

@@ -18,10 +18,7 @@ from reconciler.cli.output import hint, show_warnings
 from reconciler.diagnostics import error
 from reconciler.errors import InvalidManifestsError, NoHistoryError, StalePlanError, UsageError
 from reconciler.loop import preview
-from reconciler.plan.digest import declared_digest, plan_digest
-from reconciler.plan.guards import Allowances
-from reconciler.plan.model import Plan, Scope
-from reconciler.plan.resuming import (
+from reconciler.plan.approved_plan import (
     Traces,
     begun,
     owners_of_gone,
@@ -29,12 +26,15 @@ from reconciler.plan.resuming import (
     traces_of,
     written_for,
 )
+from reconciler.plan.digest import declared_digest, plan_digest
+from reconciler.plan.guards import Allowances
+from reconciler.plan.model import Plan, Scope
 from reconciler.service_client.port import HistoryReader, ServiceReader
 from reconciler.state import DesiredState, ObservedState
 
 if TYPE_CHECKING:
+    from reconciler.plan.approved_plan import Moved
     from reconciler.plan.planfile import PlanFile
-    from reconciler.plan.staleness import Moved
 
 
 SKEW = 300  # seconds that two clocks may differ
@@ -215,7 +215,7 @@ def _same_or_left(
     Raises:
         StalePlanError: it is neither; what moved is told on stderr, object by object.
     """
-    from reconciler.plan.staleness import moved, other_options
+    from reconciler.plan.approved_plan import moved, other_options
 
     options = other_options(file.plan, plan)
     if options:

@@ -47,8 +47,7 @@ def explain_command(path: str) -> None:
 
 def _code(written: str, style: Style) -> str:
     """Return what a code means, or nothing where a text looks like a kind."""
-    from reconciler.report.codes.page import as_sentence
-    from reconciler.report.codes.table import CODES, PROBLEMS, RISKS
+    from reconciler.report.codes.table import CODES, PROBLEMS, RISKS, as_sentence
 
     names = {name.lower(): name for name in (*CODES, *RISKS, *PROBLEMS)}
     name = names.get(written.lower(), "")

@@ -16,7 +16,7 @@ from reconciler.cli.output import print_json, stdout_style
 from reconciler.cli.refs import ref_named
 from reconciler.cli.wiring import open_inquiry
 from reconciler.errors import ObjectNotFoundError
-from reconciler.plan.history import steps_of
+from reconciler.plan.causes import steps_of
 from reconciler.report.history_report import history_as_json, history_as_text
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.service_client.port import ServiceInquiry

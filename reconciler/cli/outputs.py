@@ -15,7 +15,7 @@ from reconciler.cli.output import print_json
 from reconciler.cli.wiring import open_inquiry
 from reconciler.errors import UsageError
 from reconciler.loop import observe_declared
-from reconciler.plan.matching import match
+from reconciler.plan.planner import match
 from reconciler.report.plan_json import FORMAT_VERSION, ref_as_json
 from reconciler.report.visible import visible
 from reconciler.resources.ref import Kind, ResourceRef

@@ -25,6 +25,7 @@ from reconciler.manifests.discovery import EXTENSIONS, in_one_order, is_folder
 from reconciler.manifests.opening import OpeningError, open_folder, read_file
 from reconciler.plan.digest import declared_digest
 from reconciler.plan.guards import Allowances
+from reconciler.plan.integrity import MAX_SIZE, SavedFileError, seal_of
 from reconciler.plan.model import Plan, Scope
 from reconciler.plan.planfile import (
     PlanFile,
@@ -33,7 +34,6 @@ from reconciler.plan.planfile import (
     plan_file_content,
     read_plan_file,
 )
-from reconciler.plan.sealed import MAX_SIZE, SavedFileError, seal_of
 from reconciler.plan.snapshot import SnapshotFile, read_snapshot, snapshot_content
 from reconciler.report.visible import visible
 from reconciler.resources.ref import ResourceRef

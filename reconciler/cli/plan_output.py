@@ -15,9 +15,9 @@ from reconciler.cli.output import is_folded, print_json, show_warnings, stdout_s
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import UsageError
 from reconciler.plan.model import Plan
-from reconciler.report.about import DOCS, About
-from reconciler.report.limits import LEAST, LIMIT
+from reconciler.report.plan_parts import DOCS, About
 from reconciler.report.plan_text import plan_as_text
+from reconciler.report.style import LEAST, LIMIT
 
 
 class PlanForm(NamedTuple):

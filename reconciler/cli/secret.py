@@ -23,7 +23,7 @@ from reconciler.cli.streams import lost_output
 from reconciler.cli.wiring import open_client, open_inquiry, require_store
 from reconciler.errors import ObjectNotFoundError, OutputError, UsageError
 from reconciler.plan.model import Scope
-from reconciler.plan.secrets import lost_secrets, owed_elsewhere, owed_to
+from reconciler.plan.ownership import lost_secrets, owed_elsewhere, owed_to
 from reconciler.report.apply_report import delivered_as_text
 from reconciler.report.place import Place, place_as_text
 from reconciler.report.visible import visible

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from reconciler.diagnostics import Diagnostic, warning
-from reconciler.plan.lockout import is_same_content
+from reconciler.plan.guards import is_same_content
 from reconciler.plan.model import Adopt, Change, Create, Delete, Scope, Update
 from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind, ResourceRef, fold, owner_of

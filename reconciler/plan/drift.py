@@ -18,9 +18,9 @@ from reconciler.plan.causes import (
     event_as_cause,
     field_causes,
     last_change,
+    since_applied,
 )
 from reconciler.plan.diff import NAME, FieldChange, field_changes
-from reconciler.plan.history import since_applied
 from reconciler.plan.model import Adopt, Cause, CauseKind, Change, Create, Delete, Plan
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.state import ObjectEvent, ObservedObject, ObservedState, Removal

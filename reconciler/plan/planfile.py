@@ -14,6 +14,7 @@ from typing import Any
 
 from reconciler.diagnostics import Diagnostic
 from reconciler.plan.digest import essence, plan_digest
+from reconciler.plan.integrity import SavedFileError, sealed, unsealed
 from reconciler.plan.model import (
     Adopt,
     Cause,
@@ -42,7 +43,6 @@ from reconciler.plan.saved import (
     ref_as_list,
     resource_as_json,
 )
-from reconciler.plan.sealed import SavedFileError, sealed, unsealed
 from reconciler.resources.ref import ResourceRef
 from reconciler.resources.shard import Shard, read_shard
 from reconciler.resources.strict_json import Fields, JsonError

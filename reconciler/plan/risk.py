@@ -3,17 +3,20 @@
 A risk is no verdict. It says of a change that is about to be made what may become weaker, go
 elsewhere or stop. The rules are a table, most dangerous first, and each is a pure question about
 a spec before and after. The names are part of the interface: policies and labels rely on them.
+Problems that the service itself will report of an application are here, too.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
-from reconciler.plan.address import authority_of, is_plain_http
 from reconciler.plan.model import Change, Create, Delete, lacks_secret
+from reconciler.resources.compliance import compliance_problems
 from reconciler.resources.normal import DEFAULTS
+from reconciler.resources.origin import is_loopback_host
 from reconciler.resources.ref import Kind
 
 Spec: TypeAlias = Mapping[str, Any]
@@ -302,3 +305,36 @@ def _replaced(change: Change) -> tuple[Risk, ...]:
 def most_dangerous(risks: Sequence[Risk]) -> int:
     """Return the place of the worst of some risks among all classes; where none is, the last."""
     return min((CLASSES.index(risk.name) for risk in risks), default=len(CLASSES))
+
+
+# Browsers take a backslash for a slash, so the authority ends at either.
+_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/\\?#]*))?")
+_PORT = re.compile(r":[0-9]*$")
+
+
+def authority_of(uri: str) -> str:
+    """Return what decides where a URI leads: scheme, and user, host and port as they stand.
+
+    It tells apart more than it must. A default port written out, or a user before the host, is
+    another authority: where reading is a matter of opinion, it is news.
+    """
+    found = _URI.match(uri)
+    if found is None:
+        return uri
+    scheme, authority = found.group(1).lower(), found.group(2)
+    return f"{scheme}://{authority.lower()}" if authority else f"{scheme}:"
+
+
+def is_plain_http(uri: str) -> bool:
+    """Return whether a URI goes over the network unencrypted. The machine itself is no network."""
+    found = _URI.match(uri)
+    if found is None or found.group(1).lower() != "http":
+        return False
+    return not is_loopback_host(_PORT.sub("", (found.group(2) or "").lower()))
+
+
+def expected_problems(change: Change) -> tuple[str, ...]:
+    """Return the compliance keys that the service will report for an application."""
+    if isinstance(change, Delete) or change.resource.ref.kind is not Kind.OIDC_APPLICATION:
+        return ()
+    return compliance_problems(change.resource.spec)

@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from reconciler.plan.integrity import SavedFileError, sealed, unsealed
 from reconciler.plan.saved import object_as_json, read_object_held
-from reconciler.plan.sealed import SavedFileError, sealed, unsealed
 from reconciler.resources.ref import ResourceRef, fold
 from reconciler.resources.strict_json import Fields, JsonError
 from reconciler.state import ObservedObject, ObservedState

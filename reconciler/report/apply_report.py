@@ -1,4 +1,4 @@
-"""The report of an apply, in words and as JSON."""
+"""The report of an apply, in words and as JSON, and its progress in one line."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from reconciler.apply.outcome import ApplyReport, Delivered, Outcome, Status
 from reconciler.errors import ReconcilerError
 from reconciler.plan.model import ref_of, word
 from reconciler.report.findings import Layout, finding_as_json, finding_as_text
-from reconciler.report.limits import WHOLE
 from reconciler.report.place import Place, place_as_json, place_as_text
 from reconciler.report.plan_json import FORMAT_VERSION, ref_as_json
-from reconciler.report.style import PLAIN, Style
+from reconciler.report.style import PLAIN, WHOLE, Style
 from reconciler.report.visible import visible
 
 DONE = {"create": "created", "update": "updated", "adopt": "adopted", "delete": "deleted"}
@@ -153,3 +152,38 @@ def outcome_as_json(outcome: Outcome) -> dict[str, Any]:
         "secret_at": outcome.secret_at or None,
         "error": error_text(outcome.error),
     }
+
+
+BAR = 24
+"""Characters between the brackets."""
+
+_SHOWN_FROM = 0.5
+"""Seconds before a rate means something."""
+
+
+def progress_line(done: int, total: int) -> str:
+    """Return the line for a log."""
+    return f"applying: {done} of {total}"
+
+
+def progress_bar(done: int, total: int, seconds: float, columns: int) -> str:
+    """Return the line for a terminal of so many columns, after so many seconds.
+
+    >>> progress_bar(300, 1200, 2.0, 80)
+    'applying [######------------------] 300 of 1200, 150/s, 6 s left'
+    """
+    full = BAR * done // total if total else BAR
+    bar = f"[{'#' * full}{'-' * (BAR - full)}] "
+    counts = f"{done} of {total}{_rate(done, total, seconds)}"
+    line = f"applying {bar}{counts}"
+    if len(line) >= columns:
+        line = f"applying {counts}"
+    return line[: max(columns - 1, 0)]  # a full last column would wrap
+
+
+def _rate(done: int, total: int, seconds: float) -> str:
+    if not done or seconds < _SHOWN_FROM:
+        return ""
+    rate = done / seconds
+    left = (total - done) / rate
+    return f", {rate:.0f}/s, {left:.0f} s left" if rate >= 1 else f", {left:.0f} s left"

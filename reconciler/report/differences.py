@@ -1,4 +1,4 @@
-"""Differences of two values, line by line: the rows that stand side by side in a report."""
+"""Differences of two values: rows side by side, and lines for a person."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from reconciler.plan.diff import CREDENTIAL, FieldChange
+from reconciler.report.style import Style
 from reconciler.report.visible import visible
 
 CONTEXT = 3
@@ -124,3 +125,22 @@ def unified(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[str, 
         elif row.alike and row.after:
             yield " ", visible(row.after[1])
     yield from (("+", visible(line)) for line in gained)
+
+
+_LOOKS = {"+": "green", "-": "red", "@": "cyan"}
+
+
+def field_lines(field: FieldChange, style: Style) -> Iterator[str]:
+    """Yield a field: scripts by line, lists by item, anything else on one line."""
+    before_lines, after_lines, by_line = sides_of(field, is_new=False)
+    if not by_line and not isinstance(field.after, list):
+        values = (value_as_text(field.before), value_as_text(field.after))
+        was, now = secret_words(field) if field.name == CREDENTIAL else values
+        before = "" if field.before is None else f"{style(was, 'red')} -> "
+        yield f"{field.name}: {before}{style(now, 'green')}"
+        return
+    lines = list(unified(before_lines, after_lines))
+    yield f"{field.name}:{'' if lines else ' []'}"
+    for mark, line in lines:
+        look = _LOOKS.get(mark)
+        yield f"  {style(f'{mark} {line}', look)}" if look else f"  {mark} {line}"

@@ -8,10 +8,10 @@ from typing import Any
 
 from reconciler.plan.drift import Drift, DriftedObject, Reason, Unjudged
 from reconciler.plan.model import Cause
-from reconciler.report.field_text import field_lines
-from reconciler.report.owed import owed_sentences
+from reconciler.report.differences import field_lines
 from reconciler.report.place import Place, place_as_json, place_as_text
 from reconciler.report.plan_json import FORMAT_VERSION, ref_as_json
+from reconciler.report.plan_parts import owed_sentences
 from reconciler.report.style import PLAIN, Style
 from reconciler.report.visible import visible
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reconciler.diagnostics import Diagnostic, Severity
-from reconciler.report.fence import Room, fenced
 from reconciler.report.findings import counts, finding_as_text
+from reconciler.report.markdown import Room, fenced
 from reconciler.report.visible import visible
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}

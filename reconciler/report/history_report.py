@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from reconciler.plan.history import Step
-from reconciler.report.field_text import field_lines
+from reconciler.plan.causes import Step
+from reconciler.report.differences import field_lines
 from reconciler.report.plan_json import FORMAT_VERSION
 from reconciler.report.style import PLAIN, Style
 from reconciler.report.visible import visible

@@ -20,13 +20,23 @@ from reconciler.diagnostics import Diagnostic
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Plan, Unmanaged, ref_of
 from reconciler.plan.risk import CLASSES, MEANINGS
-from reconciler.report.about import NOTHING, About, next_step
 from reconciler.report.html_change import changed, named, shown_text, tag, tags, words
-from reconciler.report.limits import WHOLE
-from reconciler.report.order import Shown, fate_in_words, in_review_order, is_plain, risky
-from reconciler.report.owed import TITLE, owed_line, owed_sentences
 from reconciler.report.place import NEW, place_of
+from reconciler.report.plan_parts import (
+    NOTHING,
+    TITLE,
+    About,
+    Shown,
+    fate_in_words,
+    in_review_order,
+    is_plain,
+    next_step,
+    owed_line,
+    owed_sentences,
+    risky,
+)
 from reconciler.report.plan_text import IN_STEP, OTHER_SHARDS, summary_sentence
+from reconciler.report.style import WHOLE
 from reconciler.resources.ref import Kind
 
 LIMIT = 12_000_000

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from reconciler.plan.diff import FieldChange, field_changes
-from reconciler.plan.foresight import foreseen_problems
 from reconciler.plan.model import Change, Create, Delete, held_of, ref_of, word
-from reconciler.plan.risk import is_severe
+from reconciler.plan.risk import expected_problems, is_severe
 from reconciler.report.differences import Row, rows_of, sides_of
-from reconciler.report.order import Shown
+from reconciler.report.plan_parts import Shown
 from reconciler.report.visible import visible
 from reconciler.resources.compliance import MESSAGES
 from reconciler.resources.ref import Kind
@@ -88,7 +87,7 @@ def _each_note(shown: Shown) -> Iterator[str]:
     for risk in shown.risks:
         field = f" <code>{risk.field}</code>:" if risk.field else ""
         yield f"{tag(risk.name)}{field} {escape(risk.sentence)}"
-    for key in foreseen_problems(change):
+    for key in expected_problems(change):
         yield f"the service will report <code>{key}</code>: {escape(MESSAGES[key])}"
     for cause in shown.causes:
         yield f'<bdi class="plain">{words(cause)}</bdi>'

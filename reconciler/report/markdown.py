@@ -8,24 +8,34 @@ fit is left out and counted, the summary never.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
 
 from reconciler.diagnostics import Diagnostic
 from reconciler.plan.diff import FieldChange, field_changes
 from reconciler.plan.digest import plan_digest
-from reconciler.plan.foresight import foreseen_problems
 from reconciler.plan.model import Create, Delete, Plan, Unmanaged, held_of, ref_of, word
-from reconciler.plan.risk import CLASSES, MEANINGS
-from reconciler.report.about import NOTHING, About, next_step
+from reconciler.plan.risk import CLASSES, MEANINGS, expected_problems
 from reconciler.report.differences import sides_of, unified, value_as_text
-from reconciler.report.fence import OVERHEAD, Item, Room, fenced
 from reconciler.report.findings import counts
-from reconciler.report.limits import LEAST, LIMIT
-from reconciler.report.order import Shown, fate_in_words, in_review_order, risky
-from reconciler.report.owed import TITLE, owed_line, owed_sentences
 from reconciler.report.place import place_as_code, place_as_marker, place_of
+from reconciler.report.plan_parts import (
+    NOTHING,
+    TITLE,
+    About,
+    Shown,
+    fate_in_words,
+    in_review_order,
+    next_step,
+    owed_line,
+    owed_sentences,
+    risky,
+)
 from reconciler.report.plan_text import OTHER_SHARDS, summary_sentence
+from reconciler.report.style import LEAST, LIMIT
 from reconciler.report.visible import visible
 from reconciler.resources.compliance import MESSAGES
 from reconciler.resources.ref import Kind, ResourceRef
@@ -214,7 +224,7 @@ def _change_lines(shown: Shown) -> list[str]:
     lines += [f"# {visible(cause)}" for cause in shown.causes]
     lines += [f"# {block.code}: {visible(block.summary)}" for block in shown.blocks]
     lines += [f"# {risk.name}: {risk.sentence}" for risk in shown.risks]
-    lines += [f"# {key}: {MESSAGES[key]}" for key in foreseen_problems(change)]
+    lines += [f"# {key}: {MESSAGES[key]}" for key in expected_problems(change)]
     if isinstance(change, Delete) and change.held.ref.kind is Kind.OIDC_APPLICATION:
         lines.append(f"-   lost for good: client id {visible(change.held.client_id)}")
     for field in field_changes(change):
@@ -242,3 +252,48 @@ def _named(ref: ResourceRef) -> str:
 def _cut(line: str, limit: int = LINE) -> str:
     over = len(line) - limit
     return f"{line[:limit]} [{over} more characters]" if over > 0 else line
+
+
+Item = TypeVar("Item")
+
+OVERHEAD = 220
+"""What a section takes beside what it shows: title, fold, fence, and what is left out."""
+
+_TICKS = re.compile("`+")
+
+
+class Room:
+    """The number of characters that are left."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    @contextmanager
+    def part(self, share: float) -> Iterator[Room]:
+        """Lend a share of the room; what is left of it afterwards comes back."""
+        part = Room(int(self.left * share))
+        self.left -= part.left
+        yield part
+        self.left += part.left
+
+
+def fenced(
+    items: Sequence[Item], show: Callable[[Item], Sequence[str]], info: str, room: Room
+) -> tuple[list[str], int]:
+    """Return a fence around the items that fit, and the number of those that do not."""
+    lines: list[str] = []
+    longest, size, fitting = 2, OVERHEAD, 0
+    for item in items:
+        block = show(item)
+        runs = (len(run) for line in block for run in _TICKS.findall(line))
+        longest_now = max(longest, *runs, 0)
+        size_now = size + sum(len(line) + 1 for line in block)
+        if size_now + 2 * longest_now > room.left:
+            break
+        lines += block
+        longest, size, fitting = longest_now, size_now, fitting + 1
+    if not lines:
+        return [], len(items)
+    room.left -= size + 2 * longest
+    ticks = "`" * (longest + 1)
+    return ["\n".join([ticks + info, *lines, ticks])], len(items) - fitting

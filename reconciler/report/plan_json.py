@@ -10,9 +10,8 @@ from reconciler.diagnostics import Diagnostic
 from reconciler.plan.causes import cause_in_plan, cause_of_field
 from reconciler.plan.diff import carried_fields, field_changes
 from reconciler.plan.digest import plan_digest
-from reconciler.plan.foresight import foreseen_problems
 from reconciler.plan.model import Cause, Change, Plan, Unmanaged, held_of, ref_of, word
-from reconciler.plan.risk import risks_of
+from reconciler.plan.risk import expected_problems, risks_of
 from reconciler.report.findings import finding_as_json
 from reconciler.report.place import place_as_json, place_of
 from reconciler.resources.compliance import MESSAGES
@@ -68,7 +67,7 @@ def change_as_json(plan: Plan, change: Change) -> dict[str, Any]:
             for risk in risks_of(change)
         ],
         "carried": list(carried_fields(change)),
-        "problems": [{"key": key, "message": MESSAGES[key]} for key in foreseen_problems(change)],
+        "problems": [{"key": key, "message": MESSAGES[key]} for key in expected_problems(change)],
     }
 
 

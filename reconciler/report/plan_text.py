@@ -17,20 +17,21 @@ from reconciler.plan.diff import (
     item_changes,
 )
 from reconciler.plan.digest import plan_digest
-from reconciler.plan.foresight import foreseen_problems
 from reconciler.plan.model import Change, Create, Delete, Plan, Summary, Update, ref_of, word
-from reconciler.plan.risk import risks_of
+from reconciler.plan.risk import expected_problems, risks_of
 from reconciler.report.differences import secret_words
-from reconciler.report.order import (
+from reconciler.report.place import place_as_text, place_of
+from reconciler.report.plan_parts import (
+    TITLE,
     Shown,
     fate_in_words,
     folded_changes,
     in_plan_order,
     in_review_order,
+    owed_line,
+    owed_sentences,
     risky,
 )
-from reconciler.report.owed import TITLE, owed_line, owed_sentences
-from reconciler.report.place import place_as_text, place_of
 from reconciler.report.style import PLAIN, Style
 from reconciler.report.visible import visible
 from reconciler.resources.compliance import MESSAGES
@@ -211,7 +212,7 @@ def _risks(change: Change, style: Style) -> Iterator[str]:
 
 
 def _problems(change: Change, style: Style) -> Iterator[str]:
-    for key in foreseen_problems(change):
+    for key in expected_problems(change):
         yield style(f"! {key}: {MESSAGES[key]}", "yellow")
 
 

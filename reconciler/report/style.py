@@ -1,4 +1,4 @@
-"""Colour, if the reader's terminal shows it and it was not switched off."""
+"""Colours and sizes of reports; quick to load, for the options of the command line."""
 
 from __future__ import annotations
 
@@ -40,3 +40,13 @@ def style_of(stream: IO[str], environ: Mapping[str, str], color: str = "auto") -
     if environ.get("TERM") == "dumb":
         return PLAIN
     return Style(colour=stream.isatty())
+
+
+LIMIT = 60_000
+"""GitHub refuses comments past 65,536 characters."""
+
+LEAST = 2_000
+"""The summary alone is never longer than this."""
+
+WHOLE = 50
+"""Plain creates, or objects that were made, that a folded report shows; the others are counted."""

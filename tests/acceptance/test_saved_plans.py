@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from reconciler.plan.integrity import SEAL, sealed
 from reconciler.plan.planfile import FORMAT, FORMAT_VERSION
-from reconciler.plan.sealed import SEAL, sealed
 from tests.acceptance.conftest import ORGANIZATION, Ran, Run, an_action, an_application, write
 from tests.direct import Direct
 

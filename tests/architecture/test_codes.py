@@ -9,8 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from reconciler.manifests import discovery, script_file
-from reconciler.report.codes.page import NAME, codes_page
-from reconciler.report.codes.table import CODES, PROBLEMS, RISKS, SECTIONS
+from reconciler.report.codes.table import CODES, NAME, PROBLEMS, RISKS, SECTIONS, codes_page
 from tests.architecture.tree import MODULES, ROOT, nodes_of
 
 CODE = re.compile(r"[A-Z]{2,}(?:-[A-Z0-9]+)+")

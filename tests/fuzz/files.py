@@ -17,6 +17,7 @@ from reconciler.manifests.emitter import emit
 from reconciler.manifests.loader import load
 from reconciler.manifests.text import TextError, decode
 from reconciler.manifests.yaml_source import read_documents, trace_documents
+from reconciler.plan.integrity import SEAL, SavedFileError, sealed
 from reconciler.plan.model import Adopt, Create, Delete, Plan, Scope, Unmanaged, Update
 from reconciler.plan.planfile import (
     FORMAT,
@@ -26,7 +27,6 @@ from reconciler.plan.planfile import (
     read_plan_file,
 )
 from reconciler.plan.saved import read_finding, read_object_held, read_resource
-from reconciler.plan.sealed import SEAL, SavedFileError, sealed
 from reconciler.plan.snapshot import FORMAT as SNAPSHOT_FORMAT
 from reconciler.plan.snapshot import SnapshotFile, read_snapshot, snapshot_content
 from reconciler.report.findings import findings_as_text

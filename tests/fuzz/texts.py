@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 from google.protobuf.duration_pb2 import Duration
 
-from reconciler.report.limits import LEAST, LIMIT
 from reconciler.report.markdown import plan_as_markdown
+from reconciler.report.style import LEAST, LIMIT
 from reconciler.report.visible import visible
 from reconciler.resources.duration import (
     MAX_ACTION_TIMEOUT,

@@ -12,8 +12,8 @@ from typing import Any
 
 from reconciler.cli.main import run
 from reconciler.cli.options import DEFAULT_SERVICE
+from reconciler.plan.integrity import SEAL, sealed
 from reconciler.plan.planfile import FORMAT, FORMAT_VERSION
-from reconciler.plan.sealed import SEAL, sealed
 from tests.acceptance.conftest import an_action, write
 from tests.faults.catalogue import Row, must
 from tests.faults.world import APPLY, EVERYTHING, World, a_server, own_store

@@ -26,7 +26,7 @@ from reconciler.errors import (
 from reconciler.loop import carry_out, preview
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Change, Create, Delete, Plan, Scope, Update, ref_of
-from reconciler.plan.secrets import owed_to
+from reconciler.plan.ownership import owed_to
 from reconciler.resources.ref import Kind, ResourceRef, project_ref
 from reconciler.service_client.port import CreateOrder, SecretOrder, Written
 from reconciler.state import OwedSecret, Resource

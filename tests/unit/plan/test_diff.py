@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.plan.diff import FieldChange, field_changes, item_changes
-from reconciler.plan.foresight import foreseen_problems
 from reconciler.plan.model import Adopt, Change, Create, Delete, Update
+from reconciler.plan.risk import expected_problems
 from reconciler.resources.kinds import model_of
 from reconciler.resources.ref import Kind
 from tests.builders import (
@@ -247,4 +247,4 @@ def test_what_the_service_will_complain_of_is_known_before(
     change: Change, expected: tuple[str, ...]
 ) -> None:
     """The pull request shows it, not the morning after."""
-    assert foreseen_problems(change) == expected
+    assert expected_problems(change) == expected

@@ -9,10 +9,9 @@ import pytest
 
 from reconciler.diagnostics import SourceLocation, error, warning
 from reconciler.plan.guards import Allowances
-from reconciler.plan.matching import match
 from reconciler.plan.model import Scope, Update
 from reconciler.plan.ordering import in_order
-from reconciler.plan.planner import build_plan
+from reconciler.plan.planner import build_plan, match
 from reconciler.resources.ref import Kind, ResourceRef, fold, project_ref
 from tests.builders import (
     ACME,

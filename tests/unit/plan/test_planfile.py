@@ -13,6 +13,7 @@ import pytest
 
 from reconciler.diagnostics import SourceLocation, error, warning
 from reconciler.plan.digest import plan_digest
+from reconciler.plan.integrity import SEAL, SavedFileError, sealed
 from reconciler.plan.model import Adopt, Create, Delete, Fate, Scope, Unmanaged, Update
 from reconciler.plan.planfile import (
     FORMAT,
@@ -23,7 +24,6 @@ from reconciler.plan.planfile import (
     plan_file_content,
     read_plan_file,
 )
-from reconciler.plan.sealed import SEAL, SavedFileError, sealed
 from reconciler.report.plan_json import plan_as_json
 from reconciler.report.plan_text import plan_as_text
 from reconciler.resources.shard import Shard

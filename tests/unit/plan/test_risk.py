@@ -9,9 +9,16 @@ from typing import Any
 
 import pytest
 
-from reconciler.plan.address import authority_of, is_plain_http
 from reconciler.plan.model import Adopt, Create, Delete, Update
-from reconciler.plan.risk import CLASSES, RULES, Risk, most_dangerous, risks_of
+from reconciler.plan.risk import (
+    CLASSES,
+    RULES,
+    Risk,
+    authority_of,
+    is_plain_http,
+    most_dangerous,
+    risks_of,
+)
 from reconciler.resources.kinds import model_of
 from reconciler.resources.ref import Kind, ResourceRef
 from tests.builders import (

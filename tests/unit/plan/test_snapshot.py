@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.plan.sealed import SavedFileError
+from reconciler.plan.integrity import SavedFileError
 from reconciler.plan.snapshot import SnapshotFile, read_snapshot, snapshot_content
 from reconciler.state import ObservedState
 from tests.builders import ACME, GREET, HOUSE, WEB, held, observed

@@ -17,8 +17,8 @@ from reconciler.diagnostics import error
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Create, Delete, Plan, Update
 from reconciler.plan.risk import CLASSES, MEANINGS
-from reconciler.report.about import About
 from reconciler.report.html import LIMIT, plan_as_html
+from reconciler.report.plan_parts import About
 from reconciler.report.visible import visible
 from reconciler.resources.ref import Kind
 from tests.builders import (

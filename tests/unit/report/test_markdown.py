@@ -15,9 +15,9 @@ from reconciler.diagnostics import error
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Create, Delete, Plan, Unmanaged, Update
 from reconciler.plan.risk import CLASSES, MEANINGS
-from reconciler.report.about import About
-from reconciler.report.limits import LEAST, LIMIT
 from reconciler.report.markdown import plan_as_markdown
+from reconciler.report.plan_parts import About
+from reconciler.report.style import LEAST, LIMIT
 from reconciler.resources.ref import Kind
 from tests.builders import (
     GREET,

@@ -9,9 +9,11 @@ import pytest
 
 from reconciler import __version__
 from reconciler.diagnostics import SourceLocation, error, warning
+from reconciler.plan.diff import carried_fields
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Adopt, Change, Create, Delete, Scope, Unmanaged, Update
-from reconciler.report.plan_json import plan_as_json
+from reconciler.report.plan_json import change_as_json, plan_as_json
+from reconciler.report.plan_text import change_as_text
 from tests.builders import (
     GREET,
     PARTNER,
@@ -156,3 +158,14 @@ def test_a_change_has_the_promised_keys(change: Change, fields: dict[str, Any]) 
     (found,) = plan_as_json(a_plan(change), "sqlite:x.db", [])["changes"]
 
     assert contains(found, fields), found
+
+
+def test_what_an_update_sends_back_unseen_is_told() -> None:
+    """Nobody here knows what it means, so a reader should know that it is there."""
+    found = held(WEB, an_application(devMode=True), carried={"newer": 1, "later": {}})
+    update = Update(declared(WEB), found)
+
+    assert carried_fields(update) == ("later", "newer")
+    assert "later, newer" in change_as_text(update)
+    assert change_as_json(a_plan(update), update)["carried"] == ["later", "newer"]
+    assert carried_fields(Delete(found)) == carried_fields(Create(declared(WEB))) == ()

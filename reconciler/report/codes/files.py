@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.report.codes.code import Code
+from reconciler.report.codes import Code
 
 ENVIRONMENT = (
     Code(

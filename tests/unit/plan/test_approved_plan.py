@@ -1,4 +1,4 @@
-"""What moved since a plan was approved is named, and how."""
+"""What moved since a plan was approved, and how much of an approved plan is done."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from typing import Any
 
 import pytest
 
-from reconciler.plan.model import Scope
+from reconciler.plan.approved_plan import Begun, Traces, begun, moved, other_options, traces_of
+from reconciler.plan.model import Adopt, Change, Create, Delete, Scope, Update, ref_of
 from reconciler.plan.planner import build_plan
-from reconciler.plan.staleness import moved, other_options
 from reconciler.resources.ref import Kind
 from reconciler.resources.shard import Shard
-from reconciler.state import ObservedObject, Resource
+from reconciler.state import ObjectEvent, ObservedObject, Removal, Resource
 from tests.builders import (
     GREET,
     HOUSE,
     OWNERS,
+    WEB,
     a_plan,
     a_ref,
     an_action,
@@ -25,6 +26,7 @@ from tests.builders import (
     desired,
     held,
     observed,
+    plan_of,
 )
 
 BY_ANA: dict[str, Any] = {"changed_by": "ana", "changed_at": "noon"}
@@ -245,3 +247,151 @@ def test_a_plan_of_another_shard_was_made_with_another_option() -> None:
     assert other_options(shard, other) == ("with --shard 1/2",)
     assert other_options(shard, a_plan()) == ("with --shard 1/2",)
     assert other_options(a_plan(), shard) == ("without --shard",)
+
+
+DIGEST = "sha256:" + "d" * 64
+OURS: dict[str, Any] = {"changed_by": "ci", "changed_in": "default", "changed_for": DIGEST}
+THEIRS: dict[str, Any] = {"changed_by": "ana", "sequence": 9}
+AT_NINE = {"sequence": 9, **OURS}
+OLD = a_ref(Kind.ACTION, "old")
+DECLARED_FAST = declared(GREET, an_action(timeout="5s"))
+HELD_SLOW = held(GREET, changed_by="ci")
+DONE = held(GREET, an_action(timeout="5s"), **AT_NINE)
+NO_DELETE: Traces = Traces()
+
+
+def state(
+    approved: Sequence[Change], objects: Sequence[ObservedObject], traces: Traces = NO_DELETE
+) -> tuple[Begun, bool]:
+    """Return what is done of a plan, and whether what is left is as it was approved."""
+    resources = [change.resource for change in approved if not isinstance(change, Delete)]
+    now = plan_of(resources, objects)
+    seen = observed(*HOUSE, *objects)
+    found = begun(a_plan(*approved), DIGEST, now, seen, traces)
+    wanted = desired(*OWNERS, *resources)
+    return found, not moved(found.expected, found.left, wanted, seen)
+
+
+@pytest.mark.parametrize(
+    ("change", "now", "done", "as_approved"),
+    [
+        pytest.param(Update(DECLARED_FAST, HELD_SLOW), DONE, 1, True, id="updated by this plan"),
+        pytest.param(Update(DECLARED_FAST, HELD_SLOW), HELD_SLOW, 0, True, id="not tried"),
+        pytest.param(
+            Update(DECLARED_FAST, HELD_SLOW),
+            held(GREET, an_action(timeout="5s"), **THEIRS),
+            0,
+            False,
+            id="as planned, by another hand",
+        ),
+        pytest.param(
+            Update(DECLARED_FAST, HELD_SLOW),
+            held(GREET, an_action(timeout="1s"), **THEIRS),
+            0,
+            False,
+            id="something else, by another hand",
+        ),
+        pytest.param(
+            Update(DECLARED_FAST, HELD_SLOW), held(GREET, **AT_NINE), 0, True, id="half done"
+        ),
+        pytest.param(
+            Adopt(DECLARED_FAST, held(GREET, trees=(), changed_by="ana")),
+            DONE,
+            1,
+            True,
+            id="adopted",
+        ),
+        pytest.param(
+            Adopt(DECLARED_FAST, held(GREET, trees=(), changed_by="ana")),
+            held(GREET, **AT_NINE),
+            0,
+            True,
+            id="half adopted, now an update",
+        ),
+        pytest.param(Create(DECLARED_FAST), DONE, 1, True, id="created by this plan"),
+        pytest.param(
+            Create(DECLARED_FAST),
+            held(GREET, an_action(timeout="5s"), **THEIRS),
+            0,
+            False,
+            id="created by another hand",
+        ),
+    ],
+)
+def test_a_change_is_done_where_the_last_event_is_of_this_plan(
+    change: Change, now: ObservedObject, done: int, *, as_approved: bool
+) -> None:
+    """An equal object that somebody else wrote last is not what this plan did."""
+    found, is_same = state([change], [now])
+
+    assert (found.done, is_same) == (done, as_approved)
+
+
+def test_a_create_that_never_happened_is_left() -> None:
+    """A kill before the request left nothing behind."""
+    found, is_same = state([Create(DECLARED_FAST), Create(declared(WEB))], [held(WEB, **AT_NINE)])
+
+    assert (found.done, found.was_begun, is_same) == (1, True, True)
+    assert [ref_of(change) for change in found.left.changes] == [GREET]
+
+
+@pytest.mark.parametrize(
+    ("removed", "done"),
+    [
+        pytest.param(frozenset({held(OLD).id}), 1, id="removed by this plan"),
+        pytest.param(frozenset(), 0, id="removed by another hand"),
+        pytest.param(None, 1, id="the service does not tell"),
+    ],
+)
+def test_a_delete_is_done_where_this_plan_removed_it(
+    removed: frozenset[str] | None, done: int
+) -> None:
+    """An object that somebody else removed was not there to be removed."""
+    found, is_same = state([Delete(held(OLD))], [], Traces(removed))
+
+    assert found.done == done
+    assert is_same is bool(done)
+
+
+def test_without_writers_a_change_is_done_where_it_is_as_planned() -> None:
+    """A service that keeps no events has no other trace."""
+    found, is_same = state(
+        [Update(DECLARED_FAST, held(GREET))], [held(GREET, an_action(timeout="5s"))]
+    )
+
+    assert (found.done, is_same) == (1, True)
+
+
+@pytest.mark.parametrize(("renewed", "done"), [(frozenset({held(WEB).id}), 1), (frozenset(), 0)])
+def test_a_secret_is_replaced_once(renewed: frozenset[str], done: int) -> None:
+    """The same command asks for it again, and the history tells that it was made."""
+    update = Update(declared(WEB), held(WEB, changed_by="ci"), new_secret=True)
+    found_now = held(WEB, **AT_NINE)
+    now = a_plan(Update(declared(WEB), found_now, new_secret=True))
+    seen = observed(*HOUSE, found_now)
+
+    found = begun(a_plan(update), DIGEST, now, seen, Traces(renewed=renewed))
+
+    assert found.done == done
+    assert len(found.left.changes) == 1 - done
+    assert not moved(found.expected, found.left, desired(*OWNERS, declared(WEB)), seen)
+
+
+def event(type_: str, plan: str) -> ObjectEvent:
+    return ObjectEvent(type_, 1, "noon", "ci", {"plan": plan}, {})
+
+
+def test_traces_are_events_that_carry_the_digest() -> None:
+    """Removals and secrets of other plans count for nothing."""
+    removals = [
+        Removal(OLD, "1", frozenset(), event("action.removed", DIGEST)),
+        Removal(OLD, "2", frozenset(), event("action.removed", "sha256:x")),
+    ]
+    histories = {
+        "3": [event("app.oidc.secret.changed", DIGEST)],
+        "4": [event("app.oidc.secret.changed", "")],
+        "5": [event("app.oidc.config.changed", DIGEST)],
+    }
+
+    assert traces_of(DIGEST, removals, histories) == Traces(frozenset({"1"}), frozenset({"3"}))
+    assert traces_of(DIGEST, None, {}).removed is None
