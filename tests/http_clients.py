@@ -17,11 +17,10 @@ from reconciler.resources.secret import Secret
 from reconciler.service_client.connect import Line, client_of
 from reconciler.service_client.credentials import FixedToken
 from reconciler.service_client.endpoint import parse_endpoint
-from reconciler.service_client.holder import Holder, this_process
 from reconciler.service_client.http_wire import HttpWire, Limits
-from reconciler.service_client.local_lock import LocalLock
+from reconciler.service_client.locks import Holder, LocalLock, this_process
 from reconciler.service_client.port import ServiceClient
-from reconciler.service_client.zitadel import Patience, ZitadelClient
+from reconciler.service_client.zitadel.client import Patience, ZitadelClient
 from reconciler.state import DesiredState
 
 QUICK = Limits(connect=1, silence=2, one_try=2, total=20)

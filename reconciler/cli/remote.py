@@ -25,7 +25,7 @@ from reconciler.service_client.credentials import (
     token_of,
 )
 from reconciler.service_client.endpoint import Endpoint, parse_endpoint
-from reconciler.service_client.holder import this_process
+from reconciler.service_client.locks import this_process
 from reconciler.service_client.port import ServiceClient, ServiceInquiry
 
 STATE = Path(STATE_FOLDER)
@@ -78,7 +78,7 @@ def credentials_of(told: Connection, endpoint: Endpoint) -> Credentials:
     if told.token_file and told.key_file:
         raise UsageError("there are two ways to sign in", remedy="Give one of the two files.")
     if told.key_file:
-        from reconciler.service_client.key_file import KeyFileToken, read_key
+        from reconciler.service_client.credentials import KeyFileToken, read_key
 
         return KeyFileToken(read_key(told.key_file), endpoint)
     if told.token_file:

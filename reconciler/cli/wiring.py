@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from reconciler.cli.addresses import is_database, is_remote, no_store, store_path
-from reconciler.service_client.absent import AbsentService
 from reconciler.service_client.client import OperationsClient
-from reconciler.service_client.holder import this_process
-from reconciler.service_client.inquiry import Inquiry, ReadingWire
+from reconciler.service_client.locks import this_process
 from reconciler.service_client.port import ServiceClient, ServiceInquiry
+from reconciler.service_client.read_only import AbsentService, Inquiry, ReadingWire
 
 
 def holds_anything(service: str) -> bool:

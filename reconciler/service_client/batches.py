@@ -17,9 +17,9 @@ from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
 from reconciler.resources.call import ORDER_KEYS, WRITE_BATCH, Call
-from reconciler.service_client.replies import lost, refusal_in, unsent
+from reconciler.service_client.refusals import refusal_in
 from reconciler.service_client.retries import pause
-from reconciler.service_client.wire import Answer, Wire, WireRefusal
+from reconciler.service_client.wire import Answer, Wire, WireRefusal, lost, unsent
 
 MOST_ORDERS = 500  # between two batches the lease is renewed and signals are heeded
 MAX_BYTES = 1_000_000  # of a request; a service of ours takes 1 MiB

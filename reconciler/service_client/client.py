@@ -20,18 +20,19 @@ from reconciler.errors import (
 )
 from reconciler.resources.call import Call
 from reconciler.resources.ref import ResourceRef, fold
-from reconciler.service_client.aftermath import came_true
 from reconciler.service_client.batches import MOST_ORDERS, BatchingWire
-from reconciler.service_client.holder import Holder, shown_holder
-from reconciler.service_client.inquiry import Past
-from reconciler.service_client.listing import Owner, listings, objects_of
+from reconciler.service_client.locks import Holder, shown_holder
 from reconciler.service_client.observation import (
+    Owner,
     id_of,
+    listings,
     not_among,
+    objects_of,
     observed_objects,
     text_of,
     trees_of,
 )
+from reconciler.service_client.orders import calls_of, came_true, result_of, unchanged
 from reconciler.service_client.owed import Custody, owed_by_tree
 from reconciler.service_client.port import (
     DeleteOrder,
@@ -40,9 +41,8 @@ from reconciler.service_client.port import (
     UpdateOrder,
     Written,
 )
+from reconciler.service_client.read_only import Past
 from reconciler.service_client.refusals import ABORTED, no_custody, service_error
-from reconciler.service_client.requests import calls_of
-from reconciler.service_client.results import result_of, unchanged
 from reconciler.service_client.wire import Answer, Wire, WireRefusal
 from reconciler.state import ObservedObject, ObservedState, OwedSecret
 

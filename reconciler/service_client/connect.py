@@ -7,10 +7,9 @@ from pathlib import Path
 
 from reconciler.resources.call import Call
 from reconciler.service_client.client import OperationsClient
-from reconciler.service_client.holder import Holder
-from reconciler.service_client.inquiry import Inquiry, ReadingWire
-from reconciler.service_client.local_lock import LocalLock
+from reconciler.service_client.locks import Holder, LocalLock
 from reconciler.service_client.port import ServiceClient, ServiceInquiry
+from reconciler.service_client.read_only import Inquiry, ReadingWire
 from reconciler.service_client.refusals import service_error
 from reconciler.service_client.wire import Wire, WireRefusal
 
@@ -61,7 +60,7 @@ def client_of(line: Line) -> ServiceClient:
     """
     if _is_ours(line):
         return OperationsClient(line.wire, line.holder, batch_size=line.batch, packs=True)
-    from reconciler.service_client.zitadel import ZitadelClient
+    from reconciler.service_client.zitadel.client import ZitadelClient
 
     return ZitadelClient(line.wire, line.address, line.lock, batch_size=line.batch)
 
@@ -75,7 +74,7 @@ def inquiry_of(line: Line) -> ServiceInquiry:
     reading = ReadingWire(line.wire)
     if _is_ours(line):
         return Inquiry(OperationsClient(reading, line.holder), reading)
-    from reconciler.service_client.zitadel import ZitadelClient
+    from reconciler.service_client.zitadel.client import ZitadelClient
 
     return ZitadelClient(reading, line.address, line.lock)
 

@@ -1,16 +1,34 @@
-"""The reconciler's own token at a service, kept for one origin and sent to no other."""
+"""The reconciler's own token at a service, kept for one origin and sent to no other.
+
+A token is given from outside, or asked of the service with the key file of a service user: the
+JWT profile grant (RFC 7523). Signing needs RSA, which the standard library lacks. ``cryptography``
+does it, and is an extra (``key-file``), because most who use a token never need it.
+"""
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import re
 import stat
+import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
+from urllib.parse import urlencode
 
-from reconciler.errors import AccessDeniedError, LocalFileError
+from reconciler.errors import (
+    AccessDeniedError,
+    LocalFileError,
+    ServiceUnavailableError,
+    UsageError,
+)
+from reconciler.resources.extras import how_to_install, missing_modules
 from reconciler.resources.secret import Secret
+from reconciler.resources.strict_json import JsonError, read_object
+from reconciler.service_client.endpoint import Endpoint
 
 MAX_FILE = 64 * 1024
 HOW = "Give a token in RECONCILER_TOKEN or with --token-file, or a service user's --key-file."
@@ -119,3 +137,150 @@ def read_private(path: Path) -> str:
         return content.decode("utf-8")
     except UnicodeDecodeError:
         raise LocalFileError(f"{path} is not a text file", remedy="Name the file itself.") from None
+
+
+LIFE = 3600
+EARLY = 180
+SCOPE = "openid urn:zitadel:iam:org:project:id:zitadel:aud"
+GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+DISCOVERY = "/.well-known/openid-configuration"
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceUserKey:
+    """The key of a service user."""
+
+    user: str
+    id: str
+    private: Secret
+
+
+def read_key(path: Path) -> ServiceUserKey:
+    """Return the key in a key file.
+
+    Raises:
+        UsageError: the extra that signs is not installed; checked before anything is asked.
+        LocalFileError: the file cannot be read, is open to others, or is no key file.
+    """
+    if missing_modules("key-file"):
+        raise UsageError(
+            "signing in with a key file needs the extra key-file, which is not installed",
+            remedy=f"{how_to_install('key-file')}. Or sign in with a token.",
+        )
+    text = read_private(path)
+    try:
+        fields = read_object(text.encode())
+        user, key_id, private = (fields[name] for name in ("userId", "keyId", "key"))
+    except (JsonError, KeyError):
+        raise _no_key(path) from None
+    if not all(isinstance(each, str) and each for each in (user, key_id, private)):
+        raise _no_key(path)
+    return ServiceUserKey(user, key_id, Secret(private))
+
+
+class KeyFileToken:
+    """Credentials that ask the service itself for a token, and for a new one before it ends."""
+
+    def __init__(
+        self,
+        key: ServiceUserKey,
+        endpoint: Endpoint,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._key = key
+        self._endpoint = endpoint
+        self._clock = clock
+        self._token: Secret | None = None
+        self._ends = 0.0
+
+    def bearer(self, fetch: Fetch) -> Secret:
+        """Return a token that counts for the next minutes."""
+        now = self._clock()
+        if self._token is None or now > self._ends - EARLY:
+            self._token, life = self._new_token(fetch, int(now))
+            self._ends = now + max(life, EARLY + 1)
+        return self._token
+
+    def renew(self) -> bool:
+        """Forget the token; the next call asks for another."""
+        known, self._token = self._token, None
+        return known is not None
+
+    def _new_token(self, fetch: Fetch, now: int) -> tuple[Secret, float]:
+        issuer, where = self._token_endpoint(fetch)
+        assertion = signed(self._key, issuer, now)
+        form = {"grant_type": GRANT, "assertion": assertion, "scope": SCOPE}
+        headers = {"content-type": "application/x-www-form-urlencoded"}
+        answer = _asked(fetch, "POST", where, headers, urlencode(form).encode())
+        token, life = answer.get("access_token"), answer.get("expires_in", LIFE)
+        if not isinstance(token, str) or not token.isascii() or not token.isprintable():
+            raise _refused("the token endpoint answered without a token")
+        return Secret(token), float(life) if isinstance(life, int) else float(LIFE)
+
+    def _token_endpoint(self, fetch: Fetch) -> tuple[str, str]:
+        """Return issuer and token endpoint. What signs in here is sent nowhere else."""
+        found = _asked(fetch, "GET", self._endpoint.address + DISCOVERY, {}, None)
+        issuer, where = found.get("issuer"), found.get("token_endpoint")
+        if not isinstance(issuer, str) or not isinstance(where, str):
+            raise _refused("the service does not say where to ask for a token")
+        if not where.startswith(f"{self._endpoint.origin}/"):
+            raise _refused("the service's token endpoint is not at the service's own address")
+        return issuer, where
+
+
+def signed(key: ServiceUserKey, audience: str, now: int) -> str:
+    """Return a signed statement of who the service user is, for one service and one hour.
+
+    Raises:
+        AccessDeniedError: the key cannot sign.
+    """
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import padding, rsa
+
+    header = {"alg": "RS256", "typ": "JWT", "kid": key.id}
+    claims = {"iss": key.user, "sub": key.user, "aud": audience, "iat": now, "exp": now + LIFE}
+    body = f"{_part(json.dumps(header).encode())}.{_part(json.dumps(claims).encode())}"
+    try:
+        private = serialization.load_pem_private_key(key.private.reveal().encode(), password=None)
+    except (ValueError, TypeError):
+        raise _refused("the key in the key file cannot be read") from None
+    if not isinstance(private, rsa.RSAPrivateKey):
+        raise _refused("the key in the key file is not an RSA key")
+    signature = private.sign(body.encode(), padding.PKCS1v15(), hashes.SHA256())
+    return f"{body}.{_part(signature)}"
+
+
+def _part(content: bytes) -> str:
+    return base64.urlsafe_b64encode(content).decode().rstrip("=")
+
+
+def _asked(
+    fetch: Fetch, verb: str, url: str, headers: Mapping[str, str], body: bytes | None
+) -> Mapping[str, Any]:
+    response = fetch(verb, url, headers, body)
+    if response is None or response.status >= 500:
+        raise ServiceUnavailableError(
+            "the service gave no token: it did not answer",
+            remedy="Run the command again; nothing was written.",
+        )
+    if response.status != 200:
+        raise _refused(f"the service gives no token for this key (status {response.status})")
+    try:
+        return read_object(response.content)
+    except JsonError as failure:
+        raise _refused(f"the answer with the token cannot be read: it {failure}") from None
+
+
+def _refused(problem: str) -> AccessDeniedError:
+    return AccessDeniedError(
+        problem,
+        remedy="Check that the key file is of this service, has not expired, and that the user "
+        "still exists; or give a token in RECONCILER_TOKEN.",
+    )
+
+
+def _no_key(path: Path) -> LocalFileError:
+    return LocalFileError(
+        f"{path} is not a key file of a service user",
+        remedy="It is JSON with userId, keyId and key, as the service made it.",
+    )

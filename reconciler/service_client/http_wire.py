@@ -23,14 +23,21 @@ from typing import NamedTuple, TypeAlias
 import httpx
 
 from reconciler import __version__
-from reconciler.resources.call import HEADERS, ORGANIZATION_OF_ZITADEL, WRITE_BATCH, Call
-from reconciler.service_client.addresses import Target, may_repeat, target_of
+from reconciler.resources.call import WRITE_BATCH, Call
 from reconciler.service_client.credentials import Credentials
 from reconciler.service_client.endpoint import Endpoint
-from reconciler.service_client.replies import UNAUTHENTICATED, lost, reply_of, unsent
-from reconciler.service_client.retries import asked_pause, pause
-from reconciler.service_client.unreached import is_untrusted, kind_of, why_unreached
-from reconciler.service_client.wire import Answer, WireRefusal
+from reconciler.service_client.http_messages import (
+    UNAUTHENTICATED,
+    Target,
+    headers_of,
+    is_untrusted,
+    kind_of,
+    reply_of,
+    target_of,
+    why_unreached,
+)
+from reconciler.service_client.retries import asked_pause, may_repeat, pause
+from reconciler.service_client.wire import Answer, WireRefusal, lost, unsent
 
 AT_ONCE = 8
 RETRIED = frozenset({429, 502, 503, 504})
@@ -189,7 +196,7 @@ class HttpWire:
 
         async def work(lane: httpx.AsyncHTTPTransport) -> None:
             for index, (call, target) in waiting:
-                headers = _headers(call, target, bearer)
+                headers = headers_of(call, target, bearer)
                 replies[index] = await self._ask(lane, call, (target, headers), left)
 
         await asyncio.gather(*(work(lane) for lane in self._lanes[: len(asked)]))
@@ -326,19 +333,6 @@ async def _read(response: httpx.Response, size: int) -> Fetched:
         response.headers.get("retry-after", ""),
         bytes(content),
     )
-
-
-def _headers(call: Call, target: Target, bearer: str) -> Mapping[str, str]:
-    """Return the headers of a call. The organization goes by both of its names."""
-    expected = call.expected_sequence
-    values = {
-        "authorization": f"Bearer {bearer}",
-        **{header: getattr(call, name) for name, header in HEADERS.items()},
-        ORGANIZATION_OF_ZITADEL: call.organization,
-        HEADERS["expected_sequence"]: "" if expected is None else f'"{expected}"',
-        "content-type": "" if target.body is None else "application/json",
-    }
-    return {name: value for name, value in values.items() if value}
 
 
 def _is_unauthenticated(reply: Answer | WireRefusal) -> bool:

@@ -11,8 +11,15 @@ from typing import Any, NamedTuple, TypeVar
 from reconciler.errors import ServiceError
 from reconciler.resources.call import Call
 from reconciler.resources.secret import Secret
-from reconciler.service_client.listing import MOST_PAGES, PAGE, objects_of
-from reconciler.service_client.observation import id_of, sequence_of, text_of, unsound
+from reconciler.service_client.observation import (
+    MOST_PAGES,
+    PAGE,
+    id_of,
+    objects_of,
+    sequence_of,
+    text_of,
+    unsound,
+)
 from reconciler.service_client.port import CreateOrder, Order, SecretOrder, Written
 from reconciler.service_client.refusals import (
     ABORTED,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from reconciler.errors import (
     AccessDeniedError,
@@ -16,11 +18,20 @@ from reconciler.errors import (
     ServiceUnavailableError,
 )
 from reconciler.resources.ref import ResourceRef
-from reconciler.service_client.replies import error_id
 from reconciler.service_client.wire import NO_ANSWER, WireRefusal
 
 ABORTED = 10  # of the codes of gRPC
 AGAIN = "Run the command again; what was done is not repeated."
+
+
+_MAX_MESSAGE = 500
+
+
+UNKNOWN = 2
+
+
+# The service, or something on the way, failed in the middle; or an answer was lost.
+_IN_THE_MIDDLE = frozenset({1, 2, 4, 13, 14, 15})
 
 # gRPC code: what to raise, and what its reader can do.
 _MEANINGS: Mapping[int, tuple[type[ServiceError], str]] = {
@@ -96,3 +107,38 @@ def service_error(refusal: WireRefusal) -> ServiceError:
         kind, remedy = ServiceUnavailableError, AGAIN
     who = "" if refusal.code == NO_ANSWER else "the service refused: "
     return kind(f"{who}{refusal.message}", remedy=refusal.remedy or remedy)
+
+
+def refusal_in(
+    fields: Mapping[str, Any], code: int = UNKNOWN, message: str = "no reason is told"
+) -> WireRefusal:
+    """Return the refusal in the body of an error, or one of this code and message."""
+    told = fields.get("code")
+    if type(told) is int and 1 <= told <= 16:
+        code = told
+    said = fields.get("message")
+    if isinstance(said, str) and said:
+        message = said
+    return WireRefusal(
+        code, message[:_MAX_MESSAGE], _details(fields.get("details")), code in _IN_THE_MIDDLE
+    )
+
+
+def _details(told: Any) -> Mapping[str, Any]:
+    """Return the facts of every detail, by name; the first detail that says one counts."""
+    facts: dict[str, Any] = {}
+    for detail in told if isinstance(told, Sequence) and not isinstance(told, str) else ():
+        if isinstance(detail, dict):
+            inner = detail.get("metadata")
+            for name, value in {**(inner if isinstance(inner, dict) else {}), **detail}.items():
+                facts.setdefault(name, value)
+    return facts
+
+
+def error_id(refusal: WireRefusal) -> str:
+    """Return the id that ZITADEL gives every reason: in the details, or at the message's end."""
+    told = refusal.details.get("id")
+    if isinstance(told, str) and told:
+        return told
+    in_words = re.search(r"\(([A-Za-z0-9]+-[A-Za-z0-9]+)\)\s*$", refusal.message)
+    return in_words[1] if in_words else ""

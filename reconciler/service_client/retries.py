@@ -1,4 +1,4 @@
-"""Pauses before a service is asked again: growing, each of them random."""
+"""Retries: the calls that may be sent again, and the pauses before that."""
 
 from __future__ import annotations
 
@@ -6,10 +6,33 @@ import re
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
+from reconciler.resources.call import WRITE_BATCH, Call
+from reconciler.service_client.wire import is_read
+
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 5.0
 LONGEST_ASKED = 60.0
 _SECONDS = re.compile(r"[0-9]{1,10}", re.ASCII)
+
+
+# Safe to repeat: a repeated claim only adds one more event, and each order of a batch has a key.
+_REPEATABLE = frozenset(
+    {"RenewLease", "ReleaseLease", "ClaimSecrets", "AcknowledgeSecrets", WRITE_BATCH}
+)
+
+
+def may_repeat(call: Call) -> bool:
+    """Return whether a call may be sent again when its first result is unknown.
+
+    A read may. A write may where the service keeps a second one from counting: by its
+    idempotency key, or because it expects a sequence that the first one moved on.
+    """
+    return bool(
+        is_read(call)
+        or call.idempotency_key
+        or call.expected_sequence is not None
+        or call.operation in _REPEATABLE
+    )
 
 
 def pause(tries: int, chance: float, asked: float) -> float:

@@ -7,11 +7,12 @@ those of the JSON face (source 4, wire facts 1.2 and 1.3).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from reconciler.resources.call import Call
+from reconciler.resources.call import ADDRESSES, Call
 
 NO_ANSWER = 0
 
@@ -51,3 +52,27 @@ class Wire(Protocol):
         a refused call never keeps another from being carried out.
         """
         ...
+
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,200}", re.ASCII)
+
+
+def is_id(text: object) -> bool:
+    """Return whether a text can be the id of an object: it goes into addresses and headers."""
+    return isinstance(text, str) and _ID.fullmatch(text) is not None
+
+
+def lost(message: str) -> WireRefusal:
+    """Return the reply of a call whose answer never came, or means nothing."""
+    return WireRefusal(NO_ANSWER, message, unsure=True)
+
+
+def unsent(message: str, remedy: str = "") -> WireRefusal:
+    """Return the reply of a call that certainly was not carried out."""
+    return WireRefusal(NO_ANSWER, message, remedy=remedy)
+
+
+def is_read(call: Call) -> bool:
+    """Return whether a call writes nothing."""
+    verb, _, path = ADDRESSES[call.operation][0].partition(" ")
+    return verb == "GET" or path.endswith("/_search")

@@ -15,7 +15,7 @@ import httpx
 from reconciler.cli.embedded import InProcessWire, local_caller
 from reconciler.service.build import open_sqlite
 from reconciler.service_client.client import OperationsClient
-from reconciler.service_client.holder import this_process
+from reconciler.service_client.locks import this_process
 from reconciler.service_client.port import ServiceClient, Written
 from reconciler.state import OwedSecret
 from tests.acceptance.conftest import Run

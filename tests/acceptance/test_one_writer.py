@@ -16,7 +16,7 @@ from reconciler.resources.normal import normal_form
 from reconciler.resources.ref import Kind, ResourceRef, organization_ref
 from reconciler.service.build import open_memory
 from reconciler.service_client.client import LEASE_SECONDS, OperationsClient
-from reconciler.service_client.holder import this_process
+from reconciler.service_client.locks import this_process
 from reconciler.service_client.port import CreateOrder, Written
 from tests.acceptance.conftest import Run, an_action, an_application, write
 from tests.program import environment

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.service_client.holder import Holder
+from reconciler.service_client.locks import Holder
 from tests.acceptance.conftest import Run, an_action, an_application, write
 from tests.fake_zitadel import IAM, FakeZitadel
 from tests.fault_proxy import fault_proxy

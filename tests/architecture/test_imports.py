@@ -62,7 +62,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "quickjs": ("validation/script.py",),
     "deepdiff": ("plan/diff.py",),
     "httpx": ("service_client/http_wire.py",),
-    "cryptography": ("service_client/key_file.py",),
+    "cryptography": ("service_client/credentials.py",),
     "orjson": ("service/",),
     "pyrage": ("service/seal.py", "apply/age_sink.py"),
     "sqlite3": ("service/eventstore/",),

@@ -30,8 +30,7 @@ from reconciler.service.build import open_memory
 from reconciler.service.operations.callers import EMBEDDED
 from reconciler.service.operations.request import Request
 from reconciler.service_client.client import OperationsClient
-from reconciler.service_client.holder import Holder, this_process
-from reconciler.service_client.inquiry import Inquiry
+from reconciler.service_client.locks import Holder, this_process
 from reconciler.service_client.port import (
     CreateOrder,
     DeleteOrder,
@@ -41,6 +40,7 @@ from reconciler.service_client.port import (
     UpdateOrder,
     Written,
 )
+from reconciler.service_client.read_only import Inquiry
 from reconciler.state import ObservedObject
 from tests.builders import (
     FakeSink,

@@ -28,7 +28,7 @@ from reconciler.service_client.port import (
     UpdateOrder,
     Written,
 )
-from reconciler.service_client.zitadel import Patience, ZitadelClient
+from reconciler.service_client.zitadel.client import Patience, ZitadelClient
 from tests.builders import (
     BASIC,
     a_jwt_config,

@@ -27,8 +27,8 @@ from reconciler.errors import (
 from reconciler.resources.call import Call
 from reconciler.resources.ref import Kind
 from reconciler.service_client.connect import Line
-from reconciler.service_client.holder import this_process
 from reconciler.service_client.http_wire import Limits
+from reconciler.service_client.locks import this_process
 from reconciler.service_client.port import (
     CreateOrder,
     DeleteOrder,

@@ -18,12 +18,11 @@ from reconciler.report.plan_text import plan_as_text
 from reconciler.resources.call import Call
 from reconciler.service.build import open_memory
 from reconciler.service_client.client import OperationsClient
-from reconciler.service_client.holder import this_process
-from reconciler.service_client.local_lock import LocalLock
+from reconciler.service_client.http_messages import reply_of
+from reconciler.service_client.locks import LocalLock, this_process
 from reconciler.service_client.port import ServiceClient
-from reconciler.service_client.replies import reply_of
 from reconciler.service_client.wire import Answer, Wire, WireRefusal
-from reconciler.service_client.zitadel import Patience, ZitadelClient
+from reconciler.service_client.zitadel.client import Patience, ZitadelClient
 from tests.builders import GREET, PARTNER, WEB, declared, desired
 from tests.unit.service.asking import ADMIN, Asking, Clock
 

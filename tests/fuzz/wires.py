@@ -23,7 +23,8 @@ from reconciler.service.transport.grpc_web_frames import (
 from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.messages import METHODS
 from reconciler.service.transport.protobuf import fields_of, message_of
-from reconciler.service_client.replies import error_id, reply_of
+from reconciler.service_client.http_messages import reply_of
+from reconciler.service_client.refusals import error_id
 from reconciler.service_client.wire import WireRefusal
 from tests.fuzz.services import Story
 

@@ -27,7 +27,7 @@ from reconciler.plan.model import Change, Plan, Scope
 from reconciler.resources.shard import Shard
 from reconciler.service.build import IdentityService, open_memory
 from reconciler.service_client.client import OperationsClient
-from reconciler.service_client.holder import this_process
+from reconciler.service_client.locks import this_process
 from reconciler.state import DesiredState
 from reconciler.validation.desired import judge
 from tests.effort import cases

@@ -23,8 +23,8 @@ from reconciler.service.build import IdentityService, open_memory
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.operations.request import Request
 from reconciler.service_client.client import OperationsClient
-from reconciler.service_client.holder import this_process
-from reconciler.service_client.inquiry import Inquiry, ReadingWire
+from reconciler.service_client.locks import this_process
+from reconciler.service_client.read_only import Inquiry, ReadingWire
 from reconciler.state import ObservedState
 from reconciler.validation.desired import judge
 from tests.effort import cases

@@ -28,7 +28,7 @@ from reconciler.service.operations.dispatch import Incoming
 from reconciler.service.operations.engine import KEPT
 from reconciler.service.seal import new_key
 from reconciler.service_client.connect import Line, client_of
-from reconciler.service_client.holder import this_process
+from reconciler.service_client.locks import this_process
 from tests.builders import a_ref, an_action, an_application, declared, desired
 from tests.faults.catalogue import Row, must
 from tests.faults.invariants import check_events, check_store

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reconciler.resources.call import Call
-from reconciler.service_client.aftermath import came_true
+from reconciler.service_client.orders import came_true
 from reconciler.service_client.port import UpdateOrder
 from reconciler.state import ObservedObject
 from tests.builders import WEB, declared, held

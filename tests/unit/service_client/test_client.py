@@ -24,12 +24,11 @@ from reconciler.errors import (
 from reconciler.resources.call import Call
 from reconciler.resources.ref import Kind
 from reconciler.resources.secret import Secret
-from reconciler.service_client.absent import AbsentService
 from reconciler.service_client.client import LEASE_SECONDS, YOUNG_SECONDS, OperationsClient
-from reconciler.service_client.holder import Holder, this_process
-from reconciler.service_client.listing import TOGETHER
-from reconciler.service_client.observation import observed_objects
+from reconciler.service_client.locks import Holder, this_process
+from reconciler.service_client.observation import TOGETHER, observed_objects
 from reconciler.service_client.port import CreateOrder, SecretOrder, UpdateOrder, Written
+from reconciler.service_client.read_only import AbsentService
 from reconciler.service_client.refusals import service_error
 from reconciler.service_client.wire import Answer, WireRefusal
 from reconciler.state import ObservedObject, ObservedState, OwedSecret

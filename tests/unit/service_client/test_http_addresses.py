@@ -6,8 +6,10 @@ import pytest
 
 from reconciler.errors import ServiceError, UsageError
 from reconciler.resources.call import ADDRESSES, Call
-from reconciler.service_client.addresses import Target, is_id, is_read, may_repeat, target_of
 from reconciler.service_client.endpoint import parse_endpoint
+from reconciler.service_client.http_messages import Target, target_of
+from reconciler.service_client.retries import may_repeat
+from reconciler.service_client.wire import is_id, is_read
 
 
 @pytest.mark.parametrize(

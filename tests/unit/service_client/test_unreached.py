@@ -7,10 +7,9 @@ import socket
 import pytest
 
 from reconciler.service_client.endpoint import parse_endpoint
+from reconciler.service_client.http_messages import why_unreached
 from reconciler.service_client.refusals import service_error
-from reconciler.service_client.replies import unsent
-from reconciler.service_client.unreached import why_unreached
-from reconciler.service_client.wire import WireRefusal
+from reconciler.service_client.wire import WireRefusal, unsent
 
 SERVICE = parse_endpoint("https://id.example.com")
 

@@ -1,4 +1,4 @@
-"""Looking at a service of our own: what it holds, what it held, who changed it. Nothing is written.
+"""Reading a service of our own: what it holds, what it held, who changed it. Nothing is written.
 
 That is so by construction: the client given out here has no method that writes, and the wire
 beneath it refuses every call that does.
@@ -9,15 +9,21 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from reconciler.errors import NoHistoryError
+from reconciler.errors import NoHistoryError, ObjectNotFoundError
 from reconciler.resources.call import Call
 from reconciler.resources.ref import Kind, ResourceRef
-from reconciler.service_client.addresses import is_read
-from reconciler.service_client.listing import MOST_PAGES, PAGE, objects_of
-from reconciler.service_client.observation import id_of, sequence_of, text_of, unsound
+from reconciler.service_client.observation import (
+    MOST_PAGES,
+    PAGE,
+    id_of,
+    objects_of,
+    sequence_of,
+    text_of,
+    unsound,
+)
 from reconciler.service_client.port import ServiceReader
 from reconciler.service_client.refusals import service_error
-from reconciler.service_client.wire import Answer, Wire, WireRefusal
+from reconciler.service_client.wire import Answer, Wire, WireRefusal, is_read
 from reconciler.state import ObjectEvent, ObservedState, Removal
 
 _UNKNOWN_OPERATION = 12
@@ -146,3 +152,25 @@ def _event(fields: Mapping[str, Any]) -> ObjectEvent:
         context=context,
         payload=payload,
     )
+
+
+class AbsentService:
+    """An empty service: a plan is made against it before the embedded store exists."""
+
+    def observe(self, organizations: Collection[str]) -> ObservedState:
+        """Return nothing, of no instance."""
+        return ObservedState(instance="", objects={})
+
+    def organizations(self) -> Sequence[str]:
+        """Return no organization."""
+        return ()
+
+    def history(self, object_id: str) -> Sequence[ObjectEvent]:
+        """Refuse: there is no object of any id."""
+        raise ObjectNotFoundError(
+            "there is no service yet, and so no history", remedy="Apply something first."
+        )
+
+    def removals(self, organization_id: str) -> Sequence[Removal]:
+        """Return that nothing was removed."""
+        return ()

@@ -17,9 +17,7 @@ from typing import Any
 from reconciler.errors import ServiceError
 from reconciler.resources.call import Call
 from reconciler.resources.ref import ResourceRef, fold
-from reconciler.service_client.addresses import is_id
-from reconciler.service_client.inquiry import no_history
-from reconciler.service_client.local_lock import LocalLock
+from reconciler.service_client.locks import LocalLock
 from reconciler.service_client.port import (
     CreateOrder,
     DeleteOrder,
@@ -28,17 +26,16 @@ from reconciler.service_client.port import (
     UpdateOrder,
     Written,
 )
+from reconciler.service_client.read_only import no_history
 from reconciler.service_client.refusals import no_custody
-from reconciler.service_client.wire import Wire, WireRefusal
-from reconciler.service_client.zitadel_lists import (
-    asked,
-)
-from reconciler.service_client.zitadel_reading import (
+from reconciler.service_client.wire import Wire, WireRefusal, is_id
+from reconciler.service_client.zitadel.reading import (
     Seen,
+    asked,
     read_organizations,
     visible_organizations,
 )
-from reconciler.service_client.zitadel_steps import Pause, Steps, lane_of, steps_of
+from reconciler.service_client.zitadel.steps import Pause, Steps, lane_of, steps_of
 from reconciler.state import ObjectEvent, ObservedState, OwedSecret, Removal
 
 BATCH = 64

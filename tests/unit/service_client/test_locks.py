@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.service_client.holder import Holder, shown_holder, this_process
+from reconciler.service_client.locks import Holder, shown_holder, this_process
 
 HERE = this_process()
 

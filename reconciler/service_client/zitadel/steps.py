@@ -24,6 +24,7 @@ from reconciler.resources.call import Call
 from reconciler.resources.ref import Kind, fold
 from reconciler.resources.secret import Secret
 from reconciler.service_client.observation import id_of, sequence_of, text_of
+from reconciler.service_client.orders import calls_of
 from reconciler.service_client.port import (
     CreateOrder,
     DeleteOrder,
@@ -32,18 +33,16 @@ from reconciler.service_client.port import (
     UpdateOrder,
     Written,
 )
-from reconciler.service_client.refusals import AGAIN, service_error
-from reconciler.service_client.replies import error_id
-from reconciler.service_client.requests import calls_of
+from reconciler.service_client.refusals import AGAIN, error_id, service_error
 from reconciler.service_client.wire import NO_ANSWER, Answer, WireRefusal
-from reconciler.service_client.zitadel_lists import items_of, named
-from reconciler.service_client.zitadel_objects import (
+from reconciler.service_client.zitadel.objects import (
     BESIDE_IDP,
     Owner,
     action,
     application,
     identity_provider,
 )
+from reconciler.service_client.zitadel.reading import items_of, named
 from reconciler.state import ObservedObject, is_in_step
 
 TRIES = 8

@@ -11,8 +11,8 @@ import pytest
 
 from reconciler.resources.call import Call
 from reconciler.resources.ref import ResourceRef
+from reconciler.service_client.orders import calls_of
 from reconciler.service_client.port import CreateOrder, DeleteOrder, Order, SecretOrder, UpdateOrder
-from reconciler.service_client.requests import calls_of
 from tests.builders import (
     ACME,
     GREET,

@@ -1,20 +1,28 @@
-"""Orders as calls: which operations of the service carry out an order, and in which order."""
+"""Orders as calls of operations, and the replies to these calls as results of orders."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from reconciler.errors import ServiceError, ServiceUnavailableError
 from reconciler.resources.call import Call
 from reconciler.resources.ref import Kind
+from reconciler.resources.secret import Secret
+from reconciler.service_client.observation import id_of, sequence_of, text_of
 from reconciler.service_client.port import (
     CreateOrder,
     DeleteOrder,
     Order,
     SecretOrder,
     UpdateOrder,
+    Written,
 )
+from reconciler.service_client.refusals import AGAIN, service_error
+from reconciler.service_client.wire import Answer, WireRefusal
+from reconciler.state import ObservedObject, is_in_step, is_owned_by
 
 _CREATES: Mapping[Kind, str] = {
     Kind.ORGANIZATION: "AddOrg",
@@ -159,3 +167,72 @@ def _delete(order: DeleteOrder, context: Mapping[str, Any]) -> Call:
 
 def _context_text(context: Mapping[str, Any], prevent_delete: object, critical: object) -> str:
     return json.dumps({**context, "preventDelete": prevent_delete, "critical": critical})
+
+
+def unchanged(order: Order) -> Written:
+    """Return the result of an order before any of its calls: what is known of the object."""
+    match order:
+        case CreateOrder():
+            return Written("", 0)
+        case SecretOrder():
+            return Written(order.id, 0, order.client_id)
+        case _:
+            return Written(order.held.id, order.held.sequence, order.held.client_id)
+
+
+def result_of(order: Order, reply: Answer | WireRefusal) -> Written | ServiceError:
+    """Return the result of a call of an order.
+
+    What was carried out and cannot be read is an error that says to run the command again.
+    """
+    if isinstance(reply, WireRefusal):
+        return service_error(reply)
+    known, fields = unchanged(order), reply.fields
+    try:
+        return _written(known, fields)
+    except ServiceError as failure:
+        return ServiceUnavailableError(failure.problem, remedy=AGAIN)
+
+
+def _written(known: Written, fields: Mapping[str, Any]) -> Written:
+    """Return what a write answered. It was carried out, so nothing here is a refusal.
+
+    Raises:
+        ServiceError: the answer lacks what every answer has.
+    """
+    made = next((fields[name] for name in ("id", "appId", "idpId") if name in fields), known.id)
+    secret, details = fields.get("clientSecret"), fields.get("details")
+    problems = fields.get("complianceProblems", ())
+    client_id = fields.get("clientId", known.client_id)
+    return Written(
+        id=id_of({"id": made}),
+        sequence=sequence_of(details) if isinstance(details, dict) else known.sequence,
+        client_id=text_of({"id": made, "clientId": client_id}, "clientId"),
+        client_secret=Secret(secret) if isinstance(secret, str) and secret else None,
+        problems=tuple(str(problem["key"]) for problem in problems),
+    )
+
+
+# The first of an update's two calls: the fields are not sent yet.
+_RENAMES_ALONE = frozenset({"UpdateApp", "UpdateOrgIDP"})
+
+
+def came_true(order: Order, call: Call, now: Mapping[str, ObservedObject]) -> Written | None:
+    """Return what carrying out the call gave if the service now holds what it asked for."""
+    if isinstance(order, DeleteOrder):
+        gone = order.held.id not in now
+        return Written(order.held.id, order.held.sequence, order.held.client_id) if gone else None
+    if not isinstance(order, UpdateOrder):
+        return None
+    held = now.get(order.held.id)
+    if held is None or not _is_as_asked(order, call, held):
+        return None
+    return Written(held.id, held.sequence, held.client_id)
+
+
+def _is_as_asked(order: UpdateOrder, call: Call, held: ObservedObject) -> bool:
+    wanted = order.resource
+    if call.operation in _RENAMES_ALONE:
+        wanted = replace(wanted, spec=order.held.spec)
+    tree = json.loads(call.context).get("tree") if call.context else None
+    return is_in_step(wanted, held) and (tree is None or is_owned_by(held, tree))

@@ -13,8 +13,8 @@ import pytest
 from reconciler.errors import AccessDeniedError, PreconditionFailedError, ServiceUnavailableError
 from reconciler.resources.strict_json import check_count
 from reconciler.service.build import open_memory
-from reconciler.service_client.refusals import service_error
-from reconciler.service_client.replies import MAX_VALUES, error_id, reply_of
+from reconciler.service_client.http_messages import MAX_VALUES, reply_of
+from reconciler.service_client.refusals import error_id, service_error
 from reconciler.service_client.retries import asked_pause, pause
 from reconciler.service_client.wire import Answer, WireRefusal
 from tests.unit.service.asking import Asking, Clock

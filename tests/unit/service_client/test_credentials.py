@@ -25,12 +25,14 @@ from reconciler.errors import (
 from reconciler.resources.secret import Secret
 from reconciler.service_client.credentials import (
     FixedToken,
+    KeyFileToken,
     NoToken,
+    ServiceUserKey,
+    read_key,
     read_private,
     token_of,
 )
 from reconciler.service_client.endpoint import parse_endpoint
-from reconciler.service_client.key_file import KeyFileToken, ServiceUserKey, read_key
 
 HERE = parse_endpoint("https://id.example.com")
 PRIVATE = rsa.generate_private_key(public_exponent=65537, key_size=2048)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from reconciler.resources.call import ADDRESSES, Call
-from reconciler.service_client.inquiry import ReadingWire
+from reconciler.service_client.read_only import ReadingWire
 from reconciler.service_client.wire import Answer, WireRefusal
 
 

@@ -1,0 +1,185 @@
+"""HTTP requests of calls, and HTTP responses and failed connections as replies."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from reconciler.errors import ServiceError
+from reconciler.resources.call import ADDRESSES, HEADERS, ORGANIZATION_OF_ZITADEL, Call
+from reconciler.resources.strict_json import JsonError, check_count, read_object
+from reconciler.service_client.endpoint import Endpoint
+from reconciler.service_client.refusals import UNKNOWN, refusal_in
+from reconciler.service_client.wire import Answer, WireRefusal, is_id, lost
+
+_PARAMETER = re.compile(r"\{(\w+)\}", re.ASCII)
+
+
+class Target(NamedTuple):
+    """A call as HTTP addresses it: verb, path with query, and the JSON body or nothing."""
+
+    verb: str
+    path: str
+    body: bytes | None
+
+
+def target_of(call: Call) -> Target:
+    """Return the address of a call. What is not in the path goes into the query or the body."""
+    verb, _, template = ADDRESSES[call.operation][0].partition(" ")
+    in_path = set(_PARAMETER.findall(template))
+    path = _PARAMETER.sub(lambda found: _segment(call.fields[found[1]]), template)
+    rest = {name: value for name, value in call.fields.items() if name not in in_path}
+    if verb == "GET":
+        query = urlencode({name: value for name, value in rest.items() if value != ""})
+        return Target(verb, f"{path}?{query}" if query else path, None)
+    if verb == "DELETE" and not rest:
+        return Target(verb, path, None)
+    return Target(verb, path, json.dumps(rest, separators=(",", ":")).encode())
+
+
+def headers_of(call: Call, target: Target, bearer: str) -> Mapping[str, str]:
+    """Return the headers of a call. The organization goes by both of its names."""
+    expected = call.expected_sequence
+    values = {
+        "authorization": f"Bearer {bearer}",
+        **{header: getattr(call, name) for name, header in HEADERS.items()},
+        ORGANIZATION_OF_ZITADEL: call.organization,
+        HEADERS["expected_sequence"]: "" if expected is None else f'"{expected}"',
+        "content-type": "" if target.body is None else "application/json",
+    }
+    return {name: value for name, value in values.items() if value}
+
+
+def _segment(value: object) -> str:
+    """Return an id as one segment of a path. What could leave the segment is no id."""
+    text = str(value)
+    if not is_id(text):
+        raise ServiceError(
+            "the service gave an id that cannot be part of an address",
+            remedy="Ids are letters, digits, - and _. Nothing was sent.",
+        )
+    return text
+
+
+UNAUTHENTICATED = 16
+MAX_VALUES = 500_000  # several times what a full page has; they fit into 50 MB of memory
+_CODES: Mapping[int, int] = {
+    400: 3, 401: 16, 403: 7, 404: 5, 405: 12, 409: 10, 412: 9, 413: 3, 422: 3, 429: 8,
+    501: 12, 502: 14, 503: 14, 504: 14,
+}  # fmt: skip
+
+
+def reply_of(status: int, content_type: str, content: bytes) -> Answer | WireRefusal:
+    """Return what a response says."""
+    if status == 200:
+        return _answer(content_type, content)
+    if status < 300:
+        return lost(
+            f"the service answered with status {status}, which is not part of its interface"
+        )
+    if status < 400:
+        return WireRefusal(
+            UNKNOWN, "the address redirects to another one, and redirects are not followed"
+        )
+    return _refusal(status, content_type, content)
+
+
+def _answer(content_type: str, content: bytes) -> Answer | WireRefusal:
+    if not _is_json(content_type):
+        return lost("the service answered with something that is not JSON")
+    try:
+        return Answer(_read(content))
+    except JsonError as failure:
+        return lost(f"the service's answer cannot be read: it {failure}")
+
+
+def _refusal(status: int, content_type: str, content: bytes) -> WireRefusal:
+    fields: Mapping[str, Any] = {}
+    if _is_json(content_type):
+        try:
+            fields = _read(content)
+        except JsonError:
+            fields = {}
+    return refusal_in(fields, _CODES.get(status, UNKNOWN), f"HTTP status {status}")
+
+
+def _read(content: bytes) -> dict[str, Any]:
+    check_count(content, MAX_VALUES)
+    return read_object(content)
+
+
+def _is_json(content_type: str) -> bool:
+    return content_type.partition(";")[0].strip().lower() == "application/json"
+
+
+_UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
+
+
+class Why(NamedTuple):
+    """The cause that kept a connection from being made, and what to do about it."""
+
+    problem: str
+    remedy: str
+
+
+def why_unreached(failure: Exception, endpoint: Endpoint, *, through_proxy: bool) -> Why:
+    """Return what kept a connection from being made, and what to do about it.
+
+    Args:
+        failure: What the HTTP library raised, with the system's own error as its cause.
+        endpoint: The service that was to be reached.
+        through_proxy: Whether the connection is made to a proxy instead.
+    """
+    origin = endpoint.origin
+    if is_untrusted(failure):
+        return Why(
+            f"the certificate of {origin} cannot be trusted",
+            "Install the certificate authority that signed it on this machine, or correct the "
+            "address.",
+        )
+    if through_proxy:
+        return Why(
+            f"{origin} cannot be reached through the proxy ({kind_of(failure)})",
+            "Check HTTPS_PROXY, or leave --use-proxy out.",
+        )
+    causes = tuple(_causes(failure))
+    if any(isinstance(cause, ConnectionRefusedError) for cause in causes):
+        return Why(
+            f"{origin} cannot be reached: connection refused, no server listens there",
+            "Start the service, or correct the host and the port in --service.",
+        )
+    if any(isinstance(cause, socket.gaierror) for cause in causes):
+        return Why(
+            f"{origin} cannot be reached: the host {endpoint.host} is unknown",
+            "Correct the host in --service. If it is right, check that this machine has a network "
+            "and can look up names.",
+        )
+    return Why(
+        f"{origin} cannot be reached ({kind_of(failure)})",
+        "Check the address in --service, the network and any firewall, then run the command again.",
+    )
+
+
+def is_untrusted(failure: Exception) -> bool:
+    """Return whether the certificate of the service was refused."""
+    return _UNTRUSTED in str(failure)
+
+
+def kind_of(failure: Exception) -> str:
+    """Return what went wrong on the way, in words that hold nothing of the request."""
+    if any(isinstance(cause, TimeoutError) for cause in _causes(failure)):
+        return "it took too long"
+    if "ssl" in str(failure).lower():
+        return "no encrypted connection could be made"
+    return "the connection failed"
+
+
+def _causes(failure: BaseException | None) -> Iterator[BaseException]:
+    """Yield an exception and those it was raised from; the HTTP library wraps the system's."""
+    while failure is not None:
+        yield failure
+        failure = failure.__cause__ or failure.__context__
