@@ -81,7 +81,7 @@ class Server:
             for number in range(first, first + count)
         )  # fmt: skip
         with closing(sqlite3.connect(self.store)) as connection, connection:
-            connection.executemany(sqlite_tables.ADD_OBJECT, rows)
+            connection.executemany(sqlite_tables.PUT_OBJECT, rows)
 
     def events(self, after: int = 0) -> Sequence[StoredEvent]:
         """Return the events in the store, read beside the server."""

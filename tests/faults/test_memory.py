@@ -53,7 +53,7 @@ def fill(server: Server, count: int) -> None:
         for number in range(10**15, 10**15 + count)
     )  # fmt: skip
     with closing(sqlite3.connect(server.store)) as connection, connection:
-        connection.executemany(tables.ADD_OBJECT, rows)
+        connection.executemany(tables.PUT_OBJECT, rows)
 
 
 def page(server: Server) -> bytes:

@@ -12,10 +12,10 @@ from reconciler.resources.crashpoint import crashpoint
 from reconciler.service.eventstore import sqlite_files as files
 from reconciler.service.eventstore.errors import StoreBusyError, StoreError, StoreReadOnlyError
 from reconciler.service.eventstore.files import beside, publish
+from reconciler.service.eventstore.sql import SqlSnapshot
 from reconciler.service.eventstore.sqlite_errors import in_words
 from reconciler.service.eventstore.sqlite_place import Place
-from reconciler.service.eventstore.sqlite_rows import SqliteSnapshot
-from reconciler.service.eventstore.sqlite_tables import SET_META
+from reconciler.service.eventstore.sqlite_tables import DIALECT, SET_META
 from reconciler.service.eventstore.sqlite_writes import SqliteTransaction
 
 READERS_KEPT = 8
@@ -54,9 +54,7 @@ class SqliteEventStore:
             self._writer.execute("BEGIN IMMEDIATE")
             crashpoint("S2")
             try:
-                writing = SqliteTransaction(self._writer, self._now)
-                yield writing
-                writing.flush()
+                yield SqliteTransaction(self._writer, self._now)
                 crashpoint("S7")
                 self._writer.execute("COMMIT")
             finally:
@@ -66,7 +64,7 @@ class SqliteEventStore:
             self._place.check()
 
     @contextmanager
-    def snapshot(self) -> Iterator[SqliteSnapshot]:
+    def snapshot(self) -> Iterator[SqlSnapshot]:
         """Read, undisturbed by writers.
 
         Raises:
@@ -76,7 +74,7 @@ class SqliteEventStore:
             reader = self._reader()
             try:
                 reader.execute("BEGIN")
-                yield SqliteSnapshot(reader)
+                yield SqlSnapshot(reader.cursor().execute, DIALECT)
             finally:
                 if reader.in_transaction:
                     reader.execute("ROLLBACK")
@@ -162,7 +160,7 @@ class SqliteReadOnlyStore:
         self._connection = files.connect_to_read(path)
 
     @contextmanager
-    def snapshot(self) -> Iterator[SqliteSnapshot]:
+    def snapshot(self) -> Iterator[SqlSnapshot]:
         """Read, undisturbed by writers.
 
         Raises:
@@ -172,7 +170,7 @@ class SqliteReadOnlyStore:
             self._look_again()
             self._connection.execute("BEGIN")
             try:
-                yield SqliteSnapshot(self._connection)
+                yield SqlSnapshot(self._connection.cursor().execute, DIALECT)
             finally:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 from reconciler.service.eventstore.rows import (
     Head,
     LeaseRow,
-    MarkedKey,
-    ObjectKey,
     ObjectRow,
     OwedRow,
     Record,
@@ -14,6 +14,7 @@ from reconciler.service.eventstore.rows import (
     StoredEvent,
     TokenRow,
 )
+from reconciler.service.eventstore.sql import IS_IN_LIST, Dialect, Statements, insert, upsert
 
 APPLICATION_ID = 0x52436E6C  # "RCnl": tells this program's files from any other's
 SCHEMA_VERSION = 2
@@ -122,22 +123,6 @@ CREATE TABLE tokens (
 )
 
 
-_Key = type[ObjectKey | MarkedKey]
-_Row = type[StoredEvent | Head | ObjectRow | Record | SealRow | OwedRow | LeaseRow | TokenRow]
-
-
-def _select(row: _Row | _Key, table: str, rest: str) -> str:
-    words = ["SELECT", ", ".join(row._fields), "FROM", table, rest]
-    return " ".join(words)
-
-
-def _insert(row: _Row, table: str, verb: str = "INSERT INTO") -> str:
-    columns = ", ".join(row._fields)
-    places = ", ".join("?" for _ in row._fields)
-    words = [verb, table, f"({columns})", "VALUES", f"({places})"]
-    return " ".join(words)
-
-
 # These turn version 1 into version 2. Single statements, because a script would commit at once.
 UPGRADE = (
     *(statement for statement in OWED_TABLE.split(";") if statement.strip()),
@@ -145,62 +130,17 @@ UPGRADE = (
 )
 VERSION = "PRAGMA user_version"
 
-READ_STREAM = _select(
-    StoredEvent, "events", "WHERE stream = ? AND version > ? ORDER BY version LIMIT ?"
-)
-READ_ALL = _select(StoredEvent, "events", "WHERE position > ? ORDER BY position LIMIT ?")
-READ_ORGANIZATION = _select(
-    StoredEvent, "events", "WHERE organization = ? AND sequence > ? ORDER BY sequence LIMIT ?"
-)
-HEADS = _select(Head, "heads", "ORDER BY organization")
-HEAD = _select(Head, "heads", "WHERE organization = ?")
-OBJECT = _select(ObjectRow, "objects", "WHERE id = ?")
-OBJECTS = _select(ObjectRow, "objects", "WHERE id IN (SELECT value FROM json_each(?))")
-FIND_OBJECT = _select(ObjectRow, "objects", "WHERE parent = ? AND kind = ? AND folded = ?")
-_PAGE = "WHERE organization = ? AND id > ? AND id <> organization ORDER BY id LIMIT ?"
-OBJECTS_PAGE = _select(ObjectRow, "objects", _PAGE)
-PAGE_KEYS = _select(MarkedKey, "objects", _PAGE)
-ALL_OBJECTS = _select(ObjectRow, "objects", "ORDER BY id")
-LIST_OBJECTS = _select(ObjectKey, "objects", "WHERE kind = ? AND parent = ?")
-COUNT_OBJECTS = "SELECT count(*) FROM objects WHERE kind = ? AND parent = ?"
-RECORD = _select(Record, "records", "WHERE caller = ? AND key = ?")
-RECORDS = _select(
-    Record,
-    "records",
-    "WHERE (caller, key) IN (SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]')"
-    " FROM json_each(?))",
-)
-SEAL = _select(SealRow, "seals", "WHERE id = ?")
-OWED = _select(OwedRow, "owed", "WHERE id IN (SELECT value FROM json_each(?))")
-OWED_PAGE = _select(OwedRow, "owed", "WHERE organization = ? AND id > ? ORDER BY id LIMIT ?")
-OWED_IN = _select(OwedRow, "owed", "WHERE seal = ?")
-LEASE = _select(LeaseRow, "leases", "WHERE organization = ?")
-TOKENS = _select(TokenRow, "tokens", "ORDER BY name")
-TOKEN = _select(TokenRow, "tokens", "WHERE sha256 = ?")
-META = "SELECT value FROM meta WHERE name = ?"
-
 ADD_META = "INSERT INTO meta (name, value) VALUES (?, ?)"
 SET_META = "INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)"
-ADD_EVENT = _insert(StoredEvent, "events")
-LAST_POSITION = "SELECT coalesce(max(position), 0) FROM events"
-STREAM_VERSION = "SELECT coalesce(max(version), 0) FROM events WHERE stream = ?"
-PUT_HEAD = (
-    _insert(Head, "heads")
-    + " ON CONFLICT (organization) DO UPDATE SET"
-    + " (sequence, events, hash) = (excluded.sequence, excluded.events, excluded.hash)"
-)
-ADD_OBJECT = _insert(ObjectRow, "objects")
-SET_OBJECT = (
-    "UPDATE objects SET (id, kind, organization, parent, name, folded, spec, client_id,"
-    " secret_hash, version, sequence, created, changed_by, context, marks)"
-    " = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) WHERE id = ?"
-)
+ADD_EVENT = insert(StoredEvent._fields, "events")
+PUT_HEAD = upsert(Head._fields, "heads", "organization")
+PUT_OBJECT = upsert(ObjectRow._fields, "objects", "id")
 REMOVE_OBJECT = "DELETE FROM objects WHERE id = ?"
 CLEAR_OBJECTS = "DELETE FROM objects"
-PUT_RECORD = _insert(Record, "records", "REPLACE INTO")
-PUT_SEAL = _insert(SealRow, "seals", "REPLACE INTO")
+PUT_RECORD = upsert(Record._fields, "records", "caller", "key")
+PUT_SEAL = upsert(SealRow._fields, "seals", "id")
 REMOVE_SEAL = "DELETE FROM seals WHERE id = ?"
-PUT_OWED = _insert(OwedRow, "owed", "REPLACE INTO")
+PUT_OWED = upsert(OwedRow._fields, "owed", "id")
 REMOVE_OWED = "DELETE FROM owed WHERE id = ? AND made_at = ?"
 IS_OWED_TOO_LONG = "SELECT 1 FROM owed WHERE seal IS NOT NULL AND expires_at <= ? LIMIT 1"
 EXPIRE_OWED_SEALS = (
@@ -213,8 +153,8 @@ EXPIRE_SEALS = (
     "DELETE FROM seals WHERE expires_at <= ? AND id NOT IN"
     " (SELECT seal FROM records WHERE seal IS NOT NULL)"
 )
-PUT_LEASE = _insert(LeaseRow, "leases", "REPLACE INTO")
-PUT_TOKEN = _insert(TokenRow, "tokens", "REPLACE INTO")
+PUT_LEASE = upsert(LeaseRow._fields, "leases", "organization")
+PUT_TOKEN = upsert(TokenRow._fields, "tokens", "name")
 
 # What a name filter asks, by its kind. NUL ends a text for SQLite, and no name contains it.
 NAME_FILTERS = {
@@ -227,3 +167,5 @@ NAME_FILTERS = {
     ("ends", False): "substr(name, -length(?)) = ?",
     ("ends", True): "substr(folded, -length(?)) = ?",
 }
+
+DIALECT = Dialect(Statements(), NAME_FILTERS, IS_IN_LIST, "?", json.dumps)

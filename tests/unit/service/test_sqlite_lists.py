@@ -12,7 +12,7 @@ from reconciler.resources.ref import Kind
 from reconciler.service.eventstore import sqlite_files
 from reconciler.service.eventstore import sqlite_tables as tables
 from reconciler.service.eventstore.rows import NameFilter, ObjectQuery, ObjectRow
-from reconciler.service.eventstore.sqlite_rows import SqliteSnapshot
+from reconciler.service.eventstore.sql import SqlSnapshot
 
 
 @pytest.mark.parametrize("descending", [False, True])
@@ -25,10 +25,10 @@ def test_a_page_is_read_in_its_order(tmp_path: Path, *, by_name: bool, descendin
         Kind.ACTION, "1", by_name=by_name, descending=descending, offset=100, limit=100
     )
     with closing(sqlite3.connect(path)) as connection:
-        connection.executemany(tables.ADD_OBJECT, [_row(str(number)) for number in range(101)])
+        connection.executemany(tables.PUT_OBJECT, [_row(str(number)) for number in range(101)])
         ran: list[str] = []
         connection.set_trace_callback(ran.append)
-        SqliteSnapshot(connection).list_objects(query)
+        SqlSnapshot(connection.execute, tables.DIALECT).list_objects(query)
         connection.set_trace_callback(None)
         steps = [
             str(step)
@@ -46,10 +46,10 @@ def test_a_filter_that_finds_nothing_is_looked_for_once(tmp_path: Path) -> None:
     sqlite_files.create(path)
     query = ObjectQuery(Kind.ACTION, "1", names=(NameFilter("contains", "x", folded=False),))
     with closing(sqlite3.connect(path)) as connection:
-        connection.executemany(tables.ADD_OBJECT, [_row(str(number)) for number in range(3)])
+        connection.executemany(tables.PUT_OBJECT, [_row(str(number)) for number in range(3)])
         ran: list[str] = []
         connection.set_trace_callback(ran.append)
-        found = SqliteSnapshot(connection).list_objects(query)
+        found = SqlSnapshot(connection.execute, tables.DIALECT).list_objects(query)
 
     assert found == (0, [])
     assert [statement.split()[1] for statement in ran] == ["count(*)"]
