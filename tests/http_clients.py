@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from reconciler.apply.executor import Executor
-from reconciler.apply.file_sink import FileSink
+from reconciler.apply.folder_sinks import FileSink
 from reconciler.apply.journal import Journal
 from reconciler.apply.outcome import ApplyReport, Progress
 from reconciler.loop import carry_out, preview

@@ -6,24 +6,24 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from reconciler.apply.custody import Handover, deliver_owed, owed_for
-from reconciler.apply.healing import Healed, Healer, secret_order
+from reconciler.apply.delivery import Handover, acknowledged, deliver_held, deliver_owed, owed_for
 from reconciler.apply.journal import Intent, Journal
-from reconciler.apply.lease import acknowledged, deliver_held
-from reconciler.apply.orders import (
-    held_before,
-    intent_of,
-    order_of,
-    unchanged,
-)
-from reconciler.apply.outcome import ApplyReport, Outcome, Progress, Status, Watch
-from reconciler.apply.sink import Application, Delivery, Kept, SecretSink
-from reconciler.apply.upkeep import Upkeep
-from reconciler.apply.witness import (
+from reconciler.apply.missing_secrets import (
     declared_applications,
     missing_secrets,
     unanswered_secrets,
 )
+from reconciler.apply.orders import (
+    held_before,
+    intent_of,
+    order_of,
+    secret_order,
+    unchanged,
+)
+from reconciler.apply.outcome import ApplyReport, Outcome, Progress, Status, Watch
+from reconciler.apply.recovery import Healed, Healer
+from reconciler.apply.sink import Application, Delivery, Kept, SecretSink
+from reconciler.apply.sink_sync import Upkeep
 from reconciler.diagnostics import Diagnostic, warning
 from reconciler.errors import (
     REFUSED,

@@ -12,6 +12,7 @@ from reconciler.service_client.port import (
     CreateOrder,
     DeleteOrder,
     Order,
+    SecretOrder,
     UpdateOrder,
     Written,
 )
@@ -37,6 +38,11 @@ def order_of(change: Change, intent: Intent | None, ids: Ids) -> Order:
         prevent_delete=resource.prevent_delete,
         critical=resource.critical,
     )
+
+
+def secret_order(held: ObservedObject) -> SecretOrder:
+    """Return the order that gives a held application a new secret."""
+    return SecretOrder(held.ref, held.id, held.organization_id, held.project_id, held.client_id)
 
 
 def intent_of(change: Change, run: str) -> Intent | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import parse_qsl
 
-from reconciler.apply.file_sink import FileSink
+from reconciler.apply.folder_sinks import AgeSink, FileSink
 from reconciler.apply.sink import SecretSink
 from reconciler.errors import UsageError
 
@@ -39,8 +39,6 @@ def _file(rest: str, settings: str, environment: Mapping[str, str]) -> SecretSin
 
 
 def _age(rest: str, settings: str, environment: Mapping[str, str]) -> SecretSink:
-    from reconciler.apply.age_sink import AgeSink
-
     folder, _, query = rest.partition("?")
     pairs = parse_qsl(query.replace("+", "%2B"), keep_blank_values=True)
     unknown = [name for name, _ in pairs if name != "recipient"]
@@ -54,14 +52,14 @@ def _age(rest: str, settings: str, environment: Mapping[str, str]) -> SecretSink
 
 def _exec(rest: str, settings: str, environment: Mapping[str, str]) -> SecretSink:
     from reconciler.apply.command import Command
-    from reconciler.apply.exec_sink import ExecSink
+    from reconciler.apply.exec_sinks import ExecSink
 
     return ExecSink(Command(rest, environment), _parallel("exec", settings))
 
 
 def _exec_batch(rest: str, settings: str, environment: Mapping[str, str]) -> SecretSink:
     from reconciler.apply.command import Command
-    from reconciler.apply.exec_batch_sink import ExecBatchSink
+    from reconciler.apply.exec_sinks import ExecBatchSink
 
     return ExecBatchSink(Command(rest, environment), _parallel("exec-batch", settings))
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from reconciler.apply.durable import STATE_FOLDER
-from reconciler.apply.handover import take_over
 from reconciler.apply.journal import Journal, tree_of
+from reconciler.apply.recovery import take_over
 from reconciler.apply.sink import plain_name
 from reconciler.cli.addresses import is_file, store_path
 from reconciler.cli.output import hint

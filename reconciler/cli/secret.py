@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 import click
 
-from reconciler.apply.custody import Handover, deliver_owed
-from reconciler.apply.rotation import rotate
+from reconciler.apply.delivery import Handover, deliver_owed, rotate
 from reconciler.apply.sink import SecretSink
 from reconciler.apply.sinks import KINDS
 from reconciler.cli.apply_output import TerminalWatch

@@ -64,7 +64,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "httpx": ("service_client/http_wire.py",),
     "cryptography": ("service_client/credentials.py",),
     "orjson": ("service/",),
-    "pyrage": ("service/seal.py", "apply/age_sink.py"),
+    "pyrage": ("service/seal.py", "apply/folder_sinks.py"),
     "sqlite3": ("service/eventstore/",),
     "psycopg": ("service/eventstore/",),
     "psycopg_pool": ("service/eventstore/",),

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.apply.lease import acknowledged, deliver_held
+from reconciler.apply.delivery import acknowledged, deliver_held
 from reconciler.apply.sink import Delivery, Kept, NotGivenError, Stops, never
 from reconciler.cli.embedded import InProcessWire, local_caller
 from reconciler.errors import (

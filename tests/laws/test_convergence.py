@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reconciler.apply.executor import Executor
-from reconciler.apply.file_sink import FileSink
+from reconciler.apply.folder_sinks import FileSink
 from reconciler.apply.journal import Journal
 from reconciler.apply.outcome import ApplyReport, Progress, Status
 from reconciler.cli.embedded import InProcessWire, local_caller

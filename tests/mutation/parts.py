@@ -24,11 +24,11 @@ PARTS = {
         ("tests/unit/resources/test_strict_json.py", "tests/unit/service/test_json_bodies.py"),
     ),
     "journal": Part(
-        _in("apply", "journal", "healing"),
+        _in("apply", "journal", "recovery"),
         (
             "tests/unit/apply/test_journal.py",
             "tests/unit/apply/test_journal_failures.py",
-            "tests/unit/apply/test_healing.py",
+            "tests/unit/apply/test_recovery.py",
             "tests/unit/apply/test_executor.py",
         ),
     ),

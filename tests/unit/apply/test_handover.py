@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.apply.handover import take_over
 from reconciler.apply.journal import Intent, Journal, left_open
+from reconciler.apply.recovery import take_over
 from reconciler.errors import LocalFileError, LockHeldError
 from tests.builders import a_ref, declared
 
@@ -73,7 +73,7 @@ def test_a_crash_in_between_leaves_it_in_both_and_costs_nothing(
     """Taken over again it is the same intent, under the same key."""
     own = tmp_path / "own.jsonl"
     with monkeypatch.context() as patch:
-        patch.setattr("reconciler.apply.handover.Journal", FullDisk)
+        patch.setattr("reconciler.apply.recovery.Journal", FullDisk)
         with pytest.raises(LocalFileError):
             taken_over(own, other)
     assert list(left_open(own)) == [OURS, SECRET]

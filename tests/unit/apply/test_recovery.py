@@ -1,307 +1,486 @@
-"""The law of apply: whatever goes wrong, and wherever, running it again is enough."""
+"""What an interrupted run began is brought to its end: above all, its secrets."""
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from reconciler.apply.executor import Executor
-from reconciler.apply.healing import secret_order
 from reconciler.apply.journal import Intent, Journal
-from reconciler.apply.outcome import ApplyReport, Progress
+from reconciler.apply.orders import secret_order
+from reconciler.apply.outcome import Delivered
+from reconciler.apply.recovery import Healed, Healer
+from reconciler.apply.sink import Stops, never
+from reconciler.diagnostics import Diagnostic, Severity, warning
 from reconciler.errors import (
+    AccessDeniedError,
     LocalFileError,
-    LockHeldError,
-    ReconcilerError,
     ServiceError,
+    ServiceUnavailableError,
 )
-from reconciler.loop import carry_out, preview
-from reconciler.plan.guards import Allowances
-from reconciler.plan.model import Change, Scope
-from reconciler.resources.oidc import has_client_secret
-from reconciler.resources.ref import Kind
-from reconciler.state import DesiredState, ObservedObject, Resource
+from reconciler.service_client.port import CreateOrder, Order, SecretOrder, Written
+from reconciler.state import ObservedObject
 from tests.builders import (
     ACME,
-    NONE,
-    OWNERS,
+    HOUSE,
     SHOP,
+    WEB,
     FakeService,
     FakeSink,
+    a_public_application,
     a_ref,
-    an_action,
     an_application,
     declared,
-    desired,
     held,
     id_of,
     lost,
-    no_trouble,
 )
-from tests.effort import cases
 
-SCOPE = Scope(prune=True)
-
-
-class PowerCutError(BaseException):
-    """The process ends here, and nothing of it runs any more."""
+CONTEXT = {"tree": "default"}
+SPEC = declared(WEB).spec
+CREATE = Intent("create", "key-1", WEB, owes_secret=True, spec=SPEC)
+SAME = "it is the same secret, and it is now in the sink."
 
 
-WHATS = ("cut", "fail")
-FAILURES: Mapping[str, ReconcilerError] = {
-    "observe": lost(),
-    "renew": LockHeldError("somebody else writes", remedy="Wait."),
-    "send": ServiceError("the store failed", remedy="r"),
-    "answer": lost(),
-    "claim": lost(),
-    "claimed": lost(),
-    "acknowledge": lost(),
-    "acknowledged": lost(),
-    "prove": LocalFileError("the sink is full", remedy="r"),
-    "keep": LocalFileError("the sink is full", remedy="r"),
-    "kept": LocalFileError("the sink is full", remedy="r"),
-    "begin": LocalFileError("the journal is full", remedy="r"),
-    "begun": LocalFileError("the journal is full", remedy="r"),
-    "end": LocalFileError("the journal is full", remedy="r"),
-    "ended": LocalFileError("the journal is full", remedy="r"),
-}
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    """Return the journal that an interrupted run left."""
+    with Journal(tmp_path / "apply.jsonl") as opened:
+        yield opened
 
 
-class Faults:
-    """Counts the effects of a run and lets some of them fail, or the power."""
-
-    def __init__(self, at: Mapping[int, str]) -> None:
-        self._at = at
-        self._step = 0
-        self.met: set[str] = set()
-
-    def __call__(self, where: str) -> None:
-        self._step += 1
-        what = self._at.get(self._step)
-        if what is not None:
-            self.met.add(f"{what} {where}")
-            raise PowerCutError if what == "cut" else FAILURES[where]
+@pytest.fixture
+def service() -> FakeService:
+    """Return a service without custody, with an organization and a project."""
+    made = FakeService(*HOUSE)
+    made.custody = False
+    return made
 
 
-class TroubledJournal(Journal):
-    """A journal that tells before and after each effect."""
-
-    trouble = staticmethod(no_trouble)
-
-    def begin(self, intents: Sequence[Intent]) -> None:
-        if intents:
-            self.trouble("begin")
-        super().begin(intents)
-        if intents:
-            self.trouble("begun")
-
-    def end(self, keys: Sequence[str]) -> None:
-        if keys:
-            self.trouble("end")
-        super().end(keys)
-        if keys:
-            self.trouble("ended")
+@pytest.fixture
+def sink() -> FakeSink:
+    """Return an empty sink."""
+    return FakeSink()
 
 
-class Quiet:
-    """Watches without a word."""
-
-    def begins(self, changes: Sequence[Change]) -> None:
-        """Take no note."""
-
-    def progress(self, progress: Progress) -> None:
-        """Take no note."""
-
-    def stop_signal(self) -> int:
-        """Never ask to stop."""
-        return 0
+def made(service: FakeService, intent: Intent = CREATE) -> ObservedObject:
+    """Return what the interrupted run made by an intent; nobody saw the answer."""
+    order = CreateOrder(intent.ref, intent.spec or {}, intent.key, id_of(ACME), id_of(SHOP))
+    (result,) = service.write([order], CONTEXT)
+    assert not isinstance(result, ServiceError)
+    service.written.clear()
+    return service.objects[result.id]
 
 
-def apply(
-    wanted: DesiredState, service: FakeService, sink: FakeSink, path: Path, faults: Faults | None
-) -> ApplyReport:
-    """Run one apply, as the command does, with these faults."""
-    trouble = faults or no_trouble
-    service.trouble = sink.trouble = trouble
-    try:
-        with TroubledJournal(path) as journal:
-            journal.trouble = trouble
-            plan, seen = preview(wanted, service, SCOPE, Allowances())
-            executor = Executor(service, journal, sink, Quiet(), {"tree": SCOPE.tree})
-            return carry_out(plan, seen, wanted, service, executor)
-    finally:
-        service.trouble = sink.trouble = no_trouble
+def heal(
+    service: FakeService, journal: Journal, sink: FakeSink | None, stops: Stops = never
+) -> Healed:
+    """Heal in the scope of the organization acme."""
+    healer = Healer(service, journal, sink, CONTEXT, stops)
+    return healer.heal(service.observe(["acme"]), ["ACME"])
 
 
-SPECS: Mapping[Kind, Sequence[dict[str, Any]]] = {
-    Kind.OIDC_APPLICATION: (
-        an_application(),
-        an_application(devMode=True),
-        an_application(authMethodType=NONE),
+def handed(found: ObservedObject) -> Delivered:
+    """Return that a secret was delivered."""
+    return Delivered(found.ref, found.id, found.client_id, f"fake:{found.ref.path}")
+
+
+def note(code: str, summary: str, remedy: str, found: ObservedObject | None = None) -> Diagnostic:
+    return warning(code, summary, remedy, ref=found.ref if found else WEB)
+
+
+DELIVERED = note(
+    "HEAL-SECRET-DELIVERED",
+    "a secret of an interrupted run was delivered",
+    f"The client secret of {WEB} was made by a run that was cut short; {SAME}",
+)
+MISSING = replace(
+    note(
+        "SECRET-NOT-IN-SINK",
+        "the sink does not hold the secret of an application",
+        f"{WEB} signs in with a secret that is not in this sink. If no deployment has it, make a "
+        "new one: reconciler apply --rotate-missing OidcApplication/acme/shop/storefront",
     ),
-    Kind.ACTION: (an_action(), an_action(timeout="1s")),
-}
-NAMES = ("a", "b", "c")
-TARGETS = [a_ref(kind, name) for kind in SPECS for name in NAMES]
-
-
-@st.composite
-def declarations(draw: st.DrawFn) -> list[Resource]:
-    """Draw what is declared: owners, and some of a few applications and actions."""
-    refs = draw(st.sets(st.sampled_from(TARGETS), max_size=4))
-    return [
-        *OWNERS,
-        *(declared(ref, draw(st.sampled_from(SPECS[ref.kind]))) for ref in sorted(refs)),
-    ]
-
-
-@st.composite
-def holdings(draw: st.DrawFn) -> list[ObservedObject]:
-    """Draw what is held already: nothing, or the owners and some objects of this tree."""
-    if draw(st.booleans()):
-        return []
-    refs = draw(st.sets(st.sampled_from(TARGETS), max_size=3))
-    return [
-        held(ACME),
-        held(SHOP),
-        *(held(ref, draw(st.sampled_from(SPECS[ref.kind]))) for ref in sorted(refs)),
-    ]
-
-
-OWED = a_ref(name="owed")
-FAULTS = st.dictionaries(st.integers(1, 24), st.sampled_from(WHATS), min_size=1, max_size=3)
-
-
-def a_world(objects: Sequence[ObservedObject]) -> tuple[FakeService, FakeSink]:
-    """Return a service that holds these and a sink that has received their secrets."""
-    service, sink = FakeService(*objects), FakeSink()
-    for found in objects:
-        if found.client_id and has_client_secret(found.spec):
-            service.secrets[found.id] = f"old-{found.id}"
-            sink.kept[found.ref.key, found.client_id] = f"old-{found.id}"
-    return service, sink
-
-
-def delivered(service: FakeService, sink: FakeSink) -> bool:
-    """Say whether every secret that counts is in the sink, as the service made it last."""
-    apps = [found for found in service.objects.values() if found.client_id]
-    owed = [found for found in apps if has_client_secret(found.spec)]
-    return all(
-        sink.kept.get((found.ref.key, found.client_id)) == service.secrets.get(found.id, "none")
-        for found in owed
-    )
-
-
-@settings(max_examples=cases(100), deadline=None)
-@given(
-    objects=holdings(),
-    before=declarations(),
-    after=declarations(),
-    faults=st.lists(FAULTS, min_size=1, max_size=3),
+    severity=Severity.ERROR,
 )
-def test_after_any_faults_one_more_apply_ends_it_all(
-    objects: list[ObservedObject],
-    before: list[Resource],
-    after: list[Resource],
-    faults: list[dict[int, str]],
+TAKEN = "HEAL-NAME-TAKEN"
+OWED = note(
+    "HEAL-SECRET-OWED",
+    "a secret of an interrupted run was not delivered yet",
+    f"The client secret of {WEB} has no destination. Give --secrets-to and run the command again.",
+)
+
+
+def test_without_open_intents_nothing_is_asked(
+    service: FakeService, journal: Journal, sink: FakeSink
 ) -> None:
-    """No duplicate, no lost secret, an empty plan: even if the manifests changed in between."""
-    service, sink = a_world(objects)
-    first, then = desired(*before), desired(*after)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "apply.jsonl"
-        for at in faults:
-            with suppress(PowerCutError, ReconcilerError):
-                apply(first, service, sink, path, Faults(at))
-
-        report = apply(then, service, sink, path, None)
-
-        assert [outcome.error for outcome in report.outcomes if outcome.error] == []
-        assert report.remaining == 0
-        assert delivered(service, sink)
-        names = [found.ref.key for found in service.objects.values()]
-        assert len(names) == len(set(names))
-        secrets, written = dict(service.secrets), len(service.written)
-        apply(then, service, sink, path, None)
-        assert (service.secrets, len(service.written)) == (secrets, written)
-        with Journal(path) as journal:
-            assert journal.open_intents == ()
+    """Every usual apply."""
+    assert heal(service, journal, sink) == Healed()
+    assert (service.contexts, sink.kept) == ([], {})
 
 
-@settings(max_examples=100, deadline=None)
-@given(objects=holdings(), wanted=declarations(), faults=FAULTS)
-def test_a_secret_in_the_sink_is_never_made_anew(
-    objects: list[ObservedObject], wanted: list[Resource], faults: dict[int, str]
+def test_a_signal_stops_between_deliveries(
+    service: FakeService, journal: Journal, sink: FakeSink
 ) -> None:
-    """Somebody may sign in with it already: a new one would lock them out."""
-    service, sink = a_world(objects)
-    state = desired(*wanted)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "apply.jsonl"
-        with suppress(PowerCutError, ReconcilerError):
-            apply(state, service, sink, path, Faults(faults))
-        known = {
-            found.id: secret
-            for found in service.objects.values()
-            if (secret := sink.kept.get((found.ref.key, found.client_id)))
-            and service.secrets.get(found.id) == secret
-            and not _moved(found, objects)
-        }
-        service.forget_keys()
+    """The secret that was given is done; the other one stays open for the next run."""
+    other = replace(CREATE, key="key-2", ref=a_ref(name="other"))
+    journal.begin([CREATE, other])
+    first, _ = made(service), made(service, other)
 
-        apply(state, service, sink, path, None)
+    healed = heal(service, journal, sink, lambda: bool(sink.kept))
 
-        kept = {each: service.secrets[each] for each in known if each in service.secrets}
-        assert kept == {each: known[each] for each in kept}
+    assert healed == Healed([DELIVERED], [handed(first)])
+    assert journal.open_intents == (other,)
+    assert heal(service, journal, sink).notes != []
+    assert len(sink.kept) == 2
+    assert journal.open_intents == ()
 
 
-def _moved(found: ObservedObject, before: Sequence[ObservedObject]) -> bool:
-    """Say whether an application was given a secret by an update: that is not journaled by key."""
-    old = next((each for each in before if each.id == found.id), None)
-    return old is not None and not has_client_secret(old.spec)
-
-
-def test_the_faults_reach_every_effect_of_a_run(tmp_path: Path) -> None:
-    """A law that never meets a fault at some effect says nothing about it."""
-    met: set[str] = set()
-    refs = (OWED, a_ref(name="a"), a_ref(Kind.ACTION, "b"))
-    wanted = desired(*OWNERS, *map(declared, refs))
-    for what in WHATS:
-        for step in range(1, 40):
-            service, sink = a_world([held(ACME), held(SHOP), held(OWED)])
-            service.write([secret_order(service.objects[id_of(OWED)])], {"tree": SCOPE.tree})
-            faults = Faults({step: what})
-            path = tmp_path / f"{what}-{step}"
-            with suppress(PowerCutError, ReconcilerError):
-                apply(wanted, service, sink, path, faults)
-            met |= faults.met
-
-    assert met == {f"{what} {where}" for what in WHATS for where in FAILURES}
-
-
-@pytest.mark.parametrize("what", WHATS)
-@pytest.mark.parametrize("step", range(1, 24))
-def test_an_application_that_moves_to_a_secret_gets_it_wherever_the_run_was_cut(
-    step: int, what: str, tmp_path: Path
+def test_the_same_secret_is_had_again_and_delivered(
+    service: FakeService, journal: Journal, sink: FakeSink
 ) -> None:
-    """The update is done and the secret is not: the next run must see that it is owed."""
-    ref = a_ref(name="a")
-    objects = [held(ACME), held(SHOP), held(ref, an_application(authMethodType=NONE))]
-    service, sink = a_world(objects)
-    wanted = desired(*OWNERS, declared(ref))
-    path = tmp_path / "apply.jsonl"
-    with suppress(PowerCutError, ReconcilerError):
-        apply(wanted, service, sink, path, Faults({step: what}))
+    """The create is sent once more with its key; no second application, no other secret."""
+    found = made(service)
+    secret = service.secrets[found.id]
+    journal.begin([CREATE])
 
-    report = apply(wanted, service, sink, path, None)
+    assert heal(service, journal, sink) == Healed([DELIVERED], [handed(found)])
+    assert sink.kept == {(WEB, found.client_id): secret}
+    assert list(sink.proven) == [WEB]
+    assert (service.secrets, service.written) == ({found.id: secret}, [])
+    assert journal.open_intents == ()
 
-    assert report.remaining == 0
-    assert service.secrets
-    assert delivered(service, sink)
+
+@pytest.mark.parametrize("keeps_answers", [True, False])
+def test_a_secret_that_cannot_be_had_again_is_reported_and_left_as_it_is(
+    service: FakeService, journal: Journal, sink: FakeSink, keeps_answers: object
+) -> None:
+    """A person decides; the next run is not stopped by it for ever."""
+    made(service)
+    before = dict(service.secrets)
+    service.keeps_answers = bool(keeps_answers)
+    service.forget_keys()
+    journal.begin([CREATE])
+
+    healed = heal(service, journal, sink)
+
+    if keeps_answers:
+        assert [note.code for note in healed.notes] == [TAKEN]
+    else:
+        assert healed == Healed([MISSING])
+    assert (service.secrets, sink.kept, journal.open_intents) == (before, {}, ())
+
+
+def test_a_secret_that_the_sink_holds_is_delivered(
+    service: FakeService, journal: Journal, sink: FakeSink
+) -> None:
+    """Only the journal's last line is missing; somebody may sign in with the secret already."""
+    found = made(service)
+    sink.kept[WEB, found.client_id] = service.secrets[found.id]
+    service.keeps_answers = False
+    before = dict(service.secrets), dict(sink.kept)
+    journal.begin([CREATE])
+
+    assert heal(service, journal, sink) == Healed()
+    assert (service.secrets, sink.kept) == before
+    assert journal.open_intents == ()
+
+
+def test_a_first_answer_that_no_longer_counts_is_not_delivered(
+    service: FakeService, journal: Journal, sink: FakeSink
+) -> None:
+    """What has happened to the application since may have been a new secret."""
+    found = made(service)
+    service.objects[found.id] = replace(found, sequence=found.sequence + 1)
+    journal.begin([CREATE])
+
+    assert heal(service, journal, sink).notes == [MISSING]
+    assert sink.kept == {}
+
+
+def test_the_secret_of_somebody_elses_application_is_left_alone(
+    service: FakeService, journal: Journal, sink: FakeSink
+) -> None:
+    """What the run made was removed, and another one has its name now."""
+    gone = made(service)
+    del service.objects[gone.id], service.secrets[gone.id]
+    other = held(WEB, object_id="other")
+    service.objects["other"] = other
+    service.secrets["other"] = "theirs"
+    service.custody = True
+    journal.begin([CREATE])
+
+    assert heal(service, journal, sink) == Healed()
+    assert (service.secrets, sink.kept) == ({"other": "theirs"}, {})
+    assert journal.open_intents == ()
+
+
+def test_a_create_that_never_happened_is_ended(
+    service: FakeService, journal: Journal, sink: FakeSink
+) -> None:
+    """The run that follows makes it with a key of its own."""
+    journal.begin([CREATE])
+
+    assert heal(service, journal, sink) == Healed()
+    assert (service.written, journal.open_intents) == ([], ())
+
+
+@pytest.mark.parametrize("custody", [True, False])
+def test_a_name_under_a_key_that_the_service_never_saw_was_taken_by_another_run(
+    service: FakeService, journal: Journal, sink: FakeSink, custody: object
+) -> None:
+    """The intent was written and nothing was sent; the secret that lives is left alone."""
+    service.custody = bool(custody)
+    found = made(service, replace(CREATE, key="theirs"))
+    service.owed.clear()
+    before = dict(service.secrets)
+    journal.begin([CREATE])
+
+    healed = heal(service, journal, sink)
+
+    assert [(note.code, note.ref) for note in healed.notes] == [(TAKEN, found.ref)]
+    assert (service.secrets, sink.kept, journal.open_intents) == (before, {}, ())
+
+
+@pytest.mark.parametrize(
+    ("run", "delivered", "codes"),
+    [
+        pytest.param("run-2", True, [], id="of the run of the intent, and delivered"),
+        pytest.param("run-9", True, [TAKEN], id="of another run, and delivered"),
+        pytest.param("run-2", False, [], id="not delivered"),
+    ],
+)
+def test_what_is_owed_is_delivered_by_custody_and_the_intent_ends_with_that(
+    service: FakeService, journal: Journal, run: str, delivered: object, codes: list[str]
+) -> None:
+    """The journal asks nothing of its own."""
+    sink = FakeSink()
+    service.custody = True
+    found = made(service)
+    service.contexts.clear()
+    journal.begin([replace(CREATE, run=run)])
+    ids = [found.id] if delivered else []
+
+    healed = Healer(service, journal, sink, CONTEXT).heal(service.look(["acme"]), ["acme"], ids)
+
+    assert [note.code for note in healed.notes] == codes
+    assert (service.contexts, sink.kept) == ([], {})
+    assert bool(journal.open_intents) is not delivered
+
+
+@pytest.mark.parametrize("purpose", ["create", "secret"])
+def test_with_custody_what_is_not_owed_needs_nothing(
+    service: FakeService, journal: Journal, sink: FakeSink, purpose: str
+) -> None:
+    """It was delivered and acknowledged, and only the end was not written."""
+    service.custody = True
+    found = made(service)
+    service.owed.clear()
+    before = dict(service.secrets)
+    secret = Intent("secret", "k", WEB, owes_secret=True, id=found.id)
+    journal.begin([CREATE if purpose == "create" else secret])
+
+    assert heal(service, journal, sink) == Healed()
+    assert (service.secrets, sink.kept, journal.open_intents) == (before, {}, ())
+
+
+@pytest.mark.parametrize(
+    ("intent", "said"),
+    [
+        pytest.param(
+            Intent("create", "k", WEB, owes_secret=False, spec={}), an_application(),
+            id="a create without a secret that happened",
+        ),
+        pytest.param(CREATE, a_public_application(), id="an application that has no secret now"),
+        pytest.param(
+            Intent("secret", "k", WEB, owes_secret=True, id="7"), a_public_application(),
+            id="an application whose move to a secret never happened",
+        ),
+        pytest.param(
+            Intent("secret", "k", WEB, owes_secret=True, id="gone"), an_application(),
+            id="a secret for an application that is gone",
+        ),
+    ],
+)  # fmt: skip
+def test_what_needs_nothing_more_is_ended(
+    service: FakeService, journal: Journal, sink: FakeSink, intent: Intent, said: dict[str, object]
+) -> None:
+    """The journal does not remember what nobody has to do."""
+    service.objects["7"] = held(WEB, said, object_id="7")
+    journal.begin([intent])
+
+    assert heal(service, journal, sink) == Healed()
+    assert (service.written, sink.kept, journal.open_intents) == ([], {}, ())
+
+
+@pytest.mark.parametrize("is_held", [True, False])
+def test_a_secret_that_was_being_replaced_cannot_be_told_by_the_sink(
+    service: FakeService, journal: Journal, sink: FakeSink, is_held: object
+) -> None:
+    """The one that is there may be the old one."""
+    found = service.objects["7"] = held(WEB, object_id="7")
+    journal.begin([Intent("secret", "k", WEB, owes_secret=True, id="7")])
+    if is_held:
+        sink.kept[WEB, found.client_id] = "old"
+
+    assert heal(service, journal, sink) == Healed([MISSING])
+    assert (service.written, journal.open_intents) == ([], ())
+
+
+def test_several_attempts_at_one_create_give_one_secret(
+    service: FakeService, journal: Journal, sink: FakeSink
+) -> None:
+    """The manifest was changed between two runs that were cut: only one of them made it."""
+    found = made(service)
+    other = replace(CREATE, key="key-2", spec=declared(WEB, an_application(devMode=True)).spec)
+    journal.begin([CREATE, other])
+    secret = service.secrets[found.id]
+
+    healed = heal(service, journal, sink)
+
+    assert healed.delivered == [handed(found)]
+    assert DELIVERED in healed.notes
+    assert sink.kept == {(WEB, found.client_id): secret}
+    assert (service.secrets, journal.open_intents) == ({found.id: secret}, ())
+
+
+def test_a_create_is_asked_for_again_just_as_it_was_sent(
+    service: FakeService, journal: Journal, sink: FakeSink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any other body would be refused under its key, and its secret taken for lost."""
+    intent = replace(CREATE, prevent_delete=True, critical=True)
+    made(service, intent)
+    journal.begin([intent])
+    asked: list[Order] = []
+    write = service.write
+
+    def watched(
+        orders: Sequence[Order], context: Mapping[str, Any]
+    ) -> Sequence[Written | ServiceError]:
+        asked.extend(orders)
+        return write(orders, context)
+
+    monkeypatch.setattr(service, "write", watched)
+
+    heal(service, journal, sink)
+
+    marks = {"prevent_delete": True, "critical": True}
+    assert asked == [CreateOrder(WEB, SPEC, "key-1", id_of(ACME), id_of(SHOP), **marks)]
+
+
+def test_a_new_secret_is_asked_for_by_everything_that_names_its_application() -> None:
+    """A service by its ids, another by the organization that goes with the call."""
+    found = held(WEB, object_id="7", client_id="c")
+
+    assert secret_order(found) == SecretOrder(WEB, "7", id_of(ACME), id_of(SHOP), "c")
+
+
+def test_what_stays_open_keeps_nothing_behind_it_from_being_healed(
+    service: FakeService, journal: Journal, sink: FakeSink
+) -> None:
+    """An intent of an organization that was not looked at, and then one of this."""
+    elsewhere = replace(CREATE, key="key-0", ref=a_ref(organization="initech"))
+    found = made(service)
+    journal.begin([elsewhere, CREATE])
+
+    assert heal(service, journal, sink) == Healed([DELIVERED], [handed(found)])
+    assert journal.open_intents == (elsewhere,)
+
+
+def test_what_belongs_to_an_organization_that_was_not_looked_at_stays_open(
+    service: FakeService, journal: Journal, sink: FakeSink
+) -> None:
+    """A run of a part of the manifests must not forget the secrets of another part."""
+    elsewhere = a_ref(organization="initech")
+    intents = [
+        replace(CREATE, ref=elsewhere),
+        Intent("secret", "key-2", elsewhere, owes_secret=True, id="9"),
+    ]
+    journal.begin(intents)
+
+    assert heal(service, journal, sink) == Healed()
+    assert list(journal.open_intents) == intents
+
+
+def test_without_a_sink_a_secret_waits_and_that_is_told(
+    service: FakeService, journal: Journal
+) -> None:
+    """Nothing is lost: the next run with a sink delivers it."""
+    made(service)
+    journal.begin([CREATE])
+
+    assert heal(service, journal, None) == Healed([OWED])
+    service.keeps_answers = False
+    assert heal(service, journal, None) == Healed([OWED])
+    assert journal.open_intents == (CREATE,)
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        pytest.param(lost(), id="no answer"),
+        pytest.param(ServiceError("internal", remedy="r"), id="an internal error"),
+        pytest.param(AccessDeniedError("not you", remedy="r"), id="not allowed now"),
+    ],
+)
+def test_while_the_first_answer_may_still_come_no_new_secret_is_made(
+    service: FakeService, journal: Journal, sink: FakeSink, failure: ServiceError
+) -> None:
+    """The next run would deliver the first one, which would no longer count."""
+    found = made(service)
+    before = dict(service.secrets)
+    journal.begin([CREATE])
+    service.refuse["storefront"] = failure
+
+    def only_once(where: str) -> None:
+        if where == "answer":
+            service.refuse.clear()
+
+    service.trouble = only_once
+    with pytest.raises(type(failure)):
+        heal(service, journal, sink)
+
+    assert (service.secrets, journal.open_intents) == (before, (CREATE,))
+    heal(service, journal, sink)
+    assert sink.kept == {(WEB, found.client_id): before[found.id]}
+
+
+def test_a_sink_that_cannot_take_the_secret_leaves_it_open(
+    service: FakeService, journal: Journal, sink: FakeSink
+) -> None:
+    """And nothing was made anew, for the sink was asked first."""
+    found = made(service)
+    before = dict(service.secrets)
+    journal.begin([CREATE])
+
+    def full(where: str) -> None:
+        raise LocalFileError(f"full at {where}", remedy="r")
+
+    sink.trouble = full
+    with pytest.raises(LocalFileError, match="full at prove"):
+        heal(service, journal, sink)
+
+    assert service.secrets == before
+    assert journal.open_intents == (CREATE,)
+    assert found.id in service.objects
+
+
+def test_a_service_that_is_gone_leaves_everything_open(
+    service: FakeService, journal: Journal, sink: FakeSink
+) -> None:
+    """There is always a next run."""
+    made(service)
+    journal.begin([CREATE])
+    state = service.observe(["acme"])
+
+    def gone(where: str) -> None:
+        raise ServiceUnavailableError(where, remedy="r")
+
+    service.trouble = gone
+    with pytest.raises(ServiceUnavailableError):
+        Healer(service, journal, sink, CONTEXT).heal(state, ["acme"])
+
+    assert journal.open_intents == (CREATE,)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from reconciler.apply.file_sink import FileSink, file_name
+from reconciler.apply.folder_sinks import FileSink, file_name
 from reconciler.apply.sink import Delivery, Kept, SecretSink, plain_name
 from reconciler.apply.sinks import KINDS, open_sink
 from reconciler.errors import LocalFileError, UsageError

@@ -15,9 +15,14 @@ import pyrage
 import pytest
 
 from reconciler.apply import secret_folder
-from reconciler.apply.age_sink import AgeSink, sealed_name
-from reconciler.apply.file_sink import FileSink, file_name, file_name_beside
-from reconciler.apply.folder_sink import FolderSink
+from reconciler.apply.folder_sinks import (
+    AgeSink,
+    FileSink,
+    FolderSink,
+    file_name,
+    file_name_beside,
+    sealed_name,
+)
 from reconciler.apply.sink import Application, Delivery, Kept, Move, content_of
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import LocalFileError

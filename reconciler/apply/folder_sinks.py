@@ -1,22 +1,37 @@
 """Sinks that are folders: each secret in a file of its own, found by its client id.
 
-A file of another client id is never replaced, renamed or removed. Subclasses say how a file is
-named and written.
+A file of another client id is never replaced, renamed or removed. Files are plain JSON, or sealed
+with ``age`` so that only the holders of some keys can open them.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import stat
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
-from reconciler.apply.durable import remove, sync_folder
+from reconciler.apply.durable import check_replaceable, make_private_folder, remove, sync_folder
 from reconciler.apply.secret_folder import NewFile, SecretFolder
-from reconciler.apply.sink import Application, Delivery, Followed, Kept, Move, Stops, never
+from reconciler.apply.sink import (
+    Application,
+    Delivery,
+    Followed,
+    Kept,
+    Move,
+    Stops,
+    content_of,
+    never,
+    plain_name,
+)
 from reconciler.diagnostics import Diagnostic, warning
-from reconciler.errors import LocalFileError
+from reconciler.errors import LocalFileError, UsageError
 from reconciler.resources.ref import ResourceRef
+from reconciler.resources.secret import Secret
 
 
 class FolderSink(ABC):
@@ -182,4 +197,150 @@ def _removed(application: Application, path: Path) -> Diagnostic:
         "the secret of a deleted application was removed",
         f"{application.ref} is deleted, and its client secret with it; {path} was removed.",
         ref=application.ref,
+    )
+
+
+MAX_BYTES = 1_000_000
+
+
+class FileSink(FolderSink):
+    """Files that scripts read. The client id in the content identifies a file, not its name."""
+
+    suffix = ".json"
+
+    def prove(self, refs: Collection[ResourceRef] = ()) -> None:
+        """Write a probe the way a secret is written, and remove it."""
+        make_private_folder(self._folder.path)
+        check_replaceable(self._folder.path, [file_name(ref) for ref in refs])
+        self._folder.prove(b"room for a secret\n")
+
+    def names(self, application: Application) -> Iterator[str]:
+        """Yield the name of the application, then the one with its client id."""
+        yield file_name(application.ref)
+        yield file_name_beside(*application)
+
+    def content(self, delivery: Delivery) -> bytes:
+        """Return ref, client id and client secret as JSON."""
+        return content_of(delivery)
+
+    def is_of(self, path: Path, application: Application) -> bool:
+        """Return whether the content names the client id."""
+        return self.client_id_of(path) == application.client_id
+
+    def client_id_of(self, path: Path) -> str | None:
+        """Return the client id that the content names."""
+        client_id = _read(path).get("client_id")
+        return client_id if isinstance(client_id, str) else None
+
+    def with_ref(self, path: Path, ref: ResourceRef) -> bytes | None:
+        """Return the content with another ref, unless it has that ref already."""
+        before = _read(path)
+        secret = before.get("client_secret")
+        if not isinstance(secret, str):
+            return None
+        content = content_of(Delivery(ref, str(before["client_id"]), Secret(secret)))
+        return None if json.loads(content) == before else content
+
+
+def file_name(ref: ResourceRef) -> str:
+    """Return the file of an application."""
+    return plain_name([ref.organization, ref.project, ref.name]) + FileSink.suffix
+
+
+def file_name_beside(ref: ResourceRef, client_id: str) -> str:
+    """Return the file of an application whose own name is taken by another client id."""
+    names = [ref.organization, ref.project, ref.name, client_id]
+    return plain_name(names) + FileSink.suffix
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    """Return the content of a file of a secret; nothing if it is not one. Follow no link."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            about = os.fstat(descriptor)
+            is_ours = stat.S_ISREG(about.st_mode) and about.st_size <= MAX_BYTES
+            content = json.loads(os.read(descriptor, about.st_size)) if is_ours else None
+        finally:
+            os.close(descriptor)
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+class AgeSink(FolderSink):
+    """One sealed file per application and client id. Its content is that of a plain file.
+
+    A file is found by its name, because the content cannot be read here.
+    """
+
+    suffix = ".json.age"
+
+    def __init__(self, folder: Path, recipients: Sequence[str]) -> None:
+        """Seal to recipients: ``age1...`` or public keys of SSH.
+
+        Raises:
+            UsageError: there is none, or one is not an age recipient.
+        """
+        super().__init__(folder)
+        if not recipients:
+            raise UsageError(
+                "age: needs a recipient who can open the files",
+                remedy="Write --secrets-to 'age:DIR?recipient=age1...'.",
+            )
+        self._recipients = [_recipient(text) for text in recipients]
+
+    def prove(self, refs: Collection[ResourceRef] = ()) -> None:
+        """Seal and write a probe the way a secret is written, and remove it."""
+        make_private_folder(self._folder.path)
+        self._folder.prove(self._sealed(b"room for a secret\n"))
+
+    def names(self, application: Application) -> Iterator[str]:
+        """Yield the name of the application with its client id."""
+        yield sealed_name(*application)
+
+    def content(self, delivery: Delivery) -> bytes:
+        """Return the content of a plain file, sealed."""
+        return self._sealed(content_of(delivery))
+
+    def is_of(self, path: Path, application: Application) -> bool:
+        """Return whether this is a file with the application's name and client id."""
+        return path.name in self.names(application) and _is_plain_file(path)
+
+    def client_id_of(self, path: Path) -> str | None:
+        """Return the client id in a readable name; a name with a checksum does not tell it."""
+        parts = path.name.removesuffix(self.suffix).split(".")
+        return parts[-1] if len(parts) == 4 and _is_plain_file(path) else None
+
+    def with_ref(self, path: Path, ref: ResourceRef) -> bytes | None:
+        """Leave the content as it is: only the recipients can open it."""
+        return None
+
+    def _sealed(self, content: bytes) -> bytes:
+        import pyrage
+
+        return bytes(pyrage.encrypt(content, self._recipients))
+
+
+def sealed_name(ref: ResourceRef, client_id: str) -> str:
+    """Return the file of one client id of an application."""
+    names = [ref.organization, ref.project, ref.name, client_id]
+    return plain_name(names) + AgeSink.suffix
+
+
+def _is_plain_file(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
+
+
+def _recipient(text: str) -> Any:
+    import pyrage
+
+    for kind in (pyrage.x25519.Recipient, pyrage.ssh.Recipient):
+        try:
+            return kind.from_str(text)
+        except pyrage.RecipientError:
+            continue
+    raise UsageError(
+        f"{text[:60]!r} is not an age recipient",
+        remedy="Write the public key that age-keygen shows (age1...), or one of SSH.",
     )

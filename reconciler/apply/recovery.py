@@ -1,23 +1,27 @@
-"""Ending what an interrupted run left open in its journal, without touching what it did not make.
+"""Recovery: ending what an interrupted run left open, without touching what it did not make.
 
 Nothing is made or replaced here. A service with custody knows what is owed, and the journal only
 spares it a question. A service that repeats its first answers gives the secret of a create again
 for its key. With any other service the sink is asked: a secret that is not there is reported, and a
 person decides.
+
+The number of shards changes, and a run may be made without any. So a run also takes over what
+journals of other shards leave open of its organizations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from reconciler.apply.journal import Intent, Journal
-from reconciler.apply.lease import deliver_held
+from reconciler.apply.delivery import deliver_held
+from reconciler.apply.journal import Intent, Journal, left_open
+from reconciler.apply.missing_secrets import not_in_sink
 from reconciler.apply.outcome import Delivered
 from reconciler.apply.sink import Delivery, Kept, NotGivenError, SecretSink, Stops, never
-from reconciler.apply.upkeep import UPKEEP
-from reconciler.apply.witness import not_in_sink
+from reconciler.apply.sink_sync import UPKEEP
 from reconciler.diagnostics import Diagnostic, warning
 from reconciler.errors import (
     REFUSED,
@@ -27,9 +31,10 @@ from reconciler.errors import (
     ServiceError,
 )
 from reconciler.plan.model import signs_in_with_secret
+from reconciler.resources.crashpoint import crashpoint
 from reconciler.resources.ref import fold
 from reconciler.resources.secret import Secret
-from reconciler.service_client.port import CreateOrder, SecretOrder, ServiceClient, Written
+from reconciler.service_client.port import CreateOrder, ServiceClient, Written
 from reconciler.state import ObservedObject, ObservedState
 
 
@@ -220,11 +225,6 @@ def _create_again(intent: Intent, held: ObservedObject) -> CreateOrder:
     )
 
 
-def secret_order(held: ObservedObject) -> SecretOrder:
-    """Return the order that gives a held application a new secret."""
-    return SecretOrder(held.ref, held.id, held.organization_id, held.project_id, held.client_id)
-
-
 def _delivered(held: ObservedObject) -> Diagnostic:
     return warning(
         "HEAL-SECRET-DELIVERED",
@@ -253,3 +253,28 @@ def _still_owed(held: ObservedObject) -> Diagnostic:
         "command again.",
         ref=held.ref,
     )
+
+
+def take_over(journal: Journal, others: Iterable[Path], organizations: Collection[str]) -> None:
+    """Move what other journals of the tree leave open of these organizations into this one.
+
+    Whoever calls holds the lock of the organizations, so no run that could still end them is on
+    its way. A crash in between leaves an intent in both, which is ended twice and done once.
+
+    Raises:
+        LockHeldError: such a journal is in use.
+        LocalFileError: a journal cannot be read or written.
+    """
+    names = {fold(name) for name in organizations}
+
+    def ours(intents: Iterable[Intent]) -> list[Intent]:
+        return [intent for intent in intents if intent.ref.key.organization in names]
+
+    for path in others:
+        if not ours(left_open(path)):
+            continue
+        with Journal(path) as other:
+            found = ours(other.open_intents)
+            journal.begin(found)
+            crashpoint("C14")
+            other.end([intent.key for intent in found])

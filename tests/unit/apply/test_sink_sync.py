@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.apply.journal import Intent, Journal
-from reconciler.apply.upkeep import Upkeep
+from reconciler.apply.sink_sync import Upkeep
 from reconciler.errors import LocalFileError, PreconditionFailedError, ReconcilerError, ServiceError
 from reconciler.plan.model import Change, Delete, Update
 from reconciler.service_client.port import Written
