@@ -14,8 +14,8 @@ from bench.measure import Job, Series, interleaved
 from bench.remote import write_token
 from bench.served import POSTGRESQL, SQLITE
 from reconciler.service.build import IdentityService, open_postgres, open_sqlite
-from tests.acceptance.test_remote import Served, serving
 from tests.postgres_server import a_server
+from tests.served import FRESH, Served, serving
 
 PROGRAM = str(Path(sys.executable).parent / "reconciler")
 SECRETS = ("--secrets-to", "file:.reconciler/secrets")
@@ -92,7 +92,7 @@ def _served(folder: Path, kind: str) -> Iterator[Job]:
             with closing(_made(service, key)) as opened:
                 write_token(opened, place / "token", "admin")
             more = ("--seal-key-file", str(key)) if address else ()
-            server: Served = running.enter_context(serving(place, service, *more))
+            server: Served = running.enter_context(serving(place, service, *more, before=FRESH))
             command[command.index("--service") + 1] = server.address
 
         yield Job(kind, command, place, begin_anew)

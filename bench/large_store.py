@@ -21,8 +21,8 @@ from reconciler.service.build import IdentityService, open_sqlite
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.operations.callers import EMBEDDED
 from reconciler.service.operations.request import Request
-from tests.acceptance.test_remote import Served
 from tests.running import Known, furnish
+from tests.served import Served
 
 BATCH = 1000
 PAGE = 1000

@@ -20,7 +20,7 @@ from reconciler.service.build import IdentityService, open_sqlite
 from reconciler.service.eventstore.port import PAGE
 from reconciler.service.eventstore.rows import TokenRow
 from reconciler.service.operations.callers import make_token
-from tests.acceptance.test_remote import a_free_port, serving
+from tests.served import FRESH, a_free_port, serving
 
 PROGRAM = str(Path(sys.executable).parent / "reconciler")
 STORE = Path(".reconciler") / "identity.db"
@@ -76,7 +76,9 @@ def served_copy(folder: Path) -> Iterator[tuple[Job, str]]:
     with closing(open_sqlite(place / STORE.name)) as service:
         write_token(service, folder / "token", "viewer")
     metrics = f"127.0.0.1:{a_free_port()}"
-    with serving(place, f"sqlite:{STORE.name}", "--metrics-listen", metrics) as server:
+    with serving(
+        place, f"sqlite:{STORE.name}", "--metrics-listen", metrics, before=FRESH
+    ) as server:
         options = ["--service", server.address, "--token-file", "token", "--detailed-exitcode"]
         yield Job("remote", [PROGRAM, "plan", *options], folder), metrics
 

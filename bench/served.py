@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from reconciler.service.build import IdentityService, open_postgres, open_sqlite
-from tests.acceptance.test_remote import Served, serving
 from tests.postgres_server import a_server
 from tests.running import Known, furnish
+from tests.served import FRESH, Served, serving
 
 SQLITE, POSTGRESQL = "SQLite", "PostgreSQL"
 
@@ -53,5 +53,5 @@ STORES = {SQLITE: sqlite_store, POSTGRESQL: postgres_store}
 @contextmanager
 def served(store: Store, folder: Path, *more: str) -> Iterator[Served]:
     """Serve a store from a folder."""
-    with serving(folder, store.service, *store.more, *more) as server:
+    with serving(folder, store.service, *store.more, *more, before=FRESH) as server:
         yield server

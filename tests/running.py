@@ -8,8 +8,6 @@ import re
 import secrets
 import signal
 import sqlite3
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -23,10 +21,12 @@ from reconciler.service.eventstore.rows import ObjectRow, StoredEvent, TokenRow
 from reconciler.service.operations.callers import EMBEDDED, make_token
 from reconciler.service.operations.request import Request
 from tests.program import environment
+from tests.warm import Copy
 
 ROOT = Path(__file__).parents[1]
 START_WITHIN = 30.0
 STOP_WITHIN = 30.0
+ANY_PORT = ("--listen", "127.0.0.1:0")
 _LISTENING = re.compile(r"listening on (https?)://([0-9.]+):([0-9]+)")
 
 
@@ -47,7 +47,7 @@ class Server:
     port: int
     scheme: str
     store: Path
-    process: subprocess.Popen[bytes]
+    process: Copy
     known: Known
 
     @property
@@ -107,7 +107,7 @@ def running_server(folder: Path, *arguments: str) -> Iterator[Server]:
     store = folder / "identity.db"
     known = prepare(store)
     said = folder / "stderr.txt"
-    process = _started(folder, said, f"sqlite:{store}", *arguments)
+    process = start_server(folder, said, f"sqlite:{store}", *ANY_PORT, *arguments)
     try:
         scheme, port = _listening(process, said)
         yield Server(port, scheme, store, process, known)
@@ -123,12 +123,10 @@ def running_server(folder: Path, *arguments: str) -> Iterator[Server]:
 
 
 @contextmanager
-def dying_server(
-    folder: Path, service: str, point: str
-) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+def dying_server(folder: Path, service: str, point: str) -> Iterator[tuple[str, Copy]]:
     """Run one more server on a store; yield its address and process. It dies at a crash point."""
     said = folder / "stderr.txt"
-    process = _started(folder, said, service, RECONCILER_CRASHPOINT=point)
+    process = start_server(folder, said, service, *ANY_PORT, RECONCILER_CRASHPOINT=point)
     try:
         scheme, port = _listening(process, said)
         yield f"{scheme}://127.0.0.1:{port}", process
@@ -171,21 +169,15 @@ def _call(
     return service.call(Request(operation, fields, caller=EMBEDDED, organization=organization))
 
 
-def _started(
-    folder: Path, said: Path, service: str, *arguments: str, **more: str
-) -> subprocess.Popen[bytes]:
-    with said.open("wb") as stderr:
-        return subprocess.Popen(
-            [sys.executable, "-m", "reconciler", "serve", "--listen", "127.0.0.1:0",
-             "--service", service, *arguments],
-            cwd=folder,
-            env=environment(**more),
-            stdin=subprocess.DEVNULL,
-            stderr=stderr,
-        )  # fmt: skip
+def start_server(folder: Path, said: Path, service: str, *arguments: str, **more: str) -> Copy:
+    """Start a server whose stderr is added to a file; extra environment by keyword."""
+    words = ["serve", "--service", service, *arguments]
+    with Path(os.devnull).open("rb") as nothing, said.open("ab") as stderr:
+        streams = [nothing.fileno(), stderr.fileno(), stderr.fileno()]
+        return Copy(words, folder, environment(**more), streams, is_server=True)
 
 
-def _listening(process: subprocess.Popen[bytes], said: Path) -> tuple[str, int]:
+def _listening(process: Copy, said: Path) -> tuple[str, int]:
     deadline = time.monotonic() + START_WITHIN
     while time.monotonic() < deadline:
         found = _LISTENING.search(said.read_text(encoding="utf-8"))

@@ -1,9 +1,10 @@
 """Processes of the program that need not load it: copies of one that has.
 
-Half a second of each run is spent on loading modules, and the tests make thousands of runs. So
-one process loads them once, and copies itself (``fork``) for each run. A copy is a process of
-its own, with its own folder, environment, streams and exit. What a start itself does is tested
-with fresh interpreters.
+A run spends half a second of processor on loading modules, a server more than one, and the tests
+make thousands of runs. So one process loads them once, and copies itself (``fork``) for each run;
+another one does so for servers, with what only they need. A copy is a process of its own, with its
+own folder, environment, streams and exit. What a start itself does is tested with fresh
+interpreters.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -31,7 +32,7 @@ from typing import Any
 
 from reconciler.cli import entry
 from reconciler.resources import crashpoint
-from tests.warm_client import NUMBER, ask, exit_code
+from tests.warm_client import ask, number, tell
 
 ROOT = Path(__file__).parents[1]
 MAX_STDIN = 32 * 1024  # what a pipe takes while nothing reads it
@@ -39,7 +40,8 @@ _MAX_REQUEST = 1 << 20
 _SECONDS = 120
 _STREAMS = ((0, "r"), (1, "w"), (2, "w"))
 _LIBRARIES = ("jsonschema", "jsonschema_rs", "quickjs", "sqlite3", "yaml")
-_UNLOADED = ("reconciler.__main__", "reconciler.service.transport")  # gRPC cannot be copied
+_TRANSPORT = "reconciler.service.transport"
+_STARTS = "reconciler.__main__"  # importing it runs the program
 _READ_AT_START = ("PYTHON", "LANG", "LC_")
 
 
@@ -52,6 +54,60 @@ def _is_read_at_start(name: str) -> bool:
     return name.startswith(_READ_AT_START)
 
 
+class Copy:
+    """A copy that runs: as much of ``subprocess.Popen`` as the tests use of a server."""
+
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str],
+        streams: Sequence[int],
+        *,
+        is_server: bool = False,
+    ) -> None:
+        self.returncode: int | None = None
+        self._call = socket.socket(socket.AF_UNIX)
+        self._call.settimeout(_SECONDS)
+        self._call.connect(warm_address(is_server=is_server))
+        ask(self._call, arguments, folder, environment, streams)
+        self.pid = number(self._call)
+
+    def poll(self) -> int | None:
+        """Return the exit code, or None while it runs."""
+        with suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end; return the exit code, or minus a signal.
+
+        Raises:
+            subprocess.TimeoutExpired: it runs after so many seconds.
+        """
+        if self.returncode is None:
+            ready, _, _ = select.select([self._call], [], [], timeout)
+            if not ready:
+                raise subprocess.TimeoutExpired("reconciler", timeout or 0)
+            self.returncode = number(self._call)
+            self._call.close()
+        return self.returncode
+
+    def send_signal(self, sent: int) -> None:
+        """Send a signal to it, unless it has ended."""
+        with suppress(ProcessLookupError):
+            if self.poll() is None:
+                os.kill(self.pid, sent)
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it at once."""
+        self.send_signal(signal.SIGKILL)
+
+
 def run_warm(
     arguments: Sequence[str], folder: Path, environment: Mapping[str, str], stdin: str
 ) -> tuple[int, str, str]:
@@ -62,9 +118,7 @@ def run_warm(
         with os.fdopen(end, "rb") as pipe:
             texts[at] = pipe.read()
 
-    with closing(socket.socket(socket.AF_UNIX)) as call, ExitStack() as given:
-        call.settimeout(_SECONDS)
-        call.connect(warm_address())
+    with ExitStack() as given:
         (in_read, in_write), (out_read, out_write), (err_read, err_write) = (
             os.pipe() for _ in range(3)
         )
@@ -75,24 +129,23 @@ def run_warm(
         ]
         with os.fdopen(in_write, "wb") as pipe:
             pipe.write(stdin.encode())
-        ask(call, arguments, folder, environment, [in_read, out_write, err_write])
-        given.close()
-        for reader in readers:
-            reader.start()
-        code = exit_code(call)
-        for reader in readers:
-            reader.join()
+        copy = Copy(arguments, folder, environment, [in_read, out_write, err_write])
+    for reader in readers:
+        reader.start()
+    code = copy.wait(_SECONDS)
+    for reader in readers:
+        reader.join()
     return code, texts[0].decode(), texts[1].decode()
 
 
 @cache
-def warm_address() -> str:
+def warm_address(*, is_server: bool = False) -> str:
     """Start the process that is copied, which ends with this one; return where it is asked."""
     folder = mkdtemp(prefix="warm-")
     atexit.register(shutil.rmtree, folder)
     address = f"{folder}/calls"
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.warm", address],
+        [sys.executable, "-m", "tests.warm", address, *(["serve"] if is_server else [])],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdin=subprocess.PIPE,
@@ -104,9 +157,9 @@ def warm_address() -> str:
     return address
 
 
-def main(address: str) -> None:
+def main(address: str, *, is_server: bool) -> None:
     """Load the program, and make copies until the process that asks for them has ended."""
-    _load()
+    _load((_STARTS,) if is_server else (_STARTS, _TRANSPORT))
     gc.collect()
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nothing is left of a keeper that has ended
@@ -126,18 +179,18 @@ def main(address: str) -> None:
             call.close()
 
 
-def _load() -> None:
+def _load(unloaded: tuple[str, ...]) -> None:
     import reconciler
 
     for found in pkgutil.walk_packages(reconciler.__path__, "reconciler."):
-        if not found.name.startswith(_UNLOADED):
+        if not found.name.startswith(unloaded):
             importlib.import_module(found.name)
     for name in _LIBRARIES:
         importlib.import_module(name)
 
 
 def _keep(call: socket.socket) -> None:
-    """Make a copy, wait for its exit, and tell how it ended: many can run at the same time."""
+    """Make a copy; answer its process id, then its exit code: many can run at the same time."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     asked, streams, _, _ = socket.recv_fds(call, _MAX_REQUEST, len(_STREAMS))
     copy = os.fork()
@@ -147,19 +200,20 @@ def _keep(call: socket.socket) -> None:
         return
     for stream in streams:
         os.close(stream)
-    _, status = os.waitpid(copy, 0)
-    code = os.waitstatus_to_exitcode(status)
-    call.sendall(code.to_bytes(NUMBER, "big", signed=True))
+    with suppress(BrokenPipeError, ConnectionResetError):  # whoever asked does not wait for it
+        tell(call, copy)
+        _, status = os.waitpid(copy, 0)
+        tell(call, os.waitstatus_to_exitcode(status))
     os._exit(0)
 
 
 def _run(asked: Mapping[str, Any], streams: Sequence[int]) -> None:
     """Become the program: all that a start would have set is set."""
-    for number, stream in enumerate(streams):
-        os.dup2(stream, number)
+    for at, stream in enumerate(streams):
+        os.dup2(stream, at)
         os.close(stream)
     sys.stdin, sys.stdout, sys.stderr = (
-        os.fdopen(number, mode, encoding="utf-8", closefd=False) for number, mode in _STREAMS
+        os.fdopen(at, mode, encoding="utf-8", closefd=False) for at, mode in _STREAMS
     )
     os.chdir(asked["folder"])
     os.environ.clear()
@@ -183,4 +237,4 @@ def _exit(code: object) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], is_server="serve" in sys.argv[2:])

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-NUMBER = 4  # bytes of an exit code
+NUMBER = 4  # bytes of a process id or an exit code
 
 
 def warm_program() -> str:
@@ -36,8 +36,13 @@ def ask(
     call.shutdown(socket.SHUT_WR)
 
 
-def exit_code(call: socket.socket) -> int:
-    """Wait for the copy to end; return its exit code, or minus a signal."""
+def tell(call: socket.socket, value: int) -> None:
+    """Send a process id or an exit code to who asked for a copy."""
+    call.sendall(value.to_bytes(NUMBER, "big", signed=True))
+
+
+def number(call: socket.socket) -> int:
+    """Receive the process id of a copy or, once it has ended, its exit code or minus a signal."""
     return int.from_bytes(call.recv(NUMBER, socket.MSG_WAITALL), "big", signed=True)
 
 
@@ -47,7 +52,8 @@ def main() -> int:
     with socket.socket(socket.AF_UNIX) as call:
         call.connect(address)
         ask(call, arguments, Path.cwd(), os.environ, [0, 1, 2])
-        code = exit_code(call)
+        number(call)
+        code = number(call)
     if code < 0:
         os.kill(os.getpid(), -code)
     return code

@@ -16,9 +16,9 @@ import pytest
 
 from reconciler.service.build import open_sqlite
 from tests.acceptance.conftest import ORGANIZATION, Run, an_action, an_application, write
-from tests.acceptance.test_remote import Served, a_free_port, a_token
 from tests.fault_proxy import fault_proxy
 from tests.program import environment
+from tests.served import Served, a_free_port, a_token
 from tests.sinks import counted, hashes
 
 APPLY = ("apply", "--auto-approve", "--secrets-to", "file:kept")

@@ -13,8 +13,8 @@ import httpx
 from reconciler.service.build import open_postgres
 from reconciler.service.projections.maintenance import verify
 from tests.acceptance.conftest import Run
-from tests.acceptance.test_remote import a_token, serving
 from tests.postgres_server import PostgresServer
+from tests.served import a_token, serving
 
 SERVERS, WRITERS, ORGANIZATIONS, NAMES, ROUNDS = 4, 64, 8, 5, 6
 MADE, TAKEN, MOVED_ON = 200, 409, 409

@@ -3,103 +3,19 @@
 from __future__ import annotations
 
 import signal
-import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 
 from tests.acceptance.conftest import ORGANIZATION, ROOT, Run, an_action, an_application, write
 from tests.program import environment
+from tests.served import Served, a_token, serving
 
 MANIFESTS = str(ROOT / "manifests")
-
-
-@dataclass
-class Served:
-    """A server of the program over some store, on a port that survives it.
-
-    Attributes:
-        before: A command that runs it, such as a tracer.
-        environment: What it finds there beside what everybody does.
-    """
-
-    folder: Path
-    service: str
-    port: int
-    more: tuple[str, ...] = ()
-    before: tuple[str, ...] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
-    process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    def start(self) -> None:
-        self.spawn()
-        self.wait()
-
-    def spawn(self) -> None:
-        command = [
-            *self.before,
-            sys.executable,
-            "-m",
-            "reconciler",
-            "serve",
-            "--service",
-            self.service,
-        ]
-        with (self.folder / "serve.log").open("ab") as log:
-            self.process = subprocess.Popen(
-                [*command, "--listen", f"127.0.0.1:{self.port}", *self.more],
-                cwd=self.folder,
-                env=environment(**self.environment),
-                stderr=log,
-                stdin=subprocess.DEVNULL,
-            )
-
-    def wait(self) -> None:
-        """Wait until calls are answered."""
-        assert self.process is not None
-        deadline = time.monotonic() + 30
-        while True:
-            try:
-                ready = httpx.get(f"{self.address}/readyz")
-            except httpx.TransportError:
-                assert self.process.poll() is None
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
-            else:
-                assert ready.status_code == 200
-                return
-
-    def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
-        assert self.process is not None
-        self.process.send_signal(number)
-        self.process.wait(30)
-
-
-def a_free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
-@contextmanager
-def serving(folder: Path, service: str, *more: str) -> Iterator[Served]:
-    served = Served(folder, service, a_free_port(), more)
-    served.start()
-    try:
-        yield served
-    finally:
-        served.stop()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -112,12 +28,6 @@ def served(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Served]:
     address = request.getfixturevalue("postgres").new_address()
     with serving(tmp_path, address, "--seal-key-file", str(tmp_path / "seal-key")) as server:
         yield server
-
-
-def a_token(run: Run, served: Served, *arguments: str) -> str:
-    made = run("token", "create", "--service", served.service, *arguments)
-    assert made.code == 0, made.all
-    return made.out.strip()
 
 
 def test_the_example_is_applied_with_a_token_of_one_organization(

@@ -24,12 +24,12 @@ from reconciler.service.eventstore import postgres_availability, postgres_connec
 from reconciler.service.eventstore.errors import StoreError, StoreUnreachableError
 from reconciler.service.operations.request import Request
 from tests.acceptance.conftest import Run
-from tests.acceptance.test_remote import Served, a_free_port
 from tests.faults.proxy import a_proxy
 from tests.faults.writers import call, create
 from tests.postgres_server import PostgresServer, a_server
 from tests.program import environment
 from tests.running import furnish
+from tests.served import Served, a_free_port
 
 SHORT = "connect_timeout=2"  # the least that libpq takes
 KNOWN_WITHIN = 8.0  # a second of silence, two for a connection, and a busy machine

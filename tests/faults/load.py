@@ -25,12 +25,12 @@ import httpx
 from reconciler.service.build import open_sqlite
 from reconciler.service.domain.refusal import Code
 from reconciler.service.eventstore.rows import StoredEvent
-from tests.acceptance.test_remote import Served, a_free_port
 from tests.contract.story import JWT
 from tests.faults.catalogue import must
 from tests.faults.invariants import check_store
 from tests.raw_http import request as raw_request
 from tests.running import Known, prepare
+from tests.served import Served, a_free_port
 
 STORE = "identity.db"
 PATIENCE = 60.0

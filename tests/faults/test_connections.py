@@ -29,9 +29,9 @@ from reconciler.service.transport.observer import Observer
 from reconciler.service.transport.room import RESERVED, fitted
 from reconciler.service.transport.splice import REFUSED
 from tests import h2
-from tests.acceptance.test_remote import Served, a_free_port
 from tests.raw_http import request
 from tests.running import Known, prepare
+from tests.served import Served, a_free_port
 
 FILES = 320
 LIMITS = fitted(Limits(), FILES)

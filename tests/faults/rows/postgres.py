@@ -14,13 +14,13 @@ from pathlib import Path
 import psycopg
 
 from reconciler.service.build import open_postgres
-from tests.acceptance.test_remote import Served, a_free_port
 from tests.faults.catalogue import Row, must
 from tests.faults.invariants import check_events
 from tests.faults.load import KINDS, Client, Load, at_work, check_answers, ended_well
 from tests.faults.rows.killed_service import in_a_write
 from tests.postgres_server import PostgresServer, a_server
 from tests.running import furnish
+from tests.served import Served, a_free_port
 
 RECOVERS_WITHIN = 10.0
 ENDS_WITHIN = 10.0
