@@ -12,28 +12,22 @@ import click
 from reconciler.apply.executor import Executor
 from reconciler.apply.outcome import ApplyReport, Status
 from reconciler.apply.sink import SecretSink
-from reconciler.cli.addresses import require_seal_key
-from reconciler.cli.apply_output import FORMS, Extent, Words
+from reconciler.cli.apply_output import OUTPUTS, Extent, TextOutput
 from reconciler.cli.approval import Approval, ask_for_yes, auto_approve_option, take_approval
-from reconciler.cli.connection import (
-    connection,
-    keep_owed_option,
-    seal_key_option,
-    service_options,
-)
-from reconciler.cli.locks import locked, open_journal
-from reconciler.cli.manifests import DEFAULT_PATHS, read_whole, revision_of
-from reconciler.cli.options import format_option, full_option, option, paths_argument
-from reconciler.cli.output import timed
-from reconciler.cli.process_exit import ExitCode, exit_code_of
-from reconciler.cli.scope import takes_scope
-from reconciler.cli.secrets import check_sink, secrets_of, secrets_option, sink_for
-from reconciler.cli.streams import lost_output
-from reconciler.cli.wiring import (
+from reconciler.cli.clients import (
     holds_anything,
     open_client,
     open_for_plan,
+    takes_writing_connection,
 )
+from reconciler.cli.connection import Connection, require_seal_key
+from reconciler.cli.locks import locked, open_journal
+from reconciler.cli.manifests import DEFAULT_PATHS, read_whole, revision_of
+from reconciler.cli.options import format_option, full_option, option, paths_argument, takes_scope
+from reconciler.cli.output import timed
+from reconciler.cli.process_exit import ExitCode, exit_code_of
+from reconciler.cli.sink import secrets_option, sink_for, warn_without_sink, why_a_sink
+from reconciler.cli.streams import lost_output
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import BlockedPlanError, OutputError, StalePlanError, UsageError
 from reconciler.loop import carry_out, explained
@@ -52,28 +46,26 @@ class Run:
 
     desired: DesiredState
     warnings: Sequence[Diagnostic]
-    service: str
+    connection: Connection
     scope: Scope
     allowed: Allowances
-    secrets_to: str | None
+    approval: Approval
+    sink: SecretSink | None
+    output: TextOutput
+    revision: str
     require_secrets: bool
     auto_approve: bool
     lock_timeout: float
-    told: Words
-    revision: str
-    approval: Approval
 
     @property
-    def sink(self) -> SecretSink | None:
-        """Return where secrets go."""
-        return sink_for(self.service, self.secrets_to)
+    def service(self) -> str:
+        """Return the address of the service."""
+        return self.connection.service
 
 
 @click.command("apply")
 @paths_argument
-@service_options
-@seal_key_option
-@keep_owed_option
+@takes_writing_connection
 @takes_scope
 @secrets_option
 @option(
@@ -81,7 +73,7 @@ class Run:
     is_flag=True,
     help="Exit 5 where the sink lacks the client secret of a declared application.",
 )
-@format_option(*FORMS)
+@format_option(*OUTPUTS)
 @full_option
 @auto_approve_option
 @option(
@@ -105,7 +97,7 @@ class Run:
 )
 def apply_command(
     paths: tuple[str, ...],
-    service: str,
+    connection: Connection,
     secrets_to: str | None,
     scope: Scope,
     allowed: Allowances,
@@ -120,48 +112,45 @@ def apply_command(
     PATHS are files and folders; the default is the folder manifests. A plan file before them, or
     --digest, is the approval: the plan is made anew and applied if it is the same.
     """
-    told = FORMS[form](full=full)
-    with told.telling():
-        require_seal_key(service, connection().seal_key_file)
+    output = OUTPUTS[form](full=full)
+    with output.of_a_run():
+        require_seal_key(connection)
         approval, paths = take_approval(paths, digest)
+        sink = sink_for(connection.service, secrets_to)
         desired, warnings, scope = read_whole(paths, scope)
         revision = revision or revision_of(paths or DEFAULT_PATHS, os.environ)
         run = Run(
-            desired, warnings, service, scope, allowed, secrets_to,
-            told=told, revision=revision, approval=approval, **rest,
-        )  # fmt: skip
-        return _run(run)
+            desired, warnings, connection, scope, allowed, approval, sink, output, revision, **rest
+        )
+        if not holds_anything(connection.service):
+            return _apply_to_new_store(run)
+        return _apply(run)
 
 
-def _run(run: Run) -> int:
-    if not holds_anything(run.service):
-        return _apply_to_nothing(run)
-    with open_client(run.service) as client:
+def _apply(run: Run) -> int:
+    """Take the lock, plan, get approval, and carry the plan out."""
+    with open_client(run.connection) as client:
         with locked(client, run.desired.organizations, run.lock_timeout):
             crashpoint("C1")
-            code = _apply(run, client)
+            with timed("observe and plan"):
+                plan, observed = run.approval.preview(run.desired, client, run.scope, run.allowed)
+                plan = explained(plan, client)
+            approved = _approve(run, plan)
+            code = _carry_out(run, approved, observed, client)
             crashpoint("C12")
         crashpoint("C13")
         return code
 
 
-def _apply(run: Run, client: ServiceClient) -> int:
-    with timed("observe and plan"):
-        plan, observed = run.approval.preview(run.desired, client, run.scope, run.allowed)
-        plan = explained(plan, client)
-    approved = _approve(run, plan)
-    return _carry_out(run, approved, observed, client)
-
-
-def _apply_to_nothing(run: Run) -> int:
-    """Plan against a store that is not there yet, and make it once the plan is approved."""
-    with open_for_plan(run.service) as nothing:
+def _apply_to_new_store(run: Run) -> int:
+    """Plan against a store that does not exist yet; make and lock it once the plan is approved."""
+    with open_for_plan(run.connection) as nothing:
         plan, _ = run.approval.preview(run.desired, nothing, run.scope, run.allowed)
     approved = _approve(run, plan)
     if not approved.changes:
         return ExitCode.DONE
     organizations = run.desired.organizations
-    with open_client(run.service) as client, locked(client, organizations, run.lock_timeout):
+    with open_client(run.connection) as client, locked(client, organizations, run.lock_timeout):
         observed = client.observe(organizations)
         if observed.objects:
             raise StalePlanError(
@@ -175,14 +164,15 @@ def _approve(run: Run, plan: Plan) -> Plan:
     """Show a plan and return it once it may be carried out.
 
     Raises:
-        BlockedPlanError: a guard says no.
-        UsageError: nobody can be asked, or secrets have nowhere to go.
+        OutputError: it could not be shown.
+        BlockedPlanError: a guard blocks it, or secrets have no destination.
+        UsageError: approval was not given, or there is no terminal to ask in.
     """
-    plan = check_sink(plan, run.service, run.secrets_to)
+    plan = warn_without_sink(plan, run.sink)
     asks = bool(plan.changes or plan.deliverable) and not (
         run.auto_approve or run.approval.is_given
     )
-    run.told.plan(plan, run.service, run.warnings, _extent(run, asks=asks))
+    run.output.show_plan(plan, run.service, run.warnings, _extent(run, asks=asks))
     if lost := lost_output():
         raise OutputError(
             f"the plan could not be printed: {lost}",
@@ -194,7 +184,7 @@ def _approve(run: Run, plan: Plan) -> Plan:
             f"the plan is blocked by {len(plan.blocks)} guard(s)",
             remedy="Each says above how to allow just that. Nothing was written.",
         )
-    if (why := secrets_of(plan)) and run.sink is None:
+    if (why := why_a_sink(plan)) and run.sink is None:
         raise BlockedPlanError(
             f"{why}, and no destination is chosen",
             remedy="Give --secrets-to file:DIR. Nothing was written.",
@@ -216,27 +206,22 @@ def _extent(run: Run, *, asks: bool) -> Extent:
 
 
 def _carry_out(run: Run, plan: Plan, observed: ObservedState, client: ServiceClient) -> int:
-    context = {
-        "tree": run.scope.tree,
-        "revision": run.revision,
-        "plan": run.approval.digest_of(plan),
-    }
+    """Carry out an approved plan with progress, and report; return the exit code."""
+    tree = run.scope.tree
+    context = {"tree": tree, "revision": run.revision, "plan": run.approval.digest_of(plan)}
+    place = Place(run.service, observed.instance, tree)
     organizations = run.desired.organizations
-    place = Place(run.service, observed.instance, run.scope.tree)
     opened = open_journal(
         run.service, observed.instance, run.scope, organizations, run.lock_timeout
     )
-    with opened as journal, run.told.watch() as watch:
+    with opened as journal, run.output.watch() as watch, timed("apply and observe again"):
         executor = Executor(client, journal, run.sink, watch, context, run.allowed)
         required = run.require_secrets
-        with timed("apply and observe again"):
-            report = carry_out(
-                plan, observed, run.desired, client, executor, require_secrets=required
-            )
+        report = carry_out(plan, observed, run.desired, client, executor, require_secrets=required)
     if plan.changes or report.delivered or report.notes or report.interrupted:
-        run.told.report(report, place)
+        run.output.show_report(report, place)
     else:
-        run.told.nothing_to_do(place)
+        run.output.show_no_changes(place)
     if lost_output():  # what was done must be said somewhere
         click.echo(report_as_text(report, place), err=True)
     return exit_code(report)

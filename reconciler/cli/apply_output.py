@@ -47,7 +47,7 @@ class Extent(Enum):
 
 
 class TerminalWatch:
-    """Shows progress of long work, and takes the first SIGINT or SIGTERM as a wish to stop.
+    """Display of progress; takes the first SIGINT or SIGTERM as a request to stop.
 
     A second signal ends the run at once; what is in flight is then in the journal.
     """
@@ -104,8 +104,8 @@ class TerminalWatch:
         click.echo("\nStopping: what was begun is finished, nothing new is started.", err=True)
 
 
-class Words:
-    """Tells a person: the plan, then what came of it.
+class TextOutput:
+    """Output for a person: the plan, then the report.
 
     ``full`` shows long lists whole on a terminal too.
     """
@@ -114,11 +114,11 @@ class Words:
         self._full = full
 
     @contextmanager
-    def telling(self) -> Iterator[None]:
-        """Print a whole run, and the reason if it ends early."""
+    def of_a_run(self) -> Iterator[None]:
+        """Do nothing around a run: the error that ends it early is printed anyway."""
         yield
 
-    def plan(
+    def show_plan(
         self, plan: Plan, service: str, findings: Sequence[Diagnostic], extent: Extent
     ) -> None:
         """Show what is about to be done."""
@@ -133,23 +133,23 @@ class Words:
         return plan_as_text(plan, service, style, folded=folded)
 
     def watch(self) -> TerminalWatch:
-        """Return who watches the run."""
+        """Return the display of progress."""
         return TerminalWatch()
 
-    def nothing_to_do(self, place: Place) -> None:
+    def show_no_changes(self, place: Place) -> None:
         """Do nothing: the plan has said it."""
 
-    def report(self, report: ApplyReport, place: Place) -> None:
-        """Tell what came of it."""
+    def show_report(self, report: ApplyReport, place: Place) -> None:
+        """Print the report."""
         folded = is_folded(sys.stdout, full=self._full)
         click.echo("\n" + report_as_text(report, place, stdout_style(), folded=folded))
         sys.stdout.flush()
 
 
-class Document(Words):
-    """Tells a script: one document on stdout at the end. What a person reads goes to stderr."""
+class JsonOutput(TextOutput):
+    """Output for a script: one document on stdout at the end. Text for a person is on stderr."""
 
-    def plan(
+    def show_plan(
         self, plan: Plan, service: str, findings: Sequence[Diagnostic], extent: Extent
     ) -> None:
         """Print the plan; its changes only if the run asks for approval or is blocked."""
@@ -157,22 +157,22 @@ class Document(Words):
         extent = extent if extent is Extent.WHOLE else Extent.SUMMARY
         click.echo(self._plan(plan, service, extent, sys.stderr), err=True)
 
-    def nothing_to_do(self, place: Place) -> None:
-        """Tell that nothing remains."""
-        self.report(ApplyReport((), remaining=0), place)
+    def show_no_changes(self, place: Place) -> None:
+        """Print a document that says that nothing remains."""
+        self.show_report(ApplyReport((), remaining=0), place)
 
-    def report(self, report: ApplyReport, place: Place) -> None:
+    def show_report(self, report: ApplyReport, place: Place) -> None:
         """Print the document."""
         print_json(report_as_json(report, place))
         sys.stdout.flush()
 
 
-class Records(Document):
-    """Tells a program while it happens: each record is on stdout before the next thing is done."""
+class StreamOutput(JsonOutput):
+    """Output for a program: a record on stdout for each thing, before the next one is done."""
 
     @contextmanager
-    def telling(self) -> Iterator[None]:
-        """Begin with the version; a run that ends early ends with the reason."""
+    def of_a_run(self) -> Iterator[None]:
+        """Begin with the version; end with the error if the run ends early."""
         _write([stream.version_record()])
         try:
             yield
@@ -180,20 +180,20 @@ class Records(Document):
             _write([stream.error_record(failure)])
             raise
 
-    def plan(
+    def show_plan(
         self, plan: Plan, service: str, findings: Sequence[Diagnostic], extent: Extent
     ) -> None:
-        """Write what is planned, and show it beside the stream."""
-        super().plan(plan, service, findings, extent)
+        """Write what is planned, and show it on stderr."""
+        super().show_plan(plan, service, findings, extent)
         _write([stream.place_record(place_of(plan, service))])
         _write(stream.plan_records(plan, findings))
 
     def watch(self) -> TerminalWatch:
-        """Return who writes a record of each change that begins and ends."""
+        """Return a display that also writes a record of each change that begins and ends."""
         return _RecordingWatch()
 
-    def report(self, report: ApplyReport, place: Place) -> None:
-        """Write what the run came to."""
+    def show_report(self, report: ApplyReport, place: Place) -> None:
+        """Write the results."""
         _write(stream.report_records(report, place))
 
 
@@ -215,4 +215,9 @@ def _write(records: Iterable[stream.Record]) -> None:
         sys.stdout.flush()
 
 
-FORMS: Mapping[str, type[Words]] = {"text": Words, "json": Document, "jsonl": Records}
+OUTPUTS: Mapping[str, type[TextOutput]] = {
+    "text": TextOutput,
+    "json": JsonOutput,
+    "jsonl": StreamOutput,
+}
+"""Outputs by the value of ``--format``."""

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler import __version__
-from reconciler.cli.life import age_in_words, time_in_words
 from reconciler.cli.options import option
-from reconciler.cli.output import hint, show_warnings
+from reconciler.cli.output import age_in_words, hint, show_warnings, time_in_words
 from reconciler.diagnostics import error
 from reconciler.errors import InvalidManifestsError, NoHistoryError, StalePlanError, UsageError
 from reconciler.loop import preview

@@ -1,39 +1,35 @@
-"""Settings of the connection to a remote service, kept with the command that is running.
-
-They say nothing of what is done, so commands do not take them as arguments: whoever opens the
-service asks here.
-"""
+"""The connection to an identity service: its settings, and what the address names."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
 
-import click
+from reconciler.errors import ServiceError, UsageError
+from reconciler.report.place import without_credentials
 
-from reconciler.cli.environment import TOKEN, variable
-from reconciler.cli.keep_owed import MAX_KEEP_OWED, keep_owed_settings
-from reconciler.cli.options import Command, option, service_option
-
-ServiceKind = Literal["auto", "reconciler", "zitadel"]
-_PLACE = "reconciler.connection"
+DEFAULT_SERVICE = "sqlite:.reconciler/identity.db"
+MIN_KEEP_OWED = 60 * 60  # seconds
+MAX_KEEP_OWED = 30 * 24 * 60 * 60
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """Settings of the connection to a remote service.
+    """The address of a service, and settings that say nothing of what is done there.
 
     Attributes:
-        max_rps: Requests a second, or 0 for as many as go.
+        service: The address.
+        service_kind: ``reconciler``, ``zitadel``, or ``auto``: then an http service is asked.
+        token_file: File with the token; otherwise it is in the environment.
+        key_file: Key file of a service user of ZITADEL.
+        max_rps: Requests a second, or 0 for no limit.
         use_proxy: Whether to go through the proxy that the environment names.
         seal_key_file: The key that all servers of a database share.
-        keep_owed: How long an embedded store keeps a secret for its delivery, in seconds.
+        keep_owed: How long a store keeps a client secret for its delivery, in seconds.
     """
 
-    service_kind: ServiceKind = "auto"
+    service: str
+    service_kind: str = "auto"
     token_file: Path | None = None
     key_file: Path | None = None
     max_rps: float = 0.0
@@ -42,87 +38,60 @@ class Connection:
     keep_owed: int = MAX_KEEP_OWED
 
 
-def connection() -> Connection:
-    """Return what the running command was told about reaching its service."""
-    context = click.get_current_context(silent=True)
-    found = context.meta.get(_PLACE) if context else None
-    return found if isinstance(found, Connection) else Connection()
+def is_embedded(service: str) -> bool:
+    """Return whether an address names a store that this process opens itself."""
+    return is_file(service) or is_database(service)
 
 
-def token_in_environment() -> str:
-    """Return ``RECONCILER_TOKEN``, or nothing. There is no flag for it: others could see it.
+def is_file(service: str) -> bool:
+    """Return whether an address names a store in a file of this machine."""
+    return service.startswith("sqlite:")
+
+
+def is_database(service: str) -> bool:
+    """Return whether an address names a store in a PostgreSQL database."""
+    return service.startswith(("postgresql:", "postgres:"))
+
+
+def is_remote(service: str) -> bool:
+    """Return whether an address names a service that is reached over HTTP."""
+    return service.startswith(("http://", "https://"))
+
+
+def store_path(service: str) -> Path:
+    """Return the file of an embedded store.
 
     Raises:
-        UsageError: it is set and empty.
+        UsageError: the address names no such file.
     """
-    return variable(TOKEN, os.environ)
+    scheme, _, path = service.partition(":")
+    if scheme != "sqlite" or not path or path.startswith("//"):
+        raise UsageError(
+            f"{without_credentials(service)} is not the address of a service",
+            remedy="Write --service sqlite:PATH, such as sqlite:.reconciler/identity.db, "
+            "postgresql://USER@HOST:PORT/DATABASE, or https://HOST.",
+        )
+    return Path(path)
 
 
-def proxy_in_environment() -> str | None:
-    """Return the proxy that the environment names for https, or none."""
-    return os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy") or None
+def no_store(service: str) -> ServiceError:
+    """Return the error that nothing is at the address of an embedded store."""
+    place = str(store_path(service)) if is_file(service) else without_credentials(service)
+    return ServiceError(
+        f"there is no store at {place}",
+        remedy="Name the one you mean: --service sqlite:PATH (or RECONCILER_SERVICE). "
+        "Only apply, serve and token create make a new store.",
+    )
 
 
-def _kept(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
-    def keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
-        if value is not None:
-            known = context.meta.get(_PLACE, Connection())
-            context.meta[_PLACE] = replace(known, **{name: value})
+def require_seal_key(connection: Connection) -> None:
+    """Refuse to write to a database without the key that all its servers share.
 
-    return keep
-
-
-def _remote(flag: str, name: str, **settings: Any) -> Callable[[Command], Command]:
-    return option(flag, name, expose_value=False, callback=_kept(name), **settings)
-
-
-seal_key_option = _remote(
-    "--seal-key-file",
-    "seal_key_file",
-    type=click.Path(path_type=Path),
-    help="File with the key that seals secrets: needed with postgresql:, beside a SQLite store"
-    " by default.",
-)
-
-
-keep_owed_option = _remote("--keep-owed", "keep_owed", **keep_owed_settings())
-
-
-def service_options(command: Command) -> Command:
-    """Add ``--service``, and the options for a service that is elsewhere."""
-    for add in (
-        _remote(
-            "--use-proxy",
-            "use_proxy",
-            is_flag=True,
-            help="Go through the proxy in HTTPS_PROXY, which is not looked at otherwise.",
-        ),
-        _remote(
-            "--max-rps",
-            "max_rps",
-            type=click.FloatRange(min=0),
-            metavar="N",
-            help="At most N requests a second.",
-        ),
-        _remote(
-            "--key-file",
-            "key_file",
-            type=click.Path(path_type=Path),
-            help="Key file of a service user, to have tokens with.",
-        ),
-        _remote(
-            "--token-file",
-            "token_file",
-            type=click.Path(path_type=Path),
-            help="File with the token; otherwise it is in RECONCILER_TOKEN.",
-        ),
-        _remote(
-            "--service-kind",
-            "service_kind",
-            type=click.Choice(["auto", "reconciler", "zitadel"]),
-            help="What an https service is; auto asks it.",
-        ),
-        service_option,
-    ):
-        command = add(command)
-    return command
+    Raises:
+        UsageError: no key was named.
+    """
+    if is_database(connection.service) and connection.seal_key_file is None:
+        raise UsageError(
+            "a store in PostgreSQL needs the key that all its servers share",
+            remedy="Give --seal-key-file FILE; the first to use a database makes the file.",
+        )

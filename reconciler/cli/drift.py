@@ -6,12 +6,12 @@ import sys
 
 import click
 
-from reconciler.cli.connection import service_options
+from reconciler.cli.clients import open_inquiry, takes_connection
+from reconciler.cli.connection import Connection
 from reconciler.cli.manifests import read_desired
 from reconciler.cli.options import format_option, option, paths_argument, shard_option, tree_option
 from reconciler.cli.output import print_json, show_warnings, stdout_style
 from reconciler.cli.process_exit import ExitCode
-from reconciler.cli.wiring import open_inquiry
 from reconciler.diagnostics import warning
 from reconciler.loop import look_for_drift
 from reconciler.plan.drift import Drift
@@ -24,14 +24,14 @@ from reconciler.state import ObservedState
 
 @click.command("drift")
 @paths_argument
-@service_options
+@takes_connection
 @tree_option
 @shard_option
 @format_option("text", "json", "markdown")
 @option("--detailed-exitcode", is_flag=True, help="Exit 2 where something has drifted.")
 def drift_command(
     paths: tuple[str, ...],
-    service: str,
+    connection: Connection,
     tree: str,
     shard: Shard | None,
     form: str,
@@ -43,9 +43,9 @@ def drift_command(
     service is given to this command without a way to.
     """
     desired, warnings = read_desired(paths, shard)
-    with open_inquiry(service) as inquiry:
+    with open_inquiry(connection) as inquiry:
         drift, observed = look_for_drift(desired, inquiry, Scope(tree=tree, shard=shard))
-    place = Place(service, observed.instance, tree)
+    place = Place(connection.service, observed.instance, tree)
     show_warnings(warnings)
     if form == "json":
         print_json(drift_as_json(drift, place))

@@ -5,13 +5,19 @@ from __future__ import annotations
 import getpass
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 
 from reconciler.apply.durable import STATE_FOLDER, keep_out_of_git, make_folder
-from reconciler.cli.addresses import is_database, no_store, require_seal_key, store_path
-from reconciler.cli.keep_owed import MAX_KEEP_OWED
+from reconciler.cli.connection import (
+    Connection,
+    is_database,
+    no_store,
+    require_seal_key,
+    store_path,
+)
 from reconciler.cli.output import timed
 from reconciler.cli.output_choice import chosen
 from reconciler.errors import ServiceError
@@ -64,25 +70,20 @@ def _told(calls: Sequence[Call]) -> AbstractContextManager[None]:
 
 @contextmanager
 def open_service(
-    service: str,
-    *,
-    create: bool = False,
-    read_only: bool = False,
-    seal_key_file: Path | None = None,
-    keep_owed: int = MAX_KEEP_OWED,
+    connection: Connection, *, create: bool = False, read_only: bool = False
 ) -> Iterator[IdentityService]:
     """Open the service over the store at an address; ``create`` makes a store that is missing.
-
-    ``keep_owed`` is how long secrets wait for delivery, in seconds.
 
     Raises:
         ServiceError: there is no store there, it is not one of ours, or it cannot be used.
     """
-    open_store = _open_database if is_database(service) else _open_file
-    kept = keep_owed * MICROSECONDS
+    service = connection.service
     with store_errors():
-        opened = open_store(
-            service, seal_key_file, create=create, read_only=read_only, keep_owed=kept
+        opened = _opener(service, create=create)(
+            seal_key_file=connection.seal_key_file,
+            create=create,
+            read_only=read_only,
+            keep_owed=connection.keep_owed * MICROSECONDS,
         )
         try:
             yield opened
@@ -90,33 +91,16 @@ def open_service(
             opened.close()
 
 
-def _open_database(
-    service: str, seal_key_file: Path | None, *, create: bool, read_only: bool, keep_owed: int
-) -> IdentityService:
-    return open_postgres(
-        service,
-        seal_key_file=seal_key_file,
-        create=create,
-        read_only=read_only,
-        keep_owed=keep_owed,
-    )
-
-
-def _open_file(
-    service: str, seal_key_file: Path | None, *, create: bool, read_only: bool, keep_owed: int
-) -> IdentityService:
+def _opener(service: str, *, create: bool) -> Callable[..., IdentityService]:
+    """Return the function that opens a store; the folder of a new file is made."""
+    if is_database(service):
+        return partial(open_postgres, service)
     path = store_path(service)
     if create:
         _make_folder(path.parent)
     elif not path.exists():
         raise no_store(service)
-    return open_sqlite(
-        path,
-        seal_key_file=seal_key_file,
-        create=create,
-        read_only=read_only,
-        keep_owed=keep_owed,
-    )
+    return partial(open_sqlite, path)
 
 
 def database_holds_store(service: str) -> bool:
@@ -139,28 +123,16 @@ def store_errors() -> Iterator[None]:
 
 
 @contextmanager
-def open_wire(
-    service: str,
-    *,
-    read_only: bool,
-    seal_key_file: Path | None = None,
-    keep_owed: int = MAX_KEEP_OWED,
-) -> Iterator[InProcessWire]:
+def open_wire(connection: Connection, *, read_only: bool) -> Iterator[InProcessWire]:
     """Open the service at an address as a wire; for writing, a missing store is made.
 
     Raises:
         ServiceError: the store is not one of ours, or cannot be used.
     """
-    if is_database(service) and not read_only:
-        require_seal_key(service, seal_key_file)
+    if is_database(connection.service) and not read_only:
+        require_seal_key(connection)
         _make_folder(Path(STATE_FOLDER))  # for the journal
-    with open_service(
-        service,
-        create=not read_only,
-        read_only=read_only,
-        seal_key_file=seal_key_file,
-        keep_owed=keep_owed,
-    ) as opened:
+    with open_service(connection, create=not read_only, read_only=read_only) as opened:
         yield InProcessWire(opened, local_caller())
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from reconciler.cli.completing import explainable, kinds
 from reconciler.cli.output import stdout_style
 from reconciler.report.style import Style
 from reconciler.resources.ref import Kind
@@ -21,6 +20,33 @@ LIMITS = {
     "maxLength": "at most {} characters",
     "pattern": "matches {}",
 }
+
+
+def kinds(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the kinds that begin with these letters, in upper or lower case."""
+    return [kind.value for kind in Kind if kind.value.lower().startswith(incomplete.lower())]
+
+
+def explainable(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return kinds, codes and classes of risk; once a kind and a point are written, its fields."""
+    name, point, _ = incomplete.partition(".")
+    found = {kind.value.lower(): kind for kind in Kind}.get(name.lower())
+    if point and found is not None:
+        texts = _fields(found)
+    else:
+        from reconciler.report.codes.table import CODES, RISKS
+
+        texts = [*(kind.value for kind in Kind), *CODES, *RISKS]
+    return [text for text in texts if text.lower().startswith(incomplete.lower())]
+
+
+def _fields(kind: Kind) -> list[str]:
+    from reconciler.resources.schema_files import read_schema
+
+    parts = read_schema(kind)["properties"]
+    metadata = (f"metadata.{field}" for field in parts["metadata"]["properties"])
+    fields = [*parts["spec"].get("properties", {}), *metadata]
+    return [f"{kind.value}.{field}" for field in fields]
 
 
 @click.command("explain")

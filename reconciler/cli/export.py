@@ -11,13 +11,13 @@ from pathlib import Path
 import click
 
 from reconciler import __version__
-from reconciler.cli.connection import service_options
+from reconciler.cli.clients import open_inquiry, takes_connection
+from reconciler.cli.connection import Connection
 from reconciler.cli.exporting import Export, export_of, of_refs
 from reconciler.cli.options import option
 from reconciler.cli.output import hint
+from reconciler.cli.parameter_types import RefType
 from reconciler.cli.plan_files import save
-from reconciler.cli.refs import RefType
-from reconciler.cli.wiring import open_inquiry
 from reconciler.diagnostics import name_as_text
 from reconciler.errors import LocalFileError, ObjectNotFoundError, ServiceError, UsageError
 from reconciler.manifests.layout import declared_ref
@@ -34,7 +34,7 @@ NOT_EXPORTED = "NOT-EXPORTED.txt"
 
 @click.command("export")
 @click.argument("refs", nargs=-1, type=RefType(), metavar="[REF]...")
-@service_options
+@takes_connection
 @option("--out", default="", metavar="DIR", help="Write files into DIR, which is made.")
 @option(
     "--organization",
@@ -52,7 +52,7 @@ NOT_EXPORTED = "NOT-EXPORTED.txt"
 )
 def export_command(
     refs: Sequence[ResourceRef],
-    service: str,
+    connection: Connection,
     out: str,
     organizations: Sequence[str],
     overwrite: bool,
@@ -73,11 +73,11 @@ def export_command(
         )
     if out:
         _check_folder(Path(out), overwrite=overwrite or bool(refs))
-    with open_inquiry(service) as inquiry:
+    with open_inquiry(connection) as inquiry:
         wanted = organizations or sorted({ref.organization for ref in refs})
         observed = _observed(inquiry, wanted)
     if snapshot:
-        _save_snapshot(observed, service, organizations, snapshot)
+        _save_snapshot(observed, connection.service, organizations, snapshot)
         if not out:
             return
     export = of_refs(export_of(observed), refs) if refs else export_of(observed)

@@ -9,12 +9,11 @@ from typing import NamedTuple
 
 import click
 
-from reconciler.cli.completing import declared_refs
-from reconciler.cli.connection import service_options
+from reconciler.cli.clients import open_inquiry, takes_connection
+from reconciler.cli.connection import Connection
 from reconciler.cli.options import format_option
 from reconciler.cli.output import print_json, stdout_style
-from reconciler.cli.refs import ref_named
-from reconciler.cli.wiring import open_inquiry
+from reconciler.cli.parameter_types import declared_refs, ref_named
 from reconciler.errors import ObjectNotFoundError
 from reconciler.plan.causes import steps_of
 from reconciler.report.history_report import history_as_json, history_as_text
@@ -31,16 +30,16 @@ def _declared(context: click.Context, parameter: click.Parameter, incomplete: st
 
 @click.command("history")
 @click.argument("ref", nargs=-1, required=True, metavar="REF", shell_complete=_declared)
-@service_options
+@takes_connection
 @format_option("text", "json")
-def history_command(ref: tuple[str, ...], service: str, form: str) -> None:
+def history_command(ref: tuple[str, ...], connection: Connection, form: str) -> None:
     """List every change of one object: when, by whom, why, and which fields.
 
     REF is a kind and names, as plans write them (OidcApplication acme/shop/storefront), or an id.
     A slash inside a name is written %2F.
     """
     text = " ".join(ref).strip()
-    with open_inquiry(service) as inquiry:
+    with open_inquiry(connection) as inquiry:
         found = _Found(text) if _ID.fullmatch(text) else _find(inquiry, ref_named(text))
         object_id = found.id
         steps = list(steps_of(inquiry.history(object_id)))

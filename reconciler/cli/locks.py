@@ -18,7 +18,7 @@ from reconciler.apply.durable import STATE_FOLDER
 from reconciler.apply.journal import Journal, tree_of
 from reconciler.apply.recovery import take_over
 from reconciler.apply.sink import plain_name
-from reconciler.cli.addresses import is_file, store_path
+from reconciler.cli.connection import is_file, store_path
 from reconciler.cli.output import hint
 from reconciler.errors import LockHeldError
 from reconciler.plan.model import Scope

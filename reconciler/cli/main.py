@@ -61,7 +61,7 @@ class LazyGroup(click.Group):
         command = getattr(importlib.import_module(module), name)
         if not isinstance(command, click.Command):
             raise TypeError(f"{COMMANDS[cmd_name]} is no command")
-        from reconciler.cli.output_options import with_output_options
+        from reconciler.cli.options import with_output_options
 
         return with_output_options(command)
 

@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
+from reconciler.cli.connection import DEFAULT_SERVICE
 from reconciler.cli.environment import PREFIX, is_ci, variable, warn_of_misspelt
-from reconciler.cli.refs import GlassType, RefType
+from reconciler.cli.output_choice import choose
+from reconciler.cli.parameter_types import (
+    Glass,
+    GlassType,
+    RefType,
+    keep_owed_seconds,
+    shard_named,
+    tree_named,
+)
 from reconciler.errors import UsageError
-from reconciler.resources.ref import ESCAPES_IN_WORDS, Kind
-from reconciler.resources.shard import Shard, read_shard
+from reconciler.plan.guards import Allowances
+from reconciler.plan.model import Scope
+from reconciler.resources.ref import ESCAPES_IN_WORDS, Kind, ResourceRef, fold
+from reconciler.resources.shard import Shard
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+"""What gives a command an option, or several."""
 
-DEFAULT_SERVICE = "sqlite:.reconciler/identity.db"
 _WARNED = "reconciler.environment"
 
 
@@ -52,7 +64,7 @@ class EnvironmentOption(click.Option):
         return super().resolve_envvar_value(ctx)
 
 
-def option(flag: str, *names: str, **settings: Any) -> Callable[[Command], Command]:
+def option(flag: str, *names: str, **settings: Any) -> Decorator:
     """Return an option that the environment can set as ``RECONCILER_`` and its name."""
     name = flag.removeprefix("--")
     variable = PREFIX + name.upper().replace("-", "_")
@@ -62,7 +74,7 @@ def option(flag: str, *names: str, **settings: Any) -> Callable[[Command], Comma
 paths_argument = click.argument("paths", nargs=-1, metavar="[PATHS]...")
 
 
-def _named(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
+def _checked_service(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
     """Return the service; in CI it is named, because a default there is a throw-away store.
 
     Raises:
@@ -91,7 +103,7 @@ def _named(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
 
 service_option = option(
     "--service",
-    callback=_named,
+    callback=_checked_service,
     default=DEFAULT_SERVICE,
     show_default=True,
     metavar="ADDRESS",
@@ -99,55 +111,27 @@ service_option = option(
 )
 
 
-class _ShardType(click.ParamType["Shard"]):
-    name = "shard"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Shard:
-        if isinstance(value, Shard):
-            return value
-        try:
-            return read_shard(value)
-        except ValueError as fault:
-            raise UsageError(
-                f"--shard {value!r} {fault}",
-                remedy="Write I/N, the first of four being 1/4. Where jobs count from 0, add 1: "
-                '--shard "$((JOB_COMPLETION_INDEX + 1))/4".',
-            ) from None
-
+keep_owed_option = option(
+    "--keep-owed",
+    type=keep_owed_seconds,
+    default="30d",
+    show_default=True,
+    metavar="DURATION",
+    help="How long a client secret is kept, sealed, until its delivery is acknowledged: from 1h "
+    "to 30d.",
+)
 
 shard_option = option(
     "--shard",
-    type=_ShardType(),
+    type=shard_named,
     metavar="I/N",
     help="Look after the I-th of N parts of the tree, by organization, and leave the others alone.",
 )
 
 
-class _TreeType(click.ParamType["str"]):
-    name = "tree"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if not value.strip():
-            raise UsageError(
-                "--tree is empty",
-                remedy="Write the name of the tree, or leave --tree out for the tree default. A "
-                "variable that CI did not set is empty.",
-            )
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            raise UsageError(
-                f"--tree {value.encode(errors='backslashreplace').decode()} is not valid UTF-8",
-                remedy="Write the name of the tree in UTF-8, as the manifests are.",
-            ) from None
-        return str(value)
-
-
 tree_option = option(
     "--tree",
-    type=_TreeType(),
+    type=tree_named,
     default="default",
     metavar="NAME",
     show_default=True,
@@ -155,7 +139,7 @@ tree_option = option(
 )
 
 
-def format_option(*formats: str) -> Callable[[Command], Command]:
+def format_option(*formats: str) -> Decorator:
     """Return the option for the form of a command's output; the first is the default."""
     return option(
         "--format",
@@ -174,52 +158,16 @@ full_option = option(
     "risk, and what was made, up to the fiftieth.",
 )
 
-_SCOPE_OPTIONS = (
-    tree_option,
-    shard_option,
-    option(
-        "--prune",
-        is_flag=True,
-        help="Delete what this tree owns and no longer declares.",
-    ),
-    option(
-        "--prune-unmanaged",
-        is_flag=True,
-        help="Delete what no manifest declares and no other tree owns, no matter who made it.",
-    ),
-    option(
-        "--other-tree",
+_SCOPE_OPTIONS = {
+    "rotate_missing": option(
+        "--rotate-missing",
         multiple=True,
-        metavar="PATH",
-        help="Do not look in this folder for manifests that keep an object from being "
-        "deleted: it belongs to another tree or service. Can be given several times.",
-    ),
-    option(
-        "--take-over",
-        multiple=True,
-        type=RefType(),
+        type=RefType(Kind.OIDC_APPLICATION),
         metavar="REF",
-        help="Become the owner of this object without a change of its fields: "
-        "Kind/organization[/project]/name. Can be given several times.",
+        help="Replace the client secret of this application: organization/project/name. The "
+        "present one ends at once. Can be given several times.",
     ),
-    option(
-        "--allow-updates",
-        type=click.IntRange(min=0),
-        metavar="N",
-        help="Let a plan pass that updates up to N objects of a kind.",
-    ),
-    option(
-        "--allow-deletes",
-        type=click.IntRange(min=0),
-        metavar="N",
-        help="Let a plan pass that deletes up to N objects of a kind.",
-    ),
-    option(
-        "--no-adopt",
-        is_flag=True,
-        help="Block a plan that updates what this tree never applied.",
-    ),
-    option(
+    "break_glass": option(
         "--break-glass",
         multiple=True,
         type=GlassType(),
@@ -228,19 +176,161 @@ _SCOPE_OPTIONS = (
         f"Kind/organization[/project]/name; {ESCAPES_IN_WORDS}. The reason is kept with what is "
         "written. Can be given several times.",
     ),
-    option(
-        "--rotate-missing",
+    "no_adopt": option(
+        "--no-adopt",
+        is_flag=True,
+        help="Block a plan that updates what this tree never applied.",
+    ),
+    "allow_deletes": option(
+        "--allow-deletes",
+        type=click.IntRange(min=0),
+        metavar="N",
+        help="Let a plan pass that deletes up to N objects of a kind.",
+    ),
+    "allow_updates": option(
+        "--allow-updates",
+        type=click.IntRange(min=0),
+        metavar="N",
+        help="Let a plan pass that updates up to N objects of a kind.",
+    ),
+    "take_over": option(
+        "--take-over",
         multiple=True,
-        type=RefType(Kind.OIDC_APPLICATION),
+        type=RefType(),
         metavar="REF",
-        help="Replace the client secret of this application: organization/project/name. The "
-        "present one ends at once. Can be given several times.",
+        help="Become the owner of this object without a change of its fields: "
+        "Kind/organization[/project]/name. Can be given several times.",
+    ),
+    "other_tree": option(
+        "--other-tree",
+        multiple=True,
+        metavar="PATH",
+        help="Do not look in this folder for manifests that keep an object from being "
+        "deleted: it belongs to another tree or service. Can be given several times.",
+    ),
+    "prune_unmanaged": option(
+        "--prune-unmanaged",
+        is_flag=True,
+        help="Delete what no manifest declares and no other tree owns, no matter who made it.",
+    ),
+    "prune": option(
+        "--prune",
+        is_flag=True,
+        help="Delete what this tree owns and no longer declares.",
+    ),
+    "shard": shard_option,
+    "tree": tree_option,
+}
+
+
+def takes(build: Callable[..., Mapping[str, Any]], options: Mapping[str, Decorator]) -> Decorator:
+    """Return a decorator that gives a command options, and what ``build`` makes of their values.
+
+    Args:
+        build: Takes the values by name; returns the arguments of the command in their place.
+        options: By the name of their value, in the order of the help.
+    """
+
+    def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def with_built(**given: Any) -> Any:
+            values = {name: given.pop(name) for name in options}
+            return command(**build(**values), **given)
+
+        with_options: Callable[..., Any] = with_built
+        for add in reversed(list(options.values())):
+            with_options = add(with_options)
+        return with_options
+
+    return decorated
+
+
+def _scope(
+    *,
+    tree: str,
+    shard: Shard | None,
+    prune: bool,
+    prune_unmanaged: bool,
+    allow_updates: int | None,
+    allow_deletes: int | None,
+    no_adopt: bool,
+    break_glass: tuple[Glass, ...],
+    rotate_missing: tuple[ResourceRef, ...],
+    take_over: tuple[ResourceRef, ...],
+    other_tree: tuple[str, ...],
+) -> dict[str, Any]:
+    scope = Scope(
+        tree=tree,
+        prune=prune,
+        prune_unmanaged=prune_unmanaged,
+        shard=shard,
+        rotate_missing=tuple(sorted({ref.key for ref in rotate_missing})),
+        take_over=_taken_over(take_over, shard),
+        other_tree=other_tree,
+    )
+    allowed = Allowances(
+        allow_updates,
+        allow_deletes,
+        adopt=not no_adopt,
+        glass={fold(one.ref.address): one.ref.address for one in break_glass},
+        reasons={fold(one.ref.address): one.reason for one in break_glass},
+    )
+    return {"scope": scope, "allowed": allowed}
+
+
+def _taken_over(refs: Sequence[ResourceRef], shard: Shard | None) -> tuple[ResourceRef, ...]:
+    """Return the keys of objects to take over: those of a shard, where one is given."""
+    ours = (ref for ref in refs if shard is None or shard.holds(ref.organization))
+    return tuple(sorted({ref.key for ref in ours}))
+
+
+takes_scope = takes(_scope, _SCOPE_OPTIONS)
+"""Give a command the options of what a plan may do, as the arguments ``scope`` and ``allowed``."""
+
+
+def _chosen(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    def take(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+        if not context.resilient_parsing:
+            choose(name, value)
+
+    return take
+
+
+_OUTPUT_OPTIONS = (
+    option(
+        "--color",
+        type=click.Choice(["auto", "always", "never"]),
+        expose_value=False,
+        callback=_chosen("color"),
+        help="Colour of the output; auto is the default: on a terminal, and as NO_COLOR and "
+        "FORCE_COLOR say.",
+    ),
+    option(
+        "--verbose",
+        "-v",
+        is_flag=True,
+        expose_value=False,
+        callback=_chosen("verbose"),
+        help="Tell requests and timings on stderr.",
+    ),
+    option(
+        "--quiet",
+        "-q",
+        is_flag=True,
+        expose_value=False,
+        callback=_chosen("quiet"),
+        help="No progress, notes or hints.",
     ),
 )
 
 
-def scope_options(command: Command) -> Command:
-    """Add the options that decide what a plan may do."""
-    for add in _SCOPE_OPTIONS:
-        command = add(command)
+def with_output_options(command: click.Command) -> click.Command:
+    """Return a command that has the options, as have the commands in it."""
+    has_them = any("--color" in parameter.opts for parameter in command.params)
+    if not has_them:
+        for add in _OUTPUT_OPTIONS:
+            add(command)
+    if isinstance(command, click.Group):
+        for inner in command.commands.values():
+            with_output_options(inner)
     return command

@@ -149,3 +149,22 @@ def _lines_of(path: str) -> list[str]:
     except OpeningError:
         return []
     return data.decode("utf-8", errors="replace").removeprefix(_BOM).split("\n")
+
+
+def age_in_words(seconds: int) -> str:
+    """Return about how long that is, in its largest whole unit."""
+    for unit, name in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
+        count = seconds // unit
+        if count:
+            return f"{count} {name}{'' if count == 1 else 's'}"
+    return "less than a minute"
+
+
+def time_in_words(seconds: int) -> str:
+    """Return a time since the epoch as RFC 3339 in UTC, to the second."""
+    from datetime import UTC, datetime
+
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (OverflowError, ValueError, OSError):
+        return "an invalid time"

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import click
 
-from reconciler.cli.connection import service_options
+from reconciler.cli.clients import open_inquiry, takes_connection
+from reconciler.cli.connection import Connection
 from reconciler.cli.manifests import read_desired
 from reconciler.cli.options import format_option, paths_argument
 from reconciler.cli.output import print_json
-from reconciler.cli.wiring import open_inquiry
 from reconciler.errors import UsageError
 from reconciler.loop import observe_declared
 from reconciler.plan.planner import match
@@ -26,15 +26,15 @@ Application = tuple[ResourceRef, ObservedObject | None]
 
 @click.command("outputs")
 @paths_argument
-@service_options
+@takes_connection
 @format_option("text", "json", "env")
-def outputs_command(paths: tuple[str, ...], service: str, form: str) -> None:
+def outputs_command(paths: tuple[str, ...], connection: Connection, form: str) -> None:
     """Tell the id and the client id of every application declared.
 
     PATHS are files and folders; the default is the folder manifests.
     """
     desired, _ = read_desired(paths)
-    with open_inquiry(service) as reader:
+    with open_inquiry(connection) as reader:
         matching = match(desired, observe_declared(desired, reader))
     applications: list[Application] = sorted(
         ((r.ref, held) for r, held in matching.pairs if r.ref.kind is Kind.OIDC_APPLICATION),

@@ -7,16 +7,15 @@ import time
 
 import click
 
-from reconciler.cli.connection import service_options
-from reconciler.cli.life import life_in_seconds
+from reconciler.cli.clients import open_for_plan, takes_connection
+from reconciler.cli.connection import Connection
 from reconciler.cli.manifests import DEFAULT_PATHS, read_whole, revision_of
-from reconciler.cli.options import option, paths_argument
+from reconciler.cli.options import option, paths_argument, takes_scope
 from reconciler.cli.output import timed
+from reconciler.cli.parameter_types import seconds_of
 from reconciler.cli.plan_output import Made, PlanForm, show_plan, takes_plan_form
 from reconciler.cli.process_exit import ExitCode, hold
-from reconciler.cli.scope import takes_scope
-from reconciler.cli.secrets import check_sink, secrets_option
-from reconciler.cli.wiring import open_for_plan
+from reconciler.cli.sink import secrets_option, sink_for, warn_without_sink, why_a_sink
 from reconciler.loop import explained, preview
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
@@ -24,7 +23,7 @@ from reconciler.plan.model import Plan, Scope
 
 @click.command("plan")
 @paths_argument
-@service_options
+@takes_connection
 @takes_scope
 @secrets_option
 @takes_plan_form
@@ -50,7 +49,7 @@ from reconciler.plan.model import Plan, Scope
 )
 def plan_command(
     paths: tuple[str, ...],
-    service: str,
+    connection: Connection,
     secrets_to: str | None,
     scope: Scope,
     allowed: Allowances,
@@ -64,7 +63,7 @@ def plan_command(
 
     PATHS are files and folders; the default is the folder manifests.
     """
-    lasting = life_in_seconds(expires)
+    lasting = seconds_of(expires)
     desired, warnings, scope = read_whole(paths, scope)
     if against:
         from reconciler.cli.plan_files import plan_against
@@ -72,12 +71,14 @@ def plan_command(
         plan, snapshot = plan_against(against, desired, (scope, allowed))
         service = snapshot.service
     else:
+        service = connection.service
         snapshot = None
-        with open_for_plan(service) as inquiry, timed("observe and plan"):
+        with open_for_plan(connection) as inquiry, timed("observe and plan"):
             plan, observed = preview(desired, inquiry, scope, allowed)
             plan = explained(plan, inquiry)
         hold(observed)
-    plan = check_sink(plan, service, secrets_to)
+    sink = sink_for(service, secrets_to) if why_a_sink(plan) else None
+    plan = warn_without_sink(plan, sink)
     made = Made(int(time.time()), revision_of(paths or DEFAULT_PATHS, os.environ))
     show_plan(plan, service, warnings, form, made)
     if out:

@@ -14,9 +14,8 @@ import click
 
 from reconciler import __version__
 from reconciler.apply.durable import write_private_files
-from reconciler.cli.life import age_in_words, time_in_words
 from reconciler.cli.manifests import DEFAULT_PATHS
-from reconciler.cli.output import hint
+from reconciler.cli.output import age_in_words, hint, time_in_words
 from reconciler.cli.plan_output import Made
 from reconciler.diagnostics import Diagnostic, name_as_text, warning
 from reconciler.errors import LocalFileError
@@ -104,9 +103,11 @@ def _content(path: str) -> bytes:
         return read_file(name, handle, MAX_SIZE)
 
 
-OF_PLAN_ALONE = {
+NOT_REPEATED = {
     "paths", "out", "expires", "against", "form", "max_chars", "docs", "detailed_exitcode",
+    "service_kind", "token_file", "key_file", "max_rps", "use_proxy",
 }  # fmt: skip
+"""Options that are not repeated: of plan alone, or of the machine and not of the plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +205,7 @@ def _options() -> Iterator[str]:
     for parameter in context.command.params:
         name = parameter.name or ""
         given = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
-        if not given or name in OF_PLAN_ALONE or name not in context.params:
+        if not given or name in NOT_REPEATED or name not in context.params:
             continue
         value = context.params[name]
         for each in value if isinstance(value, tuple) else [value]:

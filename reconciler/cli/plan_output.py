@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from functools import wraps
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import click
 
-from reconciler.cli.life import time_in_words
-from reconciler.cli.options import format_option, full_option, option
-from reconciler.cli.output import is_folded, print_json, show_warnings, stdout_style
+from reconciler.cli.options import format_option, full_option, option, takes
+from reconciler.cli.output import is_folded, print_json, show_warnings, stdout_style, time_in_words
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import UsageError
 from reconciler.plan.model import Plan
@@ -29,7 +27,7 @@ class PlanForm(NamedTuple):
         docs: Address of the documents that Markdown and HTML link to; empty for no links.
     """
 
-    name: str
+    form: str
     max_chars: int
     full: bool
     docs: str
@@ -60,25 +58,10 @@ def _docs(context: click.Context, parameter: click.Parameter, value: str) -> str
     return value
 
 
-def takes_plan_form(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options for the form of a plan, as the argument ``form``."""
-
-    @wraps(command)
-    def with_form(*, form: str, max_chars: int, full: bool, docs: str, **rest: Any) -> Any:
-        return command(form=PlanForm(form, max_chars, full, docs), **rest)
-
-    for add in (
-        format_option("text", "json", "markdown", "html"),
-        option(
-            "--max-chars",
-            type=click.IntRange(min=LEAST),
-            default=LIMIT,
-            show_default=True,
-            metavar="N",
-            help="Length of the markdown at most; what is left out is counted.",
-        ),
-        full_option,
-        option(
+takes_plan_form = takes(
+    lambda **given: {"form": PlanForm(**given)},
+    {
+        "docs": option(
             "--docs",
             default="",
             callback=_docs,
@@ -86,9 +69,19 @@ def takes_plan_form(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Where the documents of this program can be read; the risks in markdown and "
             "html link to guards.md there.",
         ),
-    ):
-        with_form = add(with_form)
-    return with_form
+        "full": full_option,
+        "max_chars": option(
+            "--max-chars",
+            type=click.IntRange(min=LEAST),
+            default=LIMIT,
+            show_default=True,
+            metavar="N",
+            help="Length of the markdown at most; what is left out is counted.",
+        ),
+        "form": format_option("text", "json", "markdown", "html"),
+    },
+)
+"""Give a command the options for the form of a plan, as the argument ``form``."""
 
 
 def show_plan(
@@ -100,16 +93,16 @@ def show_plan(
     tell: Callable[[Sequence[Diagnostic]], None] = show_warnings,
 ) -> None:
     """Print a plan on stdout; ``tell`` prints findings beside it, where the form has no room."""
-    if form.name == "json":
+    if form.form == "json":
         from reconciler.report.plan_json import plan_as_json
 
         print_json(plan_as_json(plan, service, findings))
-    elif form.name == "markdown":
+    elif form.form == "markdown":
         from reconciler.report.markdown import plan_as_markdown
 
         text = plan_as_markdown(plan, service, findings, form.max_chars, form.about(made))
         click.echo(text, nl=False)
-    elif form.name == "html":
+    elif form.form == "html":
         from reconciler.report.html import plan_as_html
 
         click.echo(plan_as_html(plan, service, findings, about=form.about(made)), nl=False)

@@ -11,15 +11,20 @@ from reconciler.apply.sink import SecretSink
 from reconciler.apply.sinks import KINDS
 from reconciler.cli.apply_output import TerminalWatch
 from reconciler.cli.approval import ask_for_yes, auto_approve_option
-from reconciler.cli.connection import keep_owed_option, seal_key_option, service_options
+from reconciler.cli.clients import (
+    open_client,
+    open_inquiry,
+    require_store,
+    takes_writing_connection,
+)
+from reconciler.cli.connection import Connection
 from reconciler.cli.locks import locked, open_journal
 from reconciler.cli.options import tree_option
 from reconciler.cli.output import print_done, show_warnings, stdout_style
+from reconciler.cli.parameter_types import RefType
 from reconciler.cli.process_exit import ExitCode, exit_code_of
-from reconciler.cli.refs import RefType
-from reconciler.cli.secrets import secrets_option, sink_for
+from reconciler.cli.sink import secrets_option, sink_for
 from reconciler.cli.streams import lost_output
-from reconciler.cli.wiring import open_client, open_inquiry, require_store
 from reconciler.errors import ObjectNotFoundError, OutputError, UsageError
 from reconciler.plan.model import Scope
 from reconciler.plan.ownership import lost_secrets, owed_elsewhere, owed_to
@@ -39,32 +44,37 @@ def secret_group() -> None:
 
 @secret_group.command("rotate")
 @click.argument("ref", metavar="REF", type=RefType(Kind.OIDC_APPLICATION))
-@service_options
-@seal_key_option
-@keep_owed_option
+@takes_writing_connection
 @tree_option
 @secrets_option
 @auto_approve_option
 def rotate_command(
-    ref: ResourceRef, service: str, tree: str, secrets_to: str | None, *, auto_approve: bool
+    ref: ResourceRef,
+    connection: Connection,
+    tree: str,
+    secrets_to: str | None,
+    *,
+    auto_approve: bool,
 ) -> int:
     """Give the application REF a new client secret, and deliver it. The old one ends at once.
 
     REF is ORGANIZATION/PROJECT/NAME, with or without OidcApplication in front. A slash inside a
     name is written %2F.
     """
-    sink = sink_for(service, secrets_to)
+    sink = sink_for(connection.service, secrets_to)
     if sink is None:
         raise UsageError("the new secret has no destination", remedy=f"Give --secrets-to {KINDS}.")
-    require_store(service)
+    require_store(connection.service)
     organization = ref.organization
-    with open_client(service) as client, locked(client, [organization], 0):
+    with open_client(connection) as client, locked(client, [organization], 0):
         observed = client.observe([organization])
         held = _application(observed, ref)
         if not auto_approve:
-            place = Place(service, observed.instance, tree)
+            place = Place(connection.service, observed.instance, tree)
             ask_for_yes("replace this client secret", "secret rotate", _at_stake(held, place))
-        with open_journal(service, observed.instance, Scope(tree), [organization], 0) as journal:
+        with open_journal(
+            connection.service, observed.instance, Scope(tree), [organization], 0
+        ) as journal:
             kept = rotate(held, client, journal, sink, {"tree": tree, "revision": "", "plan": ""})
     show_warnings(kept.notes)
     click.echo(f"rotated  {visible(str(held.ref))}  secret in {visible(kept.at)}")
@@ -102,25 +112,23 @@ def _application(observed: ObservedState, ref: ResourceRef) -> ObservedObject:
 
 @secret_group.command("deliver")
 @click.argument("refs", metavar="[REF]...", nargs=-1, type=RefType(Kind.OIDC_APPLICATION))
-@service_options
-@seal_key_option
-@keep_owed_option
+@takes_writing_connection
 @tree_option
 @secrets_option
 def deliver_command(
-    refs: tuple[ResourceRef, ...], service: str, tree: str, secrets_to: str | None
+    refs: tuple[ResourceRef, ...], connection: Connection, tree: str, secrets_to: str | None
 ) -> int:
     """Deliver the client secrets that the service keeps for this tree, and change nothing.
 
     REF is ORGANIZATION/PROJECT/NAME; without any, all that is owed is delivered.
     """
-    sink = sink_for(service, secrets_to)
+    sink = sink_for(connection.service, secrets_to)
     if sink is None:
         raise UsageError("the secrets have no destination", remedy=f"Give --secrets-to {KINDS}.")
-    require_store(service)
+    require_store(connection.service)
     keys = {ref.key for ref in refs}
-    organizations = _organizations(service, refs)
-    with open_client(service) as client, TerminalWatch() as watch:
+    organizations = _organizations(connection, refs)
+    with open_client(connection) as client, TerminalWatch() as watch:
         observed = client.observe(organizations)
         _check(observed, keys)
         owed = _owed(observed, tree, keys)
@@ -169,11 +177,11 @@ def _nothing(observed: ObservedState, scope: Scope) -> str:
     return f"No client secret is owed to tree {visible(scope.tree)}; {others} to other trees."
 
 
-def _organizations(service: str, refs: Sequence[ResourceRef]) -> Sequence[str]:
+def _organizations(connection: Connection, refs: Sequence[ResourceRef]) -> Sequence[str]:
     """Return the organizations to look at: those that are named, or all that can be seen."""
     if refs:
         return sorted({ref.organization for ref in refs})
-    with open_inquiry(service) as inquiry:
+    with open_inquiry(connection) as inquiry:
         return inquiry.organizations()
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from reconciler.cli.keep_owed import MAX_KEEP_OWED, keep_owed_settings
-from reconciler.cli.options import option, service_option
+from reconciler.cli.connection import Connection
+from reconciler.cli.options import keep_owed_option, option, service_option
 from reconciler.errors import UsageError
 from reconciler.resources.extras import how_to_install, missing_modules
 
@@ -26,7 +26,7 @@ from reconciler.resources.extras import how_to_install, missing_modules
     type=click.Path(path_type=Path),
     help="File with the key that seals secrets; beside a SQLite store by default.",
 )
-@option("--keep-owed", default=MAX_KEEP_OWED, **keep_owed_settings())
+@keep_owed_option
 @option("--tls-cert", type=click.Path(path_type=Path), help="Certificate chain, in PEM.")
 @option("--tls-key", type=click.Path(path_type=Path), help="Key of the certificate, in PEM.")
 @option(
@@ -69,12 +69,13 @@ def serve_command(
     _require_libraries()
     place = _address("--listen", listen)
     metrics_place = _address("--metrics-listen", metrics_listen) if metrics_listen else None
-    from reconciler.cli.serving import KeptSecrets, listen_on, serve_store, warn_of_plain
+    from reconciler.cli.server import listen_on, serve_store, warn_of_plain
 
     if tls_cert is None and not behind_proxy:
         warn_of_plain(place, log_format)
     listening = listen_on(place, metrics_place, (tls_cert, tls_key))
-    serve_store(service, KeptSecrets(seal_key_file, keep_owed), listening, log_format)
+    connection = Connection(service, seal_key_file=seal_key_file, keep_owed=keep_owed)
+    serve_store(connection, listening, log_format)
 
 
 def _require_libraries() -> None:

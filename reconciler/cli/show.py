@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import click
 
-from reconciler.cli.life import age_in_words, time_in_words
-from reconciler.cli.output import show_saved
+from reconciler.cli.output import age_in_words, show_saved, time_in_words
 from reconciler.cli.plan_files import open_plan_file
 from reconciler.cli.plan_output import Made, PlanForm, show_plan, takes_plan_form
 from reconciler.diagnostics import Diagnostic, warning

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.addresses import is_database, store_path
 from reconciler.cli.approval import ask_for_yes, auto_approve_option
+from reconciler.cli.connection import Connection, is_database, store_path
 from reconciler.cli.embedded import open_service, store_errors
 from reconciler.cli.options import format_option, service_option
 from reconciler.cli.output import print_done, print_json, stdout_style
@@ -33,7 +33,7 @@ def verify_command(service: str, form: str) -> int:
     """Check every chain, number and object of the store against its log."""
     from reconciler.service.projections.maintenance import verify
 
-    with open_service(service, read_only=True) as opened:
+    with open_service(Connection(service), read_only=True) as opened:
         findings = verify(opened.store)
         with opened.store.snapshot() as view:
             events = sum(head.events for head in view.heads())
@@ -53,7 +53,7 @@ def verify_command(service: str, form: str) -> int:
 @click.argument("target", metavar="FILE")
 def backup_command(service: str, target: str) -> None:
     """Copy the store into a new FILE, also while it is in use."""
-    with open_service(service, read_only=True) as opened:
+    with open_service(Connection(service), read_only=True) as opened:
         opened.store.backup(Path(target))
     _tell_done([f"Saved to {visible(target)}. The seal key is not in it."])
 
@@ -125,6 +125,6 @@ def rebuild_command(service: str) -> None:
     """Make everything that is derived from the log anew."""
     from reconciler.service.projections.maintenance import rebuild
 
-    with open_service(service) as opened:
+    with open_service(Connection(service)) as opened:
         count = rebuild(opened.store)
     click.echo(f"Rebuilt {count} objects from the log.")

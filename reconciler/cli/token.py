@@ -13,10 +13,11 @@ from typing import Any
 
 import click
 
+from reconciler.cli.connection import Connection
 from reconciler.cli.embedded import open_service
-from reconciler.cli.life import life_in_seconds
 from reconciler.cli.options import format_option, option, service_option
 from reconciler.cli.output import print_json
+from reconciler.cli.parameter_types import seconds_of
 from reconciler.cli.process_exit import ExitCode
 from reconciler.cli.streams import lost_output
 from reconciler.errors import ObjectNotFoundError, OutputError, UsageError
@@ -62,8 +63,8 @@ def create_command(
             remedy="Use letters, digits and . _ @ - (at most 100), such as ci-apply.",
         )
     now = time.time_ns() // 1000
-    ends = now + life_in_seconds(expires) * MICROSECONDS if expires else 0
-    with open_service(service, create=True) as opened:
+    ends = now + seconds_of(expires) * MICROSECONDS if expires else 0
+    with open_service(Connection(service), create=True) as opened:
         ids = _ids(opened.store, organizations)
         row = TokenRow(name, role, ids, b"", now, ends, 0)
         token = make_token(opened.store, row, secrets.token_bytes)
@@ -86,7 +87,7 @@ def create_command(
 @format_option("text", "json")
 def list_command(service: str, form: str) -> None:
     """List every token, without the tokens themselves."""
-    with open_service(service, create=False) as opened:
+    with open_service(Connection(service)) as opened:
         names = _names(opened.store)
         rows = [_shown(row, names) for row in all_tokens(opened.store)]
     if form == "json":
@@ -106,7 +107,7 @@ def list_command(service: str, form: str) -> None:
 @click.argument("name")
 def revoke_command(service: str, name: str) -> int:
     """End a token, in every running server, now."""
-    with open_service(service, create=False) as opened:
+    with open_service(Connection(service)) as opened:
         revoked = revoke_token(opened.store, name, time.time_ns() // 1000)
     if not revoked:
         raise UsageError(

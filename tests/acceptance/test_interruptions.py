@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.apply.journal import Journal
-from reconciler.cli.wiring import open_client
+from reconciler.cli.clients import open_client
+from reconciler.cli.connection import Connection
 from tests.acceptance.conftest import Run, an_action, write
 from tests.program import environment
 
@@ -73,7 +74,7 @@ def test_a_held_lock_is_told_with_who_and_since_when(
     run("apply", "--auto-approve")
     write(small / "extra.yaml", an_action("extra"))
     monkeypatch.chdir(small.parent)
-    with open_client("sqlite:.reconciler/identity.db") as holder:
+    with open_client(Connection("sqlite:.reconciler/identity.db")) as holder:
         holder.acquire(["ACME"])
 
         kept_out = run("apply", "--auto-approve")

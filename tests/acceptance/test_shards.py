@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from reconciler.apply.journal import Intent, Journal
+from reconciler.cli.clients import open_for_plan
+from reconciler.cli.connection import Connection
 from reconciler.cli.locks import journal_path
-from reconciler.cli.wiring import open_for_plan
 from reconciler.plan.model import Scope
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.resources.shard import Shard, shard_of
@@ -229,7 +230,7 @@ def test_shards_apply_at_the_same_time(run: Run, two: Path, *, is_new: bool) -> 
 
 def journal_of(folder: Path, shard: Shard | None) -> Path:
     service = f"sqlite:{folder}/.reconciler/identity.db"
-    with open_for_plan(service) as reader:
+    with open_for_plan(Connection(service)) as reader:
         instance = reader.observe([]).instance
     return journal_path(service, instance, Scope(shard=shard))
 

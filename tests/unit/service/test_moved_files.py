@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.cli.connection import Connection
 from reconciler.cli.embedded import open_wire
 from reconciler.errors import ServiceError
 from reconciler.resources.call import Call
@@ -117,7 +118,7 @@ def test_a_file_that_goes_during_a_write_is_noticed_before_the_write_is_acknowle
 
 def test_a_command_that_works_on_the_file_itself_is_told_the_same(path: Path) -> None:
     """As an error of the command, with what to do."""
-    with open_wire(f"sqlite:{path}", read_only=False) as wire:
+    with open_wire(Connection(f"sqlite:{path}"), read_only=False) as wire:
         delete(path)
         with pytest.raises(ServiceError, match="was deleted, moved or replaced") as caught:
             wire.send([Call("AddOrg", {"name": "initech"})])

@@ -1,4 +1,4 @@
-"""The sink of a command's one-time secrets."""
+"""The sink of a command: where client secrets go."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from reconciler.apply.sink import (
     never,
 )
 from reconciler.apply.sinks import KINDS, open_sink
-from reconciler.cli.addresses import is_embedded
+from reconciler.cli.connection import is_embedded
 from reconciler.cli.options import option
 from reconciler.diagnostics import warning
 from reconciler.errors import LocalFileError
@@ -87,17 +87,17 @@ class MaskingSink:
         return self._sink.removed(applications)
 
 
-def secrets_of(plan: Plan) -> str:
+def why_a_sink(plan: Plan) -> str:
     """Return the reason why a plan needs a sink, as half a sentence; empty if it needs none."""
     if any(makes_secret(change) for change in plan.changes):
         return "the plan creates client secrets"
     return "client secrets are owed to this tree" if plan.deliverable else ""
 
 
-def check_sink(plan: Plan, service: str, secrets_to: str | None) -> Plan:
-    """Add a warning to a plan with secrets that have nowhere to go. It is not in the digest."""
-    why = secrets_of(plan)
-    if not why or sink_for(service, secrets_to) is not None:
+def warn_without_sink(plan: Plan, sink: SecretSink | None) -> Plan:
+    """Add a warning to a plan with secrets that have no sink. It is not in the digest."""
+    why = why_a_sink(plan)
+    if not why or sink is not None:
         return plan
     nowhere = warning(
         "SECRET-NO-SINK",

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import click
 
-from reconciler.cli.addresses import is_file, require_seal_key, store_path
+from reconciler.cli.connection import Connection, is_file, require_seal_key, store_path
 from reconciler.cli.embedded import open_service
 from reconciler.cli.output import show_warnings
 from reconciler.diagnostics import warning
@@ -52,13 +52,6 @@ class Listening(NamedTuple):
     tls: ssl.SSLContext | None
 
 
-class KeptSecrets(NamedTuple):
-    """Settings of kept secrets: the key file, and the seconds a secret waits for its delivery."""
-
-    seal_key_file: Path | None
-    keep_owed: int
-
-
 def listen_on(
     place: Place, metrics: Place | None, tls: tuple[Path | None, Path | None]
 ) -> Listening:
@@ -94,19 +87,15 @@ def warn_of_plain(place: Place, log_format: str) -> None:
         show_warnings([finding])
 
 
-def serve_store(service: str, secrets: KeptSecrets, listening: Listening, log_format: str) -> None:
-    """Serve the store at an address until a signal ends it.
+def serve_store(connection: Connection, listening: Listening, log_format: str) -> None:
+    """Serve the store of a connection until a signal ends it.
 
     Raises:
         ServiceError: the store or the key that seals secrets cannot be used.
     """
-    require_seal_key(service, secrets.seal_key_file)
-    with open_service(
-        service,
-        create=True,
-        seal_key_file=secrets.seal_key_file,
-        keep_owed=secrets.keep_owed,
-    ) as opened:
+    require_seal_key(connection)
+    service = connection.service
+    with open_service(connection, create=True) as opened:
         set_up_logs(log_format)
         opened.hold_seal_key()
         if not _has_token(opened):

@@ -1,0 +1,212 @@
+"""Types of arguments and options: refs, reasons, durations, shards and trees.
+
+A shell asks for completion after each Tab, so nothing there speaks to a service, prints, or fails.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+import click
+from click.shell_completion import CompletionItem
+
+from reconciler.cli.connection import MAX_KEEP_OWED, MIN_KEEP_OWED
+from reconciler.errors import UsageError
+from reconciler.report.visible import visible
+from reconciler.resources.ref import ESCAPES_IN_WORDS, Kind, RefError, ResourceRef, parse_ref
+from reconciler.resources.shard import Shard, read_shard
+
+LONGEST_REASON = 500  # code points
+_PLAIN = re.compile(r"[A-Za-z0-9._/%@+-]+", re.ASCII)
+"""Texts that a shell takes as one word without quotes; others are not offered."""
+_DURATION = re.compile(r"([1-9][0-9]{0,4})([dhm])", re.ASCII)
+_UNITS = {"d": 86_400, "h": 3_600, "m": 60}
+
+
+class RefType(click.ParamType["ResourceRef"]):
+    """An argument or flag that names one object: ``Kind/organization[/project]/name``.
+
+    With a kind, only objects of that kind are meant, and the text may leave the kind out.
+    """
+
+    name = "ref"
+
+    def __init__(self, kind: Kind | None = None) -> None:
+        self._kind = kind
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Return the refs of the manifests that begin so."""
+        return [CompletionItem(text) for text in declared_refs(self._kind, incomplete)]
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> ResourceRef:
+        """Return the ref that a text names.
+
+        Raises:
+            UsageError: it names none, or could name several: they are listed.
+        """
+        if isinstance(value, ResourceRef):
+            return value
+        flag = param.opts[0] if isinstance(param, click.Option) else ""
+        return ref_named(str(value), flag, self._kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Glass:
+    """An object that a plan may lock people out of, and why."""
+
+    ref: ResourceRef
+    reason: str
+
+    def __str__(self) -> str:
+        """Return it as the command line reads it."""
+        return f"{self.ref.address}={self.reason}"
+
+
+class GlassType(click.ParamType["Glass"]):
+    """A flag of the form REF=REASON; in the environment, one on each line."""
+
+    name = "glass"
+    envvar_list_splitter = "\n"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Return the refs of the manifests that begin so; the reason is for a person to write."""
+        return [CompletionItem(f"{text}=") for text in declared_refs(None, incomplete)]
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Glass:
+        """Return the object and the reason.
+
+        Raises:
+            UsageError: the text names no object, or gives no reason that can be kept.
+        """
+        if isinstance(value, Glass):
+            return value
+        address, _, text = str(value).partition("=")
+        ref, reason = ref_named(address, "--break-glass"), text.strip()
+        if not reason:
+            problem = "gives no reason"
+        elif len(reason) > LONGEST_REASON:
+            problem = f"gives a reason of {len(reason)} characters"
+        elif not reason.isprintable():
+            problem = "gives a reason with characters that cannot be printed"
+        else:
+            return Glass(ref, reason)
+        raise UsageError(
+            f"--break-glass {ref.address} {problem}",
+            remedy=f"Write --break-glass '{ref.address}=REASON': why this may be done, in 1 to "
+            f"{LONGEST_REASON} printable characters. `reconciler history` shows it. In REF, "
+            f"{ESCAPES_IN_WORDS}.",
+        )
+
+
+def ref_named(text: str, flag: str = "", kind: Kind | None = None) -> ResourceRef:
+    """Return the ref that a text names; the message of an error names ``flag``.
+
+    Raises:
+        UsageError: it names none, or could name several: they are listed.
+    """
+    try:
+        return parse_ref(text, kind)
+    except RefError as fault:
+        raise UsageError(f"{flag} {fault}".lstrip(), remedy=fault.remedy) from None
+
+
+def declared_refs(kind: Kind | None, incomplete: str) -> list[str]:
+    """Return the refs that begin so, of those that the folder ``manifests`` declares.
+
+    Of one ``kind`` they leave the kind out, unless it stands there.
+    """
+    short = kind is not None and not incomplete.startswith(kind.value)
+    texts = sorted(
+        ref.path if short else ref.address for ref in _declared() if kind in {None, ref.kind}
+    )
+    return [text for text in texts if text.startswith(incomplete) and _PLAIN.fullmatch(text)]
+
+
+def _declared() -> Iterator[ResourceRef]:
+    with suppress(Exception):
+        from reconciler.cli.manifests import DEFAULT_PATHS
+        from reconciler.manifests.layout import declared_ref
+        from reconciler.manifests.loader import load
+
+        for manifest in load(DEFAULT_PATHS).manifests:
+            if ref := declared_ref(manifest.document):
+                yield ref
+
+
+def seconds_of(text: str, example: str = "--expires 90d") -> int:
+    """Return the seconds in a duration such as ``90d``, ``24h`` or ``30m``.
+
+    Raises:
+        UsageError: the text is not a duration.
+    """
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        raise UsageError(
+            f"invalid duration {visible(text)!r}",
+            remedy=f"Write a number and d, h or m, such as 2d, 24h or 30m: {example}.",
+        )
+    return int(found.group(1)) * _UNITS[found.group(2)]
+
+
+def keep_owed_seconds(text: str) -> int:
+    """Return the seconds for which a store keeps a secret, of the text of ``--keep-owed``.
+
+    Raises:
+        UsageError: the text is not a duration from 1h to 30d.
+    """
+    seconds = seconds_of(text, "--keep-owed 30d")
+    if not MIN_KEEP_OWED <= seconds <= MAX_KEEP_OWED:
+        raise UsageError(
+            f"--keep-owed {visible(text)} is out of range",
+            remedy="Write a duration from 1h to 30d: --keep-owed 7d.",
+        )
+    return seconds
+
+
+def shard_named(text: str) -> Shard:
+    """Return the shard of the text of ``--shard``.
+
+    Raises:
+        UsageError: the text is not I/N.
+    """
+    try:
+        return read_shard(text)
+    except ValueError as fault:
+        raise UsageError(
+            f"--shard {text!r} {fault}",
+            remedy="Write I/N, the first of four being 1/4. Where jobs count from 0, add 1: "
+            '--shard "$((JOB_COMPLETION_INDEX + 1))/4".',
+        ) from None
+
+
+def tree_named(text: str) -> str:
+    """Return the name of a tree.
+
+    Raises:
+        UsageError: it is empty, or not valid UTF-8.
+    """
+    if not text.strip():
+        raise UsageError(
+            "--tree is empty",
+            remedy="Write the name of the tree, or leave --tree out for the tree default. A "
+            "variable that CI did not set is empty.",
+        )
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise UsageError(
+            f"--tree {text.encode(errors='backslashreplace').decode()} is not valid UTF-8",
+            remedy="Write the name of the tree in UTF-8, as the manifests are.",
+        ) from None
+    return text
