@@ -19,7 +19,7 @@ from urllib.parse import urlencode
 from bench.aims import Aim
 from bench.load import ID, NUMBER, Burst
 from bench.served import SQLITE, STORES, Store, served
-from reconciler.service.operations.table import OPERATIONS
+from reconciler.service.operations.table import operations
 from reconciler.service.transport.messages import METHODS
 from tests import h2, wires
 from tests.running import Known
@@ -108,7 +108,7 @@ def _headers(asked: Asked, token: str) -> list[tuple[str, str]]:
 
 
 def _json(asked: Asked, token: str) -> list[bytes]:
-    verb, path = OPERATIONS[asked.operation].http[0].split(" ")
+    verb, path = operations()[asked.operation].http[0].split(" ")
     rest = dict(asked.fields)
     for name in asked.fields:
         if f"{{{name}}}" in path:
@@ -130,7 +130,7 @@ def _request(
 
 
 def _message(asked: Asked) -> tuple[str, bytes]:
-    path = f"/{OPERATIONS[asked.operation].grpc[0]}"
+    path = f"/{operations()[asked.operation].grpc[0]}"
     return path, wires.frame(wires.message_from(METHODS[path].request, asked.fields))
 
 
@@ -299,7 +299,7 @@ class _Bench:
         bodies = {EMPTY: transport.empty} | {
             name: transport.encode(asked, self._token)
             for name, asked in self._asked.items()
-            if transport.encode is _json or OPERATIONS[asked.operation].grpc
+            if transport.encode is _json or operations()[asked.operation].grpc
         }
         for _ in range(self._effort.rounds):
             for name, body in bodies.items():

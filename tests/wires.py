@@ -21,7 +21,7 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.message import Message
 
 from reconciler.service.domain.refusal import HTTP_STATUS, Code
-from reconciler.service.operations.table import OPERATIONS
+from reconciler.service.operations.table import operations
 from reconciler.service.transport.messages import METHODS, POOL, message_class
 from tests.running import Server
 
@@ -73,7 +73,7 @@ class Json:
     def call(
         self, operation: str, fields: Mapping[str, Any], headers: Headers, address: int = 0
     ) -> Outcome:
-        verb, template = OPERATIONS[operation].http[address].split(" ")
+        verb, template = operations()[operation].http[address].split(" ")
         rest = dict(fields)
         path = re.sub(r"{(\w+)}", lambda found: quote(rest.pop(found[1]), safe=""), template)
         body = None if verb in {"GET", "DELETE"} and not rest else json.dumps(rest)
@@ -106,7 +106,7 @@ class Grpc:
     def call(
         self, operation: str, fields: Mapping[str, Any], headers: Headers, address: int = 0
     ) -> Outcome:
-        path = f"/{OPERATIONS[operation].grpc[address]}"
+        path = f"/{operations()[operation].grpc[address]}"
         method = METHODS[path]
         try:
             data = self.bytes(path, message_from(method.request, fields), headers)
@@ -140,7 +140,7 @@ class GrpcWeb:
     def call(
         self, operation: str, fields: Mapping[str, Any], headers: Headers, address: int = 0
     ) -> Outcome:
-        path = f"/{OPERATIONS[operation].grpc[address]}"
+        path = f"/{operations()[operation].grpc[address]}"
         method = METHODS[path]
         answer = self.post(path, frame(message_from(method.request, fields)), headers)
         assert answer.status_code == 200

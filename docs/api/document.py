@@ -13,8 +13,8 @@ from docs.api.requests import request_schema
 from docs.api.schemas import ID, Schema, ref
 from reconciler import __version__
 from reconciler.service.operations.dispatch import NEEDS_NO_TOKEN
-from reconciler.service.operations.operation import Operation, handler_of
-from reconciler.service.operations.table import OPERATIONS
+from reconciler.service.operations.operation import Effect, Operation
+from reconciler.service.operations.table import operations
 from reconciler.service.transport.http_answers import ERROR_STATUSES
 
 TAGS = {
@@ -35,10 +35,6 @@ _OF_NO_ORGANIZATION = frozenset(
         "ReleaseLease",
     }
 )
-# Operations that accept If-Match.
-_ON_AN_OBJECT = re.compile(r"(Update|Remove|Delete|Regenerate|Record)")
-_REPEATABLE = re.compile(r"(Add|Create|Update|Remove|Delete|Regenerate|Record)")
-_UNDER_A_LEASE = re.compile(r"(Add|Create|Update|Remove|Delete|Regenerate|Record|Claim)")
 _MAKES_A_SECRET = frozenset({"AddOIDCApp", "RegenerateOIDCClientSecret"})
 
 
@@ -81,7 +77,7 @@ def _paths() -> dict[str, dict[str, Any]]:
     """Return every address; those that differ in the names of their parts only are one."""
     paths: dict[str, dict[str, Any]] = {}
     shapes: dict[str, str] = {}
-    for operation in OPERATIONS.values():
+    for operation in operations().values():
         for number, address in enumerate(operation.http):
             verb, _, path = address.partition(" ")
             shown = shapes.setdefault(_IN_PATH.sub("{}", path), path)
@@ -129,11 +125,11 @@ def _needs_token(operation: Operation) -> bool:
 
 def _summary(operation: Operation) -> str:
     """Return the first sentence about an operation: what its handler says it does."""
-    return (handler_of(operation).__doc__ or "").strip().splitlines()[0]
+    return (operation.handler.__doc__ or "").strip().splitlines()[0]
 
 
 def _tag(operation: Operation) -> str:
-    if operation.source:
+    if operation.is_core:
         return "core"
     return "supporting" if operation.grpc else "own"
 
@@ -174,12 +170,14 @@ def _query_parameters(request: Schema) -> list[dict[str, Any]]:
 
 def _headers(operation: Operation) -> list[dict[str, Any]]:
     names = [] if operation.name in _OF_NO_ORGANIZATION else ["x-service-orgid"]
-    if operation.writes:
-        names += ["if-match"] if _ON_AN_OBJECT.match(operation.name) else []
-        names += ["idempotency-key"] if _REPEATABLE.match(operation.name) else []
-        if _UNDER_A_LEASE.match(operation.name):
-            names += ["x-reconciler-lease", "x-reconciler-context"]
-        names += ["x-reconciler-custody"] if operation.name in _MAKES_A_SECRET else []
+    if operation.effect in {Effect.CHANGES, Effect.REMOVES}:
+        names += ["if-match"]
+    if operation.is_of_an_object:
+        names += ["idempotency-key"]
+    if operation.is_of_an_object or operation.name == "ClaimSecrets":
+        names += ["x-reconciler-lease", "x-reconciler-context"]
+    if operation.name in _MAKES_A_SECRET:
+        names += ["x-reconciler-custody"]
     return [{"name": name, "in": "header", **_REQUEST_HEADERS[name]} for name in names]
 
 

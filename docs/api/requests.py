@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
 
 from docs.api.schemas import (
     LARGEST,
@@ -19,12 +18,12 @@ from docs.api.schemas import (
     text,
 )
 from reconciler.resources.origin import DEFAULT_PORTS
-from reconciler.service.operations.batch import MAX_ORDERS, NOT_ORDERED
+from reconciler.service.operations.batch import MAX_ORDERS
 from reconciler.service.operations.leases import MAX_HOLDER, MAX_SECONDS
 from reconciler.service.operations.lists import MAX_PAGE, MAX_QUERIES, METHODS
 from reconciler.service.operations.operation import Operation
 from reconciler.service.operations.owed_secrets import AT_ONCE
-from reconciler.service.operations.table import OPERATIONS
+from reconciler.service.operations.table import operations
 
 _OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 _IPV4 = rf"(?:{_OCTET}\.){{3}}{_OCTET}"
@@ -78,10 +77,9 @@ def request_schema(operation: Operation, in_path: Sequence[str]) -> Schema:
 
 
 def _whole(operation: Operation) -> Schema:
-    if not operation.request:
+    if operation.request is None:
         return _READ_BY_HAND[operation.name]()
-    module = import_module(f"reconciler.service.operations.{operation.module}")
-    schema = model_schema(getattr(module, operation.request))
+    schema = model_schema(operation.request)
     origins = schema["properties"].get("additionalOrigins")
     if origins is not None:
         origins["items"] = {"type": "string", "pattern": ORIGIN}
@@ -231,7 +229,7 @@ def _write_batch() -> Schema:
 
 def _order() -> Schema:
     """Return the schema of one order; texts are judged when the order is carried out."""
-    names = (row.name for row in OPERATIONS.values() if row.writes)
+    names = (row.name for row in operations().values() if row.is_of_an_object)
     index: Schema = {"type": "integer", "minimum": 0, "maximum": MAX_ORDERS - 2}
     known: dict[str, Schema] = {
         "fields": {"type": "object", "description": "Those of the address and of the body."},
@@ -248,7 +246,7 @@ def _order() -> Schema:
             " it made, for a field or for `organizationId`; its sequence, for `ifMatch`.",
         },
     }
-    operation = choice(sorted(set(names) - NOT_ORDERED))
+    operation = choice(sorted(names))
     return closed(
         {"operation": operation, **{name: or_null(schema) for name, schema in known.items()}},
         ("operation",),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.service.operations.callers import PERMISSIONS, Role
-from reconciler.service.operations.table import OPERATIONS
+from reconciler.service.operations.table import operations
 from tests.acceptance.conftest import ORGANIZATION, ROOT, Run, an_action, an_application, write
 from tests.program import program
 from tests.running import Server, running_server
@@ -46,7 +46,7 @@ def test_the_table_of_operations_is_that_of_the_code() -> None:
             role.value: "yes" if not row.permission or row.permission in PERMISSIONS[role] else "no"
             for role in Role
         }
-        for row in OPERATIONS.values()
+        for row in operations().values()
     }
 
     assert dict(rows_under("Operations")) == may

@@ -13,7 +13,7 @@ import click
 
 from reconciler.cli.environment import KNOWN, TOKEN
 from reconciler.cli.main import COMMANDS, cli
-from reconciler.service.operations.table import OPERATIONS
+from reconciler.service.operations.table import operations
 from tests.architecture.tree import MODULES, PACKAGE, ROOT, nodes_of, text_of, tree_of
 
 MAX_MODULE = 350
@@ -228,11 +228,11 @@ def test_every_decision_is_in_the_list() -> None:
 def test_every_operation_is_described_as_it_is() -> None:
     """The page of the operations says of each what the table says."""
     page = (ROOT / "docs" / "service-operations.md").read_text(encoding="utf-8").splitlines()
-    for operation in OPERATIONS.values():
+    for operation in operations().values():
         (row,) = [line for line in page if line.startswith(f"| `{operation.name}` |")]
         assert [address for address in operation.http if f"`{address}`" not in row] == [], row
         assert (f"`{operation.permission}`" if operation.permission else "| none |") in row
-        assert ("**core**" in row) == operation.source, row
+        assert ("**core**" in row) == operation.is_core, row
 
 
 def test_the_readme_lists_every_command() -> None:

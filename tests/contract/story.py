@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from reconciler.service.operations.operation import Operation
-from reconciler.service.operations.table import OPERATIONS
+from reconciler.service.operations.table import operations
 from tests.wires import UNDEFINED
 
-SHARED = [row for row in OPERATIONS.values() if row.grpc]
+SHARED = [row for row in operations().values() if row.grpc]
 JWT = {
     "jwtEndpoint": "https://login.example.com/jwt",
     "issuer": "https://login.example.com",

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.service.operations.table import OPERATIONS
+from reconciler.service.operations.table import operations
 from reconciler.service.transport.limits import MAX_JSON
 from tests.contract.story import JWT
 from tests.raw_http import Raw, exchange, request
@@ -219,7 +219,7 @@ CONFUSED = [
     "%2f", "%2F", "%5c", "%00", "%0a", "%0d%0a", "%09", "%3b", ";a=b", "..;", "%2e%2e", "%2e",
     "..", ".", "%c0%af", "%ff", "%ed%a0%80", "%252f", "//", "1%2f..%2f1", "%zz", "%",
 ]  # fmt: skip
-_TEMPLATES = sorted({address for row in OPERATIONS.values() for address in row.http})
+_TEMPLATES = sorted({address for row in operations().values() for address in row.http})
 
 
 @pytest.mark.parametrize("token", [True, False], ids=["with a token", "without"])

@@ -15,7 +15,7 @@ from reconciler.resources.ref import Kind
 from reconciler.resources.secret import Secret
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.operations.callers import EMBEDDED, Caller, Role
-from reconciler.service.operations.table import OPERATIONS
+from reconciler.service.operations.table import operations
 from tests.unit.service.asking import JWT, SCRIPT, Asking
 
 CODE = "OIDC_GRANT_TYPE_AUTHORIZATION_CODE"
@@ -819,7 +819,7 @@ ROLES = {
 def test_a_role_may_do_what_it_is_for(ask: Asking, role: Role) -> None:
     """Permission is asked before anything else is looked at."""
     may = set()
-    for operation in OPERATIONS:
+    for operation in operations():
         refused = ask.service.call_many(
             [ask.request(operation, {"by": Caller("x", role), "odd": 1, "organization": "\n"})]
         )[0]
@@ -827,7 +827,7 @@ def test_a_role_may_do_what_it_is_for(ask: Asking, role: Role) -> None:
         if refused.code != 7:
             may.add(operation)
 
-    assert may == ROLES[role] & set(OPERATIONS)
+    assert may == ROLES[role] & set(operations())
 
 
 def everything_about(ask: Asking, *, foreign: bool) -> dict[str, dict[str, Any]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from google.protobuf.descriptor import Descriptor
 
-from reconciler.service.operations.table import OPERATIONS
+from reconciler.service.operations.table import operations
 from reconciler.service.transport.messages import DESCRIPTORS, METHODS, POOL, SERVICES
 
 PROTOS = DESCRIPTORS.parent
@@ -44,7 +44,7 @@ def test_the_services_have_the_methods_of_the_table_and_no_others() -> None:
         for method in POOL.FindServiceByName(service).methods
     }
 
-    assert declared == {method for row in OPERATIONS.values() for method in row.grpc}
+    assert declared == {method for row in operations().values() for method in row.grpc}
 
 
 @pytest.mark.parametrize("path", METHODS)

@@ -18,7 +18,7 @@ import pytest
 from reconciler.service.build import open_sqlite
 from reconciler.service.eventstore.rows import TokenRow
 from reconciler.service.operations.callers import make_token
-from reconciler.service.operations.table import OPERATIONS
+from reconciler.service.operations.table import operations
 from tests.contract.story import JWT
 from tests.running import Server, running_server
 from tests.wires import WIRES, Answered, Headers, Outcome, Refused, Wire
@@ -167,7 +167,7 @@ def rows(*, needs_token: bool = True) -> Sequence[Any]:
     """Return every operation over every transport that has it."""
     return [
         pytest.param(transport, row.name, id=f"{row.name} over {transport}")
-        for row in OPERATIONS.values()
+        for row in operations().values()
         for transport in WIRES
         if (row.grpc or transport == "json")
         and not row.name.endswith("Lease")
@@ -200,7 +200,7 @@ def test_a_viewer_reads_and_does_not_write(matrix: Matrix, transport: str, opera
     outcome, events = matrix.call(transport, operation, matrix.acme, matrix.headers("viewer"))
 
     assert events == 0
-    if OPERATIONS[operation].writes:
+    if operations()[operation].writes:
         assert isinstance(outcome, Refused)
         assert outcome.code == FORBIDDEN
     else:
@@ -291,7 +291,7 @@ def test_an_empty_header_means_the_tokens_own_organization(
         wanted = {ABORTED} if operation == "ClaimSecrets" else {MOVED, INVALID}
         assert outcome.code in wanted, outcome
     else:
-        assert not OPERATIONS[operation].writes
+        assert not operations()[operation].writes
 
 
 def test_a_token_counts_or_ends_at_once(matrix: Matrix) -> None:

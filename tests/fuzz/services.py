@@ -19,7 +19,7 @@ from reconciler.service.eventstore.sqlite import SqliteEventStore
 from reconciler.service.operations.engine import Engine
 from reconciler.service.operations.request import read_call, request_of
 from reconciler.service.operations.runtime import Identifiers, LeaseClock, Runtime
-from reconciler.service.operations.table import OPERATIONS
+from reconciler.service.operations.table import operations
 from reconciler.service.projections.maintenance import verify
 from reconciler.service.transport.http_answers import json_answer
 from reconciler.service.transport.json_bodies import read_body
@@ -117,7 +117,7 @@ def lists(data: bytes) -> bool:
     is_answered = False
     for line in data.split(b"\n")[:4]:
         word = line.partition(b" ")[0].decode("latin-1")
-        if word[:1] != "@" and (word not in OPERATIONS or OPERATIONS[word].writes):
+        if word[:1] != "@" and (word not in operations() or operations()[word].writes):
             continue
         answers = [story.line(line) for story in (memory, sqlite)]
         told = [_told(answer) for answer in answers]

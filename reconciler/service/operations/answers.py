@@ -9,12 +9,15 @@ import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from reconciler.resources.compliance import MESSAGES, compliance_problems, is_none_compliant
 from reconciler.service.domain.oidc_application import allowed_origins
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore.rows import ObjectRow
+
+Answer: TypeAlias = dict[str, Any]
+"""An answer, or an object in one, by the JSON names of its members."""
 
 MICROSECONDS = 1_000_000
 ERROR_DETAIL = "type.googleapis.com/zitadel.v1.ErrorDetail"
@@ -31,7 +34,7 @@ def _to_the_second(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
-def details_read(row: ObjectRow) -> dict[str, Any]:
+def details_read(row: ObjectRow) -> Answer:
     """Return the details of an object that was read."""
     return {
         "sequence": str(row.sequence),
@@ -45,12 +48,12 @@ def details_read(row: ObjectRow) -> dict[str, Any]:
 details_created = details_read
 
 
-def details_changed(row: ObjectRow) -> dict[str, Any]:
+def details_changed(row: ObjectRow) -> Answer:
     """Return the details of an object that was changed, or that an update found as wanted."""
     return details_at(row.organization, row.sequence)
 
 
-def details_at(organization: str, sequence: int) -> dict[str, Any]:
+def details_at(organization: str, sequence: int) -> Answer:
     """Return the details of an event that changed or removed an object."""
     return {
         "sequence": str(sequence),
@@ -64,7 +67,7 @@ def made_id(answer: Mapping[str, Any]) -> str:
     return answer.get("appId") or answer.get("idpId") or answer.get("id") or ""
 
 
-def error_body(refusal: Refusal) -> dict[str, Any]:
+def error_body(refusal: Refusal) -> Answer:
     """Return the body of a refusal (source 7); what is known of it stands in its detail."""
     detail = {
         "@type": ERROR_DETAIL,
@@ -75,7 +78,7 @@ def error_body(refusal: Refusal) -> dict[str, Any]:
     return {"code": int(refusal.code), "message": refusal.message, "details": [detail]}
 
 
-def organization_view(row: ObjectRow) -> dict[str, Any]:
+def organization_view(row: ObjectRow) -> Answer:
     """Return an organization as it is answered."""
     return {
         "id": row.id,
@@ -86,7 +89,7 @@ def organization_view(row: ObjectRow) -> dict[str, Any]:
     }
 
 
-def project_view(row: ObjectRow) -> dict[str, Any]:
+def project_view(row: ObjectRow) -> Answer:
     """Return a project as it is answered."""
     return {
         "id": row.id,
@@ -100,7 +103,7 @@ def project_view(row: ObjectRow) -> dict[str, Any]:
     }
 
 
-def idp_view(row: ObjectRow) -> dict[str, Any]:
+def idp_view(row: ObjectRow) -> Answer:
     """Return an identity provider as it is answered."""
     return {
         "id": row.id,
@@ -114,7 +117,7 @@ def idp_view(row: ObjectRow) -> dict[str, Any]:
     }
 
 
-def app_view(row: ObjectRow) -> dict[str, Any]:
+def app_view(row: ObjectRow) -> Answer:
     """Return an application as it is answered."""
     spec = json.loads(row.spec)
     return {
@@ -132,7 +135,7 @@ def app_view(row: ObjectRow) -> dict[str, Any]:
     }
 
 
-def compliance_view(spec: Mapping[str, Any]) -> dict[str, Any]:
+def compliance_view(spec: Mapping[str, Any]) -> Answer:
     """Return what is answered about a configuration's compliance, on create and on read."""
     problems = compliance_problems(spec)
     return {
@@ -141,7 +144,7 @@ def compliance_view(spec: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def action_view(row: ObjectRow) -> dict[str, Any]:
+def action_view(row: ObjectRow) -> Answer:
     """Return an action as it is answered."""
     return {
         "id": row.id,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from reconciler.resources.base import Name
 from reconciler.resources.normal import normal_form
@@ -23,6 +23,7 @@ from reconciler.service.domain.oidc_application import (
 from reconciler.service.domain.refusal import not_found
 from reconciler.service.eventstore.rows import ObjectRow
 from reconciler.service.operations.answers import (
+    Answer,
     app_view,
     compliance_view,
     details_at,
@@ -45,7 +46,7 @@ class _WithSpec(OidcApplication):
     back_channel_logout_uri: Literal[""] = ""
     login_version: None = None
 
-    def spec(self) -> dict[str, Any]:
+    def spec(self) -> Answer:
         """Return the configuration alone, in normal form."""
         fields = self.model_dump(mode="json", by_alias=True, exclude=set(self.BESIDE))
         return normal_form(Kind.OIDC_APPLICATION, fields)
@@ -76,7 +77,7 @@ class UpdateAppRequest(AppRequest):
     name: Name
 
 
-def add_oidc_app(call: Writing, request: AddOIDCAppRequest) -> dict[str, Any]:
+def add_oidc_app(call: Writing, request: AddOIDCAppRequest) -> Answer:
     """Make an application; if it signs in with a secret, answer the secret once."""
     spec = request.spec()
     check_spec(spec)
@@ -99,33 +100,33 @@ def add_oidc_app(call: Writing, request: AddOIDCAppRequest) -> dict[str, Any]:
     }
 
 
-def get_app(call: Reading, request: AppRequest) -> dict[str, Any]:
+def get_app(call: Reading, request: AppRequest) -> Answer:
     """Answer one application."""
     return {"app": app_view(_in_project(call, request.project_id, request.app_id))}
 
 
-def rename_app(call: Writing, request: UpdateAppRequest) -> dict[str, Any]:
+def rename_app(call: Writing, request: UpdateAppRequest) -> Answer:
     """Give an application another name."""
     row = _target(call, request.project_id, request.app_id)
     changed = call.change(row, rename(state_of(row), request.name))
     return {"details": details_changed(changed)}
 
 
-def update_config(call: Writing, request: UpdateOIDCAppConfigRequest) -> dict[str, Any]:
+def update_config(call: Writing, request: UpdateOIDCAppConfigRequest) -> Answer:
     """Update the whole configuration. No secret is made by it: that is an operation of its own."""
     row = _target(call, request.project_id, request.app_id)
     changed = call.change(row, change_config(state_of(row), request.spec()))
     return {"details": details_changed(changed)}
 
 
-def remove_app(call: Writing, request: AppRequest) -> dict[str, Any]:
+def remove_app(call: Writing, request: AppRequest) -> Answer:
     """Remove an application; its client id and secret are gone for good."""
     row = _target(call, request.project_id, request.app_id)
     stored = call.remove(row, AppRemoved())
     return {"details": details_at(row.organization, stored.sequence)}
 
 
-def regenerate_secret(call: Writing, request: AppRequest) -> dict[str, Any]:
+def regenerate_secret(call: Writing, request: AppRequest) -> Answer:
     """Make a new client secret and answer it once; the one before ends now."""
     row = _target(call, request.project_id, request.app_id)
     secret = make_secret(call.runtime.random_bytes)
@@ -133,7 +134,7 @@ def regenerate_secret(call: Writing, request: AppRequest) -> dict[str, Any]:
     return {**_once(secret), "details": details_changed(changed)}
 
 
-def _once(secret: Secret | None) -> dict[str, Any]:
+def _once(secret: Secret | None) -> Answer:
     return {"clientSecret": secret} if secret else {}
 
 

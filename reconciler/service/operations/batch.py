@@ -14,12 +14,11 @@ from typing import Any, NamedTuple
 
 from reconciler.resources.call import HEADERS, ORDER_KEYS
 from reconciler.service.domain.refusal import Refusal, invalid
-from reconciler.service.operations.answers import error_body, made_id
+from reconciler.service.operations.answers import Answer, error_body, made_id
 from reconciler.service.operations.callers import Caller
 from reconciler.service.operations.fields import Fields, shown
-from reconciler.service.operations.operation import without_null
+from reconciler.service.operations.operation import Effect, Operation, without_null
 from reconciler.service.operations.request import Request, is_id
-from reconciler.service.operations.table import OPERATIONS
 from reconciler.service.projections.objects import canonical
 
 MAX_ORDERS = 500
@@ -28,17 +27,6 @@ HELD_SECONDS = 0.08  # how long one commit of a batch may keep other writers wai
 LEAST_SHARE = 0.4  # of it for the orders: where each commit is slow, fewer of them are better
 ANSWERS = "answers"  # of the whole batch
 DONE = "answer"  # of an order that was carried out
-NOT_ORDERED = frozenset(
-    {
-        "AcquireLease",
-        "RenewLease",
-        "ReleaseLease",
-        "ClaimSecrets",
-        "AcknowledgeSecrets",
-        "WriteBatch",
-    }
-)
-"""Writes that are never part of a batch: they are quick, or are what a batch depends on."""
 _SEQUENCE = re.compile(r"0|[1-9][0-9]{0,18}", re.ASCII)
 _KEY_OF: Mapping[str, str] = {header: ORDER_KEYS[name] for name, header in HEADERS.items()}
 """Keys of an order by the header that says the same for a single call."""
@@ -65,6 +53,7 @@ class Order(NamedTuple):
     """
 
     request: Request
+    effect: Effect
     taken: Sequence[tuple[str, int]]
 
 
@@ -75,6 +64,7 @@ class NotTried(NamedTuple):
 
 
 Outcome = dict[str, Any] | Refusal | NotTried
+Find = Callable[[str], Operation | None]
 Write = Callable[[Request], dict[str, Any] | Refusal]
 
 
@@ -138,13 +128,15 @@ class Orders:
         """Refuse every order that has no outcome yet."""
         self._outcomes += [refusal] * (len(self._orders) - len(self._outcomes))
 
-    def answer(self) -> dict[str, Any]:
+    def answer(self) -> Answer:
         """Return the answer of the batch: one for each order, in their order."""
         return {ANSWERS: [_view(*each) for each in enumerate(self._outcomes)]}
 
 
-def write_batch(request: Request) -> Orders:
+def write_batch(request: Request, find: Find) -> Orders:
     """Take up to 500 writes, which are carried out in turn, each as if it had come alone.
+
+    ``find`` looks an operation up by its name.
 
     Raises:
         Refusal: the batch as a whole is malformed.
@@ -157,7 +149,7 @@ def write_batch(request: Request) -> Orders:
         raise fields.wrong("orders", f"must be 1 to {MAX_ORDERS} orders")
     orders: list[Order] = []
     for order in found:
-        orders.append(_order(order, orders, request.caller))
+        orders.append(_order(order, orders, request.caller, find))
     return Orders(orders, request.caller)
 
 
@@ -177,7 +169,7 @@ def _check_headers(request: Request) -> None:
             raise invalid(header, "is not for a batch: each order says it for itself")
 
 
-def _order(found: Any, earlier: Sequence[Order], caller: Caller) -> Order:
+def _order(found: Any, earlier: Sequence[Order], caller: Caller, find: Find) -> Order:
     """Return one order of a batch.
 
     Raises:
@@ -185,8 +177,8 @@ def _order(found: Any, earlier: Sequence[Order], caller: Caller) -> Order:
     """
     path = f"orders[{len(earlier)}]"
     order = _typed(found, path)
-    operation = OPERATIONS.get(order.get("operation", ""))
-    if operation is None or not operation.writes or operation.name in NOT_ORDERED:
+    operation = find(order.get("operation", ""))
+    if operation is None or not operation.is_of_an_object:
         raise invalid(f"{path}.operation", "must be a write that may be part of a batch")
     expected = order.get("ifMatch")
     if expected is not None and not _SEQUENCE.fullmatch(expected):
@@ -204,10 +196,10 @@ def _order(found: Any, earlier: Sequence[Order], caller: Caller) -> Order:
         context=_context(order.get("context"), path),
         custody=order.get("custody", ""),
     )
-    return Order(request, _taken(order, earlier, path))
+    return Order(request, operation.effect, _taken(order, earlier, path))
 
 
-def _typed(found: Any, path: str) -> dict[str, Any]:
+def _typed(found: Any, path: str) -> Answer:
     """Return the keys of an order that are given, each of its type."""
     if not isinstance(found, dict):
         raise invalid(path, "must be an object")
@@ -240,10 +232,10 @@ def _taken(
             raise invalid(where, "must be the index of an earlier order of this batch")
         if name in order.get("fields", {}) or name in order.keys() & {"organizationId", "ifMatch"}:
             raise invalid(where, "is given twice: leave out one of the two")
-        gives = earlier[index].request.operation
-        if name == "ifMatch" and gives.startswith(("Remove", "Delete")):
+        effect = earlier[index].effect
+        if name == "ifMatch" and effect is Effect.REMOVES:
             raise invalid(where, "must be the index of an order that makes or changes an object")
-        if name != "ifMatch" and not gives.startswith(("Add", "Create")):
+        if name != "ifMatch" and effect is not Effect.CREATES:
             raise invalid(where, "must be the index of an order that makes an object")
     return sorted(taken.items(), key=lambda each: each[1])
 
@@ -272,7 +264,7 @@ def _filled(order: Order, outcomes: Sequence[Outcome]) -> Request | NotTried:
     return replace(order.request, fields=fields, **taken)
 
 
-def _view(index: int, outcome: Outcome) -> dict[str, Any]:
+def _view(index: int, outcome: Outcome) -> Answer:
     if isinstance(outcome, Refusal):
         return {"error": error_body(_of_order(index, outcome))}
     if isinstance(outcome, NotTried):

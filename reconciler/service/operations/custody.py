@@ -17,7 +17,7 @@ from reconciler.service.domain.refusal import secret_gone
 from reconciler.service.eventstore.errors import SealingError, StoreError
 from reconciler.service.eventstore.port import Transaction
 from reconciler.service.eventstore.rows import ObjectRow, OwedRow, SealRow
-from reconciler.service.operations.answers import MICROSECONDS
+from reconciler.service.operations.answers import MICROSECONDS, Answer
 from reconciler.service.operations.request import Request
 from reconciler.service.operations.runtime import Batch, Runtime, SealDraft
 
@@ -46,7 +46,7 @@ def keep(
     return place
 
 
-def with_secret_shown(answer: dict[str, Any]) -> dict[str, Any]:
+def with_secret_shown(answer: dict[str, Any]) -> Answer:
     """Return an answer as it leaves the service: here, and only here, a secret becomes text."""
     secret = answer.get(SHOWN_ONCE)
     if isinstance(secret, Secret):

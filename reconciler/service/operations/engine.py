@@ -30,20 +30,20 @@ from reconciler.service.eventstore.errors import (
 from reconciler.service.eventstore.port import EventStore, Snapshot, Transaction
 from reconciler.service.eventstore.rows import Record
 from reconciler.service.operations import custody
+from reconciler.service.operations.answers import Answer
 from reconciler.service.operations.batch import HELD_SECONDS, Orders, Write, work_share, write_batch
 from reconciler.service.operations.callers import least_role, valid_token
 from reconciler.service.operations.custody import KEPT, SHOWN_ONCE, with_secret_shown
 from reconciler.service.operations.idempotency import digest, held_still, tie
-from reconciler.service.operations.operation import Operation, handler_of, reader_of
+from reconciler.service.operations.operation import Admitted, Operation
 from reconciler.service.operations.prefetch import foreseen
 from reconciler.service.operations.request import Request, check_headers
 from reconciler.service.operations.runtime import Batch, Runtime
 from reconciler.service.operations.session import Reading, Writing
-from reconciler.service.operations.table import OPERATIONS, writes
+from reconciler.service.operations.table import operation_of, operations, writes
 from reconciler.service.projections.objects import canonical
 
 TRIES = 5
-Answer = dict[str, Any]
 T = TypeVar("T")
 LOG = logging.getLogger("reconciler.service")
 
@@ -84,9 +84,7 @@ class Engine:
 
     def load(self) -> None:
         """Load what calls need. A server that ran short of memory or files could not later."""
-        for operation in OPERATIONS.values():
-            handler_of(operation)
-            reader_of(operation)
+        operations()
         with suppress(StoreError):
             self._runtime.seals.open(b"")
 
@@ -126,7 +124,7 @@ class Engine:
             Refusal: the caller may write nothing, or the batch as a whole is malformed.
         """
         _permitted(request)
-        return write_batch(request)
+        return write_batch(request, operation_of)
 
     def write_orders(self, orders: Orders) -> None:
         """Carry out the next orders of a batch in one commit, of about ``HELD_SECONDS``.
@@ -233,54 +231,53 @@ class Engine:
     def _answered(self, view: Snapshot, request: Request, batch: Batch) -> Answer | Refusal:
         try:
             operation, asked, _ = _admitted(request)
-            return handler_of(operation)(Reading(view, request, self._runtime, batch), asked)
+            answer: Answer = operation.handler(Reading(view, request, self._runtime, batch), asked)
         except Refusal as refusal:
             return refusal
+        return answer
 
     def _written(self, tx: Transaction, request: Request, batch: Batch) -> Answer | Refusal:
         if not writes(request.operation):
             return self._answered(tx, request, batch)
         try:
-            operation, asked, text = _admitted(request)
+            admitted = _admitted(request)
             if not request.idempotency_key:
-                answer = self._done(tx, request, batch, (operation, asked, text))
+                answer = self._done(tx, request, batch, admitted)
                 custody.keep(tx, request, answer, batch, self._runtime)
                 return with_secret_shown(answer)
-            return self._done_once(tx, request, batch, (operation, asked, text))
+            return self._done_once(tx, request, batch, admitted)
         except Refusal as refusal:
             batch.leases.clear()  # what was locked in an undone block is not any more
             return refusal
 
-    def _done(
-        self, tx: Transaction, request: Request, batch: Batch, what: tuple[Operation, Any, str]
-    ) -> Answer:
+    def _done(self, tx: Transaction, request: Request, batch: Batch, admitted: Admitted) -> Answer:
         """Carry out a write; again if another writer was faster, or an id is in use."""
-        operation, asked, text = what
+        operation, asked, text = admitted
         for _ in range(TRIES):
             try:
                 with tx.savepoint():
                     call = Writing(tx, request, self._runtime, batch)
-                    answer = handler_of(operation)(call, asked)
+                    answer: Answer = operation.handler(call, asked)
                     call.end()
                     custody.check_seal(request, answer, batch)
             except StreamConflictError:
                 batch.leases.clear()
-                asked = reader_of(operation)(request.fields, text)  # reading may use it up
+                asked = operation.read(request.fields, text)  # reading may use it up
                 continue
             return answer
         raise _in_the_way()
 
     def _done_once(
-        self, tx: Transaction, request: Request, batch: Batch, what: tuple[Operation, Any, str]
+        self, tx: Transaction, request: Request, batch: Batch, admitted: Admitted
     ) -> Answer:
         caller, key = request.caller.account, request.idempotency_key
-        asked = digest(request, what)
+        asked = digest(request, admitted)
         now = self._runtime.now()
         known = tx.record(caller, key)
         if known is not None and known.expires_at > now:
             return self._replayed(tx, request, known, asked, batch)
         try:
-            answer = self._done(tx, request, batch, what)
+            answer = self._done(tx, request, batch, admitted)
         except Refusal:
             known = tx.record(caller, key)
             if known is not None and known.expires_at > now:  # done elsewhere while we waited
@@ -316,7 +313,7 @@ def _in_the_way() -> Refusal:
     return Refusal(Code.ABORTED, "another request wrote at the same time", "write.conflict")
 
 
-def _admitted(request: Request) -> tuple[Operation, Any, str]:
+def _admitted(request: Request) -> Admitted:
     """Return the operation of a call, its request, and the JSON text of its fields.
 
     Raises:
@@ -325,7 +322,7 @@ def _admitted(request: Request) -> tuple[Operation, Any, str]:
     operation = _permitted(request)
     check_headers(request)
     text = _text(request) if operation.writes or operation.request else ""
-    return operation, reader_of(operation)(request.fields, text), text
+    return Admitted(operation, operation.read(request.fields, text), text)
 
 
 def _permitted(request: Request) -> Operation:
@@ -334,7 +331,7 @@ def _permitted(request: Request) -> Operation:
     Raises:
         Refusal: there is no such operation, or the caller may not.
     """
-    operation = OPERATIONS.get(request.operation)
+    operation = operation_of(request.operation)
     if operation is None:
         raise Refusal(Code.UNIMPLEMENTED, "there is no such operation", "operation.unknown")
     if operation.permission and not request.caller.may(operation.permission):

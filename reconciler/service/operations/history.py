@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from reconciler.resources.ref import Kind
 from reconciler.service.domain.evolution import BESIDE, beside
 from reconciler.service.domain.refusal import not_found
 from reconciler.service.eventstore.rows import ObjectRow, StoredEvent
-from reconciler.service.operations.answers import timestamp
+from reconciler.service.operations.answers import Answer, timestamp
 from reconciler.service.operations.fields import Fields
 from reconciler.service.operations.session import Reading
 from reconciler.service.projections.objects import decode, next_row, trees_of
@@ -23,7 +22,7 @@ _CURSOR = re.compile(r"(0|[1-9][0-9]{0,17})(?:\.(0|[1-9][0-9]{0,17}))?", re.ASCI
 _NEVER_SHOWN = "secret_hash"
 
 
-def get_object_history(call: Reading, fields: Fields) -> dict[str, Any]:
+def get_object_history(call: Reading, fields: Fields) -> Answer:
     """Answer the events of one object, oldest first; of a removed one, too.
 
     Events that stand beside the object's own are put among them by their sequence. A cursor has
@@ -55,7 +54,7 @@ def get_object_history(call: Reading, fields: Fields) -> dict[str, Any]:
     }
 
 
-def _event_view(event: StoredEvent) -> dict[str, Any]:
+def _event_view(event: StoredEvent) -> Answer:
     payload = json.loads(event.payload)
     payload.pop(_NEVER_SHOWN, None)
     return {
@@ -69,7 +68,7 @@ def _event_view(event: StoredEvent) -> dict[str, Any]:
     }
 
 
-def list_removals(call: Reading, fields: Fields) -> dict[str, Any]:
+def list_removals(call: Reading, fields: Fields) -> Answer:
     """Answer what was removed from an organization, oldest first.
 
     One call looks through a part of the organization's log; ``next`` is the sequence after which
@@ -96,7 +95,7 @@ def list_removals(call: Reading, fields: Fields) -> dict[str, Any]:
     }
 
 
-def _removal_view(call: Reading, event: StoredEvent) -> dict[str, Any]:
+def _removal_view(call: Reading, event: StoredEvent) -> Answer:
     row = _before(call, event)
     return {
         "kind": row.kind,

@@ -10,17 +10,18 @@ from reconciler.service.domain.refusal import object_gone
 from reconciler.service.eventstore.port import Transaction
 from reconciler.service.eventstore.rows import ObjectRow
 from reconciler.service.operations.answers import made_id
-from reconciler.service.operations.operation import Operation
+from reconciler.service.operations.fields import Fields
+from reconciler.service.operations.operation import Admitted
 from reconciler.service.operations.request import Request
 
 REGENERATE = "RegenerateOIDCClientSecret"
 
 
-def digest(request: Request, what: tuple[Operation, Any, str]) -> bytes:
-    """Return the digest of what a request runtime: a default may be said, an own one be named."""
-    operation, asked, text = what
+def digest(request: Request, admitted: Admitted) -> bytes:
+    """Return the digest of what a request means: a default may be said, an own one be named."""
+    operation, asked, text = admitted
     organization = request.organization or request.caller.only_organization
-    meaning = asked.model_dump_json() if operation.request else text
+    meaning = text if isinstance(asked, Fields) else asked.model_dump_json()
     return sha256(f"{operation.name}\n{organization}\n{meaning}".encode()).digest()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from reconciler.resources.base import Name
 from reconciler.resources.idp_jwt_config import IdpJwtConfig
@@ -14,7 +14,7 @@ from reconciler.service.domain.identity_provider import (
     change_jwt_config,
     rename,
 )
-from reconciler.service.operations.answers import details_changed, details_created, idp_view
+from reconciler.service.operations.answers import Answer, details_changed, details_created, idp_view
 from reconciler.service.operations.models import Id, Message
 from reconciler.service.operations.session import Reading, Writing
 from reconciler.service.projections.objects import state_of
@@ -27,7 +27,7 @@ class _WithConfig(IdpJwtConfig):
 
     BESIDE: ClassVar[frozenset[str]] = frozenset()
 
-    def spec(self) -> dict[str, Any]:
+    def spec(self) -> Answer:
         """Return the configuration alone, in normal form."""
         fields = self.model_dump(mode="json", by_alias=True, exclude=set(self.BESIDE))
         return normal_form(Kind.IDP_JWT_CONFIG, fields)
@@ -72,33 +72,33 @@ class RemoveOrgIDPRequest(Message):
     idp_id: Id
 
 
-def add_idp(call: Writing, request: AddOrgJWTIDPRequest) -> dict[str, Any]:
+def add_idp(call: Writing, request: AddOrgJWTIDPRequest) -> Answer:
     """Make an identity provider in the organization of the call."""
     owner = call.organization()
     row = call.create(owner.id, IdpJwtAdded(request.name, request.spec()))
     return {"details": details_created(row), "idpId": row.id}
 
 
-def get_idp(call: Reading, request: GetOrgIDPByIDRequest) -> dict[str, Any]:
+def get_idp(call: Reading, request: GetOrgIDPByIDRequest) -> Answer:
     """Answer one identity provider."""
     return {"idp": idp_view(call.object(Kind.IDP_JWT_CONFIG, request.id))}
 
 
-def rename_idp(call: Writing, request: UpdateOrgIDPRequest) -> dict[str, Any]:
+def rename_idp(call: Writing, request: UpdateOrgIDPRequest) -> Answer:
     """Give an identity provider another name."""
     row = call.target(Kind.IDP_JWT_CONFIG, request.idp_id)
     changed = call.change(row, rename(state_of(row), request.name))
     return {"details": details_changed(changed)}
 
 
-def update_jwt_config(call: Writing, request: UpdateOrgIDPJWTConfigRequest) -> dict[str, Any]:
+def update_jwt_config(call: Writing, request: UpdateOrgIDPJWTConfigRequest) -> Answer:
     """Update the whole JWT configuration; a field that is sent empty is empty afterwards."""
     row = call.target(Kind.IDP_JWT_CONFIG, request.idp_id)
     changed = call.change(row, change_jwt_config(state_of(row), request.spec()))
     return {"details": details_changed(changed)}
 
 
-def remove_idp(call: Writing, request: RemoveOrgIDPRequest) -> dict[str, Any]:
+def remove_idp(call: Writing, request: RemoveOrgIDPRequest) -> Answer:
     """Remove an identity provider."""
     call.remove(call.target(Kind.IDP_JWT_CONFIG, request.idp_id), IdpRemoved())
     return {}

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from reconciler.resources.ref import APPLICATION, Kind
 from reconciler.service.eventstore.rows import MarkedKey, ObjectQuery, ObjectRow
-from reconciler.service.operations.answers import details_read
+from reconciler.service.operations.answers import Answer, details_read
 from reconciler.service.operations.custody import is_lost
 from reconciler.service.operations.fields import Fields
 from reconciler.service.operations.session import Reading
@@ -23,7 +23,7 @@ TREES_IN_ALL = 20_000
 _Said: TypeAlias = tuple[str, str, str]
 
 
-def list_objects(call: Reading, fields: Fields) -> dict[str, Any]:
+def list_objects(call: Reading, fields: Fields) -> Answer:
     """Answer a page of an organization's objects: the organization itself, then by id."""
     organization = call.owner(
         Kind.ORGANIZATION, fields.text("organizationId") or call.organization().id
@@ -41,7 +41,7 @@ def list_objects(call: Reading, fields: Fields) -> dict[str, Any]:
     }
 
 
-def _texts(call: Reading, organization: ObjectRow, after: str, limit: int) -> dict[str, Any]:
+def _texts(call: Reading, organization: ObjectRow, after: str, limit: int) -> Answer:
     """Answer a page as JSON text. The texts of both parts of an object are put together."""
     page = call.view.page_keys(organization.id, after=after, limit=limit + 1)
     keys = page[:limit]
@@ -57,7 +57,7 @@ def _texts(call: Reading, organization: ObjectRow, after: str, limit: int) -> di
     return {"objects": listed(objects), "next": "" if is_last else keys[len(objects) - 1].id}
 
 
-def _views(rows: Sequence[ObjectRow]) -> list[dict[str, Any]]:
+def _views(rows: Sequence[ObjectRow]) -> list[Answer]:
     specs = json.loads(f"[{','.join(row.spec for row in rows)}]")  # one parse is faster than many
     parsed = _Parsed()
     return [
@@ -66,7 +66,7 @@ def _views(rows: Sequence[ObjectRow]) -> list[dict[str, Any]]:
     ]
 
 
-def _lasting(row: ObjectRow, spec: dict[str, Any] | None = None) -> dict[str, Any]:
+def _lasting(row: ObjectRow, spec: dict[str, Any] | None = None) -> Answer:
     """Return the members that only an event of the object changes; ``spec`` if it is parsed."""
     return {
         "kind": row.kind,
@@ -87,7 +87,7 @@ def _said(held: ObjectRow | MarkedKey) -> _Said:
     return changed_by, context, marks
 
 
-def _marked(said: _Said, parsed: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+def _marked(said: _Said, parsed: Mapping[str, dict[str, Any]]) -> Answer:
     """Return the members that contexts leave behind."""
     changed_by, context, text = said
     marks = parsed[text]
@@ -104,7 +104,7 @@ def _marked(said: _Said, parsed: Mapping[str, dict[str, Any]]) -> dict[str, Any]
 class _Parsed(dict[str, dict[str, Any]]):
     """The fields of JSON texts, for the length of one answer: contexts are never kept."""
 
-    def __missing__(self, text: str) -> dict[str, Any]:
+    def __missing__(self, text: str) -> Answer:
         fields: dict[str, Any] = json.loads(text) if text else {}
         self[text] = fields
         return fields
@@ -118,7 +118,7 @@ class _MarkedTexts(dict[_Said, bytes]):
         return text
 
 
-def list_trees(call: Reading, fields: Fields) -> dict[str, Any]:
+def list_trees(call: Reading, fields: Fields) -> Answer:
     """Answer the organizations the caller may see, with the trees that applied to each.
 
     It looks at the organization itself and at the first objects in it, and at so many in all: a
@@ -141,7 +141,7 @@ def list_trees(call: Reading, fields: Fields) -> dict[str, Any]:
     return {"organizations": answer}
 
 
-def _owed(call: Reading, organization: ObjectRow) -> list[dict[str, Any]]:
+def _owed(call: Reading, organization: ObjectRow) -> list[Answer]:
     """Return how many secrets are owed in an organization, by tree; those lost are left out."""
     now = call.runtime.now()
     rows = call.view.owed_page(organization.id, limit=TREES_EACH)
@@ -149,6 +149,6 @@ def _owed(call: Reading, organization: ObjectRow) -> list[dict[str, Any]]:
     return [{"tree": tree, "secrets": str(count)} for tree, count in sorted(counts.items())]
 
 
-def _trees_view(organization: ObjectRow, rows: list[ObjectRow]) -> dict[str, Any]:
+def _trees_view(organization: ObjectRow, rows: list[ObjectRow]) -> Answer:
     trees = {tree for row in rows for tree in trees_of(row.marks)}
     return {"id": organization.id, "name": organization.name, "trees": sorted(trees)}

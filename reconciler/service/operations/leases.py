@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import base64
-from typing import Any
 
 from reconciler.resources.ref import Kind, fold
 from reconciler.service.domain.refusal import Code, Refusal, lease_lost, not_found
 from reconciler.service.eventstore.rows import LeaseRow
-from reconciler.service.operations.answers import MICROSECONDS, timestamp
+from reconciler.service.operations.answers import MICROSECONDS, Answer, timestamp
 from reconciler.service.operations.fields import Fields
 from reconciler.service.operations.session import Writing
 
@@ -17,7 +16,7 @@ MAX_HOLDER = 1000
 TOKEN_BYTES = 16
 
 
-def acquire_lease(call: Writing, fields: Fields) -> dict[str, Any]:
+def acquire_lease(call: Writing, fields: Fields) -> Answer:
     """Become the one writer of an organization, unless another caller is."""
     organization = _organization(call, fields)
     holder = fields.text("holder", required=True, limit=MAX_HOLDER)
@@ -37,7 +36,7 @@ def acquire_lease(call: Writing, fields: Fields) -> dict[str, Any]:
     return _view(lease)
 
 
-def renew_lease(call: Writing, fields: Fields) -> dict[str, Any]:
+def renew_lease(call: Writing, fields: Fields) -> Answer:
     """Stay the one writer for so many seconds from now."""
     organization = _organization(call, fields)
     token = fields.text("lease", required=True)
@@ -52,7 +51,7 @@ def renew_lease(call: Writing, fields: Fields) -> dict[str, Any]:
     return _view(lease)
 
 
-def release_lease(call: Writing, fields: Fields) -> dict[str, Any]:
+def release_lease(call: Writing, fields: Fields) -> Answer:
     """Stop being the one writer. Does nothing where the lease is lost already."""
     organization = _organization(call, fields)
     token = fields.text("lease", required=True)
@@ -106,7 +105,7 @@ def _held_by(lease: LeaseRow) -> Refusal:
     )
 
 
-def _view(lease: LeaseRow) -> dict[str, Any]:
+def _view(lease: LeaseRow) -> Answer:
     return {
         "lease": lease.token,
         "fence": str(lease.fence),

@@ -8,6 +8,7 @@ from typing import Any
 from reconciler.resources.ref import Kind, fold
 from reconciler.service.eventstore.rows import NameFilter, ObjectKey, ObjectQuery, ObjectRow
 from reconciler.service.operations.answers import (
+    Answer,
     action_view,
     app_view,
     idp_view,
@@ -83,7 +84,7 @@ class Filters:
         return test
 
 
-def list_orgs(call: Reading, fields: Fields) -> dict[str, Any]:
+def list_orgs(call: Reading, fields: Fields) -> Answer:
     """List the organizations that the caller may see."""
     filters = Filters(call.caller.organizations)
     queries: _Queries = {
@@ -100,7 +101,7 @@ def list_orgs(call: Reading, fields: Fields) -> dict[str, Any]:
     return _listed(call, Kind.ORGANIZATION, "", fields, (filters, queries))
 
 
-def list_projects(call: Reading, fields: Fields) -> dict[str, Any]:
+def list_projects(call: Reading, fields: Fields) -> Answer:
     """List the projects of the organization of the call."""
     owner, filters = call.organization(), Filters()
 
@@ -112,7 +113,7 @@ def list_projects(call: Reading, fields: Fields) -> dict[str, Any]:
     return _listed(call, Kind.PROJECT, owner.id, fields, (filters, queries))
 
 
-def list_idps(call: Reading, fields: Fields) -> dict[str, Any]:
+def list_idps(call: Reading, fields: Fields) -> Answer:
     """List the identity providers of the organization of the call."""
     filters = Filters()
     queries: _Queries = {
@@ -129,7 +130,7 @@ def list_idps(call: Reading, fields: Fields) -> dict[str, Any]:
     return _listed(call, Kind.IDP_JWT_CONFIG, owner.id, fields, (filters, queries))
 
 
-def list_apps(call: Reading, fields: Fields) -> dict[str, Any]:
+def list_apps(call: Reading, fields: Fields) -> Answer:
     """List the applications of a project."""
     filters = Filters()
     project = call.owner(Kind.PROJECT, fields.text("projectId", required=True))
@@ -137,7 +138,7 @@ def list_apps(call: Reading, fields: Fields) -> dict[str, Any]:
     return _listed(call, Kind.OIDC_APPLICATION, project.id, fields, (filters, queries))
 
 
-def list_actions(call: Reading, fields: Fields) -> dict[str, Any]:
+def list_actions(call: Reading, fields: Fields) -> Answer:
     """List the actions of the organization of the call."""
     filters = Filters()
     queries: _Queries = {
@@ -153,7 +154,7 @@ def list_actions(call: Reading, fields: Fields) -> dict[str, Any]:
 
 def _listed(
     call: Reading, kind: Kind, parent: str, fields: Fields, filtering: tuple[Filters, _Queries]
-) -> dict[str, Any]:
+) -> Answer:
     filters, queries = filtering
     parts = fields.parts("queries")
     if len(parts) > MAX_QUERIES:
@@ -201,7 +202,7 @@ def _read_queries(parts: Sequence[Fields], queries: _Queries) -> None:
         part.end()
 
 
-def _list_details(total: int, keys: Sequence[ObjectKey]) -> dict[str, Any]:
+def _list_details(total: int, keys: Sequence[ObjectKey]) -> Answer:
     last = max((key.sequence for key in keys), default=0)
     return {
         "totalResult": str(total),

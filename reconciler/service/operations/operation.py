@@ -1,92 +1,113 @@
-"""One operation, as every transport addresses it."""
+"""One operation, as every transport addresses it and the engine carries it out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum, auto
 from functools import cache
-from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from reconciler.resources.call import ADDRESSES
 from reconciler.service.operations.fields import Fields
 
-Handler = Callable[[Any, Any], dict[str, Any]]
-Reader = Callable[[Mapping[str, Any], str], Any]
+if TYPE_CHECKING:
+    from reconciler.resources.base import Spec
+
+ADMIN = "zitadel.admin.v1.AdminService"
+MANAGEMENT = "zitadel.management.v1.ManagementService"
+
+CORE = frozenset({"UpdateOrgIDPJWTConfig", "AddOIDCApp", "CreateAction"})  # source 4.1 to 4.3
+
+Handler: TypeAlias = Callable[[Any, Any], Any]
 
 
-@dataclass(frozen=True, slots=True)
+class Effect(Enum):
+    """Effect of an operation on the object that it is about."""
+
+    READS = auto()
+    CREATES = auto()
+    CHANGES = auto()
+    REMOVES = auto()
+    COORDINATES = auto()
+    """Writes, but no object: leases, custody of secrets, and batches of other operations."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Operation:
     """Facts about an operation that the transports and the engine need.
 
     Attributes:
         name: The name by which it is called in process.
-        grpc: Full names of its methods, ``service/method``; empty for those that only JSON has.
         permission: What the caller's role must include; empty where any caller may.
-        writes: Whether it runs in a transaction that can be written to.
-        module: Module of this package with its request and its handler. Modules load models,
-            so they are loaded when they are first called.
         handler: The function that carries it out.
-        request: The model of its request; empty where the handler reads the fields itself.
-        source: Whether it is one of the three operations of the source document; the others
-            support them.
+        request: The model of its request; None where the handler reads the fields itself.
+        grpc: Full names of its methods, ``service/method``; empty for those that only JSON has.
     """
 
     name: str
-    grpc: tuple[str, ...]
     permission: str
-    writes: bool
-    module: str
-    handler: str
-    request: str = ""
-    source: bool = False
+    effect: Effect
+    handler: Handler
+    request: type[Spec] | None = None
+    grpc: tuple[str, ...] = ()
 
     @property
     def http(self) -> tuple[str, ...]:
         """Return verb and path template of each of its addresses."""
         return ADDRESSES[self.name]
 
+    @property
+    def is_core(self) -> bool:
+        """Return whether it is an operation of the source document; the others support those."""
+        return self.name in CORE
 
-@cache
-def handler_of(operation: Operation) -> Handler:
-    """Return the function that carries out an operation."""
-    handler: Handler = getattr(_module(operation), operation.handler)
-    return handler
+    @property
+    def writes(self) -> bool:
+        """Return whether it runs in a transaction that can be written to."""
+        return self.effect is not Effect.READS
+
+    @property
+    def is_of_an_object(self) -> bool:
+        """Return whether it writes an object, so that an order of a batch may do the same."""
+        return self.effect in {Effect.CREATES, Effect.CHANGES, Effect.REMOVES}
+
+    def read(self, fields: Mapping[str, Any], text: str) -> Fields | Spec:
+        """Return its request from the fields of a call, or from their JSON text.
+
+        Raises:
+            Refusal: a field is missing, unknown, or of a wrong type or value. Where the handler
+                reads the fields, that comes later.
+        """
+        if self.request is None:
+            return Fields(fields)
+        from reconciler.service.operations.models import checked
+
+        return checked(self.request, text)
 
 
-@cache
-def reader_of(operation: Operation) -> Reader:
-    """Return what makes the request of an operation of its fields and of their JSON text."""
-    if not operation.request:
-        return lambda fields, _: Fields(fields)
-    from reconciler.service.operations.models import checked
+class Admitted(NamedTuple):
+    """A call that its caller may make, with its request and the JSON text of its fields.
 
-    model = getattr(_module(operation), operation.request)
-    return lambda _, text: checked(model, text)
-
-
-@cache
-def nullable_of(operation: Operation) -> frozenset[str]:
-    """Return the names of the fields for which null is the same as left out.
-
-    Where the handler reads the fields itself, it sees to that itself.
+    The text is empty for a read whose handler reads the fields.
     """
-    if not operation.request:
-        return frozenset()
-    model = getattr(_module(operation), operation.request)
-    return frozenset(field.alias for field in model.model_fields.values())
+
+    operation: Operation
+    request: Fields | Spec
+    text: str
 
 
 def without_null(operation: Operation, fields: dict[str, Any]) -> dict[str, Any]:
     """Return fields without those that are null: left out, as in the JSON form of protobuf.
 
-    An unknown field stays, to be refused.
+    An unknown field stays, to be refused. Where the handler reads the fields, it does the same.
     """
-    if None not in fields.values():
+    if operation.request is None or None not in fields.values():
         return fields
-    known = nullable_of(operation)
+    known = _names(operation.request)
     return {name: value for name, value in fields.items() if value is not None or name not in known}
 
 
-def _module(operation: Operation) -> Any:
-    return import_module(f"reconciler.service.operations.{operation.module}")
+@cache
+def _names(model: type[Spec]) -> frozenset[str | None]:
+    return frozenset(field.alias for field in model.model_fields.values())

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from reconciler.resources.base import Name
 from reconciler.resources.ref import Kind
 from reconciler.service.domain.organization import OrganizationAdded
 from reconciler.service.domain.project import ProjectAdded
 from reconciler.service.domain.refusal import not_allowed
-from reconciler.service.operations.answers import details_created, project_view
+from reconciler.service.operations.answers import Answer, details_created, project_view
 from reconciler.service.operations.callers import Role
 from reconciler.service.operations.models import Id, Message
 from reconciler.service.operations.session import Reading, Writing
@@ -39,7 +39,7 @@ class GetProjectByIDRequest(Message):
     id: Id
 
 
-def add_org(call: Writing, request: AddOrgRequest) -> dict[str, Any]:
+def add_org(call: Writing, request: AddOrgRequest) -> Answer:
     """Make an organization, which only a caller that would see it may."""
     if call.caller.organizations is not None:
         raise not_allowed("org.create", Role.ADMIN, " for all organizations")
@@ -47,13 +47,13 @@ def add_org(call: Writing, request: AddOrgRequest) -> dict[str, Any]:
     return {"id": row.id, "details": details_created(row)}
 
 
-def add_project(call: Writing, request: AddProjectRequest) -> dict[str, Any]:
+def add_project(call: Writing, request: AddProjectRequest) -> Answer:
     """Make a project in the organization of the call."""
     owner = call.organization()
     row = call.create(owner.id, ProjectAdded(request.name))
     return {"id": row.id, "details": details_created(row)}
 
 
-def get_project(call: Reading, request: GetProjectByIDRequest) -> dict[str, Any]:
+def get_project(call: Reading, request: GetProjectByIDRequest) -> Answer:
     """Answer one project."""
     return {"project": project_view(call.object(Kind.PROJECT, request.id))}

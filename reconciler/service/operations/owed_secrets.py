@@ -19,7 +19,7 @@ from reconciler.service.domain.refusal import (
 )
 from reconciler.service.eventstore.rows import ObjectRow, OwedRow
 from reconciler.service.operations import custody
-from reconciler.service.operations.answers import timestamp
+from reconciler.service.operations.answers import Answer, timestamp
 from reconciler.service.operations.fields import Fields
 from reconciler.service.operations.session import Reading, Writing
 
@@ -34,7 +34,7 @@ class _Asked(NamedTuple):
     made_at: int
 
 
-def list_owed_secrets(call: Reading, fields: Fields) -> dict[str, Any]:
+def list_owed_secrets(call: Reading, fields: Fields) -> Answer:
     """Answer a page of the secrets that are owed in an organization, by application id."""
     organization = _organization(call, fields)
     after, limit = fields.text("cursor"), fields.number("limit", PAGE)
@@ -50,7 +50,7 @@ def list_owed_secrets(call: Reading, fields: Fields) -> dict[str, Any]:
     }
 
 
-def _view(row: OwedRow, held: ObjectRow, now: int) -> dict[str, Any]:
+def _view(row: OwedRow, held: ObjectRow, now: int) -> Answer:
     return {
         "id": row.id,
         "organizationId": row.organization,
@@ -67,7 +67,7 @@ def _view(row: OwedRow, held: ObjectRow, now: int) -> dict[str, Any]:
     }
 
 
-def claim_secrets(call: Writing, fields: Fields) -> dict[str, Any]:
+def claim_secrets(call: Writing, fields: Fields) -> Answer:
     """Answer owed secrets again, each with an event of its own. They stay owed.
 
     A secret that cannot be had is an error in its place.
@@ -89,7 +89,7 @@ def _claimed(
     asked: _Asked,
     owed: Mapping[str, OwedRow],
     held: Mapping[str, ObjectRow],
-) -> dict[str, Any]:
+) -> Answer:
     try:
         row = owed.get(asked.id)
         application = held.get(asked.id)
@@ -128,7 +128,7 @@ def _unsealed(call: Writing, row: OwedRow) -> Secret:
         raise secret_unreadable() from None
 
 
-def acknowledge_secrets(call: Writing, fields: Fields) -> dict[str, Any]:
+def acknowledge_secrets(call: Writing, fields: Fields) -> Answer:
     """End the custody of secrets that were delivered; a secret that is not owed is passed over.
 
     A call under a lease that was lost is refused: its delivery may have been the later of two.

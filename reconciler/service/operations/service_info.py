@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from reconciler import __version__
 from reconciler.service.domain.evolution import ContextRecorded
-from reconciler.service.operations.answers import details_changed, organization_view
+from reconciler.service.operations.answers import Answer, details_changed, organization_view
 from reconciler.service.operations.batch import MAX_ORDERS
 from reconciler.service.operations.fields import Fields
 from reconciler.service.operations.session import Reading, Writing
@@ -14,13 +12,13 @@ from reconciler.service.operations.session import Reading, Writing
 PRODUCT = "reconciler"
 
 
-def healthz(_: Reading, fields: Fields) -> dict[str, Any]:
+def healthz(_: Reading, fields: Fields) -> Answer:
     """Answer that the service answers."""
     fields.end()
     return {}
 
 
-def get_service_info(call: Reading, fields: Fields) -> dict[str, Any]:
+def get_service_info(call: Reading, fields: Fields) -> Answer:
     """Answer which service this is."""
     fields.end()
     return {
@@ -33,13 +31,13 @@ def get_service_info(call: Reading, fields: Fields) -> dict[str, Any]:
     }
 
 
-def get_my_org(call: Reading, fields: Fields) -> dict[str, Any]:
+def get_my_org(call: Reading, fields: Fields) -> Answer:
     """Answer the organization of the call."""
     fields.end()
     return {"org": organization_view(call.organization())}
 
 
-def record_context(call: Writing, fields: Fields) -> dict[str, Any]:
+def record_context(call: Writing, fields: Fields) -> Answer:
     """Record the context of this call with an object that is already as wanted.
 
     So a tree takes over what it finds in step, and protection from deletion is remembered.

@@ -27,6 +27,7 @@ from reconciler.service.eventstore.rows import (
     StreamAt,
 )
 from reconciler.service.operations import custody
+from reconciler.service.operations.answers import Answer
 from reconciler.service.operations.request import Request
 from reconciler.service.operations.runtime import Batch, Runtime
 from reconciler.service.operations.texts import (
@@ -106,7 +107,7 @@ class Reading:
             raise not_found("object")
         return row
 
-    def shown(self, view: View, keys: Sequence[ObjectKey]) -> list[dict[str, Any]] | Encoded:
+    def shown(self, view: View, keys: Sequence[ObjectKey]) -> list[Answer] | Encoded:
         """Return a view of each object, as text where the caller takes that.
 
         A caller of a list counts on getting as many objects as it asked for, so that none is

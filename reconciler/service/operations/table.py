@@ -1,184 +1,105 @@
-"""Every operation of the service, once: methods, permission, request, handler.
+"""Every operation of the service, once: permission, effect, handler and request.
 
-Transports decode, look up here, call, encode; they decide nothing.
+Transports decode, look up here, call, encode; they decide nothing. The operations in this module
+read their fields themselves. An unchanged plan needs no others, so the models of requests, which
+take long to load, stand in ``model_table`` and are loaded when one of its operations is first
+called.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 
-from reconciler.resources.call import WRITE_BATCH
-from reconciler.service.operations.operation import Operation
+from reconciler.resources.call import ADDRESSES, WRITE_BATCH
+from reconciler.service.operations.answers import Answer
+from reconciler.service.operations.batch import write_batch
+from reconciler.service.operations.fields import Fields
+from reconciler.service.operations.history import get_object_history, list_removals
+from reconciler.service.operations.inventory import list_objects, list_trees
+from reconciler.service.operations.leases import acquire_lease, release_lease, renew_lease
+from reconciler.service.operations.lists import (
+    list_actions,
+    list_apps,
+    list_idps,
+    list_orgs,
+    list_projects,
+)
+from reconciler.service.operations.operation import ADMIN, MANAGEMENT, Effect, Operation
+from reconciler.service.operations.owed_secrets import (
+    acknowledge_secrets,
+    claim_secrets,
+    list_owed_secrets,
+)
+from reconciler.service.operations.service_info import (
+    get_my_org,
+    get_service_info,
+    healthz,
+    record_context,
+)
+from reconciler.service.operations.session import Reading, Writing
 
-ADMIN = "zitadel.admin.v1.AdminService"
-MANAGEMENT = "zitadel.management.v1.ManagementService"
 
-
-def _managed(
-    name: str, permission: str, *runs: str, writes: bool, source: bool = False
+def _read(
+    name: str, permission: str, handler: Callable[[Reading, Fields], Answer], *grpc: str
 ) -> Operation:
-    """Return a row of the management service, which most are."""
-    module, handler, *request = runs
-    grpc = (f"{MANAGEMENT}/{name}",)
-    return Operation(name, grpc, permission, writes, module, handler, "".join(request), source)
+    methods = tuple(f"{service}/{name}" for service in grpc)
+    return Operation(name, permission, Effect.READS, handler, grpc=methods)
 
 
-def _own(name: str, permission: str, *runs: str, writes: bool) -> Operation:
-    """Return a row of ours, which only JSON has."""
-    module, handler = runs
-    return Operation(name, (), permission, writes, module, handler)
+def _write(
+    name: str,
+    permission: str,
+    handler: Callable[[Writing, Fields], Answer],
+    effect: Effect = Effect.COORDINATES,
+) -> Operation:
+    return Operation(name, permission, effect, handler)
 
 
-_ROWS = (
-    Operation(
-        "Healthz",
-        (f"{MANAGEMENT}/Healthz", f"{ADMIN}/Healthz"),
-        permission="",
-        writes=False,
-        module="service_info",
-        handler="healthz",
-    ),
-    # Organizations and projects.
-    _managed(
-        "AddOrg", "org.create",
-        "organizations", "add_org", "AddOrgRequest", writes=True,
-    ),
-    Operation(
-        "ListOrgs",
-        (f"{ADMIN}/ListOrgs",),
-        permission="org.read",
-        writes=False,
-        module="lists",
-        handler="list_orgs",
-    ),
-    _managed(
-        "GetMyOrg", "org.read",
-        "service_info", "get_my_org", writes=False,
-    ),
-    _managed(
-        "AddProject", "project.create",
-        "organizations", "add_project", "AddProjectRequest", writes=True,
-    ),
-    _managed(
-        "ListProjects", "project.read",
-        "lists", "list_projects", writes=False,
-    ),
-    _managed(
-        "GetProjectByID", "project.read",
-        "organizations", "get_project", "GetProjectByIDRequest", writes=False,
-    ),
-    # Identity providers.
-    _managed(
-        "AddOrgJWTIDP", "org.idp.write",
-        "identity_providers", "add_idp", "AddOrgJWTIDPRequest", writes=True,
-    ),
-    _managed(
-        "ListOrgIDPs", "org.idp.read",
-        "lists", "list_idps", writes=False,
-    ),
-    _managed(
-        "GetOrgIDPByID", "org.idp.read",
-        "identity_providers", "get_idp", "GetOrgIDPByIDRequest", writes=False,
-    ),
-    _managed(
-        "UpdateOrgIDP", "org.idp.write",
-        "identity_providers", "rename_idp", "UpdateOrgIDPRequest", writes=True,
-    ),
-    Operation(
-        "UpdateOrgIDPJWTConfig",
-        (f"{MANAGEMENT}/UpdateOrgIDPJWTConfig", f"{ADMIN}/UpdateIDPJWTConfig"),
-        permission="org.idp.write",
-        writes=True,
-        module="identity_providers",
-        handler="update_jwt_config",
-        request="UpdateOrgIDPJWTConfigRequest",
-        source=True,
-    ),
-    _managed(
-        "RemoveOrgIDP", "org.idp.write",
-        "identity_providers", "remove_idp", "RemoveOrgIDPRequest", writes=True,
-    ),
-    # Applications.
-    _managed(
-        "AddOIDCApp", "project.app.write",
-        "applications", "add_oidc_app", "AddOIDCAppRequest", writes=True, source=True,
-    ),
-    _managed(
-        "ListApps", "project.app.read",
-        "lists", "list_apps", writes=False,
-    ),
-    _managed(
-        "GetAppByID", "project.app.read",
-        "applications", "get_app", "AppRequest", writes=False,
-    ),
-    _managed(
-        "UpdateApp", "project.app.write",
-        "applications", "rename_app", "UpdateAppRequest", writes=True,
-    ),
-    _managed(
-        "UpdateOIDCAppConfig", "project.app.write",
-        "applications", "update_config", "UpdateOIDCAppConfigRequest", writes=True,
-    ),
-    _managed(
-        "RemoveApp", "project.app.delete",
-        "applications", "remove_app", "AppRequest", writes=True,
-    ),
-    _managed(
-        "RegenerateOIDCClientSecret",
-        "project.app.write", "applications", "regenerate_secret", "AppRequest", writes=True,
-    ),
-    # Actions.
-    _managed(
-        "CreateAction", "org.action.write",
-        "actions", "create_action", "CreateActionRequest", writes=True, source=True,
-    ),
-    _managed(
-        "ListActions", "org.action.read",
-        "lists", "list_actions", writes=False,
-    ),
-    _managed(
-        "GetAction", "org.action.read",
-        "actions", "get_action", "ActionRequest", writes=False,
-    ),
-    _managed(
-        "UpdateAction", "org.action.write",
-        "actions", "update_action", "UpdateActionRequest", writes=True,
-    ),
-    _managed(
-        "DeleteAction", "org.action.delete",
-        "actions", "delete_action", "ActionRequest", writes=True,
-    ),
-    # Our own, which only JSON has.
-    _own("GetServiceInfo", "", "service_info", "get_service_info",
-         writes=False),
-    _own("ListObjects", "org.read",
-         "inventory", "list_objects", writes=False),
-    _own("GetObjectHistory", "org.read",
-         "history", "get_object_history", writes=False),
-    _own("ListRemovals", "org.read",
-         "history", "list_removals", writes=False),
-    _own("ListTrees", "org.read", "inventory", "list_trees", writes=False),
-    _own("RecordContext", "org.context.write",
-         "service_info", "record_context", writes=True),
-    _own(WRITE_BATCH, "org.batch.write", "batch", "write_batch",
-         writes=True),
-    _own("ListOwedSecrets", "project.app.read",
-         "owed_secrets", "list_owed_secrets", writes=False),
-    _own("ClaimSecrets", "project.app.write",
-         "owed_secrets", "claim_secrets", writes=True),
-    _own("AcknowledgeSecrets", "project.app.write",
-         "owed_secrets", "acknowledge_secrets", writes=True),
-    _own("AcquireLease", "org.lease", "leases", "acquire_lease",
-         writes=True),
-    _own("RenewLease", "org.lease", "leases", "renew_lease", writes=True),
-    _own("ReleaseLease", "org.lease", "leases", "release_lease",
-         writes=True),
-)  # fmt: skip
-
-OPERATIONS: Mapping[str, Operation] = {row.name: row for row in _ROWS}
+_LIGHT: Mapping[str, Operation] = {
+    row.name: row
+    for row in (
+        _read("Healthz", "", healthz, MANAGEMENT, ADMIN),
+        _read("ListOrgs", "org.read", list_orgs, ADMIN),
+        _read("GetMyOrg", "org.read", get_my_org, MANAGEMENT),
+        _read("ListProjects", "project.read", list_projects, MANAGEMENT),
+        _read("ListOrgIDPs", "org.idp.read", list_idps, MANAGEMENT),
+        _read("ListApps", "project.app.read", list_apps, MANAGEMENT),
+        _read("ListActions", "org.action.read", list_actions, MANAGEMENT),
+        # Our own, which only JSON has.
+        _read("GetServiceInfo", "", get_service_info),
+        _read("ListObjects", "org.read", list_objects),
+        _read("GetObjectHistory", "org.read", get_object_history),
+        _read("ListRemovals", "org.read", list_removals),
+        _read("ListTrees", "org.read", list_trees),
+        _read("ListOwedSecrets", "project.app.read", list_owed_secrets),
+        _write("RecordContext", "org.context.write", record_context, Effect.CHANGES),
+        _write("ClaimSecrets", "project.app.write", claim_secrets),
+        _write("AcknowledgeSecrets", "project.app.write", acknowledge_secrets),
+        _write("AcquireLease", "org.lease", acquire_lease),
+        _write("RenewLease", "org.lease", renew_lease),
+        _write("ReleaseLease", "org.lease", release_lease),
+        # The engine carries out its orders, in as many commits as they take.
+        Operation(WRITE_BATCH, "org.batch.write", Effect.COORDINATES, write_batch),
+    )
+}
 
 
-def writes(operation: str) -> bool:
+@cache
+def operations() -> Mapping[str, Operation]:
+    """Return every operation by name, in the order of their addresses. This loads the models."""
+    from reconciler.service.operations.model_table import ROWS
+
+    known = {**_LIGHT, **{row.name: row for row in ROWS}}
+    return {name: known[name] for name in ADDRESSES if name in known}
+
+
+def operation_of(name: str) -> Operation | None:
+    """Return the operation of a name, or None if there is none."""
+    return _LIGHT.get(name) or operations().get(name)
+
+
+def writes(name: str) -> bool:
     """Return whether an operation may write; one that does not exist does not."""
-    known = OPERATIONS.get(operation)
-    return known is not None and known.writes
+    operation = operation_of(name)
+    return operation is not None and operation.writes

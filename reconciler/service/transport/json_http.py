@@ -21,7 +21,7 @@ from reconciler.service.operations.dispatch import NEEDS_NO_TOKEN, Incoming, Rec
 from reconciler.service.operations.fields import shown
 from reconciler.service.operations.operation import without_null
 from reconciler.service.operations.request import CUSTODY, ORGANIZATION, bearer_token
-from reconciler.service.operations.table import OPERATIONS
+from reconciler.service.operations.table import operations
 from reconciler.service.operations.texts import answer_bytes
 from reconciler.service.transport.addresses import Addresses, Found
 from reconciler.service.transport.bodies import HAS_LEFT, Bodies, CallerLeftError
@@ -56,7 +56,7 @@ class JsonHttp:
         self._answer = answer
         self._bodies = bodies
         self._observer = observer
-        self._addresses = Addresses(OPERATIONS.values())
+        self._addresses = Addresses(operations().values())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""

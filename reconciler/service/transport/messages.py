@@ -15,7 +15,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from reconciler.service.operations.table import OPERATIONS
+from reconciler.service.operations.table import operations
 
 DESCRIPTORS = Path(__file__).parent / "proto" / "descriptors.binpb"
 
@@ -45,7 +45,7 @@ def message_class(name: str) -> type[Message]:
 
 
 def _methods() -> Iterator[tuple[str, Method]]:
-    for operation in OPERATIONS.values():
+    for operation in operations().values():
         for path in operation.grpc:
             service, name = path.split("/")
             found = POOL.FindServiceByName(service).FindMethodByName(name)

@@ -8,11 +8,11 @@ import pytest
 
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.operations.operation import Operation
-from reconciler.service.operations.table import OPERATIONS
+from reconciler.service.operations.table import operations
 from reconciler.service.transport.addresses import Addresses, Found
 
-ADDRESSES = Addresses(OPERATIONS.values())
-ROWS = [(row, address) for row in OPERATIONS.values() for address in row.http]
+ADDRESSES = Addresses(operations().values())
+ROWS = [(row, address) for row in operations().values() for address in row.http]
 
 
 @pytest.mark.parametrize(("operation", "address"), ROWS, ids=[address for _, address in ROWS])

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from reconciler.service.build import open_memory
 from reconciler.service.domain.refusal import Code, Refusal
-from reconciler.service.operations.batch import MAX_ORDERS, NOT_ORDERED, work_share, write_batch
+from reconciler.service.operations.batch import MAX_ORDERS, work_share, write_batch
 from reconciler.service.operations.request import Request
-from reconciler.service.operations.table import OPERATIONS
+from reconciler.service.operations.table import operation_of, operations
 from tests.unit.service.asking import ADMIN, SCRIPT, Asking, Clock
 
 MAKE = {"operation": "CreateAction", "fields": {"name": "greet", "script": SCRIPT}}
@@ -108,10 +108,12 @@ def test_a_refusal_of_an_order_names_a_key_of_the_order(order: Any, where: str) 
 
 def test_what_has_no_place_in_a_batch_is_refused() -> None:
     """It would wait for itself, or for what the batch depends on; nothing else is left out."""
-    assert {name for name, row in OPERATIONS.items() if row.writes and not row.grpc} - {
-        "RecordContext"
-    } == NOT_ORDERED
-    for name in NOT_ORDERED:
+    left_out = {"AcquireLease", "RenewLease", "ReleaseLease", "WriteBatch"}
+    left_out |= {"ClaimSecrets", "AcknowledgeSecrets"}
+    assert {
+        row.name for row in operations().values() if row.writes and not row.is_of_an_object
+    } == (left_out)
+    for name in left_out:
         assert a_service().refused("WriteBatch", orders=[{"operation": name}]).code == 3
 
 
@@ -128,7 +130,9 @@ def test_null_is_the_same_as_left_out() -> None:
 
 def counted(orders: int, seconds_each: float, most: float) -> list[int]:
     """Return how many orders each commit of a batch had, where each order takes so long."""
-    taken = write_batch(Request("WriteBatch", {"orders": [MAKE] * orders}, caller=ADMIN))
+    taken = write_batch(
+        Request("WriteBatch", {"orders": [MAKE] * orders}, caller=ADMIN), operation_of
+    )
     commits = []
     while not taken.are_done:
         passed = [0.0]
@@ -159,7 +163,7 @@ def test_a_commit_has_as_many_orders_as_its_time_allows(
 def test_an_order_that_fails_its_commit_fails_alone() -> None:
     """Half as many are tried each time, until it is known which one it is."""
     orders = [{**MAKE, "fields": {"name": f"n{number}"}} for number in range(40)]
-    taken = write_batch(Request("WriteBatch", {"orders": orders}, caller=ADMIN))
+    taken = write_batch(Request("WriteBatch", {"orders": orders}, caller=ADMIN), operation_of)
     tries = 0
 
     def write(request: Request) -> dict[str, Any]:
@@ -268,7 +272,7 @@ def test_a_batch_is_its_orders_sent_one_after_the_other(
     batched, single = a_service(), a_service()
     for _ in range(repeats):
         named = [{**order, "organizationId": batched.organization} for order in orders]
-        taken = write_batch(Request("WriteBatch", {"orders": named}, caller=ADMIN))
+        taken = write_batch(Request("WriteBatch", {"orders": named}, caller=ADMIN), operation_of)
         while not taken.are_done:
             taken._at_once = at_once
             batched.service._engine.write_orders(taken)

@@ -9,45 +9,61 @@ import pytest
 
 from reconciler.resources.call import ADDRESSES
 from reconciler.service.operations.callers import PERMISSIONS, Role
-from reconciler.service.operations.operation import Operation, handler_of, reader_of
-from reconciler.service.operations.table import OPERATIONS
+from reconciler.service.operations.operation import Effect, Operation
+from reconciler.service.operations.table import operation_of, operations
 
-ROWS = list(OPERATIONS.values())
+ROWS = list(operations().values())
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_every_row_leads_to_a_handler_and_a_request(row: Operation) -> None:
-    """Modules are loaded late; a misspelt name must not wait for its first caller."""
-    assert callable(handler_of(row))
-    assert callable(reader_of(row))
-    assert handler_of(row).__doc__
+def test_every_operation_is_found_by_its_name_and_described(row: Operation) -> None:
+    """The first sentence of its handler is its summary in the description of the API."""
+    assert operation_of(row.name) is row
+    assert row.handler.__doc__
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_the_effect_of_an_operation_is_that_of_its_name(row: Operation) -> None:
+    """Batches and the description of the API tell by it what an operation may do."""
+    effects = {
+        r"Get|List|Healthz": Effect.READS,
+        r"Add|Create": Effect.CREATES,
+        r"Update|Regenerate|RecordContext": Effect.CHANGES,
+        r"Remove|Delete": Effect.REMOVES,
+        r"Acquire|Renew|Release|Claim|Acknowledge|WriteBatch": Effect.COORDINATES,
+    }
+    (effect,) = [effect for names, effect in effects.items() if re.match(names, row.name)]
+
+    assert row.effect is effect
 
 
 def test_the_three_operations_of_the_source_are_marked() -> None:
     """Everything else supports them."""
-    assert {row.name for row in ROWS if row.source} == {
+    assert {row.name for row in ROWS if row.is_core} == {
         "UpdateOrgIDPJWTConfig", "AddOIDCApp", "CreateAction",
     }  # fmt: skip
 
 
 def test_every_address_is_of_an_operation() -> None:
     """Clients and service share one table; a ZITADEL has one operation more."""
-    assert ADDRESSES.keys() - OPERATIONS.keys() == {"GetIAM"}
-    assert OPERATIONS.keys() <= ADDRESSES.keys()
+    assert ADDRESSES.keys() - operations().keys() == {"GetIAM"}
+    assert operations().keys() <= ADDRESSES.keys()
 
 
 def test_the_operations_of_the_source_have_their_addresses() -> None:
     """Design 5.1: also the administrative address that the source document is about."""
-    assert OPERATIONS["UpdateOrgIDPJWTConfig"].http == (
+    assert operations()["UpdateOrgIDPJWTConfig"].http == (
         "PUT /management/v1/idps/{idpId}/jwt_config",
         "PUT /admin/v1/idps/{idpId}/jwt_config",
     )
-    assert OPERATIONS["UpdateOrgIDPJWTConfig"].grpc == (
+    assert operations()["UpdateOrgIDPJWTConfig"].grpc == (
         "zitadel.management.v1.ManagementService/UpdateOrgIDPJWTConfig",
         "zitadel.admin.v1.AdminService/UpdateIDPJWTConfig",
     )
-    assert OPERATIONS["AddOIDCApp"].http == ("POST /management/v1/projects/{projectId}/apps/oidc",)
-    assert OPERATIONS["CreateAction"].http == ("POST /management/v1/actions",)
+    assert operations()["AddOIDCApp"].http == (
+        "POST /management/v1/projects/{projectId}/apps/oidc",
+    )
+    assert operations()["CreateAction"].http == ("POST /management/v1/actions",)
 
 
 def test_no_address_is_given_twice() -> None:

@@ -1,0 +1,108 @@
+"""Operations whose requests are models. See ``table``, which loads this module when needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
+
+from reconciler.resources.base import Spec
+from reconciler.service.operations.actions import (
+    ActionRequest,
+    CreateActionRequest,
+    UpdateActionRequest,
+    create_action,
+    delete_action,
+    get_action,
+    update_action,
+)
+from reconciler.service.operations.answers import Answer
+from reconciler.service.operations.applications import (
+    AddOIDCAppRequest,
+    AppRequest,
+    UpdateAppRequest,
+    UpdateOIDCAppConfigRequest,
+    add_oidc_app,
+    get_app,
+    regenerate_secret,
+    remove_app,
+    rename_app,
+    update_config,
+)
+from reconciler.service.operations.identity_providers import (
+    AddOrgJWTIDPRequest,
+    GetOrgIDPByIDRequest,
+    RemoveOrgIDPRequest,
+    UpdateOrgIDPJWTConfigRequest,
+    UpdateOrgIDPRequest,
+    add_idp,
+    get_idp,
+    remove_idp,
+    rename_idp,
+    update_jwt_config,
+)
+from reconciler.service.operations.operation import ADMIN, MANAGEMENT, Effect, Operation
+from reconciler.service.operations.organizations import (
+    AddOrgRequest,
+    AddProjectRequest,
+    GetProjectByIDRequest,
+    add_org,
+    add_project,
+    get_project,
+)
+from reconciler.service.operations.session import Reading, Writing
+
+M = TypeVar("M", bound=Spec)
+
+
+def _read(
+    name: str, permission: str, handler: Callable[[Reading, M], Answer], request: type[M]
+) -> Operation:
+    return Operation(name, permission, Effect.READS, handler, request, (f"{MANAGEMENT}/{name}",))
+
+
+def _write(
+    name: str,
+    permission: str,
+    handler: Callable[[Writing, M], Answer],
+    request: type[M],
+    effect: Effect,
+) -> Operation:
+    return Operation(name, permission, effect, handler, request, (f"{MANAGEMENT}/{name}",))
+
+
+_CREATES, _CHANGES, _REMOVES = Effect.CREATES, Effect.CHANGES, Effect.REMOVES
+_IDP, _APP, _ACTION = "org.idp.write", "project.app.write", "org.action.write"
+
+ROWS = (
+    _write("AddOrg", "org.create", add_org, AddOrgRequest, _CREATES),
+    _write("AddProject", "project.create", add_project, AddProjectRequest, _CREATES),
+    _read("GetProjectByID", "project.read", get_project, GetProjectByIDRequest),
+    # Identity providers.
+    _write("AddOrgJWTIDP", _IDP, add_idp, AddOrgJWTIDPRequest, _CREATES),
+    _read("GetOrgIDPByID", "org.idp.read", get_idp, GetOrgIDPByIDRequest),
+    _write("UpdateOrgIDP", _IDP, rename_idp, UpdateOrgIDPRequest, _CHANGES),
+    replace(
+        _write(
+            "UpdateOrgIDPJWTConfig",
+            _IDP,
+            update_jwt_config,
+            UpdateOrgIDPJWTConfigRequest,
+            _CHANGES,
+        ),
+        grpc=(f"{MANAGEMENT}/UpdateOrgIDPJWTConfig", f"{ADMIN}/UpdateIDPJWTConfig"),
+    ),
+    _write("RemoveOrgIDP", _IDP, remove_idp, RemoveOrgIDPRequest, _REMOVES),
+    # Applications.
+    _write("AddOIDCApp", _APP, add_oidc_app, AddOIDCAppRequest, _CREATES),
+    _read("GetAppByID", "project.app.read", get_app, AppRequest),
+    _write("UpdateApp", _APP, rename_app, UpdateAppRequest, _CHANGES),
+    _write("UpdateOIDCAppConfig", _APP, update_config, UpdateOIDCAppConfigRequest, _CHANGES),
+    _write("RemoveApp", "project.app.delete", remove_app, AppRequest, _REMOVES),
+    _write("RegenerateOIDCClientSecret", _APP, regenerate_secret, AppRequest, _CHANGES),
+    # Actions.
+    _write("CreateAction", _ACTION, create_action, CreateActionRequest, _CREATES),
+    _read("GetAction", "org.action.read", get_action, ActionRequest),
+    _write("UpdateAction", _ACTION, update_action, UpdateActionRequest, _CHANGES),
+    _write("DeleteAction", "org.action.delete", delete_action, ActionRequest, _REMOVES),
+)
