@@ -207,12 +207,14 @@ class Dispatcher:
         """
         known: dict[str, Caller] = {}
         with self._store.snapshot() as view:
-            requests = [self._request(call, view, known) for call in calls]
-            asked = [request for request in requests if isinstance(request, Request)]
-            if not any(writes(request.operation) for request in asked):
+            # Judged one by one: a call that reads and must wait for its next turn is judged then.
+            requests = (self._request(call, view, known) for call in calls)
+            if not any(map(_may_write, calls)):
                 answers = self._read(view, zip(calls, requests, strict=True))
                 return list(_until(answers, time.perf_counter() + seconds))
-        return _paired(requests, self._engine.write(asked))
+            judged = list(requests)
+        asked = [request for request in judged if isinstance(request, Request)]
+        return _paired(judged, self._engine.write(asked) if asked else ())
 
     def _orders(self, call: Incoming) -> Orders | Received:
         with self._store.snapshot() as view:
@@ -254,6 +256,10 @@ class Dispatcher:
             if caller.only_organization:
                 self._own[caller.token] = caller.only_organization
         return known[token]
+
+
+def _may_write(call: Incoming) -> bool:
+    return writes(call.operation) and not isinstance(call.fields, Refusal)
 
 
 def _is_of_all(failure: Exception, calls: Sequence[Incoming]) -> bool:

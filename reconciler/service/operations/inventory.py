@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 from reconciler.resources.ref import APPLICATION, Kind
@@ -47,12 +49,9 @@ def _texts(call: Reading, organization: ObjectRow, after: str, limit: int) -> An
     keys = page[:limit]
     if not after:
         keys = [MarkedKey(organization.id, organization.sequence, *_said(organization)), *keys]
-    lasting = call.runtime.texts.of(_lasting, keys, call.view.get_objects)
-    marked = _MarkedTexts()
-    objects = within(
-        b"%b,%b" % (text[:-1], marked[_said(key)][1:])
-        for text, key in zip(lasting, keys, strict=True)
-    )
+    lasting = chain.from_iterable(call.runtime.texts.of(_lasting, keys, call.view.get_objects))
+    endings = map(_Endings().__getitem__, map(_said, keys))
+    objects = within(text[:-1] + ending for text, ending in zip(lasting, endings, strict=True))
     is_last = len(objects) == len(keys) and len(page) <= limit
     return {"objects": listed(objects), "next": "" if is_last else keys[len(objects) - 1].id}
 
@@ -81,10 +80,8 @@ def _lasting(row: ObjectRow, spec: dict[str, Any] | None = None) -> Answer:
     }
 
 
-def _said(held: ObjectRow | MarkedKey) -> _Said:
-    """Return the last writer, context and marks. Very many objects share very few of them."""
-    *_, changed_by, context, marks = held
-    return changed_by, context, marks
+_said: Callable[[ObjectRow | MarkedKey], _Said] = itemgetter(-3, -2, -1)
+"""Returns the last writer, context and marks. Very many objects share very few of them."""
 
 
 def _marked(said: _Said, parsed: Mapping[str, dict[str, Any]]) -> Answer:
@@ -110,12 +107,16 @@ class _Parsed(dict[str, dict[str, Any]]):
         return fields
 
 
-class _MarkedTexts(dict[_Said, bytes]):
-    """The JSON of what contexts leave behind, for the length of one answer."""
+class _Endings(dict[_Said, bytes]):
+    """What stands at the end of an object's JSON: what contexts leave behind.
+
+    It is kept for the length of one answer.
+    """
 
     def __missing__(self, said: _Said) -> bytes:
-        text = self[said] = json_bytes(_marked(said, _Parsed()))
-        return text
+        text = json_bytes(_marked(said, _Parsed()))
+        ending = self[said] = b"," + text[1:]
+        return ending
 
 
 def list_trees(call: Reading, fields: Fields) -> Answer:

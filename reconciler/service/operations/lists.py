@@ -203,7 +203,7 @@ def _read_queries(parts: Sequence[Fields], queries: _Queries) -> None:
 
 
 def _list_details(total: int, keys: Sequence[ObjectKey]) -> Answer:
-    last = max((key.sequence for key in keys), default=0)
+    last = max([key.sequence for key in keys], default=0)
     return {
         "totalResult": str(total),
         "processedSequence": str(last),

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
+from operator import itemgetter
 from threading import Lock
 from typing import Any, TypeAlias
 
@@ -24,9 +26,12 @@ MAX_PAGE_BYTES = 8 << 20
 READ_AT_ONCE = 16  # objects; each may be as large as a request
 ENVELOPE_BYTES = 4 << 10  # of a view beside the spec: name, details, problems of compliance
 ENTRY_BYTES = 400  # a key with its id and sequence, and its place in a dictionary
+_ID, _SEQUENCE = itemgetter(0), itemgetter(1)  # of a key of either kind
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
 View: TypeAlias = Callable[[ObjectRow], dict[str, Any]]
+Name: TypeAlias = tuple[View, str, int]
+"""Of a text: its view, and the id and sequence of its object."""
 LookUp: TypeAlias = Callable[[Collection[str]], Sequence[ObjectRow]]
 
 
@@ -66,20 +71,20 @@ def within(texts: Iterable[bytes]) -> list[bytes]:
     return taken
 
 
-def whole(texts: Iterable[bytes]) -> list[bytes]:
-    """Return all texts of a page.
+def whole(parts: Iterable[Sequence[bytes]]) -> list[bytes]:
+    """Return all texts of a page that comes in parts.
 
     Raises:
         Refusal: together they are too long for an answer.
     """
     taken: list[bytes] = []
     size = 0
-    for text in texts:
-        size += len(text)
+    for part in parts:
+        size += sum(map(len, part))
         if is_too_long(size):
             rule = f"must be smaller: these objects are longer than {MAX_PAGE_BYTES} bytes together"
             raise invalid("query.limit", rule)
-        taken.append(text)
+        taken += part
     return taken
 
 
@@ -106,39 +111,43 @@ class Texts:
 
     def __init__(self, limit: int = MAX_TEXTS_BYTES) -> None:
         # What was not asked for since the last turn over is dropped at the next.
-        self._recent: dict[tuple[View, str, int], bytes] = {}
-        self._earlier: dict[tuple[View, str, int], bytes] = {}
+        self._recent: dict[Name, bytes] = {}
+        self._earlier: dict[Name, bytes] = {}
         self._most = limit // 2
         self._bytes = 0
         self._lock = Lock()
 
     def of(
         self, view: View, keys: Sequence[ObjectKey | MarkedKey], look_up: LookUp
-    ) -> Iterator[bytes]:
-        """Yield the text of a view of each object.
+    ) -> Iterator[Sequence[bytes]]:
+        """Yield the texts of a view of each object: in parts, but at once where all are known.
 
         Those that are not known are looked up, a few at a time.
         """
+        names = list(zip(repeat(view), map(_ID, keys), map(_SEQUENCE, keys)))
+        # A page has hundreds of objects, so that this is the hottest place of every list.
+        recent = list(map(self._recent.get, names))
+        if None not in recent:
+            yield [text for text in recent if text is not None]
+            return
         for first in range(0, len(keys), READ_AT_ONCE):
-            yield from self._of_part(view, keys[first : first + READ_AT_ONCE], look_up)
+            yield self._of_part(names[first : first + READ_AT_ONCE], look_up)
 
-    def _of_part(
-        self, view: View, keys: Sequence[ObjectKey | MarkedKey], look_up: LookUp
-    ) -> Sequence[bytes]:
-        known = [self._known((view, key.id, key.sequence)) for key in keys]
-        missing = [key.id for key, text in zip(keys, known, strict=True) if text is None]
+    def _of_part(self, names: Sequence[Name], look_up: LookUp) -> Sequence[bytes]:
+        known = list(map(self._known, names))
+        missing = [name[1] for name, text in zip(names, known, strict=True) if text is None]
         rows = {row.id: row for row in look_up(missing)} if missing else {}
         return [
-            self._made(view, rows[key.id]) if text is None else text
-            for key, text in zip(keys, known, strict=True)
+            self._made(name[0], rows[name[1]]) if text is None else text
+            for name, text in zip(names, known, strict=True)
         ]
 
-    def _known(self, key: tuple[View, str, int]) -> bytes | None:
-        text = self._recent.get(key)
+    def _known(self, name: Name) -> bytes | None:
+        text = self._recent.get(name)
         if text is None:
-            text = self._earlier.get(key)
+            text = self._earlier.get(name)
             if text is not None:
-                self._keep(key, text)
+                self._keep(name, text)
         return text
 
     def _made(self, view: View, row: ObjectRow) -> bytes:
@@ -146,12 +155,12 @@ class Texts:
         self._keep((view, row.id, row.sequence), text)
         return text
 
-    def _keep(self, key: tuple[View, str, int], text: bytes) -> None:
+    def _keep(self, name: Name, text: bytes) -> None:
         if len(text) > LONGEST_KEPT:
             return
         with self._lock:
             size = len(text) + ENTRY_BYTES
             if self._bytes + size > self._most:
                 self._earlier, self._recent, self._bytes = self._recent, {}, 0
-            self._recent[key] = text
+            self._recent[name] = text
             self._bytes += size

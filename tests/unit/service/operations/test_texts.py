@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -136,7 +137,8 @@ def _long_view(row: ObjectRow) -> dict[str, Any]:
 
 
 def _texts(texts: Texts, looked: Looked, *names: str, sequence: int = 1) -> Sequence[bytes]:
-    return [*texts.of(_view, [ObjectKey(name, sequence, name) for name in names], looked)]
+    keys = [ObjectKey(name, sequence, name) for name in names]
+    return [*chain.from_iterable(texts.of(_view, keys, looked))]
 
 
 def test_an_object_is_looked_up_and_encoded_once_for_each_sequence() -> None:
