@@ -27,8 +27,8 @@ from reconciler.resources.collector import collector_paused
 from reconciler.resources.ref import ResourceRef
 from reconciler.service_client.port import (
     HistoryReader,
+    ReadOnlyService,
     ServiceClient,
-    ServiceInquiry,
     ServiceReader,
 )
 from reconciler.state import DesiredState, ObservedState
@@ -108,7 +108,7 @@ def observe_declared(desired: DesiredState, service: ServiceReader) -> ObservedS
 
 
 def look_for_drift(
-    desired: DesiredState, service: ServiceInquiry, scope: Scope
+    desired: DesiredState, service: ReadOnlyService, scope: Scope
 ) -> tuple[Drift, ObservedState]:
     """Return what was changed on the service since this tree applied it, and what is held.
 

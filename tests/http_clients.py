@@ -14,11 +14,11 @@ from reconciler.loop import carry_out, preview
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Change, Plan, Scope
 from reconciler.resources.secret import Secret
-from reconciler.service_client.connect import Line, client_of
+from reconciler.service_client.connect import RemoteService, client_of
 from reconciler.service_client.credentials import FixedToken
 from reconciler.service_client.endpoint import parse_endpoint
 from reconciler.service_client.http_wire import HttpWire, Limits
-from reconciler.service_client.locks import Holder, LocalLock, this_process
+from reconciler.service_client.locks import LocalLock, ProcessIdentity, this_process
 from reconciler.service_client.port import ServiceClient
 from reconciler.service_client.zitadel.client import Patience, ZitadelClient
 from reconciler.state import DesiredState
@@ -39,13 +39,13 @@ def http_client(
     address: str,
     token: str,
     *,
-    holder: Holder | None = None,
+    holder: ProcessIdentity | None = None,
     kind: str = "reconciler",
     limits: Limits = QUICK,
 ) -> Iterator[ServiceClient]:
     """Open a client of a service at an address."""
     with http_wire(address, token, limits) as wire:
-        yield client_of(Line(wire, holder or this_process(), kind, address, Path()))
+        yield client_of(RemoteService(wire, holder or this_process(), kind, address, Path()))
 
 
 @contextmanager

@@ -121,18 +121,18 @@ def _may_be_older(ref: ResourceRef, failure: ReconcilerError) -> Diagnostic:
 
 
 @dataclass(slots=True)
-class Handover:
-    """The result of delivering secrets that were owed.
+class DeliveryResult:
+    """The result of delivering secrets that earlier runs made.
 
     Attributes:
+        notes: Findings for a person; an error is about a secret that may be lost.
         delivered: Each secret that was tried, in the order given, with its place or its error.
-        notes: Findings for a person.
-        broken: The failure after which nothing more was tried; None where there was none.
+        failure: The failure after which nothing more was tried; None if there was none.
     """
 
-    delivered: list[Delivered] = field(default_factory=list)
     notes: list[Diagnostic] = field(default_factory=list)
-    broken: ReconcilerError | None = None
+    delivered: list[Delivered] = field(default_factory=list)
+    failure: ReconcilerError | None = None
 
 
 def owed_for(sink: SecretSink | None, plan: Plan) -> Sequence[OwedSecret]:
@@ -157,21 +157,21 @@ def deliver_owed(
     sink: SecretSink,
     context: Mapping[str, Any],
     stops: Stops = never,
-) -> Handover:
+) -> DeliveryResult:
     """Deliver what the service keeps; return what became of it. Nothing is raised for a failure.
 
     The caller has proven the sink and is the one writer of the organizations.
     """
-    done = Handover()
+    done = DeliveryResult()
     for start in range(0, len(owed), service.batch_size):
-        if done.broken or stops():
+        if done.failure or stops():
             break
         batch = owed[start : start + service.batch_size]
         try:
             service.renew()
             claimed = service.claim(batch, context)
         except (ServiceError, LockHeldError) as failure:
-            done.broken = failure
+            done.failure = failure
             done.delivered += [_failed(secret, failure) for secret in batch]
             break
         crashpoint("C15")
@@ -193,7 +193,7 @@ def _take_note(
     batch: Sequence[OwedSecret],
     claimed: Sequence[Written | ServiceError],
     delivered: Sequence[Kept | ReconcilerError],
-    done: Handover,
+    done: DeliveryResult,
 ) -> None:
     """Add what became of each secret of a batch."""
     results = iter(delivered)
@@ -206,7 +206,7 @@ def _take_note(
             continue
         done.delivered.append(_failed(secret, result))
         if result is not claim:  # the sink or the lock failed, not this one claim
-            done.broken = result
+            done.failure = result
 
 
 def _failed(secret: OwedSecret, failure: ReconcilerError) -> Delivered:

@@ -56,14 +56,14 @@ class ExecSink:
     ) -> Sequence[Kept | LocalFileError]:
         """Run the command once per secret. After a stop signal no further one is started."""
 
-        def handed(delivery: Delivery, abort: Event) -> Kept | LocalFileError:
+        def delivered_owed(delivery: Delivery, abort: Event) -> Kept | LocalFileError:
             if stops():
                 return not_given(self._command, delivery)
             content = delivery.client_secret.reveal().encode()
             failure = self._command.feed(content, _about(delivery), abort)
             return not_taken(self._command, delivery, failure) if failure else self._kept
 
-        return several_at_once(handed, deliveries, self._parallel)
+        return several_at_once(delivered_owed, deliveries, self._parallel)
 
     def holds(self, ref: ResourceRef, client_id: str) -> bool | None:
         """Return None: such a command cannot be asked what it keeps."""

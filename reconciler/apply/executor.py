@@ -6,7 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from reconciler.apply.delivery import Handover, acknowledged, deliver_held, deliver_owed, owed_for
+from reconciler.apply.delivery import (
+    DeliveryResult,
+    acknowledged,
+    deliver_held,
+    deliver_owed,
+    owed_for,
+)
 from reconciler.apply.journal import Intent, Journal
 from reconciler.apply.missing_secrets import (
     declared_applications,
@@ -21,9 +27,9 @@ from reconciler.apply.orders import (
     unchanged,
 )
 from reconciler.apply.outcome import ApplyReport, Outcome, Progress, Status, Watch
-from reconciler.apply.recovery import Healed, Healer
+from reconciler.apply.recovery import Recovery
 from reconciler.apply.sink import Application, Delivery, Kept, SecretSink
-from reconciler.apply.sink_sync import Upkeep
+from reconciler.apply.sink_sync import SinkSync
 from reconciler.diagnostics import Diagnostic, warning
 from reconciler.errors import (
     REFUSED,
@@ -47,11 +53,7 @@ from reconciler.plan.model import (
 from reconciler.plan.ordering import batches
 from reconciler.resources.crashpoint import crashpoint
 from reconciler.resources.ref import ResourceRef, owner_of
-from reconciler.service_client.port import (
-    Order,
-    ServiceClient,
-    Written,
-)
+from reconciler.service_client.port import Order, ServiceClient, Written
 from reconciler.state import ObservedState, OwedSecret
 
 
@@ -77,16 +79,16 @@ class Executor:
         self._watch = watch
         self._context = context
         self._reason_of = (allowed or Allowances()).reason_for
-        self._upkeep = Upkeep(journal, sink)
+        self._sync = SinkSync(journal, sink)
         self._ids: dict[ResourceRef, str] = {}
-        self._healed = Healed()
+        self._recovered = DeliveryResult()
         self._outcomes: list[Outcome] = []
         self._broken: ReconcilerError | None = None
 
     def run(
         self, plan: Plan, observed: ObservedState, *, require_secrets: bool = False
     ) -> ApplyReport:
-        """Deliver what is owed, heal what an earlier run left open, then carry out the plan.
+        """Deliver what is owed, recover what an earlier run left open, then carry out the plan.
 
         A change that is refused keeps back only what depends on it. A service or a disk that
         fails keeps back everything after it. Nothing is raised for either: it is in the report.
@@ -102,14 +104,14 @@ class Executor:
         secrets += [secret.ref for secret in owed]
         if secrets:
             self._proven_sink().prove(secrets)
-        handed = self._hand_over(owed)
-        in_sink = {each.id for each in handed.delivered if each.error is None}
-        healer = Healer(
+        delivered_owed = self._deliver_owed(owed)
+        in_sink = {each.id for each in delivered_owed.delivered if each.error is None}
+        recovery = Recovery(
             self._service, self._journal, self._sink, self._context, self._watch.stop_signal
         )
-        followed = self._upkeep.heal(observed, plan.organizations)
-        self._healed = healer.heal(observed, plan.organizations, in_sink)
-        self._healed.notes[:0] = followed
+        followed = self._sync.recover(observed, plan.organizations)
+        self._recovered = recovery.recover(observed, plan.organizations, in_sink)
+        self._recovered.notes[:0] = followed
         self._ids = {key: held.id for key, held in observed.objects.items()}
         for batch in batches(plan.changes, self._service.batch_size):
             if self._broken or self._watch.stop_signal():
@@ -124,24 +126,24 @@ class Executor:
             missing = self._missing(applications, outcomes, is_required=require_secrets)
         return ApplyReport(
             tuple(outcomes),
-            (*handed.notes, *self._healed.notes, *missing),
+            (*delivered_owed.notes, *self._recovered.notes, *missing),
             interrupted=self._watch.stop_signal(),
-            delivered=(*handed.delivered, *self._healed.delivered),
+            delivered=(*delivered_owed.delivered, *self._recovered.delivered),
         )
 
-    def _hand_over(self, owed: Sequence[OwedSecret]) -> Handover:
+    def _deliver_owed(self, owed: Sequence[OwedSecret]) -> DeliveryResult:
         """Deliver what is owed to the tree, before anything new is made."""
         if not owed:
-            return Handover()
-        handed = deliver_owed(
+            return DeliveryResult()
+        delivered_owed = deliver_owed(
             owed,
             self._service,
             self._proven_sink(),
             self._context,
             self._watch.stop_signal,
         )
-        self._broken = handed.broken
-        return handed
+        self._broken = delivered_owed.failure
+        return delivered_owed
 
     def _missing(
         self,
@@ -150,10 +152,10 @@ class Executor:
         *,
         is_required: bool,
     ) -> Iterator[Diagnostic]:
-        """Yield which secrets are not in the sink; what healing has reported is left out."""
+        """Yield which secrets are not in the sink; what recovery has reported is left out."""
         if self._sink is None or self._watch.stop_signal():
             return
-        told = {note.ref for note in self._healed.notes if note.is_error}
+        told = {note.ref for note in self._recovered.notes if note.is_error}
         left = [application for application in applications if application.ref not in told]
         made = {outcome.client_id for outcome in outcomes if outcome.secret_at}
         yield from missing_secrets(left, made, self._sink, required=is_required)
@@ -172,12 +174,12 @@ class Executor:
         self._watch.begins(ready)
         results = self._send(ready, intents)
         crashpoint("C4")
-        self._healed.notes += self._upkeep.follow(ready, results)
+        self._recovered.notes += self._sync.follow(ready, results)
         owing = self._ask_new_secrets(ready, results)
         unanswered = set(owing)
         crashpoint("C6")
         places = self._deliver(ready, results, owing)
-        self._healed.notes += unanswered_secrets(ready, results, self._sink)
+        self._recovered.notes += unanswered_secrets(ready, results, self._sink)
         crashpoint("C10")
         self._acknowledge(ready, results, places)
         crashpoint("C18")
@@ -197,7 +199,7 @@ class Executor:
     ) -> list[Written | ReconcilerError]:
         try:
             self._service.renew()
-            self._journal.begin([*intents.values(), *self._upkeep.intents(changes)])
+            self._journal.begin([*intents.values(), *self._sync.intents(changes)])
             crashpoint("C2")
             sent = [change for change in changes if not is_secret_alone(change)]
             orders = [
@@ -270,7 +272,7 @@ class Executor:
         for delivery, kept in zip(deliveries, results_of, strict=True):
             if isinstance(kept, Kept):
                 places[delivery.ref] = kept.at
-                self._healed.notes += kept.notes
+                self._recovered.notes += kept.notes
             else:
                 owing[delivery.ref] = self._broken = kept
         return places
@@ -287,7 +289,7 @@ class Executor:
             for change, result in zip(changes, results, strict=True)
             if isinstance(result, Written) and ref_of(change) in places
         }
-        self._healed.notes += acknowledged(self._service, kept)
+        self._recovered.notes += acknowledged(self._service, kept)
 
     def _end(
         self,
@@ -296,7 +298,7 @@ class Executor:
         intents: Mapping[ResourceRef, Intent],
     ) -> None:
         """Record what is at its end. What may still happen at the service stays open."""
-        ended = self._upkeep.take_ended()
+        ended = self._sync.take_ended()
         for change, result in zip(changes, results, strict=True):
             ref = ref_of(change)
             if ref in intents and isinstance(result, (Written, *REFUSED)):
@@ -305,7 +307,7 @@ class Executor:
             self._journal.end(ended)
         except LocalFileError as failure:
             self._broken = failure
-            self._healed.notes.append(_not_recorded(failure))
+            self._recovered.notes.append(_not_recorded(failure))
 
     def _note(self, outcome: Outcome, total: int) -> None:
         self._outcomes.append(outcome)

@@ -12,16 +12,15 @@ journals of other shards leave open of its organizations.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from reconciler.apply.delivery import deliver_held
+from reconciler.apply.delivery import DeliveryResult, deliver_held
 from reconciler.apply.journal import Intent, Journal, left_open
 from reconciler.apply.missing_secrets import not_in_sink
 from reconciler.apply.outcome import Delivered
 from reconciler.apply.sink import Delivery, Kept, NotGivenError, SecretSink, Stops, never
-from reconciler.apply.sink_sync import UPKEEP
+from reconciler.apply.sink_sync import SINK_PURPOSES
 from reconciler.diagnostics import Diagnostic, warning
 from reconciler.errors import (
     REFUSED,
@@ -53,20 +52,7 @@ class _Found(NamedTuple):
     client_secret: Secret
 
 
-@dataclass(slots=True)
-class Healed:
-    """The result of healing.
-
-    Attributes:
-        notes: Findings for a person; an error is about a secret that may be lost.
-        delivered: Secrets of an interrupted run that were answered again and delivered.
-    """
-
-    notes: list[Diagnostic] = field(default_factory=list)
-    delivered: list[Delivered] = field(default_factory=list)
-
-
-class Healer:
+class Recovery:
     """Ends what earlier runs left open."""
 
     def __init__(
@@ -77,20 +63,20 @@ class Healer:
         context: Mapping[str, Any],
         stops: Stops = never,
     ) -> None:
-        """Take what healing works with; the context is sent with every repeated call."""
+        """Take what recovery works with; the context is sent with every repeated call."""
         self._stops = stops
         self._service = service
         self._journal = journal
         self._sink = sink
         self._context = context
-        self._healed = Healed()
+        self._recovered = DeliveryResult()
 
-    def heal(
+    def recover(
         self,
         observed: ObservedState,
         organizations: Collection[str],
         delivered: Collection[str] = (),
-    ) -> Healed:
+    ) -> DeliveryResult:
         """End every intent that an earlier run left open, or keep it for a run that can.
 
         ``delivered`` are the ids of the applications whose owed secret this run has delivered. An
@@ -107,7 +93,7 @@ class Healer:
         ended: list[Intent] = []
         left: list[_Open] = []
         for intent in self._journal.open_intents:
-            if intent.ref.key.organization not in seen or intent.purpose in UPKEEP:
+            if intent.ref.key.organization not in seen or intent.purpose in SINK_PURPOSES:
                 continue
             held = by_id.get(intent.id) if intent.id else observed.objects.get(intent.ref.key)
             if held is None or not intent.owes_secret or not signs_in_with_secret(held):
@@ -119,11 +105,11 @@ class Healer:
             elif held.id in delivered:
                 ended.append(intent)
                 if intent.run and owed[held.id].run != intent.run:
-                    self._healed.notes.append(_taken(held))
+                    self._recovered.notes.append(_taken(held))
         self._journal.end([intent.key for intent in ended])
         if left:
             self._settle(left, has_custody=observed.custody)
-        return self._healed
+        return self._recovered
 
     def _settle(self, left: Sequence[_Open], *, has_custody: bool) -> None:
         """End intents whose secret is not owed: another run made it, or it was delivered."""
@@ -142,7 +128,7 @@ class Healer:
                     unknown.append(each)
             elif isinstance(answer, AlreadyExistsError):
                 # The service has never seen the key, or forgot it after a day.
-                self._healed.notes.append(_taken(each.held))
+                self._recovered.notes.append(_taken(each.held))
                 done.append(each)
             else:
                 (done if has_custody else unknown).append(each)
@@ -155,14 +141,14 @@ class Healer:
     def _witnessed(self, unknown: Sequence[_Open]) -> Sequence[_Open]:
         """Report secrets that are not in the sink; return the intents that end with that."""
         if self._sink is None:
-            self._healed.notes += [_still_owed(each.held) for each in unknown]
+            self._recovered.notes += [_still_owed(each.held) for each in unknown]
             return ()
         for each in unknown:
             # A replaced secret cannot be told from the old one: both have the same client id.
             is_create = each.intent.purpose == "create"
             holds = is_create and self._sink.holds(each.held.ref, each.held.client_id)
             if not holds:
-                self._healed.notes.append(not_in_sink(each.held.ref, is_error=True))
+                self._recovered.notes.append(not_in_sink(each.held.ref, is_error=True))
         return unknown
 
     def _deliver(self, found: Sequence[_Found], done: list[_Open]) -> Sequence[ReconcilerError]:
@@ -170,7 +156,7 @@ class Healer:
         if not found:
             return ()
         if self._sink is None:
-            self._healed.notes += [_still_owed(each.open.held) for each in found]
+            self._recovered.notes += [_still_owed(each.open.held) for each in found]
             return ()
         deliveries = [
             Delivery(each.open.held.ref, each.client_id, each.client_secret) for each in found
@@ -181,8 +167,10 @@ class Healer:
         for each, kept in zip(found, results, strict=True):
             held = each.open.held
             if isinstance(kept, Kept):
-                self._healed.notes += [_delivered(held), *kept.notes]
-                self._healed.delivered.append(Delivered(held.ref, held.id, each.client_id, kept.at))
+                self._recovered.notes += [_delivered(held), *kept.notes]
+                self._recovered.delivered.append(
+                    Delivered(held.ref, held.id, each.client_id, kept.at)
+                )
                 done.append(each.open)
             elif not isinstance(kept, NotGivenError):  # after a signal the intent stays open
                 failures.append(kept)

@@ -19,7 +19,7 @@ from reconciler.service_client.port import Written
 from reconciler.state import ObservedObject, ObservedState
 
 
-class Upkeep:
+class SinkSync:
     """Lets one sink follow the renames and deletes of one run; without a sink it does nothing."""
 
     def __init__(self, journal: Journal, sink: SecretSink | None) -> None:
@@ -59,7 +59,7 @@ class Upkeep:
                 moves.append((intent, change.resource.ref))
         return self._carry_out(moves, gone)
 
-    def heal(self, observed: ObservedState, organizations: Collection[str]) -> list[Diagnostic]:
+    def recover(self, observed: ObservedState, organizations: Collection[str]) -> list[Diagnostic]:
         """End what an earlier run left open in these organizations; return what was done.
 
         Raises:
@@ -70,7 +70,7 @@ class Upkeep:
         moves: list[tuple[Intent, ResourceRef]] = []
         gone: list[Intent] = []
         for intent in self._journal.open_intents if self._sink else ():
-            if intent.purpose not in UPKEEP or intent.ref.key.organization not in seen:
+            if intent.purpose not in SINK_PURPOSES or intent.ref.key.organization not in seen:
                 continue
             held = by_id.get(intent.id)
             if held is not None and intent.purpose == "rename" and held.ref != intent.ref:
@@ -108,7 +108,7 @@ class Upkeep:
         return followed
 
 
-UPKEEP = frozenset({"rename", "delete"})
+SINK_PURPOSES = frozenset({"rename", "delete"})
 
 
 def _intent(change: Change) -> Intent | None:

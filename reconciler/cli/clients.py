@@ -22,11 +22,11 @@ from reconciler.cli.output_choice import chosen
 from reconciler.errors import LocalFileError, UsageError
 from reconciler.service_client.client import OperationsClient
 from reconciler.service_client.locks import this_process
-from reconciler.service_client.port import ServiceClient, ServiceInquiry
-from reconciler.service_client.read_only import AbsentService, Inquiry, ReadingWire
+from reconciler.service_client.port import ReadOnlyService, ServiceClient
+from reconciler.service_client.read_only import EmptyService, ReadOnlyClient, ReadOnlyWire
 
 if TYPE_CHECKING:
-    from reconciler.service_client.connect import Line
+    from reconciler.service_client.connect import RemoteService
     from reconciler.service_client.credentials import Credentials
     from reconciler.service_client.endpoint import Endpoint
 
@@ -105,17 +105,17 @@ def require_store(service: str) -> None:
 
 
 @contextmanager
-def open_for_plan(connection: Connection) -> Iterator[ServiceInquiry]:
+def open_for_plan(connection: Connection) -> Iterator[ReadOnlyService]:
     """Open a service for asking; a store that does not exist yet holds nothing."""
     if not holds_anything(connection.service):
-        yield AbsentService()
+        yield EmptyService()
         return
-    with open_inquiry(connection) as inquiry:
-        yield inquiry
+    with open_reader(connection) as reader:
+        yield reader
 
 
 @contextmanager
-def open_inquiry(connection: Connection) -> Iterator[ServiceInquiry]:
+def open_reader(connection: Connection) -> Iterator[ReadOnlyService]:
     """Open a service for asking what is there and what was; nothing can be written through it.
 
     Raises:
@@ -125,16 +125,16 @@ def open_inquiry(connection: Connection) -> Iterator[ServiceInquiry]:
     """
     require_store(connection.service)
     if is_remote(connection.service):
-        from reconciler.service_client.connect import inquiry_of
+        from reconciler.service_client.connect import read_only_client
 
-        with _line_to(connection) as line:
-            yield inquiry_of(line)
+        with _remote_service(connection) as remote:
+            yield read_only_client(remote)
         return
     from reconciler.cli.embedded import open_wire
 
     with open_wire(connection, read_only=True) as wire:
-        reading = ReadingWire(wire)
-        yield Inquiry(OperationsClient(reading, this_process()), reading)
+        reading = ReadOnlyWire(wire)
+        yield ReadOnlyClient(OperationsClient(reading, this_process()), reading)
 
 
 @contextmanager
@@ -144,8 +144,8 @@ def open_client(connection: Connection) -> Iterator[ServiceClient]:
         from reconciler.service_client.connect import client_of
 
         _make_state_folder()
-        with _line_to(connection) as line:
-            yield client_of(line)
+        with _remote_service(connection) as remote:
+            yield client_of(remote)
         return
     from reconciler.cli.embedded import open_wire
 
@@ -154,8 +154,8 @@ def open_client(connection: Connection) -> Iterator[ServiceClient]:
 
 
 @contextmanager
-def _line_to(connection: Connection) -> Iterator[Line]:
-    from reconciler.service_client.connect import Line
+def _remote_service(connection: Connection) -> Iterator[RemoteService]:
+    from reconciler.service_client.connect import RemoteService
     from reconciler.service_client.endpoint import parse_endpoint
     from reconciler.service_client.http_wire import HttpWire, Limits
 
@@ -169,7 +169,7 @@ def _line_to(connection: Connection) -> Iterator[Line]:
     )
     with closing(wire):
         kind, per_second = connection.service_kind, connection.max_rps
-        yield Line(wire, this_process(), kind, endpoint.address, STATE, per_second)
+        yield RemoteService(wire, this_process(), kind, endpoint.address, STATE, per_second)
 
 
 def _credentials_of(connection: Connection, endpoint: Endpoint) -> Credentials:

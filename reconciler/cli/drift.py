@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from reconciler.cli.clients import open_inquiry, takes_connection
+from reconciler.cli.clients import open_reader, takes_connection
 from reconciler.cli.connection import Connection
 from reconciler.cli.manifests import read_desired
 from reconciler.cli.options import format_option, option, paths_argument, shard_option, tree_option
@@ -43,8 +43,8 @@ def drift_command(
     service is given to this command without a way to.
     """
     desired, warnings = read_desired(paths, shard)
-    with open_inquiry(connection) as inquiry:
-        drift, observed = look_for_drift(desired, inquiry, Scope(tree=tree, shard=shard))
+    with open_reader(connection) as reader:
+        drift, observed = look_for_drift(desired, reader, Scope(tree=tree, shard=shard))
     place = Place(connection.service, observed.instance, tree)
     show_warnings(warnings)
     if form == "json":

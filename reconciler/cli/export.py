@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from reconciler import __version__
-from reconciler.cli.clients import open_inquiry, takes_connection
+from reconciler.cli.clients import open_reader, takes_connection
 from reconciler.cli.connection import Connection
 from reconciler.cli.exporting import Export, export_of, of_refs
 from reconciler.cli.options import option
@@ -26,7 +26,7 @@ from reconciler.plan.snapshot import SnapshotFile, snapshot_content
 from reconciler.report.visible import visible
 from reconciler.resources.ref import Kind, ResourceRef, fold
 from reconciler.resources.schema_files import SCHEMAS, schema_folder
-from reconciler.service_client.port import ServiceInquiry
+from reconciler.service_client.port import ReadOnlyService
 from reconciler.state import ObservedState
 
 NOT_EXPORTED = "NOT-EXPORTED.txt"
@@ -73,9 +73,9 @@ def export_command(
         )
     if out:
         _check_folder(Path(out), overwrite=overwrite or bool(refs))
-    with open_inquiry(connection) as inquiry:
+    with open_reader(connection) as reader:
         wanted = organizations or sorted({ref.organization for ref in refs})
-        observed = _observed(inquiry, wanted)
+        observed = _observed(reader, wanted)
     if snapshot:
         _save_snapshot(observed, connection.service, organizations, snapshot)
         if not out:
@@ -94,14 +94,14 @@ def export_command(
     _tell(export)
 
 
-def _observed(inquiry: ServiceInquiry, organizations: Sequence[str]) -> ObservedState:
+def _observed(reader: ReadOnlyService, organizations: Sequence[str]) -> ObservedState:
     """Return what is held, all of it.
 
     Raises:
         ObjectNotFoundError: there is no organization of a name.
         ServiceError: only a part could be listed.
     """
-    observed = inquiry.observe(organizations or inquiry.organizations())
+    observed = reader.observe(organizations or reader.organizations())
     held = {key.organization for key in observed.objects if key.kind is Kind.ORGANIZATION}
     missing = [name for name in organizations if fold(name) not in held]
     if missing:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import click
 
-from reconciler.cli.clients import open_inquiry, takes_connection
+from reconciler.cli.clients import open_reader, takes_connection
 from reconciler.cli.connection import Connection
 from reconciler.cli.options import format_option
 from reconciler.cli.output import print_json, stdout_style
@@ -18,7 +18,7 @@ from reconciler.errors import ObjectNotFoundError
 from reconciler.plan.causes import steps_of
 from reconciler.report.history_report import history_as_json, history_as_text
 from reconciler.resources.ref import Kind, ResourceRef
-from reconciler.service_client.port import ServiceInquiry
+from reconciler.service_client.port import ReadOnlyService
 from reconciler.state import ObservedState
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,200}", re.ASCII)
@@ -39,10 +39,10 @@ def history_command(ref: tuple[str, ...], connection: Connection, form: str) -> 
     A slash inside a name is written %2F.
     """
     text = " ".join(ref).strip()
-    with open_inquiry(connection) as inquiry:
-        found = _Found(text) if _ID.fullmatch(text) else _find(inquiry, ref_named(text))
+    with open_reader(connection) as reader:
+        found = _Found(text) if _ID.fullmatch(text) else _find(reader, ref_named(text))
         object_id = found.id
-        steps = list(steps_of(inquiry.history(object_id)))
+        steps = list(steps_of(reader.history(object_id)))
     if form == "json":
         print_json(history_as_json(object_id, steps))
     else:
@@ -58,16 +58,16 @@ class _Found(NamedTuple):
     ref: ResourceRef | None = None
 
 
-def _find(inquiry: ServiceInquiry, ref: ResourceRef) -> _Found:
+def _find(reader: ReadOnlyService, ref: ResourceRef) -> _Found:
     """Return the object of these names, or the last removed one that had them."""
-    observed = inquiry.observe([ref.organization])
+    observed = reader.observe([ref.organization])
     held = observed.objects.get(ref.key)
     if held is not None:
         return _Found(held.id, held.ref)
     removed = [
         _Found(removal.id, removal.ref)
         for organization in _organizations(observed)
-        for removal in inquiry.removals(organization)
+        for removal in reader.removals(organization)
         if removal.ref.key == ref.key
     ]
     if removed:

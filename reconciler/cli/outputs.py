@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import click
 
-from reconciler.cli.clients import open_inquiry, takes_connection
+from reconciler.cli.clients import open_reader, takes_connection
 from reconciler.cli.connection import Connection
 from reconciler.cli.manifests import read_desired
 from reconciler.cli.options import format_option, paths_argument
@@ -34,7 +34,7 @@ def outputs_command(paths: tuple[str, ...], connection: Connection, form: str) -
     PATHS are files and folders; the default is the folder manifests.
     """
     desired, _ = read_desired(paths)
-    with open_inquiry(connection) as reader:
+    with open_reader(connection) as reader:
         matching = match(desired, observe_declared(desired, reader))
     applications: list[Application] = sorted(
         ((r.ref, held) for r, held in matching.pairs if r.ref.kind is Kind.OIDC_APPLICATION),

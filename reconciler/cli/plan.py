@@ -73,9 +73,9 @@ def plan_command(
     else:
         service = connection.service
         snapshot = None
-        with open_for_plan(connection) as inquiry, timed("observe and plan"):
-            plan, observed = preview(desired, inquiry, scope, allowed)
-            plan = explained(plan, inquiry)
+        with open_for_plan(connection) as reader, timed("observe and plan"):
+            plan, observed = preview(desired, reader, scope, allowed)
+            plan = explained(plan, reader)
         hold(observed)
     sink = sink_for(service, secrets_to) if why_a_sink(plan) else None
     plan = warn_without_sink(plan, sink)

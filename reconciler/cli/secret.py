@@ -6,14 +6,14 @@ from collections.abc import Collection, Iterator, Sequence
 
 import click
 
-from reconciler.apply.delivery import Handover, deliver_owed, rotate
+from reconciler.apply.delivery import DeliveryResult, deliver_owed, rotate
 from reconciler.apply.sink import SecretSink
 from reconciler.apply.sinks import KINDS
 from reconciler.cli.apply_output import TerminalWatch
 from reconciler.cli.approval import ask_for_yes, auto_approve_option
 from reconciler.cli.clients import (
     open_client,
-    open_inquiry,
+    open_reader,
     require_store,
     takes_writing_connection,
 )
@@ -181,8 +181,8 @@ def _organizations(connection: Connection, refs: Sequence[ResourceRef]) -> Seque
     """Return the organizations to look at: those that are named, or all that can be seen."""
     if refs:
         return sorted({ref.organization for ref in refs})
-    with open_inquiry(connection) as inquiry:
-        return inquiry.organizations()
+    with open_reader(connection) as reader:
+        return reader.organizations()
 
 
 def _deliver(
@@ -191,16 +191,16 @@ def _deliver(
     sink: SecretSink,
     tree: str,
     watch: TerminalWatch,
-) -> Handover:
+) -> DeliveryResult:
     kept = [secret for secret in owed if not secret.lost]
     if not kept:
-        return Handover()
+        return DeliveryResult()
     sink.prove([secret.ref for secret in kept])
     context = {"tree": tree, "revision": "", "plan": ""}
     return deliver_owed(kept, client, sink, context, watch.stop_signal)
 
 
-def _tell(owed: Sequence[OwedSecret], done: Handover) -> int:
+def _tell(owed: Sequence[OwedSecret], done: DeliveryResult) -> int:
     show_warnings([*lost_secrets(owed), *done.notes])
     style = stdout_style()
     print_done([delivered_as_text(delivered, style) for delivered in done.delivered])

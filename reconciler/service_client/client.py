@@ -21,7 +21,7 @@ from reconciler.errors import (
 from reconciler.resources.call import Call
 from reconciler.resources.ref import ResourceRef, fold
 from reconciler.service_client.batches import MOST_ORDERS, BatchingWire
-from reconciler.service_client.locks import Holder, shown_holder
+from reconciler.service_client.locks import ProcessIdentity, holder_in_words
 from reconciler.service_client.observation import (
     Owner,
     id_of,
@@ -32,7 +32,7 @@ from reconciler.service_client.observation import (
     text_of,
     trees_of,
 )
-from reconciler.service_client.orders import calls_of, came_true, result_of, unchanged
+from reconciler.service_client.orders import calls_of, confirmed_result, result_of, unchanged
 from reconciler.service_client.owed import Custody, owed_by_tree
 from reconciler.service_client.port import (
     DeleteOrder,
@@ -41,17 +41,17 @@ from reconciler.service_client.port import (
     UpdateOrder,
     Written,
 )
-from reconciler.service_client.read_only import Past
+from reconciler.service_client.read_only import HistoryClient
 from reconciler.service_client.refusals import ABORTED, no_custody, service_error
 from reconciler.service_client.wire import Answer, Wire, WireRefusal
 from reconciler.state import ObservedObject, ObservedState, OwedSecret
 
 LEASE_SECONDS = 120
-YOUNG_SECONDS = LEASE_SECONDS / 4
+RENEW_AFTER_SECONDS = LEASE_SECONDS / 4
 _NOT_FOUND = 5
 
 
-class OperationsClient(Past):
+class OperationsClient(HistoryClient):
     """A ``ServiceClient`` over a wire to a service that has the ``/reconciler/v1/`` operations."""
 
     keeps_answers = True
@@ -59,7 +59,7 @@ class OperationsClient(Past):
     def __init__(
         self,
         wire: Wire,
-        holder: Holder,
+        holder: ProcessIdentity,
         *,
         batch_size: int = 500,
         packs: bool = False,
@@ -89,21 +89,21 @@ class OperationsClient(Past):
         """Return all that is held in these organizations: list calls only, one per page."""
         instance, named = self.instance(), {fold(name) for name in organizations}
         objects: dict[ResourceRef, ObservedObject] = {}
-        doubts: list[str] = []
+        incomplete: list[str] = []
         owners: list[str] = []
         seen = self._organizations()
         for listing in listings(self._wire, organizations, _owners(organizations, seen)):
             owners.append(listing.owner[0])
-            if listing.doubt:
-                doubts.append(listing.doubt)
-            found_there = observed_objects(listing.owner, listing.objects, doubts)
+            if listing.incomplete:
+                incomplete.append(listing.incomplete)
+            found_there = observed_objects(listing.owner, listing.objects, incomplete)
             objects.update((found.ref.key, found) for found in found_there)
         others = [found for name, found in seen.items() if name not in named]
         owed = self._custody.listed(owners, objects.values()) if self._keeps_secrets else ()
         return ObservedState(
             instance,
             objects,
-            tuple(doubts),
+            tuple(incomplete),
             elsewhere={text_of(found, "name"): trees_of(found) for found in others},
             custody=self._keeps_secrets,
             owed=owed,
@@ -190,12 +190,12 @@ class OperationsClient(Past):
         replies = self._writes.send([_as_sent(order, call, leases) for order, call in asked])
         told = zip(asked, replies, strict=True)
         results = [result_of(order, reply) for (order, _), reply in told]
-        doubtful = [index for index, reply in enumerate(replies) if _may_be_our_own_doing(reply)]
-        if doubtful:
-            names = {_ref(asked[index][0]).organization for index in doubtful}
+        unsure = [index for index, reply in enumerate(replies) if _may_be_our_own_doing(reply)]
+        if unsure:
+            names = {_ref(asked[index][0]).organization for index in unsure}
             now = {held.id: held for held in self.observe(names).objects.values()}
-            for index in doubtful:
-                results[index] = came_true(*asked[index], now) or results[index]
+            for index in unsure:
+                results[index] = confirmed_result(*asked[index], now) or results[index]
         return results
 
     def acquire(self, organizations: Collection[str]) -> None:
@@ -219,7 +219,7 @@ class OperationsClient(Past):
             PreconditionFailedError: another run held it meanwhile, and may have written.
         """
         names, now = list(self._leases), self._clock()
-        if not names or now - self._renewed < YOUNG_SECONDS:
+        if not names or now - self._renewed < RENEW_AFTER_SECONDS:
             return
         replies = self._wire.send([self._renewal(name) for name in names])
         for name, reply in zip(names, replies, strict=True):
@@ -326,7 +326,7 @@ def _lock_error(name: str, refusal: WireRefusal) -> ReconcilerError:
     if not holder:
         return service_error(refusal)
     return LockHeldError(
-        f"organization {name} is locked by {shown_holder(holder)} "
+        f"organization {name} is locked by {holder_in_words(holder)} "
         f"since {refusal.details.get('acquiredAt', 'an unknown time')}",
         remedy="Wait until it is done, or give --lock-timeout to wait for it.",
     )

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from reconciler.resources.call import Call
 from reconciler.service_client.client import OperationsClient
-from reconciler.service_client.locks import Holder, LocalLock
-from reconciler.service_client.port import ServiceClient, ServiceInquiry
-from reconciler.service_client.read_only import Inquiry, ReadingWire
+from reconciler.service_client.locks import LocalLock, ProcessIdentity
+from reconciler.service_client.port import ReadOnlyService, ServiceClient
+from reconciler.service_client.read_only import ReadOnlyClient, ReadOnlyWire
 from reconciler.service_client.refusals import service_error
 from reconciler.service_client.wire import Wire, WireRefusal
 
@@ -21,7 +21,7 @@ _NOT_THERE = frozenset({5, 12})
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class RemoteService:
     """A wire, and what must be known to speak over it.
 
     Attributes:
@@ -33,7 +33,7 @@ class Line:
     """
 
     wire: Wire
-    holder: Holder
+    holder: ProcessIdentity
     kind: str
     address: str
     locks: Path
@@ -52,37 +52,37 @@ class Line:
         return LocalLock(self.locks, self.holder)
 
 
-def client_of(line: Line) -> ServiceClient:
+def client_of(service: RemoteService) -> ServiceClient:
     """Return the client for a service.
 
     Raises:
         ServiceError: it cannot be asked which kind it is.
     """
-    if _is_ours(line):
-        return OperationsClient(line.wire, line.holder, batch_size=line.batch, packs=True)
+    if _is_ours(service):
+        return OperationsClient(service.wire, service.holder, batch_size=service.batch, packs=True)
     from reconciler.service_client.zitadel.client import ZitadelClient
 
-    return ZitadelClient(line.wire, line.address, line.lock, batch_size=line.batch)
+    return ZitadelClient(service.wire, service.address, service.lock, batch_size=service.batch)
 
 
-def inquiry_of(line: Line) -> ServiceInquiry:
+def read_only_client(service: RemoteService) -> ReadOnlyService:
     """Return what asks a service, and can write nothing.
 
     Raises:
         ServiceError: it cannot be asked which kind it is.
     """
-    reading = ReadingWire(line.wire)
-    if _is_ours(line):
-        return Inquiry(OperationsClient(reading, line.holder), reading)
+    reading = ReadOnlyWire(service.wire)
+    if _is_ours(service):
+        return ReadOnlyClient(OperationsClient(reading, service.holder), reading)
     from reconciler.service_client.zitadel.client import ZitadelClient
 
-    return ZitadelClient(reading, line.address, line.lock)
+    return ZitadelClient(reading, service.address, service.lock)
 
 
-def _is_ours(line: Line) -> bool:
-    if line.kind != "auto":
-        return line.kind == "reconciler"
-    (reply,) = line.wire.send([Call("GetServiceInfo")])
+def _is_ours(service: RemoteService) -> bool:
+    if service.kind != "auto":
+        return service.kind == "reconciler"
+    (reply,) = service.wire.send([Call("GetServiceInfo")])
     if isinstance(reply, WireRefusal):
         if reply.code in _NOT_THERE and not reply.unsure:
             return False

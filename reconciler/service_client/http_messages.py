@@ -119,14 +119,16 @@ def _is_json(content_type: str) -> bool:
 _UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
 
 
-class Why(NamedTuple):
+class ConnectionFailure(NamedTuple):
     """The cause that kept a connection from being made, and what to do about it."""
 
     problem: str
     remedy: str
 
 
-def why_unreached(failure: Exception, endpoint: Endpoint, *, through_proxy: bool) -> Why:
+def connection_failure(
+    failure: Exception, endpoint: Endpoint, *, through_proxy: bool
+) -> ConnectionFailure:
     """Return what kept a connection from being made, and what to do about it.
 
     Args:
@@ -136,30 +138,30 @@ def why_unreached(failure: Exception, endpoint: Endpoint, *, through_proxy: bool
     """
     origin = endpoint.origin
     if is_untrusted(failure):
-        return Why(
+        return ConnectionFailure(
             f"the certificate of {origin} cannot be trusted",
             "Install the certificate authority that signed it on this machine, or correct the "
             "address.",
         )
     if through_proxy:
-        return Why(
-            f"{origin} cannot be reached through the proxy ({kind_of(failure)})",
+        return ConnectionFailure(
+            f"{origin} cannot be reached through the proxy ({failure_in_words(failure)})",
             "Check HTTPS_PROXY, or leave --use-proxy out.",
         )
     causes = tuple(_causes(failure))
     if any(isinstance(cause, ConnectionRefusedError) for cause in causes):
-        return Why(
+        return ConnectionFailure(
             f"{origin} cannot be reached: connection refused, no server listens there",
             "Start the service, or correct the host and the port in --service.",
         )
     if any(isinstance(cause, socket.gaierror) for cause in causes):
-        return Why(
+        return ConnectionFailure(
             f"{origin} cannot be reached: the host {endpoint.host} is unknown",
             "Correct the host in --service. If it is right, check that this machine has a network "
             "and can look up names.",
         )
-    return Why(
-        f"{origin} cannot be reached ({kind_of(failure)})",
+    return ConnectionFailure(
+        f"{origin} cannot be reached ({failure_in_words(failure)})",
         "Check the address in --service, the network and any firewall, then run the command again.",
     )
 
@@ -169,7 +171,7 @@ def is_untrusted(failure: Exception) -> bool:
     return _UNTRUSTED in str(failure)
 
 
-def kind_of(failure: Exception) -> str:
+def failure_in_words(failure: Exception) -> str:
     """Return what went wrong on the way, in words that hold nothing of the request."""
     if any(isinstance(cause, TimeoutError) for cause in _causes(failure)):
         return "it took too long"

@@ -29,12 +29,12 @@ from reconciler.service_client.endpoint import Endpoint
 from reconciler.service_client.http_messages import (
     UNAUTHENTICATED,
     Target,
+    connection_failure,
+    failure_in_words,
     headers_of,
     is_untrusted,
-    kind_of,
     reply_of,
     target_of,
-    why_unreached,
 )
 from reconciler.service_client.retries import asked_pause, may_repeat, pause
 from reconciler.service_client.wire import Answer, WireRefusal, lost, unsent
@@ -128,7 +128,7 @@ class HttpWire:
         self._limits = limits or Limits()
         self._runner = asyncio.Runner()
         context = ssl.create_default_context()
-        self._lanes = [
+        self._connections = [
             httpx.AsyncHTTPTransport(
                 verify=context,
                 trust_env=False,
@@ -172,7 +172,9 @@ class HttpWire:
         """Ask an address of the service's own origin; None where no answer came."""
         for tries in range(1, FIRST_TRIES + 1):
             try:
-                asked = self._exchange(self._lanes[0], verb, url, (headers, body), self._limits)
+                asked = self._exchange(
+                    self._connections[0], verb, url, (headers, body), self._limits
+                )
                 return self._runner.run(asked)
             except (httpx.TransportError, OSError, ValueError):
                 time.sleep(pause(tries, self._chance(), 0.0))
@@ -194,17 +196,17 @@ class HttpWire:
         replies: list[Answer | WireRefusal] = [unsent("not sent")] * len(asked)
         waiting = iter(enumerate(asked))
 
-        async def work(lane: httpx.AsyncHTTPTransport) -> None:
+        async def work(connection: httpx.AsyncHTTPTransport) -> None:
             for index, (call, target) in waiting:
                 headers = headers_of(call, target, bearer)
-                replies[index] = await self._ask(lane, call, (target, headers), left)
+                replies[index] = await self._ask(connection, call, (target, headers), left)
 
-        await asyncio.gather(*(work(lane) for lane in self._lanes[: len(asked)]))
+        await asyncio.gather(*(work(connection) for connection in self._connections[: len(asked)]))
         return replies
 
     async def _ask(
         self,
-        lane: httpx.AsyncHTTPTransport,
+        connection: httpx.AsyncHTTPTransport,
         call: Call,
         request: tuple[Target, Mapping[str, str]],
         left: _Time,
@@ -214,7 +216,7 @@ class HttpWire:
         limits = self._limits_of(call, left.allowed)
         while not left.is_up():
             tries += 1
-            tried = await self._try(lane, *request, limits)
+            tried = await self._try(connection, *request, limits)
             if isinstance(tried.reply, Answer):
                 return tried.reply
             reply = replace(tried.reply, unsure=reply.unsure or tried.reply.unsure)
@@ -240,18 +242,22 @@ class HttpWire:
 
     async def _try(
         self,
-        lane: httpx.AsyncHTTPTransport,
+        connection: httpx.AsyncHTTPTransport,
         target: Target,
         headers: Mapping[str, str],
         limits: Limits,
     ) -> _Tried:
         url = self._endpoint.address + target.path
         try:
-            fetched = await self._exchange(lane, target.verb, url, (headers, target.body), limits)
+            fetched = await self._exchange(
+                connection, target.verb, url, (headers, target.body), limits
+            )
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as failure:
             return self._unreached(failure)
         except (httpx.TransportError, OSError) as failure:
-            return _Tried(lost(f"the service did not answer ({kind_of(failure)})"), again=True)
+            return _Tried(
+                lost(f"the service did not answer ({failure_in_words(failure)})"), again=True
+            )
         except ValueError as failure:
             return _Tried(lost(f"the service's answer cannot be read: {failure}"), again=False)
         self._was_reached = self._was_heard = True
@@ -261,12 +267,12 @@ class HttpWire:
         return _Tried(reply, again=garbled or fetched.status in RETRIED, asked=asked)
 
     def _unreached(self, failure: Exception) -> _Tried:
-        reply = unsent(*why_unreached(failure, self._endpoint, through_proxy=self._proxied))
+        reply = unsent(*connection_failure(failure, self._endpoint, through_proxy=self._proxied))
         return _Tried(reply, again=not is_untrusted(failure))
 
     async def _exchange(
         self,
-        lane: httpx.AsyncHTTPTransport,
+        connection: httpx.AsyncHTTPTransport,
         verb: str,
         url: str,
         content: tuple[Mapping[str, str], bytes | None],
@@ -288,7 +294,7 @@ class HttpWire:
         began, result = time.monotonic(), "no answer"
         try:
             async with asyncio.timeout(limits.one_try):
-                response = await lane.handle_async_request(request)
+                response = await connection.handle_async_request(request)
                 try:
                     fetched = await _read(response, limits.size)
                 finally:
@@ -308,8 +314,8 @@ class HttpWire:
         await asyncio.sleep(start - time.monotonic())
 
     async def _close(self) -> None:
-        for lane in self._lanes:
-            await lane.aclose()
+        for connection in self._connections:
+            await connection.aclose()
 
 
 def _milliseconds(began: float) -> str:

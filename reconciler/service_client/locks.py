@@ -21,7 +21,7 @@ from reconciler.errors import LocalFileError, LockHeldError
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class ProcessIdentity:
     """One process that may hold a lock.
 
     Attributes:
@@ -53,19 +53,19 @@ class Holder:
         return other.namespace == self.namespace and _is_gone(other)
 
 
-def this_process() -> Holder:
+def this_process() -> ProcessIdentity:
     """Return this process as a holder."""
     process = os.getpid()
     try:
         user = getpass.getuser()
     except (KeyError, OSError):
         user = str(os.getuid())
-    return Holder(
+    return ProcessIdentity(
         user, socket.gethostname(), _boot(), process, _started(process) or "", _namespace()
     )
 
 
-def shown_holder(text: str) -> str:
+def holder_in_words(text: str) -> str:
     """Return a holder in words."""
     holder = _read(text)
     if holder is None:
@@ -73,10 +73,10 @@ def shown_holder(text: str) -> str:
     return f"{holder.user} on {holder.host} (process {holder.process})"
 
 
-def _read(text: str) -> Holder | None:
+def _read(text: str) -> ProcessIdentity | None:
     try:
         fields: Any = json.loads(text)
-        holder = Holder(**fields)
+        holder = ProcessIdentity(**fields)
     except (ValueError, TypeError, RecursionError):
         return None
     texts = (holder.user, holder.host, holder.boot, holder.started, holder.namespace)
@@ -104,7 +104,7 @@ def _namespace() -> str:
         return ""
 
 
-def _is_gone(other: Holder) -> bool:
+def _is_gone(other: ProcessIdentity) -> bool:
     started = _started(other.process)
     if started is not None:
         return started != other.started
@@ -133,7 +133,7 @@ _MAX_HOLDER = 4096
 class LocalLock:
     """A lock file per service, in a folder of ours."""
 
-    def __init__(self, folder: Path, holder: Holder) -> None:
+    def __init__(self, folder: Path, holder: ProcessIdentity) -> None:
         self._folder = folder
         self._holder = holder
         self._descriptor = -1
@@ -178,6 +178,6 @@ def _held(descriptor: int) -> LockHeldError:
     holder = os.pread(descriptor, _MAX_HOLDER, 0).decode("utf-8", "replace")
     since = datetime.fromtimestamp(os.fstat(descriptor).st_mtime, UTC)
     return LockHeldError(
-        f"the service is locked by {shown_holder(holder)} since {since:%Y-%m-%dT%H:%M:%SZ}",
+        f"the service is locked by {holder_in_words(holder)} since {since:%Y-%m-%dT%H:%M:%SZ}",
         remedy="Wait until it is done, or give --lock-timeout to wait for it.",
     )

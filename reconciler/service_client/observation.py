@@ -31,13 +31,13 @@ class Listing:
     Attributes:
         owner: Whose objects they are.
         objects: What was listed so far.
-        doubt: Why it cannot be all, or empty.
+        incomplete: Why it cannot be all, or empty.
     """
 
     def __init__(self, owner: Owner) -> None:
         self.owner = owner
         self.objects: list[Mapping[str, Any]] = []
-        self.doubt = ""
+        self.incomplete = ""
         self.is_done = False
         self._cursor = ""
         self._cursors = {""}
@@ -68,8 +68,8 @@ class Listing:
         if len(self._cursors) > MOST_PAGES:
             self._end(f"The listing of {self.owner[1]} does not end.")
 
-    def _end(self, doubt: str) -> None:
-        self.doubt = self.doubt or doubt
+    def _end(self, incomplete: str) -> None:
+        self.incomplete = self.incomplete or incomplete
         self.is_done = True
 
 
@@ -142,11 +142,11 @@ LARGEST = 2**64 - 1
 
 
 def observed_objects(
-    organization: tuple[str, str], listed: Sequence[Mapping[str, Any]], doubts: list[str]
+    organization: tuple[str, str], listed: Sequence[Mapping[str, Any]], incomplete: list[str]
 ) -> Iterator[ObservedObject]:
     """Yield the objects of one organization (id and name) from its whole listing.
 
-    What contradicts itself is left out and added to the doubts.
+    What contradicts itself is left out and added to the incomplete.
 
     Raises:
         ServiceError: an object is not as the interface has it.
@@ -160,21 +160,21 @@ def observed_objects(
     for fields in listed:
         kind = _KINDS.get(text_of(fields, "kind"))
         if kind is None:
-            doubts.append(f"{name} holds an object of a kind that is not known here.")
+            incomplete.append(f"{name} holds an object of a kind that is not known here.")
             continue
         found = _observed(kind, fields, names)
         if found is None or found.organization_id != owner:
-            doubts.append(f"{name} lists an object whose owner it does not list.")
+            incomplete.append(f"{name} lists an object whose owner it does not list.")
             continue
         own_name = (kind, found.project_id, fold(found.ref.name))
         if found.id in seen or own_name in named:
-            doubts.append(f"{name} lists {found.ref} (id {found.id}) twice.")
+            incomplete.append(f"{name} lists {found.ref} (id {found.id}) twice.")
             continue
         seen.add(found.id)
         named.add(own_name)
         yield found
     if owner not in seen:
-        doubts.append(f"{name} is not in its own listing.")
+        incomplete.append(f"{name} is not in its own listing.")
 
 
 def _observed(

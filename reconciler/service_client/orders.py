@@ -217,7 +217,7 @@ def _written(known: Written, fields: Mapping[str, Any]) -> Written:
 _RENAMES_ALONE = frozenset({"UpdateApp", "UpdateOrgIDP"})
 
 
-def came_true(order: Order, call: Call, now: Mapping[str, ObservedObject]) -> Written | None:
+def confirmed_result(order: Order, call: Call, now: Mapping[str, ObservedObject]) -> Written | None:
     """Return what carrying out the call gave if the service now holds what it asked for."""
     if isinstance(order, DeleteOrder):
         gone = order.held.id not in now

@@ -123,7 +123,7 @@ class HistoryReader(ServiceReader, Protocol):
         ...
 
 
-class ServiceInquiry(HistoryReader, Protocol):
+class ReadOnlyService(HistoryReader, Protocol):
     """A service that can be asked what is there, what was, and why. It has no way to write."""
 
     def organizations(self) -> Sequence[str]:

@@ -30,7 +30,7 @@ _UNKNOWN_OPERATION = 12
 _KINDS = {kind.value: kind for kind in Kind}
 
 
-class ReadingWire:
+class ReadOnlyWire:
     """A wire that carries calls which write nothing, and no other."""
 
     def __init__(self, wire: Wire) -> None:
@@ -48,7 +48,7 @@ class ReadingWire:
         return self._wire.send(calls)
 
 
-class Past:
+class HistoryClient:
     """Tells what happened to objects, asked over the wire of the client that it is part of."""
 
     def __init__(self, wire: Wire) -> None:
@@ -115,10 +115,10 @@ class Past:
         raise service_error(reply)
 
 
-class Inquiry(Past):
-    """A ``ServiceInquiry`` of a service that has the ``/reconciler/v1/`` operations."""
+class ReadOnlyClient(HistoryClient):
+    """A ``ReadOnlyService`` of a service that has the ``/reconciler/v1/`` operations."""
 
-    def __init__(self, reader: ServiceReader, wire: ReadingWire) -> None:
+    def __init__(self, reader: ServiceReader, wire: ReadOnlyWire) -> None:
         """Ask over a wire; ``reader`` observes over the same one."""
         super().__init__(wire)
         self._reader = reader
@@ -154,7 +154,7 @@ def _event(fields: Mapping[str, Any]) -> ObjectEvent:
     )
 
 
-class AbsentService:
+class EmptyService:
     """An empty service: a plan is made against it before the embedded store exists."""
 
     def observe(self, organizations: Collection[str]) -> ObservedState:

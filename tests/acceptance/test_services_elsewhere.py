@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.service_client.locks import Holder
+from reconciler.service_client.locks import ProcessIdentity
 from tests.acceptance.conftest import Run, an_action, an_application, write
 from tests.fake_zitadel import IAM, FakeZitadel
 from tests.fault_proxy import fault_proxy
@@ -148,7 +148,7 @@ def test_a_service_that_is_not_there_is_told_at_once(run: Run, manifests: Path) 
 
 def test_two_applies_exclude_each_other(run: Run, manifests: Path, server: Server) -> None:
     """The lease is the service's, so it holds between machines."""
-    other = Holder("ben", "build-7", "b", 42, "s", "n")
+    other = ProcessIdentity("ben", "build-7", "b", 42, "s", "n")
     with http_client(server.address, server.token(), holder=other) as client:
         client.acquire(["acme"])
         second = run("apply", "--auto-approve", "--secrets-to", "file:s", **at(server))

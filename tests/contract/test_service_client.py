@@ -30,7 +30,7 @@ from reconciler.service.build import open_memory
 from reconciler.service.operations.callers import EMBEDDED
 from reconciler.service.operations.request import Request
 from reconciler.service_client.client import OperationsClient
-from reconciler.service_client.locks import Holder, this_process
+from reconciler.service_client.locks import ProcessIdentity, this_process
 from reconciler.service_client.port import (
     CreateOrder,
     DeleteOrder,
@@ -40,7 +40,7 @@ from reconciler.service_client.port import (
     UpdateOrder,
     Written,
 )
-from reconciler.service_client.read_only import Inquiry
+from reconciler.service_client.read_only import ReadOnlyClient
 from reconciler.state import ObservedObject
 from tests.builders import (
     FakeSink,
@@ -56,8 +56,8 @@ from tests.http_clients import apply_with, http_client, plan_with
 from tests.running import Server, running_server
 
 CONTEXT = {"tree": "default", "revision": "abc", "plan": "sha256:1"}
-OTHER = Holder("ben", "build-7", "b", 42, "s", "n")
-Open = Callable[[Holder], AbstractContextManager[ServiceClient]]
+OTHER = ProcessIdentity("ben", "build-7", "b", 42, "s", "n")
+Open = Callable[[ProcessIdentity], AbstractContextManager[ServiceClient]]
 
 
 @pytest.fixture(scope="module")
@@ -108,10 +108,10 @@ def house(request: pytest.FixtureRequest, server: Server) -> Iterator[House]:
     with closing(open_memory()) as service:
 
         @contextmanager
-        def open_in_process(holder: Holder) -> Iterator[ServiceClient]:
+        def open_in_process(holder: ProcessIdentity) -> Iterator[ServiceClient]:
             yield OperationsClient(InProcessWire(service, local_caller()), holder)
 
-        def open_http(holder: Holder) -> AbstractContextManager[ServiceClient]:
+        def open_http(holder: ProcessIdentity) -> AbstractContextManager[ServiceClient]:
             return http_client(server.address, server.token("admin"), holder=holder)
 
         opener: Open = open_in_process if request.param == "in process" else open_http
@@ -245,7 +245,7 @@ def test_a_new_secret_is_another_one(house: House) -> None:
 
 def test_one_writer_at_a_time(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who comes second is told by whom the organization is held."""
-    monkeypatch.setattr("reconciler.service_client.client.YOUNG_SECONDS", 0)
+    monkeypatch.setattr("reconciler.service_client.client.RENEW_AFTER_SECONDS", 0)
     with house.open(OTHER) as other:
         other.acquire([house.organization])
         with pytest.raises(LockHeldError, match="ben on build-7"):
@@ -407,7 +407,7 @@ def test_a_run_that_lost_its_lease_in_a_slow_sink_delivers_nothing_older(
 ) -> None:
     """The last to reach a sink is the present secret; where that is not sure, it is told."""
     if seen:
-        monkeypatch.setattr("reconciler.service_client.client.YOUNG_SECONDS", 0)
+        monkeypatch.setattr("reconciler.service_client.client.RENEW_AFTER_SECONDS", 0)
     slow, web = (house.create(Kind.OIDC_APPLICATION, name) for name in ("slow", "web"))
     with house.open(DEAD) as late:
         late.acquire([house.organization])
@@ -434,7 +434,7 @@ def test_a_lock_that_was_lost_before_the_sink_gives_it_nothing(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It stays owed: the next run delivers what counts then."""
-    monkeypatch.setattr("reconciler.service_client.client.YOUNG_SECONDS", 0)
+    monkeypatch.setattr("reconciler.service_client.client.RENEW_AFTER_SECONDS", 0)
     web = house.create(Kind.OIDC_APPLICATION, "web")
     sink = FakeSink()
     with house.open(DEAD) as late:
@@ -500,4 +500,4 @@ def test_every_organization_is_found_where_there_are_more_than_a_list_has() -> N
     service.call_many([Request("AddOrg", {"name": name}, caller=EMBEDDED) for name in names])
     wire = InProcessWire(service, local_caller())
 
-    assert Inquiry(OperationsClient(wire, this_process()), wire).organizations() == names
+    assert ReadOnlyClient(OperationsClient(wire, this_process()), wire).organizations() == names

@@ -26,7 +26,7 @@ from reconciler.errors import (
 )
 from reconciler.resources.call import Call
 from reconciler.resources.ref import Kind
-from reconciler.service_client.connect import Line
+from reconciler.service_client.connect import RemoteService
 from reconciler.service_client.http_wire import Limits
 from reconciler.service_client.locks import this_process
 from reconciler.service_client.port import (
@@ -636,8 +636,10 @@ def test_a_slow_rate_makes_small_batches_and_takes_nothing_from_the_deadline() -
 
     assert all(isinstance(reply, Answer) for reply in replies)
     with http_wire("http://127.0.0.1:1", CANARY) as wire:
-        lines = [Line(wire, this_process(), "", "", Path(), rate) for rate in (0, 0.01, 2, 50)]
-    assert [line.batch for line in lines] == [64, 1, 40, 64]
+        remotes = [
+            RemoteService(wire, this_process(), "", "", Path(), rate) for rate in (0, 0.01, 2, 50)
+        ]
+    assert [remote.batch for remote in remotes] == [64, 1, 40, 64]
 
 
 def test_nothing_in_the_environment_chooses_the_way(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ from reconciler.service.domain.refusal import Refusal
 from reconciler.service.operations.request import Request
 from reconciler.service_client.client import OperationsClient
 from reconciler.service_client.locks import this_process
-from reconciler.service_client.read_only import Inquiry, ReadingWire
+from reconciler.service_client.read_only import ReadOnlyClient, ReadOnlyWire
 from reconciler.state import ObservedState
 from reconciler.validation.desired import judge
 from tests.effort import cases
@@ -92,9 +92,9 @@ def called(
 
 def observed(service: IdentityService) -> ObservedState:
     """Return everything there is, as export looks at it."""
-    wire = ReadingWire(InProcessWire(service, local_caller()))
-    inquiry = Inquiry(OperationsClient(wire, this_process()), wire)
-    return inquiry.observe(inquiry.organizations())
+    wire = ReadOnlyWire(InProcessWire(service, local_caller()))
+    reader = ReadOnlyClient(OperationsClient(wire, this_process()), wire)
+    return reader.observe(reader.organizations())
 
 
 def written(export: Export, folder: Path) -> Path:

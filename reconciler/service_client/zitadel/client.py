@@ -35,7 +35,7 @@ from reconciler.service_client.zitadel.reading import (
     read_organizations,
     visible_organizations,
 )
-from reconciler.service_client.zitadel.steps import Pause, Steps, lane_of, steps_of
+from reconciler.service_client.zitadel.steps import Pause, Steps, serial_key_of, steps_of
 from reconciler.state import ObjectEvent, ObservedState, OwedSecret, Removal
 
 BATCH = 64
@@ -65,13 +65,13 @@ class _Running:
     """An order under way: its steps, and the call that comes next."""
 
     index: int
-    lane: str
+    serial_key: str
     steps: Steps
     call: Call | None = None
 
 
 class ZitadelClient:
-    """A ``ServiceClient`` and a ``ServiceInquiry`` of a ZITADEL."""
+    """A ``ServiceClient`` and a ``ReadOnlyService`` of a ZITADEL."""
 
     keeps_answers = False
     run = ""
@@ -116,11 +116,11 @@ class ZitadelClient:
                 break
             self._patience.sleep(self._patience.step)
             waited += self._patience.step
-        doubts = [f"The service does not show {ref} as it was written." for ref in missing]
+        incomplete = [f"The service does not show {ref} as it was written." for ref in missing]
         return ObservedState(
             instance,
             seen.objects,
-            (*seen.doubts, *doubts),
+            (*seen.incomplete, *incomplete),
             doubles=tuple(seen.doubles),
             unseen=tuple(seen.unseen),
             keeps_history=False,
@@ -155,7 +155,7 @@ class ZitadelClient:
         """Carry out independent orders, those of one project or organization in turn."""
         results: list[Written | ServiceError] = [_not_begun() for _ in orders]
         waiting = [
-            _Running(index, lane_of(order, index), steps_of(order, context))
+            _Running(index, serial_key_of(order, index), steps_of(order, context))
             for index, order in enumerate(orders)
         ]
         while waiting:
@@ -184,22 +184,26 @@ class ZitadelClient:
         paused: list[tuple[float, _Running]],
         results: list[Written | ServiceError],
     ) -> None:
-        """Take every order as far as it goes without a pause, one of a lane at a time."""
-        lanes: dict[str, deque[_Running]] = {}
+        """Take every order as far as it goes without a pause, one with the same key at a time."""
+        queues: dict[str, deque[_Running]] = {}
         for running in waiting:
-            lanes.setdefault(running.lane, deque()).append(running)
-        while lanes:
-            for name, lane in list(lanes.items()):
-                while lane and lane[0].call is None and _stops(lane[0], None, paused, results):
-                    lane.popleft()
-                if not lane:
-                    del lanes[name]
-            turn = [lane[0] for lane in lanes.values()]
+            queues.setdefault(running.serial_key, deque()).append(running)
+        while queues:
+            for name, serial_key in list(queues.items()):
+                while (
+                    serial_key
+                    and serial_key[0].call is None
+                    and _stops(serial_key[0], None, paused, results)
+                ):
+                    serial_key.popleft()
+                if not serial_key:
+                    del queues[name]
+            turn = [serial_key[0] for serial_key in queues.values()]
             replies = self._wire.send([running.call for running in turn if running.call])
             for running, reply in zip(turn, replies, strict=True):
                 running.call = None
                 if _stops(running, reply, paused, results):
-                    lanes[running.lane].popleft()
+                    queues[running.serial_key].popleft()
 
     def _await(self, order: Order, written: Written) -> None:
         """Take note of what must show. A new secret never does."""

@@ -141,7 +141,7 @@ class Seen:
 
     objects: dict[ResourceRef, ObservedObject] = field(default_factory=dict)
     doubles: list[ObservedObject] = field(default_factory=list)
-    doubts: list[str] = field(default_factory=list)
+    incomplete: list[str] = field(default_factory=list)
     unseen: list[str] = field(default_factory=list)
 
     def add(self, found: Iterator[ObservedObject]) -> None:
@@ -182,7 +182,7 @@ def read_organizations(wire: Wire, organizations: Collection[str]) -> Seen:
             seen.add(some.objects())
         if not unsound:
             break
-    seen.doubts += [f"The lists of {name} contradict their own totals." for name in unsound]
+    seen.incomplete += [f"The lists of {name} contradict their own totals." for name in unsound]
     return seen
 
 

@@ -87,7 +87,7 @@ def steps_of(order: Order, context: Mapping[str, Any]) -> Steps:
             return _new_secret(order, context)
 
 
-def lane_of(order: Order, number: int) -> str:
+def serial_key_of(order: Order, number: int) -> str:
     """Return what an order shares with those it must not be under way with.
 
     ZITADEL counts the events of a project and of an organization; two writers of one conflict.

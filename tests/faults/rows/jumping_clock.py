@@ -27,7 +27,7 @@ from reconciler.service.operations.callers import make_token
 from reconciler.service.operations.dispatch import Incoming
 from reconciler.service.operations.engine import KEPT
 from reconciler.service.seal import new_key
-from reconciler.service_client.connect import Line, client_of
+from reconciler.service_client.connect import RemoteService, client_of
 from reconciler.service_client.locks import this_process
 from tests.builders import a_ref, an_action, an_application, declared, desired
 from tests.faults.catalogue import Row, must
@@ -222,7 +222,7 @@ def tokens(ask: Asking, dice: random.Random, folder: Path) -> None:
 def applies(ask: Asking, dice: random.Random, folder: Path, *, in_peace: bool = False) -> None:
     """Apply over and over; in peace there is nothing left to do afterwards."""
     wire = InProcessWire(ask.service, ADMIN)
-    client = client_of(Line(wire, this_process(), "reconciler", "here", folder))
+    client = client_of(RemoteService(wire, this_process(), "reconciler", "here", folder))
     for _ in range(1 if in_peace else 4):
         state = desired(
             *(

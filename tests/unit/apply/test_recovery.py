@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from reconciler.apply.delivery import DeliveryResult
 from reconciler.apply.journal import Intent, Journal
 from reconciler.apply.orders import secret_order
 from reconciler.apply.outcome import Delivered
-from reconciler.apply.recovery import Healed, Healer
+from reconciler.apply.recovery import Recovery
 from reconciler.apply.sink import Stops, never
 from reconciler.diagnostics import Diagnostic, Severity, warning
 from reconciler.errors import (
@@ -75,15 +76,15 @@ def made(service: FakeService, intent: Intent = CREATE) -> ObservedObject:
     return service.objects[result.id]
 
 
-def heal(
+def recover(
     service: FakeService, journal: Journal, sink: FakeSink | None, stops: Stops = never
-) -> Healed:
+) -> DeliveryResult:
     """Heal in the scope of the organization acme."""
-    healer = Healer(service, journal, sink, CONTEXT, stops)
-    return healer.heal(service.observe(["acme"]), ["ACME"])
+    recovery = Recovery(service, journal, sink, CONTEXT, stops)
+    return recovery.recover(service.observe(["acme"]), ["ACME"])
 
 
-def handed(found: ObservedObject) -> Delivered:
+def delivered_owed(found: ObservedObject) -> Delivered:
     """Return that a secret was delivered."""
     return Delivered(found.ref, found.id, found.client_id, f"fake:{found.ref.path}")
 
@@ -118,7 +119,7 @@ def test_without_open_intents_nothing_is_asked(
     service: FakeService, journal: Journal, sink: FakeSink
 ) -> None:
     """Every usual apply."""
-    assert heal(service, journal, sink) == Healed()
+    assert recover(service, journal, sink) == DeliveryResult()
     assert (service.contexts, sink.kept) == ([], {})
 
 
@@ -130,11 +131,11 @@ def test_a_signal_stops_between_deliveries(
     journal.begin([CREATE, other])
     first, _ = made(service), made(service, other)
 
-    healed = heal(service, journal, sink, lambda: bool(sink.kept))
+    recovered = recover(service, journal, sink, lambda: bool(sink.kept))
 
-    assert healed == Healed([DELIVERED], [handed(first)])
+    assert recovered == DeliveryResult([DELIVERED], [delivered_owed(first)])
     assert journal.open_intents == (other,)
-    assert heal(service, journal, sink).notes != []
+    assert recover(service, journal, sink).notes != []
     assert len(sink.kept) == 2
     assert journal.open_intents == ()
 
@@ -147,7 +148,7 @@ def test_the_same_secret_is_had_again_and_delivered(
     secret = service.secrets[found.id]
     journal.begin([CREATE])
 
-    assert heal(service, journal, sink) == Healed([DELIVERED], [handed(found)])
+    assert recover(service, journal, sink) == DeliveryResult([DELIVERED], [delivered_owed(found)])
     assert sink.kept == {(WEB, found.client_id): secret}
     assert list(sink.proven) == [WEB]
     assert (service.secrets, service.written) == ({found.id: secret}, [])
@@ -165,12 +166,12 @@ def test_a_secret_that_cannot_be_had_again_is_reported_and_left_as_it_is(
     service.forget_keys()
     journal.begin([CREATE])
 
-    healed = heal(service, journal, sink)
+    recovered = recover(service, journal, sink)
 
     if keeps_answers:
-        assert [note.code for note in healed.notes] == [TAKEN]
+        assert [note.code for note in recovered.notes] == [TAKEN]
     else:
-        assert healed == Healed([MISSING])
+        assert recovered == DeliveryResult([MISSING])
     assert (service.secrets, sink.kept, journal.open_intents) == (before, {}, ())
 
 
@@ -184,7 +185,7 @@ def test_a_secret_that_the_sink_holds_is_delivered(
     before = dict(service.secrets), dict(sink.kept)
     journal.begin([CREATE])
 
-    assert heal(service, journal, sink) == Healed()
+    assert recover(service, journal, sink) == DeliveryResult()
     assert (service.secrets, sink.kept) == before
     assert journal.open_intents == ()
 
@@ -197,7 +198,7 @@ def test_a_first_answer_that_no_longer_counts_is_not_delivered(
     service.objects[found.id] = replace(found, sequence=found.sequence + 1)
     journal.begin([CREATE])
 
-    assert heal(service, journal, sink).notes == [MISSING]
+    assert recover(service, journal, sink).notes == [MISSING]
     assert sink.kept == {}
 
 
@@ -213,7 +214,7 @@ def test_the_secret_of_somebody_elses_application_is_left_alone(
     service.custody = True
     journal.begin([CREATE])
 
-    assert heal(service, journal, sink) == Healed()
+    assert recover(service, journal, sink) == DeliveryResult()
     assert (service.secrets, sink.kept) == ({"other": "theirs"}, {})
     assert journal.open_intents == ()
 
@@ -224,7 +225,7 @@ def test_a_create_that_never_happened_is_ended(
     """The run that follows makes it with a key of its own."""
     journal.begin([CREATE])
 
-    assert heal(service, journal, sink) == Healed()
+    assert recover(service, journal, sink) == DeliveryResult()
     assert (service.written, journal.open_intents) == ([], ())
 
 
@@ -239,9 +240,9 @@ def test_a_name_under_a_key_that_the_service_never_saw_was_taken_by_another_run(
     before = dict(service.secrets)
     journal.begin([CREATE])
 
-    healed = heal(service, journal, sink)
+    recovered = recover(service, journal, sink)
 
-    assert [(note.code, note.ref) for note in healed.notes] == [(TAKEN, found.ref)]
+    assert [(note.code, note.ref) for note in recovered.notes] == [(TAKEN, found.ref)]
     assert (service.secrets, sink.kept, journal.open_intents) == (before, {}, ())
 
 
@@ -264,9 +265,11 @@ def test_what_is_owed_is_delivered_by_custody_and_the_intent_ends_with_that(
     journal.begin([replace(CREATE, run=run)])
     ids = [found.id] if delivered else []
 
-    healed = Healer(service, journal, sink, CONTEXT).heal(service.look(["acme"]), ["acme"], ids)
+    recovered = Recovery(service, journal, sink, CONTEXT).recover(
+        service.look(["acme"]), ["acme"], ids
+    )
 
-    assert [note.code for note in healed.notes] == codes
+    assert [note.code for note in recovered.notes] == codes
     assert (service.contexts, sink.kept) == ([], {})
     assert bool(journal.open_intents) is not delivered
 
@@ -283,7 +286,7 @@ def test_with_custody_what_is_not_owed_needs_nothing(
     secret = Intent("secret", "k", WEB, owes_secret=True, id=found.id)
     journal.begin([CREATE if purpose == "create" else secret])
 
-    assert heal(service, journal, sink) == Healed()
+    assert recover(service, journal, sink) == DeliveryResult()
     assert (service.secrets, sink.kept, journal.open_intents) == (before, {}, ())
 
 
@@ -312,7 +315,7 @@ def test_what_needs_nothing_more_is_ended(
     service.objects["7"] = held(WEB, said, object_id="7")
     journal.begin([intent])
 
-    assert heal(service, journal, sink) == Healed()
+    assert recover(service, journal, sink) == DeliveryResult()
     assert (service.written, sink.kept, journal.open_intents) == ([], {}, ())
 
 
@@ -326,7 +329,7 @@ def test_a_secret_that_was_being_replaced_cannot_be_told_by_the_sink(
     if is_held:
         sink.kept[WEB, found.client_id] = "old"
 
-    assert heal(service, journal, sink) == Healed([MISSING])
+    assert recover(service, journal, sink) == DeliveryResult([MISSING])
     assert (service.written, journal.open_intents) == ([], ())
 
 
@@ -339,10 +342,10 @@ def test_several_attempts_at_one_create_give_one_secret(
     journal.begin([CREATE, other])
     secret = service.secrets[found.id]
 
-    healed = heal(service, journal, sink)
+    recovered = recover(service, journal, sink)
 
-    assert healed.delivered == [handed(found)]
-    assert DELIVERED in healed.notes
+    assert recovered.delivered == [delivered_owed(found)]
+    assert DELIVERED in recovered.notes
     assert sink.kept == {(WEB, found.client_id): secret}
     assert (service.secrets, journal.open_intents) == ({found.id: secret}, ())
 
@@ -365,7 +368,7 @@ def test_a_create_is_asked_for_again_just_as_it_was_sent(
 
     monkeypatch.setattr(service, "write", watched)
 
-    heal(service, journal, sink)
+    recover(service, journal, sink)
 
     marks = {"prevent_delete": True, "critical": True}
     assert asked == [CreateOrder(WEB, SPEC, "key-1", id_of(ACME), id_of(SHOP), **marks)]
@@ -386,7 +389,7 @@ def test_what_stays_open_keeps_nothing_behind_it_from_being_healed(
     found = made(service)
     journal.begin([elsewhere, CREATE])
 
-    assert heal(service, journal, sink) == Healed([DELIVERED], [handed(found)])
+    assert recover(service, journal, sink) == DeliveryResult([DELIVERED], [delivered_owed(found)])
     assert journal.open_intents == (elsewhere,)
 
 
@@ -401,7 +404,7 @@ def test_what_belongs_to_an_organization_that_was_not_looked_at_stays_open(
     ]
     journal.begin(intents)
 
-    assert heal(service, journal, sink) == Healed()
+    assert recover(service, journal, sink) == DeliveryResult()
     assert list(journal.open_intents) == intents
 
 
@@ -412,9 +415,9 @@ def test_without_a_sink_a_secret_waits_and_that_is_told(
     made(service)
     journal.begin([CREATE])
 
-    assert heal(service, journal, None) == Healed([OWED])
+    assert recover(service, journal, None) == DeliveryResult([OWED])
     service.keeps_answers = False
-    assert heal(service, journal, None) == Healed([OWED])
+    assert recover(service, journal, None) == DeliveryResult([OWED])
     assert journal.open_intents == (CREATE,)
 
 
@@ -441,10 +444,10 @@ def test_while_the_first_answer_may_still_come_no_new_secret_is_made(
 
     service.trouble = only_once
     with pytest.raises(type(failure)):
-        heal(service, journal, sink)
+        recover(service, journal, sink)
 
     assert (service.secrets, journal.open_intents) == (before, (CREATE,))
-    heal(service, journal, sink)
+    recover(service, journal, sink)
     assert sink.kept == {(WEB, found.client_id): before[found.id]}
 
 
@@ -461,7 +464,7 @@ def test_a_sink_that_cannot_take_the_secret_leaves_it_open(
 
     sink.trouble = full
     with pytest.raises(LocalFileError, match="full at prove"):
-        heal(service, journal, sink)
+        recover(service, journal, sink)
 
     assert service.secrets == before
     assert journal.open_intents == (CREATE,)
@@ -481,6 +484,6 @@ def test_a_service_that_is_gone_leaves_everything_open(
 
     service.trouble = gone
     with pytest.raises(ServiceUnavailableError):
-        Healer(service, journal, sink, CONTEXT).heal(state, ["acme"])
+        Recovery(service, journal, sink, CONTEXT).recover(state, ["acme"])
 
     assert journal.open_intents == (CREATE,)

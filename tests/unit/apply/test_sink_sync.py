@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.apply.journal import Intent, Journal
-from reconciler.apply.sink_sync import Upkeep
+from reconciler.apply.sink_sync import SinkSync
 from reconciler.errors import LocalFileError, PreconditionFailedError, ReconcilerError, ServiceError
 from reconciler.plan.model import Change, Delete, Update
 from reconciler.service_client.port import Written
@@ -64,11 +64,11 @@ def test_the_sink_follows_what_was_carried_out(
     ends: object,
 ) -> None:
     """What may have happened stays open."""
-    upkeep = Upkeep(journal, sink)
-    journal.begin(upkeep.intents([change]))
+    sync = SinkSync(journal, sink)
+    journal.begin(sync.intents([change]))
 
-    upkeep.follow([change], [result])
-    journal.end(upkeep.take_ended())
+    sync.follow([change], [result])
+    journal.end(sync.take_ended())
 
     assert sink.kept == kept
     assert (journal.open_intents == ()) is ends
@@ -83,8 +83,8 @@ def test_the_sink_follows_what_was_carried_out(
 )
 def test_other_changes_need_nothing(journal: Journal, sink: FakeSink, change: Change) -> None:
     """The journal waits for the disk."""
-    assert list(Upkeep(journal, sink).intents([change])) == []
-    assert list(Upkeep(journal, None).intents([RENAME, DELETE])) == []
+    assert list(SinkSync(journal, sink).intents([change])) == []
+    assert list(SinkSync(journal, None).intents([RENAME, DELETE])) == []
 
 
 NOW = observed(*HOUSE, FOUND)
@@ -112,9 +112,9 @@ def test_a_run_that_was_cut_short_is_ended(
 ) -> None:
     """A secret is removed only where its application surely is no more."""
     change = RENAME if purpose == "rename" else DELETE
-    journal.begin(Upkeep(journal, sink).intents([change]))
+    journal.begin(SinkSync(journal, sink).intents([change]))
 
-    Upkeep(journal, sink).heal(state, ["ACME"])
+    SinkSync(journal, sink).recover(state, ["ACME"])
 
     assert sink.kept == kept
     assert (journal.open_intents == ()) is ends
@@ -124,10 +124,10 @@ def test_another_organization_and_a_run_without_a_sink_leave_it_open(
     journal: Journal, sink: FakeSink
 ) -> None:
     """The run that can end it comes later."""
-    journal.begin(Upkeep(journal, sink).intents([DELETE]))
+    journal.begin(SinkSync(journal, sink).intents([DELETE]))
 
-    assert Upkeep(journal, sink).heal(WITHOUT, ["other"]) == []
-    assert Upkeep(journal, None).heal(WITHOUT, ["acme"]) == []
+    assert SinkSync(journal, sink).recover(WITHOUT, ["other"]) == []
+    assert SinkSync(journal, None).recover(WITHOUT, ["acme"]) == []
 
     assert sink.kept == THERE
     assert len(journal.open_intents) == 1
@@ -138,17 +138,17 @@ def test_a_sink_that_cannot_follow_is_told_and_tried_again(
 ) -> None:
     """The change itself is done."""
     failure = LocalFileError("the disk is full", remedy="Make room.")
-    upkeep = Upkeep(journal, sink)
-    journal.begin(upkeep.intents([RENAME]))
+    sync = SinkSync(journal, sink)
+    journal.begin(sync.intents([RENAME]))
     with monkeypatch.context() as patched:
         patched.setattr(sink, "moved", lambda moves: [failure for _ in moves])
 
-        (note,) = upkeep.follow([RENAME], [DONE])
+        (note,) = sync.follow([RENAME], [DONE])
 
     assert note.code == "SECRET-NOT-FOLLOWED"
     assert "the disk is full" in note.summary
-    assert upkeep.take_ended() == []
-    Upkeep(journal, sink).heal(ELSEWHERE, ["acme"])
+    assert sync.take_ended() == []
+    SinkSync(journal, sink).recover(ELSEWHERE, ["acme"])
     assert (sink.kept, journal.open_intents) == (MOVED, ())
 
 
@@ -156,7 +156,7 @@ def test_what_is_open_is_read_from_the_disk_again(tmp_path: Path, sink: FakeSink
     """The next run is another process."""
     path = tmp_path / "other.jsonl"
     with Journal(path) as first:
-        first.begin(Upkeep(first, sink).intents([RENAME]))
+        first.begin(SinkSync(first, sink).intents([RENAME]))
     with Journal(path) as second:
         (intent,) = second.open_intents
 

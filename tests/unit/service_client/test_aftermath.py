@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reconciler.resources.call import Call
-from reconciler.service_client.orders import came_true
+from reconciler.service_client.orders import confirmed_result
 from reconciler.service_client.port import UpdateOrder
 from reconciler.state import ObservedObject
 from tests.builders import WEB, declared, held
@@ -57,6 +57,6 @@ def test_an_update_came_true_only_where_all_of_it_did(
     """Marks and owner included; the first of two calls sends no fields yet."""
     order = UpdateOrder(wanted, replace(BEFORE, owner="b"))
 
-    written = came_true(order, Call(operation, context=CONTEXT), {now.id: now})
+    written = confirmed_result(order, Call(operation, context=CONTEXT), {now.id: now})
 
     assert (written is not None) is done

@@ -24,11 +24,11 @@ from reconciler.errors import (
 from reconciler.resources.call import Call
 from reconciler.resources.ref import Kind
 from reconciler.resources.secret import Secret
-from reconciler.service_client.client import LEASE_SECONDS, YOUNG_SECONDS, OperationsClient
-from reconciler.service_client.locks import Holder, this_process
+from reconciler.service_client.client import LEASE_SECONDS, RENEW_AFTER_SECONDS, OperationsClient
+from reconciler.service_client.locks import ProcessIdentity, this_process
 from reconciler.service_client.observation import TOGETHER, observed_objects
 from reconciler.service_client.port import CreateOrder, SecretOrder, UpdateOrder, Written
-from reconciler.service_client.read_only import AbsentService
+from reconciler.service_client.read_only import EmptyService
 from reconciler.service_client.refusals import service_error
 from reconciler.service_client.wire import Answer, WireRefusal
 from reconciler.state import ObservedObject, ObservedState, OwedSecret
@@ -251,10 +251,10 @@ SEEN = [
 
 def test_a_listing_becomes_objects_with_the_names_of_their_owners() -> None:
     """Ids in the listing become names, for manifests speak in names."""
-    doubts: list[str] = []
+    incomplete: list[str] = []
 
-    assert list(observed_objects(("1", "Acme"), LISTED, doubts)) == SEEN
-    assert doubts == []
+    assert list(observed_objects(("1", "Acme"), LISTED, incomplete)) == SEEN
+    assert incomplete == []
 
 
 def in_pages(call: Call) -> Answer:
@@ -399,9 +399,9 @@ def test_a_listing_without_an_end_is_left_and_told(
         ListTrees=Answer({"organizations": []}),
     )
 
-    doubts = OperationsClient(wire, HERE).observe(["acme"]).incomplete
+    incomplete = OperationsClient(wire, HERE).observe(["acme"]).incomplete
 
-    assert any(told in doubt for doubt in doubts)
+    assert any(told in reason for reason in incomplete)
     assert len([call for (call,) in wire.sent if call.operation == "ListObjects"]) == most
 
 
@@ -454,7 +454,7 @@ def test_a_service_that_does_not_show_everything_is_an_error(refused: str) -> No
 
 def test_a_service_that_is_not_there_yet_holds_nothing() -> None:
     """A plan before the first apply makes nothing, not even the store."""
-    assert AbsentService().observe(["acme"]) == ObservedState("", {})
+    assert EmptyService().observe(["acme"]) == ObservedState("", {})
 
 
 # Being the one writer.
@@ -497,7 +497,7 @@ class FakeLeases(FakeWire):
         return Answer({})
 
 
-LIVE = Holder("ben", "build-7", "b", 42, "s", "n").text
+LIVE = ProcessIdentity("ben", "build-7", "b", 42, "s", "n").text
 DEAD = replace(HERE, process=2**22 + 1).text
 
 
@@ -688,7 +688,13 @@ def test_a_young_lease_is_not_renewed() -> None:
     client = OperationsClient(wire, HERE, clock=lambda: now[0])
     client.acquire(["acme"])
 
-    for now[0] in (1, YOUNG_SECONDS - 1, YOUNG_SECONDS, YOUNG_SECONDS + 1, 2 * YOUNG_SECONDS):
+    for now[0] in (
+        1,
+        RENEW_AFTER_SECONDS - 1,
+        RENEW_AFTER_SECONDS,
+        RENEW_AFTER_SECONDS + 1,
+        2 * RENEW_AFTER_SECONDS,
+    ):
         client.renew()
 
     assert [call.operation for (call,) in wire.sent] == ["AcquireLease", *["RenewLease"] * 2]

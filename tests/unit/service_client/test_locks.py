@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.service_client.locks import Holder, shown_holder, this_process
+from reconciler.service_client.locks import ProcessIdentity, holder_in_words, this_process
 
 HERE = this_process()
 
@@ -27,7 +27,7 @@ def child() -> Iterator[subprocess.Popen[bytes]]:
         process.communicate()
 
 
-def holder_of(process: int) -> Holder:
+def holder_of(process: int) -> ProcessIdentity:
     """Return a process of this machine as it would have described itself."""
     stat = Path(f"/proc/{process}/stat").read_text(encoding="ascii")
     return replace(HERE, process=process, started=stat.rpartition(")")[2].split()[19])
@@ -74,7 +74,9 @@ def test_a_process_that_only_waits_to_be_collected_is_dead(child: subprocess.Pop
         ),
     ],
 )  # fmt: skip
-def test_only_a_process_of_this_machine_is_known_to_be_dead(other: Holder, dead: object) -> None:
+def test_only_a_process_of_this_machine_is_known_to_be_dead(
+    other: ProcessIdentity, dead: object
+) -> None:
     """What this process cannot see may well be alive."""
     assert HERE.knows_dead(other.text) is dead
 
@@ -106,7 +108,8 @@ def test_a_holder_that_cannot_be_read_is_not_dead(text: str) -> None:
     ("text", "shown"),
     [
         pytest.param(
-            Holder("ana", "build-7", "b", 42, "s", "n").text, "ana on build-7 (process 42)",
+            ProcessIdentity("ana", "build-7", "b", 42, "s", "n").text,
+            "ana on build-7 (process 42)",
             id="a process",
         ),
         pytest.param("pipeline 12", "pipeline 12", id="words of another tool"),
@@ -114,7 +117,7 @@ def test_a_holder_that_cannot_be_read_is_not_dead(text: str) -> None:
 )  # fmt: skip
 def test_a_holder_is_told_in_words(text: str, shown: str) -> None:
     """Whoever waits wants to know whom to ask."""
-    assert shown_holder(text) == shown
+    assert holder_in_words(text) == shown
 
 
 def test_this_process_says_all_it_must_be_recognised_by() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from reconciler.resources.call import ADDRESSES, Call
-from reconciler.service_client.read_only import ReadingWire
+from reconciler.service_client.read_only import ReadOnlyWire
 from reconciler.service_client.wire import Answer, WireRefusal
 
 
@@ -29,9 +29,9 @@ def test_a_wire_for_reading_carries_what_gets_or_lists_and_nothing_else(operatio
     calls = [Call("ListOrgs"), Call(operation)]
 
     if operation.startswith(("Get", "List", "Healthz")):
-        assert ReadingWire(sent).send(calls) == [Answer({}), Answer({})]
+        assert ReadOnlyWire(sent).send(calls) == [Answer({}), Answer({})]
         assert sent.calls == calls
     else:
         with pytest.raises(AssertionError, match=f"^{operation} writes"):
-            ReadingWire(sent).send(calls)
+            ReadOnlyWire(sent).send(calls)
         assert sent.calls == []

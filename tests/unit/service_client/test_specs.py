@@ -101,7 +101,7 @@ APP = listed("OidcApplication", "3", "web", projectId="2", spec=SPECS[Kind.OIDC_
 
 
 @pytest.mark.parametrize(
-    ("others", "doubt"),
+    ("others", "reason"),
     [
         ([SHOP, SHOP], "twice"),
         ([SHOP, {**SHOP, "id": "9"}], "twice"),
@@ -112,22 +112,22 @@ APP = listed("OidcApplication", "3", "web", projectId="2", spec=SPECS[Kind.OIDC_
     ],
     ids=["an id", "a name", "a name in another case", "no project", "a stranger's", "a new kind"],
 )
-def test_a_listing_that_contradicts_itself_is_in_doubt(
-    others: list[dict[str, Any]], doubt: str
+def test_a_listing_that_contradicts_itself_is_incomplete(
+    others: list[dict[str, Any]], reason: str
 ) -> None:
     """Nothing is written from half a picture."""
-    doubts: list[str] = []
+    incomplete: list[str] = []
 
-    found = list(observed_objects(("1", "acme"), [ORG, *others], doubts))
+    found = list(observed_objects(("1", "acme"), [ORG, *others], incomplete))
 
-    assert len(doubts) == 1
-    assert doubt in doubts[0]
+    assert len(incomplete) == 1
+    assert reason in incomplete[0]
     assert found[0].ref.name == "acme"
 
 
 def test_an_organization_must_be_in_its_own_listing() -> None:
     """Otherwise it is the listing of another."""
-    doubts: list[str] = []
+    incomplete: list[str] = []
 
-    assert list(observed_objects(("1", "acme"), [], doubts)) == []
-    assert doubts == ["acme is not in its own listing."]
+    assert list(observed_objects(("1", "acme"), [], incomplete)) == []
+    assert incomplete == ["acme is not in its own listing."]

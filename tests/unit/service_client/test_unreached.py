@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from reconciler.service_client.endpoint import parse_endpoint
-from reconciler.service_client.http_messages import why_unreached
+from reconciler.service_client.http_messages import connection_failure
 from reconciler.service_client.refusals import service_error
 from reconciler.service_client.wire import WireRefusal, unsent
 
@@ -49,7 +49,7 @@ def wrapped(cause: Exception | None, message: str = "All connection attempts fai
 )
 def test_each_cause_has_its_own_words(failure: Exception, problem: str, remedy: str) -> None:
     """They reach the reader, who otherwise reads to try again."""
-    why = why_unreached(failure, SERVICE, through_proxy=False)
+    why = connection_failure(failure, SERVICE, through_proxy=False)
     told = service_error(unsent(*why))
 
     assert told.problem == problem
@@ -57,7 +57,7 @@ def test_each_cause_has_its_own_words(failure: Exception, problem: str, remedy: 
 
 
 def test_behind_a_proxy_the_proxy_is_what_cannot_be_reached() -> None:
-    why = why_unreached(wrapped(ConnectionRefusedError()), SERVICE, through_proxy=True)
+    why = connection_failure(wrapped(ConnectionRefusedError()), SERVICE, through_proxy=True)
 
     assert "through the proxy" in why.problem
     assert "HTTPS_PROXY" in why.remedy
