@@ -50,8 +50,9 @@ wheel: $(READY)
 dist: $(RUNS)
 	.ci/build-dist
 
+# The schemas and the tables of fields in the documentation; a test keeps them in step.
 schemas: $(READY)
-	$(BIN)/python -m reconciler.resources.manifest_model schemas
+	$(BIN)/python -m docs.kinds.make
 
 # The page of every code that the program prints, from its own table; a test keeps it in step.
 codes: $(READY)

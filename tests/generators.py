@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any, get_args
+from typing import Any
 
 from hypothesis import strategies as st
 
-from reconciler.resources.oidc import AppType, AuthMethodType, GrantType
+from reconciler.resources.kinds import KINDS
+from reconciler.resources.ref import Kind
 
 NAMES = st.sampled_from(
     ["web", "Web app", "a/b", "naïve", "日本", "x" * 200, "spa", "admin", "no", "010", "12:30:00"]
@@ -17,6 +18,7 @@ URIS = st.lists(
     st.sampled_from(["https://a.example.com/cb", "https://b.example.com/cb?x=1"]), max_size=3
 )
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
+WORDS = {field.name: field.words for field in KINDS[Kind.OIDC_APPLICATION].fields}
 
 
 def applications() -> st.SearchStrategy[dict[str, Any]]:
@@ -27,11 +29,11 @@ def applications() -> st.SearchStrategy[dict[str, Any]]:
             "redirectUris": URIS,
             "postLogoutRedirectUris": URIS,
             "responseTypes": st.sampled_from([[], ["OIDC_RESPONSE_TYPE_CODE"]]),
-            "grantTypes": st.lists(st.sampled_from(get_args(GrantType)), max_size=3).map(
+            "grantTypes": st.lists(st.sampled_from(WORDS["grantTypes"]), max_size=3).map(
                 lambda grants: ["OIDC_GRANT_TYPE_AUTHORIZATION_CODE", *grants] if grants else []
             ),
-            "appType": st.sampled_from(get_args(AppType)),
-            "authMethodType": st.sampled_from(get_args(AuthMethodType)),
+            "appType": st.sampled_from(WORDS["appType"]),
+            "authMethodType": st.sampled_from(WORDS["authMethodType"]),
             "devMode": st.booleans(),
             "accessTokenRoleAssertion": st.booleans(),
             "clockSkew": SECONDS,

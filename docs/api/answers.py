@@ -15,7 +15,7 @@ from docs.api.schemas import (
     model_schema,
     ref,
 )
-from reconciler.resources.kinds import model_of
+from reconciler.resources.models import model_of
 from reconciler.resources.ref import Kind
 
 _NUMBER: Schema = {"type": "string", "pattern": "^[0-9]{1,19}$"}

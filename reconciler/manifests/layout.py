@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from reconciler.resources.kinds import API_VERSION
-from reconciler.resources.normal import DEFAULTS
+from reconciler.resources.normal import DEFAULTS, TYPES
 from reconciler.resources.ref import Kind, ResourceRef, fold
 from reconciler.state import ObservedObject
 
@@ -139,19 +139,7 @@ def _metadata(held: ObservedObject) -> dict[str, Any]:
 
 
 def _said(kind: Kind, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that are not at their defaults, the script last."""
+    """Return the fields that are not at their defaults, the script last: it may be long."""
     defaults = DEFAULTS[kind]
-    order = [name for name in (*_FIRST.get(kind, ()), *defaults) if name in spec]
-    rest = sorted(name for name in spec if name not in order and name != "script")
-    names = [*order, *rest, *(["script"] if "script" in spec else [])]
-    return {
-        name: list(value) if isinstance(value, (list, tuple)) else value
-        for name in names
-        if (value := spec[name]) != defaults.get(name, _NO_DEFAULT)
-    }
-
-
-_NO_DEFAULT = object()
-_FIRST: Mapping[Kind, tuple[str, ...]] = {
-    Kind.IDP_JWT_CONFIG: ("jwtEndpoint", "issuer", "keysEndpoint", "headerName"),
-}
+    names = sorted(TYPES[kind], key="script".__eq__)
+    return {name: spec[name] for name in names if spec.get(name) != defaults.get(name)}

@@ -11,8 +11,10 @@ from reconciler.diagnostics import Diagnostic, error
 from reconciler.manifests.manifest import Manifest, Origin
 from reconciler.manifests.script_file import ScriptFileError, parts_beneath, read_script
 from reconciler.manifests.source_file import Root
+from reconciler.resources.kinds import KINDS
+from reconciler.resources.ref import ACTION
 
-_MAX_PATH = 1000  # of the schema, which refuses what is longer
+_SCRIPT_FILE = KINDS[ACTION].instead["script"]
 
 
 class Resolver:
@@ -31,7 +33,7 @@ class Resolver:
         if not isinstance(spec, dict) or "script" in spec or "scriptFile" not in spec:
             return manifest
         path = spec["scriptFile"]
-        if not isinstance(path, str) or not 0 < len(path) <= _MAX_PATH or "\0" in path:
+        if not isinstance(path, str) or not 0 < len(path) <= _SCRIPT_FILE.longest or "\0" in path:
             return manifest
         return self._with_script(manifest, path)
 

@@ -12,6 +12,7 @@ from contextlib import ExitStack
 
 from reconciler.manifests.opening import OpeningError, Reason, open_folder, read_file
 from reconciler.manifests.source_file import Root
+from reconciler.resources.kinds import MAX_SCRIPT
 
 MAX_SCRIPT_FILE = 64 * 1024  # 2,000 characters are 8,000 bytes at most; the rest is told apart
 
@@ -21,7 +22,7 @@ REMEDIES = {
     Reason.NOT_REGULAR: "Name a regular file; folders, pipes, sockets and devices are not read.",
     Reason.NOT_A_FOLDER: "Check the path; a part of it before the last is not a folder.",
     Reason.TOO_DEEP: "Keep scripts in fewer levels of folders.",
-    Reason.TOO_LARGE: "A script has at most 2000 characters.",
+    Reason.TOO_LARGE: f"A script has at most {MAX_SCRIPT} characters.",
     Reason.UNREADABLE: "Give the user who runs this command the right to read it.",
 }
 

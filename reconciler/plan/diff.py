@@ -10,16 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from reconciler.plan.model import Adopt, Change, Create, Delete, Update, lacks_secret
-from reconciler.resources.normal import DEFAULTS
+from reconciler.resources.normal import TYPES
 from reconciler.resources.oidc import has_client_secret
-from reconciler.resources.ref import Kind
 from reconciler.state import Resource
-
-# Fields without a default, which come first.
-_REQUIRED: Mapping[Kind, tuple[str, ...]] = {
-    Kind.IDP_JWT_CONFIG: ("jwtEndpoint", "issuer", "keysEndpoint", "headerName"),
-    Kind.ACTION: ("script",),
-}
 
 NAME = "metadata.name"
 PREVENT_DELETE = "metadata.preventDelete"
@@ -76,8 +69,7 @@ def field_changes(change: Change) -> tuple[FieldChange, ...]:
 
 def _in_order(resource: Resource) -> Mapping[str, Any]:
     """Return the fields in the order of their kind, not in that of the manifest."""
-    kind = resource.ref.kind
-    return {name: resource.spec[name] for name in (*_REQUIRED.get(kind, ()), *DEFAULTS[kind])}
+    return {name: resource.spec[name] for name in TYPES[resource.ref.kind]}
 
 
 def carried_fields(change: Change) -> tuple[str, ...]:

@@ -11,16 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from reconciler.diagnostics import Diagnostic, Severity, SourceLocation
-from reconciler.resources.normal import DEFAULTS
+from reconciler.resources.normal import TYPES
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.resources.strict_json import Fields, JsonError
 from reconciler.state import ObservedObject, OwedSecret, Resource
 
 _KINDS = {kind.value: kind for kind in Kind}
-_REQUIRED: Mapping[Kind, tuple[str, ...]] = {
-    Kind.IDP_JWT_CONFIG: ("jwtEndpoint", "issuer", "keysEndpoint", "headerName"),
-    Kind.ACTION: ("script",),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,11 +208,11 @@ def read_spec(kind: Kind, spec: Mapping[str, Any], *, whole: bool) -> Mapping[st
 
     ``whole`` asks for every field: that of a resource has them, whatever a service holds.
     """
-    known = {**dict.fromkeys(_REQUIRED.get(kind, ()), ""), **DEFAULTS[kind]}
+    known = TYPES[kind]
     if not spec.keys() <= known.keys() or (whole and len(spec) != len(known)):
         raise JsonError(f"has a spec that does not fit {kind.value}")
     for name, value in spec.items():
         texts = type(value) is list and all(type(item) is str for item in value)
-        if type(value) is not type(known[name]) or (type(value) is list and not texts):
+        if type(value) is not known[name] or (type(value) is list and not texts):
             raise JsonError(f"has a spec whose {name} is of a wrong type")
     return spec

@@ -8,14 +8,25 @@ of the protobuf runtimes, which disagree about signs, bare points and a tenth de
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 NANOSECONDS = 1_000_000_000
-MAX_CLOCK_SKEW = 5 * NANOSECONDS
-MAX_ACTION_TIMEOUT = 20 * NANOSECONDS
 
-# The schemas' patterns for the two ranges; a contract test holds them to parse_duration.
-CLOCK_SKEW_PATTERN = r"^(?:[0-4](?:\.[0-9]{1,9})?|5(?:\.0{1,9})?)s$"
-ACTION_TIMEOUT_PATTERN = r"^(?:1?[0-9](?:\.[0-9]{1,9})?|20(?:\.0{1,9})?)s$"
+
+class DurationRange(NamedTuple):
+    """Durations from 0 to a limit.
+
+    Attributes:
+        longest: The limit, in nanoseconds.
+        pattern: The same range for a schema; a test holds it to ``parse_duration``.
+    """
+
+    longest: int
+    pattern: str
+
+
+CLOCK_SKEW = DurationRange(5 * NANOSECONDS, r"^(?:[0-4](?:\.[0-9]{1,9})?|5(?:\.0{1,9})?)s$")
+ACTION_TIMEOUT = DurationRange(20 * NANOSECONDS, r"^(?:1?[0-9](?:\.[0-9]{1,9})?|20(?:\.0{1,9})?)s$")
 
 _WRITTEN = re.compile(r"(0|[1-9][0-9]{0,11})(?:\.([0-9]{1,9}))?s", re.ASCII)
 

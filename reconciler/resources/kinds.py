@@ -1,18 +1,17 @@
-"""The registry of kinds: what differs from kind to kind, one row each."""
+"""The kinds of resources: one row each, with every fact that differs from kind to kind."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
 
+from reconciler.resources.duration import ACTION_TIMEOUT, CLOCK_SKEW
+from reconciler.resources.fields import Field, Form, choice, duration, flag, some_of, text, texts
 from reconciler.resources.ref import Kind
 
-if TYPE_CHECKING:
-    from reconciler.resources.base import Spec
-
-
 API_VERSION = "reconciler/v1"
+MAX_NAME = 200
+MAX_SCRIPT = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,46 +19,250 @@ class KindRow:
     """Facts about a kind that every part of the program needs.
 
     Attributes:
+        about: Meaning of the kind.
         rank: Changes of a lower rank are applied first; owners come before what they own.
         schema: The name of its JSON Schema, without ``.schema.json``.
         plural: For sentences and folders.
-        owner: The metadata that names its owner, besides the name itself.
         renamable: Whether ``metadata.id`` can rename an object of this kind.
+        owner: The metadata that names its owner, besides the name itself.
+        fields: The fields of its spec, in the order in which differences are shown.
+        instead: A field that a manifest may write in place of one of the spec, by the name of that
+            one. Reading replaces it, so that only manifests have it.
     """
 
+    about: str
     rank: int
     schema: str
     plural: str
-    owner: tuple[str, ...]
-    renamable: bool
+    renamable: bool = True
+    owner: tuple[Field, ...] = ()
+    fields: tuple[Field, ...] = ()
+    instead: Mapping[str, Field] = field(default_factory=dict)
 
+
+_IN_ORGANIZATION = (
+    text("organization", "Name of the organization that owns it.", shortest=1, longest=MAX_NAME),
+)
+_IN_PROJECT = (
+    *_IN_ORGANIZATION,
+    text(
+        "project", "Name of the project the application belongs to.", shortest=1, longest=MAX_NAME
+    ),
+)
+
+# Metadata of every kind, after the fields that name its owner.
+METADATA = (
+    text("name", "Name in the service, unique ignoring case.", shortest=1, longest=MAX_NAME),
+    Field(
+        "id",
+        Form.TEXT,
+        "Id of the object in the service that this resource is. Pin it to rename the object "
+        "instead of making a new one.",
+        default="",  # not pinned; a manifest never writes it empty
+        pattern=r"^[A-Za-z0-9_-]{1,200}$",
+    ),
+    flag("preventDelete", "Refuse every plan that would delete the object."),
+    flag(
+        "critical",
+        "People are locked out when it breaks: refuse every plan that would remove or weaken the "
+        "object, unless --break-glass names it.",
+    ),
+)
+
+_ORGANIZATION = KindRow(
+    "An organization: a name, and the owner of everything in it. It has no fields.",
+    rank=0,
+    schema="organization",
+    plural="organizations",
+    renamable=False,
+)
+
+_PROJECT = KindRow(
+    "A project of an organization: a name, and the owner of applications. It has no fields.",
+    rank=1,
+    schema="project",
+    plural="projects",
+    renamable=False,
+    owner=_IN_ORGANIZATION,
+)
+
+# Source 2.2. An update sends the whole configuration, and a field sent empty is empty afterwards.
+# So no field has a default, not even headerName: a manifest that leaves it out must fail, not
+# silently clear what the service holds.
+_IDP_JWT_CONFIG = KindRow(
+    "Settings by which the service reads and verifies the JWTs of one identity provider.",
+    rank=2,
+    schema="idp-jwt-config",
+    plural="identity providers",
+    owner=_IN_ORGANIZATION,
+    fields=(
+        text(
+            "jwtEndpoint",
+            "Endpoint from which the JWT can be extracted.",
+            "https://login.partner.example.com/jwt",
+            shortest=1,
+            longest=200,
+        ),
+        text(
+            "issuer",
+            "Issuer that the JWT must name.",
+            "https://login.partner.example.com",
+            shortest=1,
+            longest=200,
+        ),
+        text(
+            "keysEndpoint",
+            "Endpoint of the keys (JWK) that sign the JWT.",
+            "https://login.partner.example.com/keys",
+            shortest=1,
+            longest=200,
+        ),
+        text(
+            "headerName",
+            "Header in which the JWT is sent; empty means `authorization`.",
+            *("authorization", "x-partner-token"),
+            longest=200,
+        ),
+    ),
+)
+
+# Source 2.3 without the name, which is the resource's own. The service makes the client id. An
+# update sends every field; a list that is left out is empty afterwards.
+_OIDC_APPLICATION = KindRow(
+    "The configuration of an OIDC application. The client id is made by the service.",
+    rank=2,
+    schema="oidc-application",
+    plural="applications",
+    owner=_IN_PROJECT,
+    fields=(
+        texts(
+            "redirectUris",
+            "Callback URIs of the authorization request, where the code or tokens go.",
+            "https://shop.example.com/callback",
+        ),
+        some_of(
+            "responseTypes",
+            "Whether a code, an id_token token or just an id_token is returned. An empty list "
+            "means the default.",
+            "OIDC_RESPONSE_TYPE_CODE",
+            "OIDC_RESPONSE_TYPE_ID_TOKEN",
+            "OIDC_RESPONSE_TYPE_ID_TOKEN_TOKEN",
+        ),
+        some_of(
+            "grantTypes",
+            "The flows by which the application gains access. An empty list means the default.",
+            "OIDC_GRANT_TYPE_AUTHORIZATION_CODE",
+            "OIDC_GRANT_TYPE_IMPLICIT",
+            "OIDC_GRANT_TYPE_REFRESH_TOKEN",
+            "OIDC_GRANT_TYPE_DEVICE_CODE",
+        ),
+        choice(
+            "appType",
+            "Paradigm of the application: web, browser or native.",
+            "OIDC_APP_TYPE_WEB",
+            "OIDC_APP_TYPE_USER_AGENT",
+            "OIDC_APP_TYPE_NATIVE",
+        ),
+        choice(
+            "authMethodType",
+            "How the application passes its credentials. BASIC and POST come with a client secret.",
+            "OIDC_AUTH_METHOD_TYPE_BASIC",
+            "OIDC_AUTH_METHOD_TYPE_POST",
+            "OIDC_AUTH_METHOD_TYPE_NONE",
+            "OIDC_AUTH_METHOD_TYPE_PRIVATE_KEY_JWT",
+        ),
+        texts(
+            "postLogoutRedirectUris",
+            "URIs the service redirects to after a successful logout.",
+            "https://shop.example.com/",
+        ),
+        choice("version", "OIDC version.", "OIDC_VERSION_1_0"),
+        flag(
+            "devMode", "Development mode: some checks of the OIDC specification are not performed."
+        ),
+        choice(
+            "accessTokenType",
+            "Type of the access token the service issues.",
+            *("OIDC_TOKEN_TYPE_BEARER", "OIDC_TOKEN_TYPE_JWT"),
+        ),
+        flag(
+            "accessTokenRoleAssertion",
+            "Adds roles to the claims of the access token (of type JWT only) even if no scope asks "
+            "for them.",
+        ),
+        flag(
+            "idTokenRoleAssertion",
+            "Adds roles to the claims of the id token even if no scope asks for them.",
+        ),
+        flag(
+            "idTokenUserinfoAssertion",
+            "Adds the claims of the profile, email, address and phone scopes to the id token even "
+            "if an access token is issued. This violates the OIDC specification.",
+        ),
+        duration(
+            "clockSkew",
+            "Tolerated difference between clocks, 0s to 5s: decimal seconds with s. It is added to "
+            "the exp claim and subtracted from iat, auth_time and nbf.",
+            *("1s", "1.5s"),
+            default="0s",
+            limits=CLOCK_SKEW,
+        ),
+        texts(
+            "additionalOrigins",
+            "Origins, other than those of the redirect URIs, from which the API can be used: "
+            "scheme, host and port only.",
+            "https://app.example.com",
+        ),
+        flag(
+            "skipNativeAppSuccessPage",
+            "Skips the page that tells of a successful login on native applications and goes "
+            "straight to the callback.",
+        ),
+    ),
+)
+
+# Source 2.5 without the name, which is the resource's own.
+_ACTION = KindRow(
+    "A script and how it runs.",
+    rank=2,
+    schema="action",
+    plural="actions",
+    owner=_IN_ORGANIZATION,
+    fields=(
+        text(
+            "script",
+            f"JavaScript to run, at most {MAX_SCRIPT} characters. It must define a function with "
+            "the action's own name.",
+            "function greet(ctx, api) {\n  api.setClaim('greeting', 'hello');\n}\n",
+            shortest=1,
+            longest=MAX_SCRIPT,
+        ),
+        duration(
+            "timeout",
+            "Time after which the action is ended if it has not finished, 0s to 20s: decimal "
+            "seconds with s.",
+            *("5s", "1.5s"),
+            default="20s",
+            limits=ACTION_TIMEOUT,
+        ),
+        flag("allowedToFail", "When true, the next action is called even if this one fails."),
+    ),
+    instead={
+        "script": text(
+            "scriptFile",
+            "Path of a file with the script, from the manifest's own folder. It stays beneath the "
+            f"folder of the manifests and holds at most {MAX_SCRIPT} characters.",
+            "scripts/greet.js",
+            shortest=1,
+            longest=1000,
+        )
+    },
+)
 
 KINDS: Mapping[Kind, KindRow] = {
-    Kind.ORGANIZATION: KindRow(0, "organization", "organizations", (), renamable=False),
-    Kind.PROJECT: KindRow(1, "project", "projects", ("organization",), renamable=False),
-    Kind.IDP_JWT_CONFIG: KindRow(
-        2, "idp-jwt-config", "identity providers", ("organization",), renamable=True
-    ),
-    Kind.OIDC_APPLICATION: KindRow(
-        2, "oidc-application", "applications", ("organization", "project"), renamable=True
-    ),
-    Kind.ACTION: KindRow(2, "action", "actions", ("organization",), renamable=True),
+    Kind.ORGANIZATION: _ORGANIZATION,
+    Kind.PROJECT: _PROJECT,
+    Kind.IDP_JWT_CONFIG: _IDP_JWT_CONFIG,
+    Kind.OIDC_APPLICATION: _OIDC_APPLICATION,
+    Kind.ACTION: _ACTION,
 }
-
-
-def model_of(kind: Kind) -> type[Spec]:
-    """Return the model of a kind's spec. Models load pydantic, so they are loaded on demand."""
-    from reconciler.resources.action import Action
-    from reconciler.resources.idp_jwt_config import IdpJwtConfig
-    from reconciler.resources.oidc_application import OidcApplication
-    from reconciler.resources.organization import Organization
-    from reconciler.resources.project import Project
-
-    models: tuple[type[Spec], ...] = (
-        Organization,
-        Project,
-        IdpJwtConfig,
-        OidcApplication,
-        Action,
-    )
-    return next(model for model in models if model.kind is kind)

@@ -1,4 +1,4 @@
-"""The words of OIDC applications (source 2.3), and the rules that span several of their fields.
+"""The rules that span several fields of an OIDC application.
 
 Both sides use these rules: the service refuses by them, the reconciler judges by them before
 anything is sent.
@@ -7,30 +7,10 @@ anything is sent.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import NamedTuple
 
+from reconciler.resources.fields import Spec
 from reconciler.resources.origin import parse_origin
-
-ResponseType = Literal[
-    "OIDC_RESPONSE_TYPE_CODE",
-    "OIDC_RESPONSE_TYPE_ID_TOKEN",
-    "OIDC_RESPONSE_TYPE_ID_TOKEN_TOKEN",
-]
-GrantType = Literal[
-    "OIDC_GRANT_TYPE_AUTHORIZATION_CODE",
-    "OIDC_GRANT_TYPE_IMPLICIT",
-    "OIDC_GRANT_TYPE_REFRESH_TOKEN",
-    "OIDC_GRANT_TYPE_DEVICE_CODE",
-]
-AppType = Literal["OIDC_APP_TYPE_WEB", "OIDC_APP_TYPE_USER_AGENT", "OIDC_APP_TYPE_NATIVE"]
-AuthMethodType = Literal[
-    "OIDC_AUTH_METHOD_TYPE_BASIC",
-    "OIDC_AUTH_METHOD_TYPE_POST",
-    "OIDC_AUTH_METHOD_TYPE_NONE",
-    "OIDC_AUTH_METHOD_TYPE_PRIVATE_KEY_JWT",
-]
-Version = Literal["OIDC_VERSION_1_0"]
-AccessTokenType = Literal["OIDC_TOKEN_TYPE_BEARER", "OIDC_TOKEN_TYPE_JWT"]
 
 WITH_SECRET = frozenset({"OIDC_AUTH_METHOD_TYPE_BASIC", "OIDC_AUTH_METHOD_TYPE_POST"})
 
@@ -52,12 +32,12 @@ class FieldProblem(NamedTuple):
     message: str
 
 
-def has_client_secret(spec: Mapping[str, Any]) -> bool:
+def has_client_secret(spec: Spec) -> bool:
     """Return whether an application that is configured so signs in with a client secret."""
     return spec["authMethodType"] in WITH_SECRET
 
 
-def oidc_problems(spec: Mapping[str, Any]) -> list[FieldProblem]:
+def oidc_problems(spec: Spec) -> list[FieldProblem]:
     """Return why a service refuses these fields, in normal form (wire facts 2.2, domain check)."""
     return [
         *_uncovered_response_types(spec["responseTypes"], spec["grantTypes"]),

@@ -8,52 +8,29 @@ models here: every object of a listing comes by.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, get_args
+from typing import NamedTuple
 
-from reconciler.resources import oidc
 from reconciler.resources.duration import normal_duration
-from reconciler.resources.ref import APPLICATION, Kind
+from reconciler.resources.fields import Spec
+from reconciler.resources.kinds import KINDS
+from reconciler.resources.normal import DURATIONS, TYPES
+from reconciler.resources.ref import Kind
 
-FIELDS: Mapping[Kind, Mapping[str, type]] = {
-    Kind.ORGANIZATION: {},
-    Kind.PROJECT: {},
-    Kind.IDP_JWT_CONFIG: dict.fromkeys(
-        ("jwtEndpoint", "issuer", "keysEndpoint", "headerName"), str
-    ),
-    Kind.OIDC_APPLICATION: {
-        "redirectUris": list,
-        "responseTypes": list,
-        "grantTypes": list,
-        "appType": str,
-        "authMethodType": str,
-        "postLogoutRedirectUris": list,
-        "version": str,
-        "devMode": bool,
-        "accessTokenType": str,
-        "accessTokenRoleAssertion": bool,
-        "idTokenRoleAssertion": bool,
-        "idTokenUserinfoAssertion": bool,
-        "clockSkew": str,
-        "additionalOrigins": list,
-        "skipNativeAppSuccessPage": bool,
-    },
-    Kind.ACTION: {"script": str, "timeout": str, "allowedToFail": bool},
+_WORDS: Mapping[Kind, Mapping[str, frozenset[str]]] = {
+    kind: {field.name: frozenset(field.words) for field in row.fields if field.words}
+    for kind, row in KINDS.items()
 }
-WORDS: Mapping[str, frozenset[str]] = {
-    "responseTypes": frozenset(get_args(oidc.ResponseType)),
-    "grantTypes": frozenset(get_args(oidc.GrantType)),
-    "appType": frozenset(get_args(oidc.AppType)),
-    "authMethodType": frozenset(get_args(oidc.AuthMethodType)),
-    "version": frozenset(get_args(oidc.Version)),
-    "accessTokenType": frozenset(get_args(oidc.AccessTokenType)),
-}
-_DURATIONS = {Kind.OIDC_APPLICATION: "clockSkew", Kind.ACTION: "timeout"}
 # What a usual answer looks like, to be compared at once: names and types, in their order.
-_NAMES = {kind: [*fields] for kind, fields in FIELDS.items()}
-_TYPES = {kind: [*fields.values()] for kind, fields in FIELDS.items()}
+_NAMES = {kind: [*fields] for kind, fields in TYPES.items()}
+_VALUE_TYPES = {kind: [*fields.values()] for kind, fields in TYPES.items()}
 _LISTS = {
     kind: [name for name, type_ in fields.items() if type_ is list]
-    for kind, fields in FIELDS.items()
+    for kind, fields in TYPES.items()
+}
+# Defaults of the fields that an older service of ours does not have.
+_LATER: Mapping[Kind, Spec] = {
+    kind: {field.name: field.default for field in row.fields if field.since}
+    for kind, row in KINDS.items()
 }
 _HAVE_NO_UPDATE = frozenset({Kind.ORGANIZATION, Kind.PROJECT})
 
@@ -67,28 +44,28 @@ class ReadSpec(NamedTuple):
             and values that no manifest can say.
     """
 
-    spec: Mapping[str, Any]
-    carried: Mapping[str, Any]
+    spec: Spec
+    carried: Spec
     uncarried: tuple[str, ...]
 
 
-def read_spec(kind: Kind, answered: Mapping[str, Any]) -> ReadSpec:
+def read_spec(kind: Kind, answered: Spec) -> ReadSpec:
     """Return what a spec says.
 
     Raises:
         ValueError: a known field is missing or of a wrong type.
     """
-    fields = FIELDS[kind]
-    if [*map(type, answered.values())] != _TYPES[kind] or [*answered] != _NAMES[kind]:
+    fields = TYPES[kind]
+    if [*map(type, answered.values())] != _VALUE_TYPES[kind] or [*answered] != _NAMES[kind]:
+        answered = {**_LATER[kind], **answered}
         _check_types(fields, answered)
     for name in _LISTS[kind]:
         for item in answered[name]:
             if type(item) is not str:
                 raise ValueError(f"its {name} holds something other than texts")
-    duration = _DURATIONS.get(kind)
-    if duration is not None:
-        normal_duration(answered[duration])
-    strange = _strange_words(answered) if kind is APPLICATION else ()
+    for name in DURATIONS[kind]:
+        normal_duration(answered[name])
+    strange = _strange_words(_WORDS[kind], answered)
     if len(answered) == len(fields):
         return ReadSpec(answered, {}, strange)
     unknown = {name: value for name, value in answered.items() if name not in fields}
@@ -98,16 +75,16 @@ def read_spec(kind: Kind, answered: Mapping[str, Any]) -> ReadSpec:
     return ReadSpec(spec, unknown, strange)
 
 
-def _check_types(fields: Mapping[str, type], answered: Mapping[str, Any]) -> None:
+def _check_types(fields: Mapping[str, type], answered: Spec) -> None:
     for name, wanted in fields.items():
         if type(answered.get(name)) is not wanted:
             raise ValueError(f"its {name} is missing or of a wrong type")
 
 
-def _strange_words(answered: Mapping[str, Any]) -> tuple[str, ...]:
+def _strange_words(known: Mapping[str, frozenset[str]], answered: Spec) -> tuple[str, ...]:
     """Return the values that no manifest can say."""
     strange: tuple[str, ...] = ()
-    for name, words in WORDS.items():
+    for name, words in known.items():
         value = answered[name]
         if type(value) is str:
             if value not in words:

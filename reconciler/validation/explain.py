@@ -8,19 +8,14 @@ from typing import Any
 
 from reconciler.diagnostics import Diagnostic
 from reconciler.manifests.manifest import Manifest
-from reconciler.resources.duration import (
-    ACTION_TIMEOUT_PATTERN,
-    CLOCK_SKEW_PATTERN,
-    MAX_ACTION_TIMEOUT,
-    MAX_CLOCK_SKEW,
-)
+from reconciler.resources.duration import ACTION_TIMEOUT, CLOCK_SKEW
 from reconciler.resources.nearest import letters, nearest, one_of
 from reconciler.resources.ref import Kind
 from reconciler.validation.durations import duration_problem
 from reconciler.validation.problem import Problem, cut, wrong
 from reconciler.validation.schema import MAX_FAULTS, SchemaFault, faults, schema_of
 
-_LONGEST = {CLOCK_SKEW_PATTERN: MAX_CLOCK_SKEW, ACTION_TIMEOUT_PATTERN: MAX_ACTION_TIMEOUT}
+_LONGEST = {limits.pattern: limits.longest for limits in (CLOCK_SKEW, ACTION_TIMEOUT)}
 
 # Fields that people look for, by their letters alone, and what to do instead.
 _NOT_WRITTEN = {

@@ -9,6 +9,7 @@ from typing import Any
 from reconciler.diagnostics import Diagnostic
 from reconciler.manifests.manifest import Manifest
 from reconciler.resources.compliance import MESSAGES, PREFIX, compliance_problems
+from reconciler.resources.normal import SETS
 from reconciler.resources.oidc import FieldProblem, oidc_problems
 from reconciler.resources.ref import ACTION, APPLICATION, PROVIDER
 from reconciler.state import Resource
@@ -19,7 +20,6 @@ from reconciler.validation.redirect_uris import duplicates, is_ordinary, redirec
 from reconciler.validation.schema import MAX_FAULTS
 from reconciler.validation.script import CompileError, ScriptCompiler
 
-_SETS = ("responseTypes", "grantTypes")
 _URI_LISTS = ("redirectUris", "postLogoutRedirectUris")
 _HEADLINE = PREFIX + "V1.NotCompliant"
 
@@ -118,7 +118,7 @@ _TWICE = doubtful("URI-DUPLICATE", "the same entry is in this list already", "Re
 def _refused(resource: Resource, written: Any) -> Iterator[_Found]:
     for problem in oidc_problems(resource.spec):
         value = resource.spec[problem.field][problem.position]
-        if problem.field in _SETS:
+        if problem.field in SETS[APPLICATION]:
             yield _refusal(problem), _written_path(problem.field, value, written)
         else:
             yield _refusal(problem), ("spec", problem.field, problem.position)

@@ -37,7 +37,8 @@ from reconciler.report.markdown import plan_as_markdown
 from reconciler.report.plan_json import plan_as_json
 from reconciler.report.plan_text import plan_as_text
 from reconciler.report.sarif import findings_as_sarif
-from reconciler.resources.kinds import model_of
+from reconciler.resources.models import model_of
+from reconciler.resources.normal import normal_form
 from reconciler.resources.strict_json import JsonError, read_object
 from reconciler.state import ObservedObject, ObservedState, Resource
 from reconciler.validation.desired import judge
@@ -119,9 +120,9 @@ def manifest(data: bytes) -> bool:
     judgement = judge(loaded)
     _check_findings(judgement.diagnostics)
     for resource in judgement.desired.resources.values() if judgement.is_valid else ():
-        model = model_of(resource.ref.kind)
-        written = {name: resource.spec[name] for name in resource.written}
-        assert model.from_wire(written).normal() == resource.spec
+        kind, written = resource.ref.kind, {name: resource.spec[name] for name in resource.written}
+        model = model_of(kind).model_validate_json(json.dumps(written))
+        assert normal_form(kind, model.model_dump(mode="json", by_alias=True)) == resource.spec
         document = {"metadata": dict(resource.ref._asdict()), "spec": dict(resource.spec)}
         document["metadata"]["kind"] = resource.ref.kind.value
         assert read_documents(emit(document)) == [document]

@@ -11,8 +11,8 @@ from reconciler.report.markdown import plan_as_markdown
 from reconciler.report.style import LEAST, LIMIT
 from reconciler.report.visible import visible
 from reconciler.resources.duration import (
-    MAX_ACTION_TIMEOUT,
-    MAX_CLOCK_SKEW,
+    ACTION_TIMEOUT,
+    CLOCK_SKEW,
     format_duration,
     normal_duration,
     parse_duration,
@@ -135,7 +135,7 @@ def duration(data: bytes) -> bool:
         total = parse_duration(text)
     except ValueError:
         total = -1
-    in_skew, in_timeout = 0 <= total <= MAX_CLOCK_SKEW, 0 <= total <= MAX_ACTION_TIMEOUT
+    in_skew, in_timeout = 0 <= total <= CLOCK_SKEW.longest, 0 <= total <= ACTION_TIMEOUT.longest
     assert _is_declarable(clockSkew=text) == in_skew
     assert service_takes("AddOIDCApp", clockSkew=text) == in_skew
     assert service_takes("CreateAction", timeout=text) == in_timeout

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from reconciler.resources.action import Action
-from reconciler.resources.base import Name
-from reconciler.resources.normal import normal_form
+from reconciler.resources.models import Name, with_fields_of
 from reconciler.resources.ref import Kind
 from reconciler.service.domain.action import ActionAdded, ActionRemoved, change
 from reconciler.service.operations.answers import (
@@ -15,22 +11,16 @@ from reconciler.service.operations.answers import (
     details_changed,
     details_created,
 )
-from reconciler.service.operations.models import Id, Message
+from reconciler.service.operations.models import Id, Message, SpecMessage
 from reconciler.service.operations.session import Reading, Writing
 from reconciler.service.projections.objects import state_of
 
 
-class CreateActionRequest(Action):
+@with_fields_of(Kind.ACTION)
+class CreateActionRequest(SpecMessage):
     """Make an action in the organization of the call (source 4.3)."""
 
-    BESIDE: ClassVar[frozenset[str]] = frozenset({"name", "id"})
-
     name: Name
-
-    def spec(self) -> Answer:
-        """Return the fields but id and name, in normal form."""
-        fields = self.model_dump(mode="json", by_alias=True, exclude=set(self.BESIDE))
-        return normal_form(Kind.ACTION, fields)
 
 
 class UpdateActionRequest(CreateActionRequest):
@@ -48,7 +38,7 @@ class ActionRequest(Message):
 def create_action(call: Writing, request: CreateActionRequest) -> Answer:
     """Make an action in the organization of the call."""
     owner = call.organization()
-    row = call.create(owner.id, ActionAdded(request.name, request.spec()))
+    row = call.create(owner.id, ActionAdded(request.name, request.spec_of(Kind.ACTION)))
     return {"details": details_created(row), "id": row.id}
 
 
@@ -60,7 +50,7 @@ def get_action(call: Reading, request: ActionRequest) -> Answer:
 def update_action(call: Writing, request: UpdateActionRequest) -> Answer:
     """Update a whole action; what is left out is at its default afterwards."""
     row = call.target(Kind.ACTION, request.id)
-    changed = call.change(row, change(state_of(row), request.name, request.spec()))
+    changed = call.change(row, change(state_of(row), request.name, request.spec_of(Kind.ACTION)))
     return {"details": details_changed(changed)}
 
 

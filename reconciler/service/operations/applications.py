@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
-from reconciler.resources.base import Name
-from reconciler.resources.normal import normal_form
+from reconciler.resources.models import Name, with_fields_of
 from reconciler.resources.oidc import has_client_secret
-from reconciler.resources.oidc_application import OidcApplication
 from reconciler.resources.ref import Kind
 from reconciler.resources.secret import Secret
 from reconciler.service.domain.oidc_application import (
@@ -30,35 +28,27 @@ from reconciler.service.operations.answers import (
     details_changed,
     details_created,
 )
-from reconciler.service.operations.models import Id, Message
+from reconciler.service.operations.models import Id, Message, SpecMessage
 from reconciler.service.operations.session import Reading, Writing
 from reconciler.service.projections.objects import state_of
 
 
-class _WithSpec(OidcApplication):
+@with_fields_of(Kind.OIDC_APPLICATION)
+class _WithConfig(SpecMessage):
     """A request that carries a whole configuration among its fields."""
-
-    BESIDE: ClassVar[frozenset[str]] = frozenset(
-        {"project_id", "name", "app_id", "back_channel_logout_uri", "login_version"}
-    )
 
     project_id: Id
     back_channel_logout_uri: Literal[""] = ""
     login_version: None = None
 
-    def spec(self) -> Answer:
-        """Return the configuration alone, in normal form."""
-        fields = self.model_dump(mode="json", by_alias=True, exclude=set(self.BESIDE))
-        return normal_form(Kind.OIDC_APPLICATION, fields)
 
-
-class AddOIDCAppRequest(_WithSpec):
+class AddOIDCAppRequest(_WithConfig):
     """Make an application in a project (source 4.2)."""
 
     name: Name
 
 
-class UpdateOIDCAppConfigRequest(_WithSpec):
+class UpdateOIDCAppConfigRequest(_WithConfig):
     """Update the whole configuration of an application; what is left out is at its default."""
 
     app_id: Id
@@ -79,7 +69,7 @@ class UpdateAppRequest(AppRequest):
 
 def add_oidc_app(call: Writing, request: AddOIDCAppRequest) -> Answer:
     """Make an application; if it signs in with a secret, answer the secret once."""
-    spec = request.spec()
+    spec = request.spec_of(Kind.OIDC_APPLICATION)
     check_spec(spec)
     project = call.owner(Kind.PROJECT, request.project_id)
     secret = make_secret(call.runtime.random_bytes) if has_client_secret(spec) else None
@@ -115,7 +105,7 @@ def rename_app(call: Writing, request: UpdateAppRequest) -> Answer:
 def update_config(call: Writing, request: UpdateOIDCAppConfigRequest) -> Answer:
     """Update the whole configuration. No secret is made by it: that is an operation of its own."""
     row = _target(call, request.project_id, request.app_id)
-    changed = call.change(row, change_config(state_of(row), request.spec()))
+    changed = call.change(row, change_config(state_of(row), request.spec_of(Kind.OIDC_APPLICATION)))
     return {"details": details_changed(changed)}
 
 

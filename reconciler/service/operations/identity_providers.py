@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
-from reconciler.resources.base import Name
-from reconciler.resources.idp_jwt_config import IdpJwtConfig
-from reconciler.resources.normal import normal_form
+from reconciler.resources.models import Name, with_fields_of
 from reconciler.resources.ref import Kind
 from reconciler.service.domain.identity_provider import (
     IdpJwtAdded,
@@ -15,38 +13,25 @@ from reconciler.service.domain.identity_provider import (
     rename,
 )
 from reconciler.service.operations.answers import Answer, details_changed, details_created, idp_view
-from reconciler.service.operations.models import Id, Message
+from reconciler.service.operations.models import Id, Message, SpecMessage
 from reconciler.service.operations.session import Reading, Writing
 from reconciler.service.projections.objects import state_of
 
 Styling = Literal["STYLING_TYPE_UNSPECIFIED"]
 
 
-class _WithConfig(IdpJwtConfig):
-    """A request that carries a whole JWT configuration among its fields."""
-
-    BESIDE: ClassVar[frozenset[str]] = frozenset()
-
-    def spec(self) -> Answer:
-        """Return the configuration alone, in normal form."""
-        fields = self.model_dump(mode="json", by_alias=True, exclude=set(self.BESIDE))
-        return normal_form(Kind.IDP_JWT_CONFIG, fields)
-
-
-class AddOrgJWTIDPRequest(_WithConfig):
+@with_fields_of(Kind.IDP_JWT_CONFIG)
+class AddOrgJWTIDPRequest(SpecMessage):
     """Make an identity provider in the organization of the call."""
-
-    BESIDE: ClassVar[frozenset[str]] = frozenset({"name", "styling_type", "auto_register"})
 
     name: Name
     styling_type: Styling = "STYLING_TYPE_UNSPECIFIED"
     auto_register: Literal[False] = False
 
 
-class UpdateOrgIDPJWTConfigRequest(_WithConfig):
+@with_fields_of(Kind.IDP_JWT_CONFIG)
+class UpdateOrgIDPJWTConfigRequest(SpecMessage):
     """Update the whole JWT configuration of an identity provider (source 4.1)."""
-
-    BESIDE: ClassVar[frozenset[str]] = frozenset({"idp_id"})
 
     idp_id: Id
 
@@ -75,7 +60,7 @@ class RemoveOrgIDPRequest(Message):
 def add_idp(call: Writing, request: AddOrgJWTIDPRequest) -> Answer:
     """Make an identity provider in the organization of the call."""
     owner = call.organization()
-    row = call.create(owner.id, IdpJwtAdded(request.name, request.spec()))
+    row = call.create(owner.id, IdpJwtAdded(request.name, request.spec_of(Kind.IDP_JWT_CONFIG)))
     return {"details": details_created(row), "idpId": row.id}
 
 
@@ -94,7 +79,9 @@ def rename_idp(call: Writing, request: UpdateOrgIDPRequest) -> Answer:
 def update_jwt_config(call: Writing, request: UpdateOrgIDPJWTConfigRequest) -> Answer:
     """Update the whole JWT configuration; a field that is sent empty is empty afterwards."""
     row = call.target(Kind.IDP_JWT_CONFIG, request.idp_id)
-    changed = call.change(row, change_jwt_config(state_of(row), request.spec()))
+    changed = call.change(
+        row, change_jwt_config(state_of(row), request.spec_of(Kind.IDP_JWT_CONFIG))
+    )
     return {"details": details_changed(changed)}
 
 

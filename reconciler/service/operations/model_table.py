@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from reconciler.resources.base import Spec
+from reconciler.resources.models import Model
 from reconciler.service.operations.actions import (
     ActionRequest,
     CreateActionRequest,
@@ -52,7 +52,7 @@ from reconciler.service.operations.organizations import (
 )
 from reconciler.service.operations.session import Reading, Writing
 
-M = TypeVar("M", bound=Spec)
+M = TypeVar("M", bound=Model)
 
 
 def _read(

@@ -1,8 +1,9 @@
 """Requests as models: text in, a checked model out, or a refusal that names the field.
 
-The models themselves stand beside the operations they are for, and extend the specs in
-``resources``, so that no limit is said twice. Where the service we are compatible with has
-fields that we do not offer, their models accept the value that changes nothing and no other.
+The models themselves stand beside the operations they are for, and take the fields of a spec
+from its declaration in ``resources``, so that no limit is said twice. Where the
+service we are compatible with has fields that we do not offer, their models accept the value that
+changes nothing and no other.
 """
 
 from __future__ import annotations
@@ -12,19 +13,31 @@ from typing import Any, TypeVar
 
 from pydantic import ConfigDict, ValidationError
 
-from reconciler.resources.base import NO_NUL, Name, Spec
-from reconciler.resources.duration import ACTION_TIMEOUT_PATTERN, CLOCK_SKEW_PATTERN
+from reconciler.resources.duration import ACTION_TIMEOUT, CLOCK_SKEW, format_duration
+from reconciler.resources.fields import NO_NUL
+from reconciler.resources.models import Model, Name, model_of
+from reconciler.resources.normal import normal_form
+from reconciler.resources.ref import Kind
 from reconciler.service.domain.refusal import Refusal, invalid
 from reconciler.service.operations.fields import shown
 
 Id = Name
-M = TypeVar("M", bound=Spec)
+M = TypeVar("M", bound=Model)
 
 
-class Message(Spec):
+class Message(Model):
     """A request: frozen, strict and closed as a spec is."""
 
     model_config = ConfigDict(title="request")
+
+
+class SpecMessage(Message):
+    """A request with a whole spec among its fields; ``with_fields_of`` puts them there."""
+
+    def spec_of(self, kind: Kind) -> dict[str, Any]:
+        """Return the fields of the spec alone, in normal form."""
+        names = set(model_of(kind).model_fields)
+        return normal_form(kind, self.model_dump(mode="json", by_alias=True, include=names))
 
 
 def checked(model: type[M], text: str) -> M:
@@ -73,6 +86,9 @@ _RULES = {
 }
 _PATTERNS = {
     NO_NUL: "must not contain NUL",
-    CLOCK_SKEW_PATTERN: "must be decimal seconds with s, from 0s to 5s, such as 1.5s",
-    ACTION_TIMEOUT_PATTERN: "must be decimal seconds with s, from 0s to 20s, such as 1.5s",
+    **{
+        limits.pattern: "must be decimal seconds with s, from 0s to "
+        f"{format_duration(limits.longest)}, such as 1.5s"
+        for limits in (CLOCK_SKEW, ACTION_TIMEOUT)
+    },
 }

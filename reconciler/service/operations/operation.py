@@ -12,7 +12,7 @@ from reconciler.resources.call import ADDRESSES
 from reconciler.service.operations.fields import Fields
 
 if TYPE_CHECKING:
-    from reconciler.resources.base import Spec
+    from reconciler.resources.models import Model
 
 ADMIN = "zitadel.admin.v1.AdminService"
 MANAGEMENT = "zitadel.management.v1.ManagementService"
@@ -49,7 +49,7 @@ class Operation:
     permission: str
     effect: Effect
     handler: Handler
-    request: type[Spec] | None = None
+    request: type[Model] | None = None
     grpc: tuple[str, ...] = ()
 
     @property
@@ -72,7 +72,7 @@ class Operation:
         """Return whether it writes an object, so that an order of a batch may do the same."""
         return self.effect in {Effect.CREATES, Effect.CHANGES, Effect.REMOVES}
 
-    def read(self, fields: Mapping[str, Any], text: str) -> Fields | Spec:
+    def read(self, fields: Mapping[str, Any], text: str) -> Fields | Model:
         """Return its request from the fields of a call, or from their JSON text.
 
         Raises:
@@ -93,7 +93,7 @@ class Admitted(NamedTuple):
     """
 
     operation: Operation
-    request: Fields | Spec
+    request: Fields | Model
     text: str
 
 
@@ -109,5 +109,5 @@ def without_null(operation: Operation, fields: dict[str, Any]) -> dict[str, Any]
 
 
 @cache
-def _names(model: type[Spec]) -> frozenset[str | None]:
+def _names(model: type[Model]) -> frozenset[str | None]:
     return frozenset(field.alias for field in model.model_fields.values())

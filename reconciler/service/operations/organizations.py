@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from reconciler.resources.base import Name
+from reconciler.resources.models import Name
 from reconciler.resources.ref import Kind
 from reconciler.service.domain.organization import OrganizationAdded
 from reconciler.service.domain.project import ProjectAdded

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from reconciler.resources.normal import DEFAULTS, normal_form
+from reconciler.resources.normal import DEFAULTS, TYPES, normal_form
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.service_client.observation import id_of, sequence_of, text_of, unsound
-from reconciler.service_client.specs import FIELDS, ReadSpec, read_spec
+from reconciler.service_client.specs import ReadSpec, read_spec
 from reconciler.state import ObservedObject
 
 # Told by the service, and never sent to it.
@@ -22,7 +22,7 @@ _DERIVED = {"clientId", "noneCompliant", "complianceProblems", "allowedOrigins"}
 _OUTSIDE = {"id", "details", "state", "name"}
 # Of an identity provider, beside its configuration; what renames it sends them, too.
 BESIDE_IDP = {"stylingType", "autoRegister"}
-_NOTHING_SAID = dict.fromkeys(FIELDS[Kind.IDP_JWT_CONFIG], "")
+_NOTHING_SAID = dict.fromkeys(TYPES[Kind.IDP_JWT_CONFIG], "")
 
 
 class Owner(NamedTuple):

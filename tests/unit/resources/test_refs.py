@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.resources.kinds import KINDS, model_of
+from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import (
     Kind,
     RefError,
@@ -75,12 +75,6 @@ def test_owners_are_made_before_what_they_own() -> None:
         ref = ResourceRef(kind, "o", "p" if kind is Kind.OIDC_APPLICATION else "", "n")
         owner = owner_of(ref)
         assert owner is None or KINDS[owner.kind].rank < KINDS[kind].rank
-
-
-@pytest.mark.parametrize("kind", Kind)
-def test_every_kind_has_its_row_and_its_model(kind: Kind) -> None:
-    assert model_of(kind).kind is kind
-    assert KINDS[kind].schema
 
 
 def app(organization: str, project: str, name: str) -> ResourceRef:

@@ -1,0 +1,32 @@
+"""Write what follows from the declarations of the kinds: ``python -m docs.kinds.make``.
+
+Run it at the top of a checkout. It writes the schemas in ``schemas/`` and the tables of fields in
+``docs/manifests.md``; a test keeps both in step with the declarations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from docs.kinds.schemas import all_schemas, schema_text
+from docs.kinds.tables import with_tables
+
+ROOT = Path(__file__).parents[2]
+PAGE = "docs/manifests.md"
+
+
+def written() -> Mapping[str, str]:
+    """Return the text of every file, by its path from the top of the checkout."""
+    schemas = {f"schemas/{name}": schema_text(schema) for name, schema in all_schemas().items()}
+    return {**schemas, PAGE: with_tables((ROOT / PAGE).read_text(encoding="utf-8"))}
+
+
+def main() -> None:
+    """Write every file."""
+    for name, text in written().items():
+        (ROOT / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""The tables of fields in the page for authors of manifests, made from the declarations."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+from reconciler.resources.fields import Field, Form
+from reconciler.resources.kinds import KINDS
+from reconciler.resources.ref import Kind
+
+_TABLE = re.compile(r"(<!-- fields of (\w+) -->\n).*?(<!-- end of fields -->)", re.DOTALL)
+
+
+def with_tables(page: str) -> str:
+    """Return a page with the table of each kind between the comments that name it."""
+    return _TABLE.sub(lambda found: f"{found[1]}\n{_table(Kind(found[2]))}\n\n{found[3]}", page)
+
+
+def _table(kind: Kind) -> str:
+    row = KINDS[kind]
+    rows = []
+    for field in row.fields:
+        other = row.instead.get(field.name)
+        rows.append(_row(field, other))
+        rows += [_row(other, field)] if other else []
+    return "\n".join(["| Field | Default | |", "|---|---|---|", *rows])
+
+
+def _row(field: Field, other: Field | None) -> str:
+    """Return the row of a field; ``other`` is a field that may be written in its place."""
+    if other:
+        default = f"this or `{other.name}`"
+    else:
+        default = "required" if field.default is None else f"`{_written(field.default)}`"
+    return f"| `{field.name}` | {default} | {' '.join(_meaning(field))} |"
+
+
+def _written(value: object) -> str:
+    """Return a default as it is written in a manifest."""
+    if isinstance(value, list):
+        return f"[{', '.join(value)}]"
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _meaning(field: Field) -> Iterator[str]:
+    yield field.about
+    if field.form is Form.TEXT:
+        yield f"Length {field.shortest} to {field.longest}."
+    elif field.form is Form.TEXTS:
+        yield "The order is kept."
+    elif len(field.words) == 1:
+        yield "The only value."
+    elif field.words:
+        some = "A set of" if field.form is Form.SET else "One of"
+        yield f"{some} {', '.join(_short(field.words))}."
+
+
+def _short(words: tuple[str, ...]) -> Iterator[str]:
+    """Yield each word; of all but the first, only what follows the beginning that they share."""
+    first, *others = words
+    shared = first
+    while not all(word.startswith(shared) for word in others):
+        shared = shared[:-1].rpartition("_")[0] + "_" if "_" in shared[:-1] else ""
+    yield f"`{first}`"
+    yield from (f"`…_{word.removeprefix(shared)}`" for word in others)

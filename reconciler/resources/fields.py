@@ -1,0 +1,108 @@
+"""The form in which a kind declares its fields: one row for each, and everything follows from it.
+
+JSON schemas, models, defaults, normal forms, the order of differences, the reading of answers and
+the tables of the documentation are made from these rows. The module is on the path of every
+unchanged manifest, so it imports no model library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum, auto
+from typing import Any, NamedTuple, TypeAlias
+
+from reconciler.resources.duration import DurationRange
+
+# Values of the fields of one kind, by the names that manifests and every wire give them.
+Spec: TypeAlias = Mapping[str, Any]
+
+# No store may hold NUL (PostgreSQL refuses it in text), so no string may contain it.
+NO_NUL = r"^[^\u0000]*$"
+
+
+class Form(Enum):
+    """Forms of a value, which decide when two values mean the same."""
+
+    TEXT = auto()
+    TEXTS = auto()  # a list whose order matters
+    FLAG = auto()
+    CHOICE = auto()  # one of the field's words
+    SET = auto()  # some of the field's words; an empty list means the default
+    DURATION = auto()  # compared by value
+
+
+class Field(NamedTuple):
+    """One field of a manifest. The functions below make the fields of each form.
+
+    Attributes:
+        name: In manifests, in stored objects and in JSON on every wire.
+        about: Meaning, for editors, ``explain`` and the description of the API.
+        default: Value of a field that is left out; None for a field that must be written.
+        shortest: Least number of code points of a text.
+        longest: Greatest number of code points of a text; 0 for any number.
+        pattern: Regular expression that a text must match.
+        words: Values that a choice or a set may hold.
+        limits: Range of a duration; ``pattern`` is that of the range.
+        examples: Values that editors and ``explain`` offer.
+        since: First version of this project's service that has the field, empty for the first of
+            all. Objects stored before it, and services older than it, lack the field: it is then
+            read as its default.
+    """
+
+    name: str
+    form: Form
+    about: str
+    default: str | bool | list[str] | None = None
+    shortest: int = 0
+    longest: int = 0
+    pattern: str = NO_NUL
+    words: tuple[str, ...] = ()
+    limits: DurationRange | None = None
+    examples: tuple[str | list[str], ...] = ()
+    since: str = ""
+
+    @property
+    def python_type(self) -> type:
+        """Return the type that a value has once it is read from YAML or JSON."""
+        return _PYTHON_TYPES.get(self.form, str)
+
+
+_PYTHON_TYPES: Mapping[Form, type] = {Form.TEXTS: list, Form.SET: list, Form.FLAG: bool}
+
+
+def text(name: str, about: str, *examples: str, shortest: int = 0, longest: int) -> Field:
+    """Return a text that must be written; lengths are code points."""
+    return Field(name, Form.TEXT, about, shortest=shortest, longest=longest, examples=examples)
+
+
+def texts(name: str, about: str, *example: str) -> Field:
+    """Return a list of texts in an order that matters; it is empty by default."""
+    return Field(name, Form.TEXTS, about, [], examples=([*example],))
+
+
+def flag(name: str, about: str) -> Field:
+    """Return true or false; false by default."""
+    return Field(name, Form.FLAG, about, default=False)
+
+
+def choice(name: str, about: str, *words: str) -> Field:
+    """Return one of some words; the first is the default."""
+    return Field(name, Form.CHOICE, about, words[0], words=words)
+
+
+def some_of(name: str, about: str, *words: str) -> Field:
+    """Return a set of some words; the first alone is the default, and what an empty set means."""
+    return Field(name, Form.SET, about, [words[0]], words=words)
+
+
+def duration(name: str, about: str, *examples: str, default: str, limits: DurationRange) -> Field:
+    """Return a duration within a range; ``default`` is its shortest text."""
+    return Field(
+        name,
+        Form.DURATION,
+        about,
+        default,
+        pattern=limits.pattern,
+        limits=limits,
+        examples=examples,
+    )

@@ -1,0 +1,38 @@
+"""The declarations of the kinds, against the messages of gRPC, which state them independently."""
+
+from __future__ import annotations
+
+import pytest
+from google.protobuf.descriptor import FieldDescriptor
+
+from reconciler.resources.fields import Field, Form
+from reconciler.resources.kinds import KINDS
+from reconciler.resources.ref import Kind
+from reconciler.service.transport.messages import POOL
+
+REQUESTS = {
+    Kind.ORGANIZATION: "AddOrgRequest",
+    Kind.PROJECT: "AddProjectRequest",
+    Kind.IDP_JWT_CONFIG: "AddOrgJWTIDPRequest",
+    Kind.OIDC_APPLICATION: "AddOIDCAppRequest",
+    Kind.ACTION: "CreateActionRequest",
+}
+FORMS = {
+    Form.TEXT: (FieldDescriptor.TYPE_STRING, False),
+    Form.TEXTS: (FieldDescriptor.TYPE_STRING, True),
+    Form.FLAG: (FieldDescriptor.TYPE_BOOL, False),
+    Form.CHOICE: (FieldDescriptor.TYPE_ENUM, False),
+    Form.SET: (FieldDescriptor.TYPE_ENUM, True),
+    Form.DURATION: (FieldDescriptor.TYPE_MESSAGE, False),
+}
+FIELDS = [(kind, field) for kind, row in KINDS.items() for field in row.fields]
+
+
+@pytest.mark.parametrize(("kind", "field"), FIELDS, ids=lambda value: getattr(value, "name", ""))
+def test_a_field_is_on_the_wire_in_the_form_it_is_declared_in(kind: Kind, field: Field) -> None:
+    message = POOL.FindMessageTypeByName(f"zitadel.management.v1.{REQUESTS[kind]}")
+    (found,) = [each for each in message.fields if each.json_name == field.name]
+
+    assert (found.type, found.is_repeated) == FORMS[field.form]
+    assert bool(field.words) == bool(found.enum_type)
+    assert not found.enum_type or set(field.words) <= {*found.enum_type.values_by_name}
