@@ -73,6 +73,11 @@ GRPC = {
         f"{LIMITS.grpc_waiting} together",
         f"{LIMITS.grpc_waiting_of_one} of one connection",
     ],
+    "New calls that have not begun": [
+        f"{LIMITS.grpc_new_of_one} of a connection",
+        f"{LIMITS.grpc_new_of_strangers} of all other",
+        f"{mib(LIMITS.grpc_held_bytes)} of what",
+    ],
     "Time for the message of a call": [f"{LIMITS.body_seconds} s"],
     "Calls at once": [
         f"{LIMITS.grpc_known},",

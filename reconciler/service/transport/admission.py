@@ -44,22 +44,25 @@ class Admission:
         self._now = now
         self._valid_until: dict[bytes, float] = {}  # by hash, the oldest verdict first
 
-    async def caller(self, operation: str, headers: Headers) -> bytes | None:
-        """Return the key of a caller that may send a message, or None where the token is not valid.
+    async def caller(self, operation: str, headers: Headers) -> bytes:
+        """Return the key of a caller that may send a message.
 
         A token that was valid within the last ``FRESH_SECONDS`` needs no look at the store.
+
+        Raises:
+            UnreadError: the token is not valid, or the store cannot be asked.
         """
         if operation in NEEDS_NO_TOKEN:
             return NOBODY
         token = caller_key(headers)
-        if not token:
-            return None
         if self._valid_until.get(token, 0.0) > self._now():
             return token
         try:
-            await admitted(self._answer, headers)
-        except Refusal:
-            return None
+            token = await admitted(self._answer, headers)
+        except Refusal as refusal:
+            raise UnreadError(
+                refusal.code, refusal.message, refusal.reason, **refusal.details
+            ) from None
         self._remember(token)
         return token
 
@@ -70,13 +73,15 @@ class Admission:
         self._valid_until[token] = self._now() + FRESH_SECONDS
 
 
-class TooManyCallsError(Refusal):
-    """A call that is refused before anything of it is read. Its caller may know why at once."""
+class UnreadError(Refusal):
+    """A call that is refused before its message is read. Its caller may know why at once."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            Code.RESOURCE_EXHAUSTED, "there are too many calls at once; ask again", "service.busy"
-        )
+
+def too_many_calls() -> UnreadError:
+    """Refuse a call because of others."""
+    return UnreadError(
+        Code.RESOURCE_EXHAUSTED, "there are too many calls at once; ask again", "service.busy"
+    )
 
 
 class Shares:
@@ -93,10 +98,10 @@ class Shares:
         """Count a call of a caller for as long as the block runs.
 
         Raises:
-            Refusal: there are too many calls already, of this caller or of all.
+            UnreadError: there are too many calls already, of this caller or of all.
         """
         if self._count >= self._total or self._by_caller[caller] >= self._share:
-            raise TooManyCallsError
+            raise too_many_calls()
         self._count += 1
         self._by_caller[caller] += 1
         try:

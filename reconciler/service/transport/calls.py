@@ -95,11 +95,6 @@ def too_slow() -> Refusal:
     return Refusal(Code.ABORTED, "the message took too long to arrive", "message.too_slow")
 
 
-def unread() -> Refusal:
-    """Refuse a call whose message was not taken in, because its caller may not call."""
-    return Refusal(Code.ABORTED, "the message was not taken in", "message.unread")
-
-
 def _fields(method: Method, asked: bytes | Refusal) -> Mapping[str, Any] | Refusal:
     if isinstance(asked, Refusal):
         return asked

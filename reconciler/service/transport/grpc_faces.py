@@ -7,12 +7,14 @@ from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 from reconciler.service.operations.dispatch import Incoming, Received
-from reconciler.service.transport.admission import Admission, TooManyCallsError
+from reconciler.service.transport.admission import Admission, UnreadError
 from reconciler.service.transport.bodies import Bodies
-from reconciler.service.transport.grpc_server import GrpcServer
+from reconciler.service.transport.budget import Budget
+from reconciler.service.transport.grpc_server import GrpcServer, Intake
 from reconciler.service.transport.grpc_web import GrpcWeb
 from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.messages import SERVICES
+from reconciler.service.transport.new_calls import Inside, NewCalls
 from reconciler.service.transport.observer import Answer, Observer
 from reconciler.service.transport.private_folder import SOCKET, private_folder
 
@@ -21,12 +23,12 @@ class Faces(NamedTuple):
     """The two faces, as ``listener.serve`` takes them.
 
     Attributes:
-        address: The unix socket where gRPC listens.
+        inside: Where gRPC listens, and what its connections share.
         web_routes: gRPC-web, by the full name of each service.
         drain: Takes no more calls over gRPC, and finishes those in flight.
     """
 
-    address: str
+    inside: Inside
     web_routes: Mapping[str, GrpcWeb]
     drain: Callable[[], Awaitable[None]]
 
@@ -43,7 +45,9 @@ async def grpc_faces(
     with private_folder() as folder:
         socket = folder / SOCKET
         admission = Admission(answer)
-        server = GrpcServer(observer.watch(_at_once(answer), "grpc"), admission, socket, limits)
+        new_calls = NewCalls(limits)
+        watched = observer.watch(_at_once(answer), "grpc")
+        server = GrpcServer(watched, Intake(admission, new_calls, limits), socket)
         web = GrpcWeb(observer.watch(answer, "grpc-web"), bodies)
         await server.start()
 
@@ -51,16 +55,17 @@ async def grpc_faces(
             await server.drain(limits.drain_seconds)
 
         try:
-            yield Faces(str(socket), dict.fromkeys(SERVICES, web), drain)
+            inside = Inside(str(socket), Budget.of_grpc(limits), new_calls)
+            yield Faces(inside, dict.fromkeys(SERVICES, web), drain)
         finally:
             await server.stop()
 
 
 def _at_once(answer: Answer) -> Answer:
-    """Return what refuses a call that is one too many without having it wait among the others."""
+    """Return what refuses a call that was not read without having it wait among the others."""
 
     async def answered(call: Incoming) -> Received:
-        if isinstance(call.fields, TooManyCallsError):
+        if isinstance(call.fields, UnreadError):
             return Received("", call.fields)
         return await answer(call)
 

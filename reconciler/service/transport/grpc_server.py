@@ -26,7 +26,7 @@ from grpc_health.v1.health import aio as health
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 from reconciler.service.domain.refusal import Refusal, invalid
-from reconciler.service.transport.admission import NOBODY, Admission, Shares
+from reconciler.service.transport.admission import NOBODY, Admission, Shares, UnreadError
 from reconciler.service.transport.budget import no_room
 from reconciler.service.transport.calls import (
     MAX_MESSAGE,
@@ -37,10 +37,10 @@ from reconciler.service.transport.calls import (
     status_bytes,
     too_large,
     too_slow,
-    unread,
 )
 from reconciler.service.transport.limits import KIB, STREAM_WINDOW, Limits
 from reconciler.service.transport.messages import METHODS, SERVICES, Method, load_pool
+from reconciler.service.transport.new_calls import NewCalls
 from reconciler.service.transport.observer import Answer
 
 GOODBYE = 0.5
@@ -74,14 +74,13 @@ _OK = health_pb2.HealthCheckResponse.SERVING
 class GrpcServer:
     """Answers gRPC calls on a unix socket, on the running event loop."""
 
-    def __init__(self, answer: Answer, admission: Admission, socket: Path, limits: Limits) -> None:
-        """Answer calls; ``admission`` tells whose messages are taken in."""
+    def __init__(self, answer: Answer, intake: Intake, socket: Path) -> None:
+        """Answer calls whose messages ``intake`` takes in."""
         self._server = grpc.aio.server(
-            options=list(OPTIONS.items()), maximum_concurrent_rpcs=limits.grpc_calls
+            options=list(OPTIONS.items()), maximum_concurrent_rpcs=intake.limits.grpc_calls
         )
         self._in_flight = _InFlight()
         self._health = health.HealthServicer()
-        intake = _Intake(admission, limits)
         self._server.add_generic_rpc_handlers(
             (
                 *_operations(answer, intake, self._in_flight),
@@ -117,12 +116,14 @@ class GrpcServer:
         await self._server.stop(None)
 
 
-class _Intake:
+class Intake:
     """Decides whose calls are taken in, how many at a time, and how long messages may take."""
 
-    def __init__(self, admission: Admission, limits: Limits) -> None:
+    def __init__(self, admission: Admission, new_calls: NewCalls, limits: Limits) -> None:
+        """Take in what ``admission`` lets in; tell ``new_calls`` of each call that has begun."""
         self._admission = admission
-        self._limits = limits
+        self._new_calls = new_calls
+        self.limits = limits
         self._known = Shares(limits.grpc_known, limits.grpc_known_of_one)
         self._open = Shares(limits.grpc_open, limits.grpc_open)
         self._streams = Shares(limits.grpc_open, limits.grpc_open)
@@ -135,31 +136,40 @@ class _Intake:
 
         The call keeps its place as long as the block runs, which is until it is answered.
         """
-        caller = await self._admission.caller(operation, headers)
-        if caller is None:
-            yield unread()
-        elif caller == NOBODY:
+        try:
+            caller = await self._admission.caller(operation, headers)
+        except UnreadError as refusal:
+            self._begun(context, is_known=False)
+            yield refusal
+            return
+        if caller == NOBODY:
             async with self.open_message(context) as message:
                 yield message
         else:
-            seconds = self._limits.body_seconds
+            self._begun(context, is_known=True)
+            seconds = self.limits.body_seconds
             async with self._message(context, self._known, caller, seconds) as message:
                 yield message
 
     def open_message(self, context: Any) -> AbstractAsyncContextManager[bytes | Refusal]:
         """Yield the message of a call that needs no token, or why it was not taken in."""
-        return self._message(context, self._open, NOBODY, self._limits.head_seconds)
+        self._begun(context, is_known=None)
+        return self._message(context, self._open, NOBODY, self.limits.head_seconds)
 
     async def stream(self, context: Any, run: Callable[[], Awaitable[None]]) -> None:
         """Carry out a call that needs no token and has many messages, if there is room."""
         try:
             with self._streams.place(NOBODY):
-                async with asyncio.timeout(self._limits.grpc_stream_seconds):
+                async with asyncio.timeout(self.limits.grpc_stream_seconds):
                     await run()
         except TimeoutError:
             _refuse(context, too_slow())
         except Refusal as refusal:
             _refuse(context, refusal)
+
+    def _begun(self, context: Any, *, is_known: bool | None) -> None:
+        """Note that a call has begun. Its peer is the address of a unix socket; see ``splice``."""
+        self._new_calls.begun(context.peer().rpartition("/")[2], is_known=is_known)
 
     @asynccontextmanager
     async def _message(
@@ -168,7 +178,7 @@ class _Intake:
         with ExitStack() as place:
             try:
                 place.enter_context(shares.place(caller))
-            except Refusal as refusal:
+            except UnreadError as refusal:
                 message: bytes | Refusal = refusal
             else:
                 message = await _read(context, seconds)
@@ -215,7 +225,7 @@ class _InFlight:
             self.none.set()
 
 
-def _operations(answer: Answer, intake: _Intake, in_flight: _InFlight) -> Iterator[Any]:
+def _operations(answer: Answer, intake: Intake, in_flight: _InFlight) -> Iterator[Any]:
     """Yield what carries out the methods of each service."""
     for service in SERVICES:
         prefix = f"/{service}/"
@@ -227,7 +237,7 @@ def _operations(answer: Answer, intake: _Intake, in_flight: _InFlight) -> Iterat
         yield grpc.method_handlers_generic_handler(service, handlers)
 
 
-def _handler(answer: Answer, method: Method, intake: _Intake, in_flight: _InFlight) -> Any:
+def _handler(answer: Answer, method: Method, intake: Intake, in_flight: _InFlight) -> Any:
     async def handle(_: Any, context: Any) -> bytes:
         headers = _headers(context)
         async with intake.message(context, method.operation, headers) as asked:
@@ -248,7 +258,7 @@ def _refuse(context: Any, refusal: Refusal) -> bytes:
     return b""
 
 
-def _health_check(servicer: health.HealthServicer, intake: _Intake) -> Any:
+def _health_check(servicer: health.HealthServicer, intake: Intake) -> Any:
     """Return the handlers that answer the health of a service, once or as a stream."""
 
     async def check(_: Any, context: Any) -> bytes:
@@ -281,7 +291,7 @@ def _headers(context: Any) -> Mapping[str, list[str]]:
     return headers
 
 
-async def _health_asked(intake: _Intake, context: Any) -> Any:
+async def _health_asked(intake: Intake, context: Any) -> Any:
     """Return the request of a call after health, or None where the call was refused."""
     async with intake.open_message(context) as message:
         asked = message
@@ -294,7 +304,7 @@ async def _health_asked(intake: _Intake, context: Any) -> Any:
     return None
 
 
-def _reflection(intake: _Intake) -> tuple[Any, ...]:
+def _reflection(intake: Intake) -> tuple[Any, ...]:
     """Return reflection of both versions, which differ in nothing but the name."""
     pool = load_pool()
     for other in (health_pb2, reflection_pb2):

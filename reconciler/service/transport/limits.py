@@ -47,6 +47,11 @@ class Limits:
         grpc_share_bytes: The share of those that one connection may have.
         grpc_waiting: Those that wait for room at one time, before others are refused at once.
         grpc_waiting_of_one: The share of those that one connection may have.
+        grpc_new_of_one: Calls of a connection that the gRPC server has not begun, where the newest
+            one that was judged had a valid token. Others wait.
+        grpc_new_of_strangers: Those of all other connections together, one of each.
+        grpc_held_bytes: What of such waiting calls has come, on all connections; beyond it, the
+            connection that has most of it is ended.
         grpc_open: Calls of gRPC at one time that need no token, of each kind.
         grpc_stream_seconds: How long a call without a token may ask and be answered.
     """
@@ -78,7 +83,10 @@ class Limits:
     grpc_known_of_one: int = 384
     grpc_large_bytes: int = 8 * MIB
     grpc_share_bytes: int = 2 * MIB
-    grpc_waiting: int = 256
+    grpc_waiting: int = 128
     grpc_waiting_of_one: int = 32
+    grpc_new_of_one: int = 8
+    grpc_new_of_strangers: int = 2
+    grpc_held_bytes: int = 8 * MIB
     grpc_open: int = 128
     grpc_stream_seconds: float = 1800

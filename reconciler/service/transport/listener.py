@@ -39,6 +39,7 @@ from reconciler.service.transport.limits import MIB, RECEIVE_BYTES, Limits
 from reconciler.service.transport.memory import most_memory
 from reconciler.service.transport.metrics import StoreFigures
 from reconciler.service.transport.metrics_page import metrics_app
+from reconciler.service.transport.new_calls import Inside
 from reconciler.service.transport.observer import Observer
 from reconciler.service.transport.pages import State
 from reconciler.service.transport.protocol import StrictProtocol
@@ -162,7 +163,9 @@ async def serve(serving: Serving) -> None:
         answer, observer = serving.front.answer, serving.observer
         state = State(is_ready, is_open.answer)
         app = build_app(answer, observer, state, bodies, faces.web_routes)
-        config = _config(app, _protocol_of(serving, faces.address), serving.limits)
+        config = _config(
+            app, partial(_protocol, serving=serving, inside=faces.inside), serving.limits
+        )
         config.ssl = serving.tls
         server = _Server(config, serving, draining, faces.drain)
         async with _figures_served(serving, server):
@@ -177,8 +180,8 @@ class Faces(Protocol):
     """Front ends of other transports: see ``grpc_faces``, which loads them."""
 
     @property
-    def address(self) -> str | None:
-        """The unix socket that connections of HTTP/2 are passed on to, if there is one."""
+    def inside(self) -> Inside | None:
+        """The server that connections of HTTP/2 are passed on to, if there is one."""
         ...
 
     @property
@@ -193,7 +196,7 @@ class Faces(Protocol):
 
 
 class _NoFaces(NamedTuple):
-    address: None = None
+    inside: None = None
     web_routes: Mapping[str, ASGIApp] = MappingProxyType({})
     drain: Callable[[], Awaitable[None]] = _nothing
 
@@ -213,23 +216,18 @@ def _protocol(
     _loop: asyncio.AbstractEventLoop | None = None,
     *,
     serving: Serving,
-    grpc: tuple[str, Budget] | None,
+    inside: Inside | None,
     room: Room | None = None,
 ) -> asyncio.Protocol:
     """Return what reads a new connection."""
     make_http = partial(
         StrictProtocol, config, server_state, app_state, serving.limits, serving.observer, room
     )
-    if grpc is None or room is None:
+    if inside is None or room is None:
         return make_http()
-    from reconciler.service.transport.splice import FirstBytes, Inside
+    from reconciler.service.transport.splice import FirstBytes
 
-    return FirstBytes(make_http, Inside(*grpc), room, serving.observer.turned_away)
-
-
-def _protocol_of(serving: Serving, grpc_address: str | None) -> Callable[..., asyncio.Protocol]:
-    grpc = (grpc_address, Budget.of_grpc(serving.limits)) if grpc_address else None
-    return partial(_protocol, serving=serving, grpc=grpc)
+    return FirstBytes(make_http, inside, room, serving.observer.turned_away)
 
 
 def _config(app: ASGIApp, make_protocol: Any, limits: Limits) -> uvicorn.Config:
@@ -329,7 +327,8 @@ async def _figures_served(serving: Serving, server: uvicorn.Server) -> AsyncIter
         serving.observer.metrics, serving.figures, lambda: len(server.server_state.connections)
     )
     limits = replace(serving.limits, connections=MAX_SCRAPES, drain_seconds=1)
-    side = _SideServer(_config(app, _protocol_of(replace(serving, limits=limits), None), limits))
+    protocol = partial(_protocol, serving=replace(serving, limits=limits), inside=None)
+    side = _SideServer(_config(app, protocol, limits))
     task = asyncio.get_running_loop().create_task(side.serve([serving.metrics]))
     try:
         yield

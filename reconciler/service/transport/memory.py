@@ -55,6 +55,7 @@ def most_memory(limits: Limits) -> Mapping[str, int]:
         "calls over gRPC": limits.grpc_calls * (CALL + STREAM_WINDOW),
         "large messages of gRPC": limits.grpc_large_bytes * MESSAGE_FACTOR,
         "large messages that wait": limits.grpc_waiting * MOST_KEPT,
+        "calls over gRPC that have not begun": limits.grpc_held_bytes,
         "calls that wait": WAITING * WAITING_CALL,
         "pages of lists": (READERS + JOINED) * MAX_PAGE_BYTES,
         "answers not read": UNREAD,

@@ -8,8 +8,10 @@ write to the same place.
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import os
+import socket
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
@@ -95,3 +97,25 @@ def _opened(descriptor: int) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+async def connected(address: str, name: str) -> socket.socket:
+    """Return a connection to a unix socket that has a name of its own in the same folder.
+
+    The gRPC server tells the name with each call. The file of the name is not needed once the
+    socket has it.
+
+    Raises:
+        OSError: nothing listens at the address.
+    """
+    joining = socket.socket(socket.AF_UNIX)
+    try:
+        joining.settimeout(0)
+        path = Path(address).with_name(name)
+        joining.bind(str(path))
+        path.unlink()
+        await asyncio.get_running_loop().sock_connect(joining, address)
+    except BaseException:
+        joining.close()
+        raise
+    return joining

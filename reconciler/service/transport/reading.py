@@ -20,7 +20,7 @@ from reconciler.service.transport.unread import Unread
 BATCH = 256
 READERS = 8  # threads that read at one time
 READERS_OF_ONE = 4  # for one caller
-READERS_OF_SLOW = 2  # for all callers whose calls take long
+READERS_OF_SLOW = 2
 WAITING_OF_ONE = 1024
 GATHER_SECONDS = 0.002  # for several calls of one caller to become more
 TURN_SECONDS = 0.025  # a call that has begun is finished

@@ -10,21 +10,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from reconciler.service.domain.refusal import Refusal
-from reconciler.service.transport.budget import Budget
 from reconciler.service.transport.calls import MAX_MESSAGE, NO_ROOM, TOO_LARGE
 from reconciler.service.transport.frames import (
     PREFACE,
     CallerFrames,
-    Entry,
     Frames,
     FramesError,
-    Sizes,
 )
 from reconciler.service.transport.limits import SMALL_BODY
+from reconciler.service.transport.new_calls import Inside
+from reconciler.service.transport.private_folder import connected
 from reconciler.service.transport.room import Room
+from reconciler.service.transport.stream_messages import Entry, Sizes
 
 # Settings without a word, and GOAWAY: no call was begun, and there are too many connections.
 REFUSED = bytes.fromhex("000000040000000000 000008070000000000 000000000000000b")
@@ -33,18 +33,6 @@ ANSWER_WITHIN = 30.0  # after a large message has come
 SIZES = Sizes(SMALL_BODY, MAX_MESSAGE, TOO_LARGE, NO_ROOM)
 
 MakeProtocol = Callable[[], asyncio.Protocol]
-
-
-class Inside(NamedTuple):
-    """The server that HTTP/2 is passed on to.
-
-    Attributes:
-        address: Of the unix socket where the gRPC server listens.
-        budget: Room for large messages; the share of a caller is that of a connection here.
-    """
-
-    address: str
-    budget: Budget
 
 
 class FirstBytes(asyncio.Protocol):
@@ -135,12 +123,13 @@ class Splice:
         self, outside: Any, inside: Inside, room: Room, turned_away: Callable[[str], None]
     ) -> None:
         self._room = room
-        self._address, self._budget = inside
+        self._address, self._budget, self._all_new_calls = inside
+        self._new_calls = self._all_new_calls.of_connection(self._go_on, self._too_full)
         self._turned_away = turned_away
         self._now = asyncio.get_running_loop().time
         self.last_seen = self._now()
         self._calls_began = 0.0  # when the newest call came
-        self._asked = CallerFrames(self._given_up, self._large, SIZES)
+        self._asked = CallerFrames(self._given_up, self._large, SIZES, self._new_calls.may_begin)
         self._answered = Frames(self._ended)
         self._outside = _End(self._lost, self._from_outside)
         self._inside = _End(self._lost, self._from_inside)
@@ -158,6 +147,7 @@ class Splice:
     def begin(self, seen: bytes) -> None:
         """Connect to the gRPC server; the other side waits until that is done."""
         self._room.connections.add(self)
+        self._new_calls.join()
         self._outside.transport.set_protocol(self._outside)
         self._outside.transport.pause_reading()
         self._task = asyncio.get_running_loop().create_task(self._connect(seen))
@@ -175,7 +165,8 @@ class Splice:
         self._outside.join(self._inside)
         loop = asyncio.get_running_loop()
         try:
-            await loop.create_unix_connection(lambda: self._inside, self._address)
+            joining = await connected(self._address, self._new_calls.name)
+            await loop.create_unix_connection(lambda: self._inside, sock=joining)
         except OSError:
             self._inside.is_lost = True
             self._outside.transport.abort()
@@ -192,6 +183,7 @@ class Splice:
         if self._outside.is_lost and self._inside.is_lost:
             self._room.connections.discard(self)
             self._room.unsplice(self)
+            self._new_calls.leave()
 
     def _from_outside(self, data: bytes) -> bytes:
         self.last_seen = self._now()
@@ -199,7 +191,21 @@ class Splice:
         passed = self._asked.feed(data)
         if self._asked.newest != newest:
             self._calls_began = self.last_seen
+        self._new_calls.held_bytes = self._asked.held_bytes
+        fullest = self._all_new_calls.fullest() if self._asked.held_bytes else None
+        if fullest is not None:
+            fullest.end()
         return passed
+
+    def _go_on(self) -> None:
+        """Pass on new calls for which there is a place now."""
+        self._calls_began = self._now()
+        self._inside.send(self._asked.go_on())
+        self._new_calls.held_bytes = self._asked.held_bytes
+
+    def _too_full(self) -> None:
+        self._turned_away("too many calls on it wait to begin")
+        self.abort()
 
     def _from_inside(self, data: bytes) -> bytes:
         self.last_seen = self._now()
@@ -208,6 +214,7 @@ class Splice:
     def _given_up(self, stream: int) -> None:
         """Give back what a call held whose caller wants no answer."""
         self._asked.forget(stream)
+        self._new_calls.ended(stream)
         self._give_back(stream)
 
     def _ended(self, stream: int) -> None:

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.service.transport.frames import (
-    MOST_KEPT,
-    CallerFrames,
-    Entry,
-    Frames,
-    FramesError,
-    Sizes,
-)
+from reconciler.service.transport.frames import MOST_KEPT, CallerFrames, Frames, FramesError
+from reconciler.service.transport.stream_messages import Entry, Sizes
 from tests import h2
 from tests.wires import frame as message
 
@@ -221,6 +215,72 @@ def test_padding_is_refused() -> None:
 
     with pytest.raises(FramesError):
         frames.feed(h2.PREFACE + OPEN + h2.frame(h2.DATA, 0x8, 1, b"\1x\0"))
+
+
+def opened(stream: int, block: bytes = b"block") -> bytes:
+    """Return the headers of a call, in two frames."""
+    half = len(block) // 2
+    return h2.frame(h2.HEADERS, 0, stream, block[:half]) + h2.frame(
+        h2.CONTINUATION, h2.END_HEADERS, stream, block[half:]
+    )
+
+
+@pytest.mark.parametrize("cut", [1, 7, 10_000])
+def test_new_calls_wait_and_the_others_go_on(cut: int) -> None:
+    """Their frames come in their order once they may begin, and nothing of them before."""
+    places = [1]
+    asked: list[int] = []
+
+    def may_begin(stream: int) -> bool:
+        asked.append(stream)
+        return bool(places) and bool(places.pop())
+
+    frames = CallerFrames(lambda _: None, lambda *_: Entry.NOW, SIZES, may_begin)
+    ping, wider = h2.frame(h2.PING, 0, 0, bytes(8)), h2.frame(h2.WINDOW_UPDATE, 0, 0, bytes(4))
+    first, second, third = (opened(stream) for stream in (1, 3, 5))
+    said = {stream: pieces(stream, message(b"%d" % stream * 50), 30) for stream in (1, 3, 5)}
+    sent = h2.PREFACE + first + second + ping + third + said[5] + said[1] + wider + said[3]
+    passed = b"".join(frames.feed(sent[at : at + cut]) for at in range(0, len(sent), cut))
+
+    assert contents(passed) == contents(h2.PREFACE + first + ping + said[1] + wider)
+    assert frames.held_bytes == len(second + third + said[3] + said[5])
+    assert frames.newest == 1
+
+    places.append(1)
+    assert frames.go_on() == second + said[3]
+    assert frames.is_calling
+    places.append(1)
+    assert frames.go_on() == third + said[5]
+    assert (frames.held_bytes, frames.newest) == (0, 5)
+    assert asked[0] == 1
+    assert asked[-1] == 5
+
+
+def test_a_call_that_waited_begins_between_frames() -> None:
+    """What comes in meanwhile may be cut anywhere."""
+    places: list[int] = []
+    frames = CallerFrames(
+        lambda _: None, lambda *_: Entry.NOW, SIZES, lambda _: bool(places) and bool(places.pop())
+    )
+    ping = h2.frame(h2.PING, 0, 0, bytes(8))
+    assert frames.feed(h2.PREFACE + OPEN + ping[:12]) == h2.PREFACE + ping[:12]
+    places.append(1)
+
+    assert frames.go_on() == b""
+    assert frames.feed(ping[12:] + ping[:3]) == ping[12:] + OPEN
+    assert frames.feed(ping[3:]) == ping
+
+
+def test_headers_at_the_end_of_a_call_may_not_pass_those_that_wait() -> None:
+    """They could not be read without those, and no client of gRPC sends any."""
+    places = [1]
+    frames = CallerFrames(
+        lambda _: None, lambda *_: Entry.NOW, SIZES, lambda _: bool(places) and bool(places.pop())
+    )
+    frames.feed(h2.PREFACE + OPEN + OTHER)
+
+    with pytest.raises(FramesError):
+        frames.feed(OPEN)
 
 
 @pytest.mark.parametrize("cut", [1, 7, 1000])

@@ -33,9 +33,9 @@ def test_the_socket_is_private_and_goes_with_the_server() -> None:
         limits = Limits()
         bodies = Bodies(nothing, Budget.of(limits))
         async with grpc_faces(nothing, Observer(Metrics()), bodies, limits) as faces:
-            assert who_may(faces.address) == 0o700
+            assert who_may(faces.inside.address) == 0o700
             assert set(faces.web_routes) == set(SERVICES)
-            addresses.append(faces.address)
+            addresses.append(faces.inside.address)
 
     addresses: list[str] = []
     asyncio.run(main())

@@ -59,7 +59,7 @@ async def a_channel(door: Door, limits: Limits = HASTY) -> AsyncIterator[grpc.ai
     bodies = Bodies(door.answer, Budget.of(limits))
     async with (
         grpc_faces(door.answer, Observer(Metrics()), bodies, limits) as faces,
-        grpc.aio.insecure_channel(f"unix:{faces.address}") as channel,
+        grpc.aio.insecure_channel(f"unix:{faces.inside.address}") as channel,
     ):
         yield channel
 

@@ -16,8 +16,9 @@ import uvloop
 from reconciler.service.transport.budget import Budget
 from reconciler.service.transport.calls import NO_ROOM
 from reconciler.service.transport.limits import Limits
+from reconciler.service.transport.new_calls import Inside, NewCalls, NewCallsOfOne
 from reconciler.service.transport.room import Room
-from reconciler.service.transport.splice import PREFACE, FirstBytes, Inside
+from reconciler.service.transport.splice import PREFACE, FirstBytes
 from tests import h2
 from tests.wires import frame as message
 
@@ -33,6 +34,13 @@ class Http(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.transport.write(b"http:" + data)
+
+
+class EveryCall(NewCalls):
+    """Lets every call begin: what is inside here tells nothing of calls that it has begun."""
+
+    def has_place(self, connection: NewCallsOfOne) -> bool:
+        return True
 
 
 @dataclass
@@ -74,7 +82,7 @@ async def a_house(serve: Serve | None, limits: Limits | None = None) -> AsyncIte
         house = House(0, Budget.of_grpc(limits))
         loop = asyncio.get_running_loop()
         room = Room(house.connections, limits, loop.time)
-        behind = Inside(address, house.budget)
+        behind = Inside(address, house.budget, EveryCall(limits))
         outside = await loop.create_server(
             lambda: FirstBytes(Http, behind, room, house.turned_away.append),
             "127.0.0.1",
@@ -441,6 +449,27 @@ def test_only_so_many_messages_wait(run: Run, limits: Limits) -> None:
                 got += await reader.read(65536)
 
             assert house.budget.waiting == 1
+
+    run(main())
+
+
+def test_the_server_inside_knows_a_connection_by_name(run: Run) -> None:
+    """So that it can tell whose call it has begun; there is no file of the name."""
+    names: list[Path] = []
+
+    async def look(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        names.append(Path(writer.get_extra_info("peername")))
+        writer.close()
+
+    async def main() -> None:
+        async with a_house(look) as house:
+            for _ in range(2):
+                reader, writer = await house.call()
+                writer.write(PREFACE)
+                await reader.read()
+
+        assert [name.name for name in names] == ["1", "2"]
+        assert not any(name.exists() for name in names)
 
     run(main())
 

@@ -1,0 +1,113 @@
+"""Follows the messages of gRPC on one stream of HTTP/2, as pieces of them come.
+
+A message is a head of 5 bytes (compressed 1, length 4) and its content. The pieces are cut anyhow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import NamedTuple
+
+MESSAGE_HEAD = 5
+
+
+class Entry(Enum):
+    """Answers to the question whether a long message may be passed on."""
+
+    NOW = auto()
+    LATER = auto()
+    NEVER = auto()
+
+
+class Sizes(NamedTuple):
+    """Lengths of messages, in bytes, without their heads, and what stands for a refused one.
+
+    The gRPC server need not take a message in to refuse it: a mark goes in its place, and what
+    follows on that stream is never read there. All marks are equally long.
+
+    Attributes:
+        small: Of those that enter without a question.
+        longest: Of those that may enter.
+        too_large: Goes in the place of a longer one.
+        no_room: Goes in the place of one that may not enter.
+    """
+
+    small: int
+    longest: int
+    too_large: bytes
+    no_room: bytes
+
+
+class Messages:
+    """The messages of one call, as far as they have come.
+
+    Attributes:
+        head: The head of a message while it is not whole; until then it is not passed on.
+        left: Bytes of the present message that have not come.
+        mark: Bytes to pass on in the place of those that come next.
+        kept: Bytes that wait until their message may enter; None where none waits.
+        entry_at: Where in them that message begins.
+        has_ended: Whether the caller has ended the stream meanwhile.
+    """
+
+    __slots__ = ("_sizes", "entry_at", "has_ended", "head", "kept", "left", "mark")
+
+    def __init__(self, sizes: Sizes) -> None:
+        self._sizes = sizes
+        self.head = self.mark = b""
+        self.left = self.entry_at = 0
+        self.kept: bytearray | None = None
+        self.has_ended = False
+
+    def _replaced(self, content: bytes) -> bytes:
+        """Return content of a message with what is left of the mark in its place."""
+        here, self.mark = self.mark[: len(content)], self.mark[len(content) :]
+        return here + content[len(here) :]
+
+    def refuse(self) -> None:
+        """Put a mark in the place of the message that waits."""
+        kept = self.kept or bytearray()
+        before, message = kept[: self.entry_at], kept[self.entry_at :]
+        self.mark = mark = self._sizes.no_room
+        self.kept = before + message_head(mark) + self._replaced(bytes(message[MESSAGE_HEAD:]))
+
+    def take(self, piece: bytes, large: Callable[[int], Entry]) -> bytes:
+        """Return what becomes of a piece; ``large`` judges a long message that begins in it."""
+        if len(piece) <= self.left and not self.mark:
+            self.left -= len(piece)
+            return piece
+        content = bytearray()
+        at = 0
+        while at < len(piece):
+            if not self.left:
+                known = len(self.head)
+                self.head += piece[at : at + MESSAGE_HEAD - known]
+                at += len(self.head) - known
+                if len(self.head) < MESSAGE_HEAD:
+                    break
+                content += self._begin(len(content), large)
+            taken = piece[at : at + self.left]
+            content += self._replaced(taken)
+            self.left -= len(taken)
+            at += len(taken)
+        return bytes(content)
+
+    def _begin(self, at: int, large: Callable[[int], Entry]) -> bytes:
+        """Decide about a message whose head is whole; return the head to pass on."""
+        head, self.head = self.head, b""
+        self.left = int.from_bytes(head[1:])
+        if self.left > self._sizes.longest:
+            self.mark = self._sizes.too_large
+        elif self.left > self._sizes.small and self.kept is None:
+            entry = large(self.left)
+            if entry is Entry.LATER:
+                self.kept, self.entry_at = bytearray(), at
+            elif entry is Entry.NEVER:
+                self.mark = self._sizes.no_room
+        return message_head(self.mark) if self.mark else head
+
+
+def message_head(message: bytes) -> bytes:
+    """Return the head of a message that is not compressed."""
+    return b"\0" + len(message).to_bytes(4)
