@@ -8,7 +8,7 @@ LOCKED := $(PIP) install --require-hashes
 # Tests wait for servers, disks and databases a third of their time.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() * 3 // 2)')
 
-.PHONY: demo test unit extras check lint types wheel dist schemas codes api protos bench metrics fuzz laws soak planted mutate lock clean
+.PHONY: demo test unit extras check lint types dead wheel dist schemas codes api protos bench metrics fuzz laws soak planted mutate lock clean
 
 DEMO := --service sqlite:.reconciler/identity.db
 
@@ -32,7 +32,7 @@ unit: $(READY)
 extras: $(RUNS)
 	$(LOCKED) --requirement .ci/extras.txt
 
-check: lint types wheel
+check: lint types dead wheel
 
 lint: $(READY)
 	$(BIN)/ruff format --check --quiet reconciler tests docs
@@ -41,6 +41,10 @@ lint: $(READY)
 
 types: $(READY)
 	$(BIN)/mypy
+
+# Names that nothing reads go; what only a library or a test reads is listed in .ci/not_dead.py.
+dead: $(READY)
+	$(BIN)/vulture
 
 # The wheel, alone in an empty environment, does the main job in an empty folder.
 wheel: $(READY)

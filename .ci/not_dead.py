@@ -1,0 +1,53 @@
+"""Names that no code of the package reads, because something else does: the allow list of vulture.
+
+A name stands here with its reader. A name that has no reader goes from the package, not in here.
+"""
+
+# click asks its groups, types and options for these.
+_.get_command
+_.shell_complete
+_.envvar_list_splitter
+
+# zipfile, sys and uvicorn read what is set here, and call what is defined.
+_.compress_type
+_.external_attr
+_.unraisablehook
+_.capture_signals
+_.force_exit
+_.send_400_response
+_.disconnected
+_.eof_received
+
+# A task that is only held is kept from the garbage collector.
+_._task
+
+# pydantic reads fields of models and their configuration by name; so do rows of tables.
+_.model_config
+_.allowed_to_fail
+_.jwt_endpoint
+_.keys_endpoint
+_.header_name
+_.redirect_uris
+_.auth_method_type
+_.post_logout_redirect_uris
+_.access_token_type
+_.access_token_role_assertion
+_.id_token_role_assertion
+_.id_token_userinfo_assertion
+_.clock_skew
+_.additional_origins
+_.skip_native_app_success_page
+_.back_channel_logout_uri
+_.login_version
+_.styling_type
+_.auto_register
+_.project_role_assertion
+_.project_role_check
+_.has_project_check
+_.private_labeling_setting
+_.recorded_at
+
+# Tests put a service together with these.
+_.open_memory
+_.from_wire
+_.ScriptFile
