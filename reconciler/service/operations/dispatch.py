@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from reconciler.service.domain.refusal import Code, Refusal, store_unusable
 from reconciler.service.eventstore.errors import (
@@ -22,6 +22,7 @@ from reconciler.service.eventstore.errors import (
     StoreUnreachableError,
 )
 from reconciler.service.eventstore.port import EventStore, Snapshot
+from reconciler.service.operations.answers import Answer
 from reconciler.service.operations.batch import Orders
 from reconciler.service.operations.callers import Caller, Role, caller_of
 from reconciler.service.operations.engine import Engine
@@ -36,6 +37,7 @@ from reconciler.service.operations.request import (
 )
 from reconciler.service.operations.table import writes
 
+T = TypeVar("T")
 LOG = logging.getLogger("reconciler.service")
 ANYBODY = Caller("", Role.VIEWER, frozenset())
 NEEDS_NO_TOKEN = frozenset({"Healthz"})
@@ -70,7 +72,7 @@ class Incoming:
     operation: str
     fields: Mapping[str, Any] | Refusal
     headers: Headers
-    encode: Callable[[dict[str, Any]], bytes] | None = None
+    encode: Callable[[Answer], bytes] | None = None
     as_text: bool = False
     has_left: Callable[[], bool] = _never
     delivery: ExitStack | None = None
@@ -85,8 +87,21 @@ class Received(NamedTuple):
     """
 
     caller: str
-    answer: dict[str, Any] | Refusal
+    answer: Answer | Refusal
     body: bytes = b""
+
+
+class _Failure(NamedTuple):
+    """An exception, and the refusal that callers are told of it.
+
+    Attributes:
+        may_be_of_one: Whether one of several calls may have caused it, and the others could be
+            answered without that one. It is not in the log yet.
+    """
+
+    cause: Exception
+    refusal: Refusal
+    may_be_of_one: bool = False
 
 
 class Dispatcher:
@@ -112,48 +127,50 @@ class Dispatcher:
         Of calls that all read, none is begun after so many seconds, but the first, nor once their
         answers have ``TURN_BYTES``: fewer answers come then than there are calls.
         """
-        try:
-            received = self._received(calls, seconds)
-        except Exception as failure:
-            if len(calls) > 1 and not _is_of_all(failure, calls):
-                half = len(calls) // 2
-                first = self.receive(calls[:half], seconds)
-                is_over = len(first) < half
-                return first if is_over else first + self.receive(calls[half:], seconds)
-            refusal = self._refused(failure)
-            if refusal is FAILED:  # a defect of ours must not take the server down
-                LOG.exception("a call failed")
-            return [Received("", refusal)] * len(calls)
-        self._works()
-        return received
+        done = self._tried(lambda: self._received(calls, seconds), calls)
+        if not isinstance(done, _Failure):
+            self._works()
+            return done
+        if not done.may_be_of_one:
+            return [Received("", done.refusal)] * len(calls)
+        half = len(calls) // 2
+        first = self.receive(calls[:half], seconds)
+        is_over = len(first) < half
+        return first if is_over else first + self.receive(calls[half:], seconds)
 
     def take_batch(self, call: Incoming) -> Orders | Received:
         """Return the orders of a batch, to be carried out; or why there are none."""
-        try:
-            return self._orders(call)
-        except Exception as failure:
-            refusal = self._refused(failure)
-            if refusal is FAILED:
-                LOG.exception("a call failed")
-            return Received("", refusal)
+        done = self._tried(lambda: self._orders(call))
+        return Received("", done.refusal) if isinstance(done, _Failure) else done
 
     def carry_out(self, orders: Orders) -> None:
         """Carry out the next orders of a batch in one commit. Nothing is raised.
 
         An order that fails, fails alone: of a commit that fails, half as many are tried next.
         """
-        try:
-            self._engine.write_orders(orders)
-        except Exception as failure:
-            refusal = self._refused(failure)
-            if refusal is FAILED:
-                LOG.exception("a call failed")
-            if isinstance(failure, (*OF_THE_STORE, MemoryError, OSError)):
-                orders.end(refusal)
-            else:
-                orders.fail(refusal)
-        else:
+        done = self._tried(lambda: self._engine.write_orders(orders))
+        if not isinstance(done, _Failure):
             self._works()
+        elif isinstance(done.cause, (*OF_THE_STORE, MemoryError, OSError)):
+            orders.end(done.refusal)
+        else:
+            orders.fail(done.refusal)
+
+    def _tried(self, work: Callable[[], T], calls: Sequence[Incoming] = ()) -> T | _Failure:
+        """Return what work returned, or its failure; nothing is raised.
+
+        Of several calls, a failure that one of them may have caused is not logged yet: it will be
+        once that call is tried alone.
+        """
+        try:
+            return work()
+        except Exception as failure:
+            if len(calls) > 1 and not _is_of_all(failure, calls):
+                return _Failure(failure, FAILED, may_be_of_one=True)
+            refusal = self._refused(failure)
+            if refusal is FAILED:  # a defect of ours must not take the server down
+                LOG.exception("a call failed")
+            return _Failure(failure, refusal)
 
     def answer_of(self, call: Incoming, orders: Orders) -> Received:
         """Return the answer of a batch that was carried out."""
@@ -291,7 +308,7 @@ def _encoded(call: Incoming, received: Received) -> Received:
 
 
 def _paired(
-    requests: Sequence[Request | Refusal], answers: Sequence[dict[str, Any] | Refusal]
+    requests: Sequence[Request | Refusal], answers: Sequence[Answer | Refusal]
 ) -> list[Received]:
     """Put each answer in the place of its request."""
     left = iter(answers)

@@ -24,8 +24,8 @@ from reconciler.service.eventstore.sqlite import SqliteEventStore
 from reconciler.service.eventstore.sqlite_files import create
 from reconciler.service.operations.answers import MICROSECONDS
 from reconciler.service.operations.callers import make_token
+from reconciler.service.operations.custody import KEPT
 from reconciler.service.operations.dispatch import Incoming
-from reconciler.service.operations.engine import KEPT
 from reconciler.service.seal import new_key
 from reconciler.service_client.connect import RemoteService, client_of
 from reconciler.service_client.locks import this_process

@@ -28,10 +28,10 @@ from reconciler.service.eventstore.sqlite import SqliteEventStore
 from reconciler.service.eventstore.sqlite_files import create
 from reconciler.service.operations import custody
 from reconciler.service.operations.batch import Orders
+from reconciler.service.operations.commit import Commit
 from reconciler.service.operations.dispatch import TURN_BYTES, Dispatcher, Incoming, Received
 from reconciler.service.operations.engine import Engine
 from reconciler.service.operations.request import Request
-from reconciler.service.operations.runtime import Batch
 from reconciler.service.projections.maintenance import verify
 from tests.running import Known, furnish
 
@@ -331,14 +331,12 @@ def test_a_write_that_meets_a_defect_fails_alone(
     """Of ours, in one operation: the others of its batch do not know of it."""
     monkeypatch.setattr(custody, "keep", lambda *_: 1 // 0)  # reached by every write
     calls = mixed_calls(known)
-    really = Engine._written
+    really = Commit.carry_out
 
-    def fragile(engine: Engine, tx: Any, request: Request, batch: Batch) -> Any:
-        if request.operation == "AddOIDCApp":
-            return really(engine, tx, request, batch)
-        return {}
+    def fragile(commit: Commit, request: Request) -> Any:
+        return really(commit, request) if request.operation == "AddOIDCApp" else {}
 
-    monkeypatch.setattr(Engine, "_written", fragile)
+    monkeypatch.setattr(Commit, "carry_out", fragile)
 
     answers = [received.answer for received in service.dispatcher.receive(calls)]
 

@@ -1,0 +1,223 @@
+"""The calls of one transaction: admitting them, carrying them out, and each write once only.
+
+A refused call leaves no trace in the transaction. A write under an idempotency key is carried out
+once: a repeated call gets the first answer, with its secret, while what was made is still there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any
+
+from reconciler.service.domain.oidc_application import hash_of
+from reconciler.service.domain.refusal import (
+    Code,
+    Refusal,
+    invalid,
+    key_reused,
+    not_allowed,
+    object_gone,
+    secret_gone,
+)
+from reconciler.service.eventstore.errors import StreamConflictError
+from reconciler.service.eventstore.port import Snapshot, Transaction
+from reconciler.service.eventstore.rows import ObjectRow, Record
+from reconciler.service.operations import custody
+from reconciler.service.operations.answers import Answer, made_id
+from reconciler.service.operations.callers import least_role
+from reconciler.service.operations.custody import KEPT, SHOWN_ONCE, with_secret_shown
+from reconciler.service.operations.fields import Fields
+from reconciler.service.operations.operation import Admitted, Operation
+from reconciler.service.operations.request import Request, check_headers
+from reconciler.service.operations.runtime import Batch, Runtime
+from reconciler.service.operations.session import Reading, Writing
+from reconciler.service.operations.table import operation_of, writes
+from reconciler.service.projections.objects import canonical
+
+TRIES = 5
+_REGENERATE = "RegenerateOIDCClientSecret"
+
+
+class Commit:
+    """A transaction under way. Its calls share what they look up and the secrets they make."""
+
+    def __init__(self, tx: Transaction, runtime: Runtime, unsealed: Refusal | None = None) -> None:
+        """Begin; ``unsealed`` refuses calls that make a secret, where none can be sealed."""
+        self._tx = tx
+        self._runtime = runtime
+        self._batch = Batch(unsealed=unsealed)
+
+    def carry_out(self, request: Request) -> Answer | Refusal:
+        """Carry out one call."""
+        if not writes(request.operation):
+            return answered(self._tx, request, self._runtime, self._batch)
+        try:
+            admitted = _admitted(request)
+            if request.idempotency_key:
+                return self._once(request, admitted)
+            answer = self._done(request, admitted)
+            custody.keep(self._tx, request, answer, self._batch, self._runtime)
+            return with_secret_shown(answer)
+        except Refusal as refusal:
+            self._batch.leases.clear()  # what was locked in an undone block is not any more
+            return refusal
+
+    def seal(self) -> None:
+        """Seal the secrets that its calls made, and drop what has expired.
+
+        Raises:
+            SealingError: the secrets cannot be sealed.
+        """
+        custody.seal_batch(self._tx, self._batch, self._runtime)
+
+    def _done(self, request: Request, admitted: Admitted) -> Answer:
+        """Carry out a write; again if another writer was faster, or an id is in use."""
+        operation, asked, text = admitted
+        for _ in range(TRIES):
+            try:
+                with self._tx.savepoint():
+                    call = Writing(self._tx, request, self._runtime, self._batch)
+                    answer: Answer = operation.handler(call, asked)
+                    call.end()
+                    custody.check_seal(request, answer, self._batch)
+            except StreamConflictError:
+                self._batch.leases.clear()
+                asked = operation.read(request.fields, text)  # a handler may have used it up
+                continue
+            return answer
+        raise in_the_way()
+
+    def _once(self, request: Request, admitted: Admitted) -> Answer:
+        """Carry out a write under an idempotency key, or answer it again.
+
+        The key is looked up a second time if the write is refused. Another server may have done
+        it while this call waited for a lock, and then a create finds its own name taken.
+        """
+        asked = _digest(request, admitted)
+        known = self._known(request)
+        if known is None:
+            try:
+                return self._first(request, admitted, asked)
+            except Refusal:
+                known = self._known(request)
+                if known is None:
+                    raise
+        return self._again(request, known, asked)
+
+    def _known(self, request: Request) -> Record | None:
+        """Return the record of a call that was carried out before, unless it has expired."""
+        known = self._tx.record(*_key(request))
+        return known if known is not None and known.expires_at > self._runtime.now() else None
+
+    def _first(self, request: Request, admitted: Admitted, asked: bytes) -> Answer:
+        """Carry out a write and keep its answer. The secret in it is kept in a seal only."""
+        expires_at = self._runtime.now() + KEPT
+        answer = self._done(request, admitted)
+        seal, slot = custody.keep(self._tx, request, answer, self._batch, self._runtime)
+        kept = canonical({name: answer[name] for name in answer if name != SHOWN_ONCE})
+        checksum = _checksum(asked, kept, seal, slot)
+        self._tx.put_record(Record(*_key(request), checksum, kept, seal, slot, expires_at))
+        return with_secret_shown(answer)
+
+    def _again(self, request: Request, known: Record, asked: bytes) -> Answer:
+        """Return the first answer again, if it still holds.
+
+        Raises:
+            Refusal: another request had the key, the object is gone, or its secret is.
+        """
+        if known.digest != _checksum(asked, known.answer, known.seal, known.slot):
+            raise key_reused()
+        answer: Answer = json.loads(known.answer)
+        held = _made_before(self._tx, request, answer)
+        if known.seal is None:
+            return answer
+        secret = custody.unsealed(self._tx, (known.seal, known.slot), self._batch, self._runtime)
+        if held is None or hash_of(secret) != held.secret_hash:
+            raise secret_gone()
+        return {**answer, SHOWN_ONCE: secret.reveal()}
+
+
+def answered(view: Snapshot, request: Request, runtime: Runtime, batch: Batch) -> Answer | Refusal:
+    """Answer one call that reads."""
+    try:
+        operation, asked, _ = _admitted(request)
+        answer: Answer = operation.handler(Reading(view, request, runtime, batch), asked)
+    except Refusal as refusal:
+        return refusal
+    return answer
+
+
+def permitted(request: Request) -> Operation:
+    """Return the operation of a call.
+
+    Raises:
+        Refusal: there is no such operation, or the caller may not.
+    """
+    operation = operation_of(request.operation)
+    if operation is None:
+        raise Refusal(Code.UNIMPLEMENTED, "there is no such operation", "operation.unknown")
+    if operation.permission and not request.caller.may(operation.permission):
+        raise not_allowed(operation.permission, least_role(operation.permission))
+    return operation
+
+
+def in_the_way() -> Refusal:
+    """Refuse a write that lost to other writers each time it was tried."""
+    return Refusal(Code.ABORTED, "another request wrote at the same time", "write.conflict")
+
+
+def _admitted(request: Request) -> Admitted:
+    """Return the operation of a call and its request.
+
+    Raises:
+        Refusal: there is no such operation, the caller may not, or the request is malformed.
+    """
+    operation = permitted(request)
+    check_headers(request)
+    text = _text(request) if operation.writes or operation.request else ""
+    return Admitted(operation, operation.read(request.fields, text), text)
+
+
+def _text(request: Request) -> str:
+    try:
+        return canonical(request.fields)
+    except TypeError:
+        raise invalid("request", "must be JSON") from None
+
+
+def _key(request: Request) -> tuple[str, str]:
+    """Return the name of a call's record: a key is the caller's own."""
+    return request.caller.account, request.idempotency_key
+
+
+def _digest(request: Request, admitted: Admitted) -> bytes:
+    """Return the digest of what a request means: a default may be said, an own one be named."""
+    operation, asked, text = admitted
+    organization = request.organization or request.caller.only_organization
+    meaning = text if isinstance(asked, Fields) else asked.model_dump_json()
+    return sha256(f"{operation.name}\n{organization}\n{meaning}".encode()).digest()
+
+
+def _checksum(asked: bytes, answer: str, seal: str | None, slot: int) -> bytes:
+    """Return the digest of request and stored answer, which detects corruption."""
+    return sha256(asked + f"{seal} {slot} {answer}".encode()).digest()
+
+
+def _made_before(tx: Transaction, request: Request, answer: Mapping[str, Any]) -> ObjectRow | None:
+    """Return the object that a repeated call made, or made a secret for; None for other calls.
+
+    Raises:
+        Refusal: the object is gone, or was renamed since it was made.
+    """
+    made = made_id(answer)
+    object_id = made or (request.fields.get("appId") if request.operation == _REGENERATE else "")
+    if not object_id:
+        return None
+    held = tx.get_object(object_id)
+    if held is None or (made and held.name != request.fields.get("name")):
+        raise object_gone()
+    if not request.caller.sees(held.organization):
+        raise object_gone()
+    return held
