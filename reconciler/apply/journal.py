@@ -22,6 +22,7 @@ from typing import Any, Literal, Self
 from reconciler.apply.durable import make_folder, sync_folder
 from reconciler.errors import LocalFileError, LockHeldError
 from reconciler.resources.ref import Kind, ResourceRef
+from reconciler.resources.strict_json import read_as
 
 FORMAT = 1
 _LONGEST_HEAD = 64 * 1024  # bytes; the name of a tree is all that varies
@@ -189,21 +190,41 @@ def _open_intents(content: bytes, path: Path) -> dict[str, Intent]:
     found: dict[str, Intent] = {}
     for number, line in enumerate(content.rpartition(b"\n")[0].splitlines(), start=1):
         try:
-            _take(json.loads(line), found)
-        except (ValueError, KeyError, TypeError, RecursionError) as failure:
+            record = read_as(_Record, line)
+            _check(record)
+        except ValueError as failure:
             raise _damaged(path, number) from failure
+        if record.begin is not None:
+            found[record.begin.key] = record.begin
+        elif record.end is not None:
+            found.pop(record.end, None)
     return found
 
 
-def _take(record: Any, found: dict[str, Intent]) -> None:
-    if "end" in record:
-        _check(isinstance(record["end"], str))
-        found.pop(record["end"], None)
-    elif "begin" in record:
-        intent = _intent(record["begin"])
-        found[intent.key] = intent
-    elif record["journal"] != FORMAT:
-        raise ValueError(record["journal"])
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """One line: the head, the beginning of an intent, or its end."""
+
+    journal: int | None = None
+    tree: str = ""
+    begin: Intent | None = None
+    end: str | None = None
+
+
+def _check(record: _Record) -> None:
+    """Refuse a line that this module did not write."""
+    intent = record.begin
+    if intent is None:
+        is_right = record.end is not None or record.journal == FORMAT
+    elif intent.purpose == "create":
+        is_right = intent.spec is not None and not intent.id
+        is_right &= intent.ref.kind is Kind.OIDC_APPLICATION or not intent.owes_secret
+    else:
+        is_right = bool(intent.id) and intent.ref.kind is Kind.OIDC_APPLICATION
+        is_right &= intent.owes_secret == (intent.purpose == "secret")
+        is_right &= bool(intent.client_id) or intent.purpose == "secret"
+    if not is_right:
+        raise ValueError("it is not in the form of a journal")
 
 
 def _damaged(path: Path, line: int) -> LocalFileError:
@@ -258,30 +279,3 @@ def _cannot(path: Path, failure: OSError) -> LocalFileError:
 
 def _plain(intent: Intent) -> dict[str, Any]:
     return {name: getattr(intent, name) for name in Intent.__slots__}
-
-
-def _intent(fields: Mapping[str, Any]) -> Intent:
-    """Return an intent as it was recorded; a line that this module did not write is refused."""
-    kind, *names = fields["ref"]
-    organization, project, name = names
-    intent = Intent(**{**fields, "ref": ResourceRef(Kind(kind), organization, project, name)})
-    for text in (*names, intent.key, intent.id, intent.client_id, intent.run):
-        _check(isinstance(text, str))
-    for flag in (intent.owes_secret, intent.prevent_delete, intent.critical):
-        _check(isinstance(flag, bool))
-    is_application = intent.ref.kind is Kind.OIDC_APPLICATION
-    _check(is_application or not intent.owes_secret)
-    if intent.purpose == "create":
-        _check(isinstance(intent.spec, dict) and not intent.id)
-    elif intent.purpose == "secret":
-        _check(intent.owes_secret and intent.id)
-    else:
-        _check(fields["purpose"] in {"rename", "delete"} and is_application)
-        _check(intent.id and intent.client_id and not intent.owes_secret)
-    json.dumps(fields, ensure_ascii=False).encode()  # half a character is no text
-    return intent
-
-
-def _check(right: object) -> None:
-    if not right:
-        raise ValueError("it is not in the form of a journal")

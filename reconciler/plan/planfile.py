@@ -8,13 +8,13 @@ covers every byte; it is no signature, and does not need to be one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
-from reconciler.diagnostics import Diagnostic
+from reconciler.diagnostics import Diagnostic, Severity, SourceLocation
 from reconciler.plan.digest import essence, plan_digest
-from reconciler.plan.integrity import SavedFileError, sealed, unsealed
+from reconciler.plan.integrity import Document, SavedFileError, check_spec, sealed, unsealed
 from reconciler.plan.model import (
     Adopt,
     Cause,
@@ -22,38 +22,23 @@ from reconciler.plan.model import (
     Change,
     Create,
     Delete,
-    Fate,
     Plan,
     Scope,
     Unmanaged,
     Update,
-    held_of,
     ref_of,
-    word,
-)
-from reconciler.plan.saved import (
-    finding_as_json,
-    object_as_json,
-    owed_as_json,
-    read_finding,
-    read_object_held,
-    read_owed,
-    read_ref,
-    read_resource,
-    ref_as_list,
-    resource_as_json,
 )
 from reconciler.resources.ref import ResourceRef
-from reconciler.resources.shard import Shard, read_shard
-from reconciler.resources.strict_json import Fields, JsonError
+from reconciler.resources.shard import read_shard
+from reconciler.state import ObservedObject, OwedSecret, Resource
 
 FORMAT = "reconciler-plan"
 FORMAT_VERSION = "1.0"
-_CAUSE_TYPES = [str, str, str, str, int, str]  # field, kind, by, at, sequence, tree
+
+T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """The snapshot that a plan was made against, if it was: date and digest."""
 
     taken_at: int
@@ -98,7 +83,7 @@ def looks_like_plan_file(beginning: bytes) -> bool:
 
 def plan_file_content(file: PlanFile) -> bytes:
     """Return the content of a plan file: the same for the same plan, to the byte."""
-    return sealed(FORMAT, FORMAT_VERSION, _as_json(file))
+    return sealed(FORMAT, FORMAT_VERSION, _document(file))
 
 
 def read_plan_file(content: bytes) -> PlanFile:
@@ -107,196 +92,251 @@ def read_plan_file(content: bytes) -> PlanFile:
     Raises:
         SavedFileError: it is none, of another version, cut short, or not as it was written.
     """
-    fields = unsealed(content, FORMAT, FORMAT_VERSION)
-    try:
-        file = _read(fields)
-    except JsonError as fault:
-        raise SavedFileError(str(fault)) from None
+    document = unsealed(content, FORMAT, FORMAT_VERSION, _PlanDocument)
+    file = _file(document)
+    if document.digest != file.digest:
+        raise SavedFileError("has a digest that is not that of its changes")
     if content != plan_file_content(file):
         raise SavedFileError("is not as this version writes it")
     return file
 
 
-def _as_json(file: PlanFile) -> dict[str, Any]:
+# The forms that values have in a file; the order of the fields is that of the file. A place or a
+# ref that is missing is an empty list there, and a shard that is missing an empty text.
+_Nothing: TypeAlias = tuple[()]
+
+
+def _like(kind: Callable[..., T], *sources: object, **others: object) -> T:
+    """Return a dataclass with other values, and the rest from the fields of the same name."""
+    known: Any = kind
+    values = {
+        field.name: getattr(source, field.name)
+        for field in fields(known)
+        for source in sources
+        if field.name not in others and hasattr(source, field.name)
+    }
+    return kind(**values, **others)
+
+
+@dataclass(frozen=True, slots=True)
+class SavedFinding:
+    """A finding, as a plan file has it."""
+
+    severity: Severity
+    code: str
+    summary: str
+    remedy: str
+    place: SourceLocation | _Nothing
+    ref: ResourceRef | _Nothing
+
+    @classmethod
+    def of(cls, finding: Diagnostic) -> Self:
+        """Return the form of a finding."""
+        return _like(cls, finding, place=finding.location or (), ref=finding.ref or ())
+
+    def finding(self) -> Diagnostic:
+        """Return the finding."""
+        return _like(Diagnostic, self, location=self.place or None, ref=self.ref or None)
+
+
+@dataclass(frozen=True, slots=True)
+class _SavedSource:
+    location: SourceLocation
+
+    def place(self, *path: str | int) -> SourceLocation:
+        """Return the place of the manifest: those of its values were not kept."""
+        return self.location
+
+
+@dataclass(frozen=True, slots=True)
+class SavedResource:
+    """A resource and the place where its manifest begins, as a plan file has them."""
+
+    ref: ResourceRef
+    spec: Mapping[str, Any]
+    written: frozenset[str]
+    place: SourceLocation
+    pinned_id: str
+    prevent_delete: bool
+    critical: bool
+
+    @classmethod
+    def of(cls, resource: Resource) -> Self:
+        """Return the form of a resource."""
+        return _like(cls, resource, place=resource.source.place())
+
+    def resource(self) -> Resource:
+        """Return the resource.
+
+        Raises:
+            SavedFileError: its spec is not one of its kind.
+        """
+        check_spec(self.ref.kind, self.spec, whole=True)
+        return _like(Resource, self, source=_SavedSource(self.place))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SavedChange:
+    ref: ResourceRef
+    change: Literal["create", "update", "adopt", "delete"]
+    id: str
+    sequence: int
+    before: str
+    after: str
+    new_owner: str = ""
+    held: ObservedObject | None = None
+    resource: SavedResource | None
+    new_secret: bool = False
+
+    @classmethod
+    def of(cls, change: Change) -> Self:
+        """Return the form of a change, with what its digest is made of."""
+        name, _, object_id, sequence, before, after = essence(change)
+        resource = None if isinstance(change, Delete) else SavedResource.of(change.resource)
+        return _like(
+            cls,
+            change,
+            ref=ref_of(change),
+            change=name,
+            id=object_id,
+            sequence=sequence,
+            before=before,
+            after=after,
+            resource=resource,
+        )
+
+    def planned(self) -> Change:
+        """Return the change.
+
+        Raises:
+            SavedFileError: it has no object or no resource where it needs one, or wrong hashes.
+        """
+        change = self._unchecked()
+        if essence(change)[-2:] != [self.before, self.after]:
+            raise SavedFileError("has a change with wrong hashes")
+        return change
+
+    def _unchecked(self) -> Change:
+        held, resource = self.held, self.resource.resource() if self.resource else None
+        if held is not None:
+            check_spec(held.ref.kind, held.spec, whole=False)
+        if resource is not None and held is None and self.change == "create":
+            return Create(resource)
+        if resource is not None and held is not None and self.change in {"update", "adopt"}:
+            kind = Update if self.change == "update" else Adopt
+            return kind(resource, held, self.new_secret, self.new_owner)
+        if resource is None and held is not None and self.change == "delete":
+            return Delete(held)
+        raise SavedFileError("has an invalid change")
+
+
+class _FieldCause(NamedTuple):
+    ref: ResourceRef
+    name: str
+    kind: CauseKind
+    by: str
+    at: str
+    sequence: int
+    tree: str
+
+    @property
+    def cause(self) -> Cause:
+        """Return the cause without the field."""
+        return Cause(self.kind, self.by, self.at, self.sequence, self.tree)
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    tree: str
+    prune: bool
+    prune_unmanaged: bool
+    shard: str
+    rotate_missing: tuple[ResourceRef, ...]
+    take_over: tuple[ResourceRef, ...]
+    other_tree: tuple[str, ...]
+
+    def scope(self) -> Scope:
+        """Return the scope."""
+        try:
+            return _like(Scope, self, shard=read_shard(self.shard) if self.shard else None)
+        except ValueError:
+            raise SavedFileError("has an invalid shard") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PlanDocument(Document):
+    tool_version: str
+    made_at: int
+    expires_at: int
+    against: Snapshot | _Nothing
+    instance: str
+    service: str
+    paths: tuple[str, ...]
+    revision: str
+    manifests: str
+    digest: str
+    options: _Options
+    organizations: tuple[str, ...]
+    changes: tuple[_SavedChange, ...]
+    causes: tuple[_FieldCause, ...]
+    in_step: tuple[ResourceRef, ...]
+    unmanaged: tuple[Unmanaged, ...]
+    blocks: tuple[SavedFinding, ...]
+    warnings: tuple[SavedFinding, ...]
+    owed: tuple[OwedSecret, ...]
+    owed_elsewhere: int
+    owed_left: int
+    findings: tuple[SavedFinding, ...]
+
+
+def _document(file: PlanFile) -> _PlanDocument:
     plan = file.plan
-    return {
-        "tool_version": file.tool_version,
-        "made_at": file.made_at,
-        "expires_at": file.expires_at,
-        "against": [file.against.taken_at, file.against.digest] if file.against else [],
-        "instance": plan.instance,
-        "service": file.service,
-        "paths": list(file.paths),
-        "revision": file.revision,
-        "manifests": file.declared,
-        "digest": file.digest,
-        "options": _scope_as_json(plan.scope),
-        "organizations": list(plan.organizations),
-        "changes": [_change_as_json(change) for change in plan.changes],
-        "causes": [
-            [ref_as_list(ref), name, *_cause_as_list(cause)]
+    return _like(
+        _PlanDocument,
+        plan,
+        file,
+        against=file.against or (),
+        manifests=file.declared,
+        digest=file.digest,
+        options=_like(_Options, plan.scope, shard=str(plan.scope.shard or "")),
+        changes=tuple(map(_SavedChange.of, plan.changes)),
+        causes=tuple(
+            _FieldCause(ref, name, cause.kind, cause.by, cause.at, cause.sequence, cause.tree)
             for ref, fields in plan.causes.items()
             for name, cause in fields.items()
-        ],
-        "in_step": [ref_as_list(ref) for ref in plan.in_step],
-        "unmanaged": [_unmanaged_as_list(found) for found in plan.unmanaged],
-        "blocks": [finding_as_json(finding) for finding in plan.blocks],
-        "warnings": [finding_as_json(finding) for finding in plan.warnings],
-        "owed": [owed_as_json(secret) for secret in plan.owed],
-        "owed_elsewhere": plan.owed_elsewhere,
-        "owed_left": plan.owed_left,
-        "findings": [finding_as_json(finding) for finding in file.warnings],
-    }
-
-
-def _change_as_json(change: Change) -> dict[str, Any]:
-    held = held_of(change)
-    *_, object_id, sequence, before, after = essence(change)
-    return {
-        "ref": ref_as_list(ref_of(change)),
-        "change": word(change),
-        "id": object_id,
-        "sequence": sequence,
-        "before": before,
-        "after": after,
-        "new_owner": change.new_owner if isinstance(change, Update | Adopt) else "",
-        "held": object_as_json(held) if held else None,
-        "resource": None if isinstance(change, Delete) else resource_as_json(change.resource),
-        "new_secret": isinstance(change, Update | Adopt) and change.new_secret,
-    }
-
-
-def _cause_as_list(cause: Cause) -> list[Any]:
-    return [cause.kind.value, cause.by, cause.at, cause.sequence, cause.tree]
-
-
-def _read_cause(value: Any) -> tuple[ResourceRef, str, Cause]:
-    """Return the ref, the field and its cause, from a list of seven."""
-    if isinstance(value, list) and [type(part) for part in value[1:]] == _CAUSE_TYPES:
-        ref, name, kind, *rest = value
-        if kind in set(CauseKind):
-            return read_ref(ref), name, Cause(CauseKind(kind), *rest)
-    raise JsonError("has an invalid cause of a field")
-
-
-def _by_ref(
-    told: Sequence[tuple[ResourceRef, str, Cause]],
-) -> Mapping[ResourceRef, Mapping[str, Cause]]:
-    causes: dict[ResourceRef, dict[str, Cause]] = {}
-    for ref, name, cause in told:
-        causes.setdefault(ref, {})[name] = cause
-    return causes
-
-
-def _read(value: dict[str, Any]) -> PlanFile:
-    fields = Fields(value)
-    digest = fields.text("digest")
-    file = PlanFile(
-        plan=Plan(
-            scope=_read_scope(fields.part("options")),
-            instance=fields.text("instance"),
-            organizations=fields.texts("organizations"),
-            changes=fields.each("changes", _read_change),
-            in_step=fields.each("in_step", read_ref),
-            unmanaged=fields.each("unmanaged", _read_unmanaged),
-            blocks=fields.each("blocks", read_finding),
-            warnings=fields.each("warnings", read_finding),
-            owed=fields.each("owed", read_owed),
-            owed_elsewhere=fields.number("owed_elsewhere"),
-            owed_left=fields.number("owed_left"),
-            causes=_by_ref(fields.each("causes", _read_cause)),
         ),
-        tool_version=fields.text("tool_version"),
-        service=fields.text("service"),
-        paths=fields.texts("paths"),
-        revision=fields.text("revision"),
-        declared=fields.text("manifests"),
-        made_at=fields.number("made_at"),
-        expires_at=fields.number("expires_at"),
-        against=fields.one("against", _read_against),
-        warnings=fields.each("findings", read_finding),
+        blocks=_saved(plan.blocks),
+        warnings=_saved(plan.warnings),
+        findings=_saved(file.warnings),
     )
-    fields.end()
-    if digest != file.digest:
-        raise JsonError("has a digest that is not that of its changes")
-    return file
 
 
-def _scope_as_json(scope: Scope) -> dict[str, Any]:
-    return {
-        "tree": scope.tree,
-        "prune": scope.prune,
-        "prune_unmanaged": scope.prune_unmanaged,
-        "shard": str(scope.shard or ""),
-        "rotate_missing": [ref_as_list(ref) for ref in scope.rotate_missing],
-        "take_over": [ref_as_list(ref) for ref in scope.take_over],
-        "other_tree": list(scope.other_tree),
-    }
-
-
-def _read_scope(fields: Fields) -> Scope:
-    scope = Scope(
-        tree=fields.text("tree"),
-        prune=fields.flag("prune"),
-        prune_unmanaged=fields.flag("prune_unmanaged"),
-        shard=fields.one("shard", _read_shard),
-        rotate_missing=fields.each("rotate_missing", read_ref),
-        take_over=fields.each("take_over", read_ref),
-        other_tree=fields.texts("other_tree"),
+def _file(document: _PlanDocument) -> PlanFile:
+    causes: dict[ResourceRef, dict[str, Cause]] = {}
+    for each in document.causes:
+        causes.setdefault(each.ref, {})[each.name] = each.cause
+    plan = _like(
+        Plan,
+        document,
+        scope=document.options.scope(),
+        changes=tuple(change.planned() for change in document.changes),
+        blocks=_findings(document.blocks),
+        warnings=_findings(document.warnings),
+        causes=causes,
     )
-    fields.end()
-    return scope
+    return _like(
+        PlanFile,
+        document,
+        plan=plan,
+        declared=document.manifests,
+        against=document.against or None,
+        warnings=_findings(document.findings),
+    )
 
 
-def _unmanaged_as_list(found: Unmanaged) -> list[Any]:
-    return [ref_as_list(found.ref), found.id, found.owner, found.fate.value]
+def _saved(findings: Sequence[Diagnostic]) -> tuple[SavedFinding, ...]:
+    return tuple(map(SavedFinding.of, findings))
 
 
-def _read_unmanaged(value: Any) -> Unmanaged:
-    if isinstance(value, list) and len(value) == len(Unmanaged._fields):
-        ref, object_id, owner, fate = value
-        texts = type(object_id) is str and type(fate) is str and type(owner) in {str, type(None)}
-        if texts and fate in set(Fate):
-            return Unmanaged(read_ref(ref), object_id, owner, Fate(fate))
-    raise JsonError("has an invalid unmanaged object")
-
-
-def _read_shard(value: Any) -> Shard | None:
-    if value == "":
-        return None
-    try:
-        return read_shard(value)
-    except (TypeError, ValueError):
-        raise JsonError("has an invalid shard") from None
-
-
-def _read_against(value: Any) -> Snapshot | None:
-    if value == []:
-        return None
-    if isinstance(value, list) and [type(part) for part in value] == [int, str]:
-        return Snapshot(*value)
-    raise JsonError("has an invalid snapshot")
-
-
-def _read_change(value: Any) -> Change:
-    fields = Fields(value)
-    fields.one("ref", read_ref), fields.text("id"), fields.number("sequence")
-    name, new_owner = fields.text("change"), fields.text("new_owner")
-    hashes = [fields.text("before"), fields.text("after")]
-    held = fields.one("held", lambda kept: None if kept is None else read_object_held(kept))
-    resource = fields.one("resource", lambda kept: None if kept is None else read_resource(kept))
-    new_secret = fields.flag("new_secret")
-    fields.end()
-    change: Change
-    if resource is not None and held is None and name == "create":
-        change = Create(resource)
-    elif resource is not None and held is not None and name in {"update", "adopt"}:
-        kind = Update if name == "update" else Adopt
-        change = kind(resource, held, new_secret, new_owner)
-    elif resource is None and held is not None and name == "delete":
-        change = Delete(held)
-    else:
-        raise JsonError("has an invalid change")
-    if essence(change)[-2:] != hashes:
-        raise JsonError("has a change with wrong hashes")
-    return change
+def _findings(saved: Sequence[SavedFinding]) -> tuple[Diagnostic, ...]:
+    return tuple(each.finding() for each in saved)

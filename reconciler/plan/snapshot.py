@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
-from reconciler.plan.integrity import SavedFileError, sealed, unsealed
-from reconciler.plan.saved import object_as_json, read_object_held
+from reconciler.plan.integrity import Document, SavedFileError, check_spec, sealed, unsealed
 from reconciler.resources.ref import ResourceRef, fold
-from reconciler.resources.strict_json import Fields, JsonError
 from reconciler.state import ObservedObject, ObservedState
 
 FORMAT = "reconciler-snapshot"
@@ -64,29 +61,42 @@ class SnapshotFile:
         return found
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SnapshotDocument(Document):
+    """The fields of a snapshot in the order of the file; ``elsewhere`` has a name, then trees."""
+
+    tool_version: str
+    taken_at: int
+    instance: str
+    service: str
+    all: bool
+    organizations: tuple[str, ...]
+    incomplete: tuple[str, ...]
+    unexpressed: tuple[str, ...]
+    elsewhere: tuple[tuple[str, ...], ...]
+    caller_objects: tuple[str, ...]
+    doubles: tuple[ObservedObject, ...]
+    objects: tuple[ObservedObject, ...]
+
+
 def snapshot_content(file: SnapshotFile) -> bytes:
     """Return the content of a snapshot: the same for the same state, to the byte."""
     state = file.state
-    return sealed(
-        FORMAT,
-        FORMAT_VERSION,
-        {
-            "tool_version": file.tool_version,
-            "taken_at": file.taken_at,
-            "instance": state.instance,
-            "service": file.service,
-            "all": file.organizations is None,
-            "organizations": sorted(file.organizations or ()),
-            "incomplete": list(state.incomplete),
-            "unexpressed": list(state.unexpressed),
-            "elsewhere": [
-                [name, *sorted(trees)] for name, trees in sorted(state.elsewhere.items())
-            ],
-            "caller_objects": sorted(state.caller_objects),
-            "doubles": [object_as_json(held) for held in sorted(state.doubles, key=_place)],
-            "objects": [object_as_json(state.objects[key]) for key in sorted(state.objects)],
-        },
+    document = _SnapshotDocument(
+        tool_version=file.tool_version,
+        taken_at=file.taken_at,
+        instance=state.instance,
+        service=file.service,
+        all=file.organizations is None,
+        organizations=tuple(sorted(file.organizations or ())),
+        incomplete=state.incomplete,
+        unexpressed=state.unexpressed,
+        elsewhere=tuple((name, *sorted(state.elsewhere[name])) for name in sorted(state.elsewhere)),
+        caller_objects=tuple(sorted(state.caller_objects)),
+        doubles=tuple(sorted(state.doubles, key=_place)),
+        objects=tuple(state.objects[key] for key in sorted(state.objects)),
     )
+    return sealed(FORMAT, FORMAT_VERSION, document)
 
 
 def read_snapshot(content: bytes) -> SnapshotFile:
@@ -95,45 +105,27 @@ def read_snapshot(content: bytes) -> SnapshotFile:
     Raises:
         SavedFileError: it is none, of another version, cut short, or not as it was written.
     """
-    fields = unsealed(content, FORMAT, FORMAT_VERSION)
-    try:
-        file = _read(fields)
-    except JsonError as fault:
-        raise SavedFileError(str(fault)) from None
+    document = unsealed(content, FORMAT, FORMAT_VERSION, _SnapshotDocument)
+    for held in (*document.objects, *document.doubles):
+        check_spec(held.ref.kind, held.spec, whole=False)
+    if not all(document.elsewhere):
+        raise SavedFileError("has invalid trees of an organization")
+    state = ObservedState(
+        document.instance,
+        {held.ref.key: held for held in document.objects},
+        document.incomplete,
+        document.unexpressed,
+        document.doubles,
+        {name: frozenset(trees) for name, *trees in document.elsewhere},
+        frozenset(document.caller_objects),
+    )
+    organizations = None if document.all else document.organizations
+    file = SnapshotFile(
+        state, document.tool_version, document.service, document.taken_at, organizations
+    )
     if content != snapshot_content(file):
         raise SavedFileError("is not as this version writes it")
     return file
-
-
-def _read(value: dict[str, Any]) -> SnapshotFile:
-    fields = Fields(value)
-    is_all, organizations = fields.flag("all"), fields.texts("organizations")
-    elsewhere = fields.each("elsewhere", _read_elsewhere)
-    callers, doubles = fields.texts("caller_objects"), fields.each("doubles", read_object_held)
-    held = fields.each("objects", read_object_held)
-    file = SnapshotFile(
-        ObservedState(
-            fields.text("instance"),
-            {each.ref.key: each for each in held},
-            fields.texts("incomplete"),
-            fields.texts("unexpressed"),
-            doubles,
-            dict(elsewhere),
-            frozenset(callers),
-        ),
-        fields.text("tool_version"),
-        fields.text("service"),
-        fields.number("taken_at"),
-        None if is_all else organizations,
-    )
-    fields.end()
-    return file
-
-
-def _read_elsewhere(value: Any) -> tuple[str, frozenset[str]]:
-    if isinstance(value, list) and value and all(type(each) is str for each in value):
-        return value[0], frozenset(value[1:])
-    raise JsonError("has invalid trees of an organization")
 
 
 def _place(held: ObservedObject) -> tuple[ResourceRef, str]:

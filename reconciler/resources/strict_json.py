@@ -2,7 +2,7 @@
 
 Whatever two readers could understand differently is refused: another encoding, a name given
 twice, a number that not every reader can hold, nesting without bound, text that not every store
-can keep. What is read is then taken field by field, and a field that nobody takes is an error, too.
+can keep. What is read can then be decoded into a dataclass, whose annotations say what is right.
 """
 
 from __future__ import annotations
@@ -11,10 +11,14 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
+from functools import cache
 from itertools import islice
-from typing import Any, NoReturn, TypeVar
+from types import GenericAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 MAX_DEPTH = 32
 MAX_DIGITS = 20  # those of 2**64; and int() is quadratic in the length
@@ -186,91 +190,52 @@ def _check_text(value: Any, path: Path) -> None:
             _check_text(inner, (*path, index))
 
 
-class Fields:
-    """The fields of one object, each to be taken once and as what it must be."""
-
-    def __init__(self, value: Any) -> None:
-        if not isinstance(value, dict):
-            raise JsonError("holds something else where an object must be")
-        self._left: dict[str, Any] = dict(value)
-
-    def text(self, name: str) -> str:
-        """Take a text."""
-        value = self._take(name)
-        if type(value) is not str:
-            raise _wrong(name, "a text")
-        return str(value)
-
-    def number(self, name: str) -> int:
-        """Take a whole number, none below zero."""
-        value = self._take(name)
-        if type(value) is not int or not 0 <= value <= _LARGEST:
-            raise _wrong(name, "a number")
-        return int(value)
-
-    def flag(self, name: str) -> bool:
-        """Take true or false."""
-        value = self._take(name)
-        if type(value) is not bool:
-            raise _wrong(name, "true or false")
-        return value is True
-
-    def flag_or_none(self, name: str) -> bool | None:
-        """Take true, false or null."""
-        if name in self._left and self._left[name] is None:
-            del self._left[name]
-            return None
-        return self.flag(name)
-
-    def text_or_none(self, name: str) -> str | None:
-        """Take a text or null."""
-        if name in self._left and self._left[name] is None:
-            del self._left[name]
-            return None
-        return self.text(name)
-
-    def texts(self, name: str) -> tuple[str, ...]:
-        """Take a list of texts."""
-        values = self._list(name)
-        if not all(type(value) is str for value in values):
-            raise _wrong(name, "a list of texts")
-        return tuple(values)
-
-    def each(self, name: str, read: Callable[[Any], T]) -> tuple[T, ...]:
-        """Take a list, and read each item of it."""
-        return tuple(read(value) for value in self._list(name))
-
-    def one(self, name: str, read: Callable[[Any], T]) -> T:
-        """Take a value, and read it."""
-        return read(self._take(name))
-
-    def part(self, name: str) -> Fields:
-        """Take an object."""
-        return Fields(self._take(name))
-
-    def plain(self, name: str) -> Mapping[str, Any]:
-        """Take an object of which any field may be."""
-        value = self._take(name)
-        if not isinstance(value, dict):
-            raise _wrong(name, "an object")
-        return value
-
-    def end(self) -> None:
-        """Refuse what was not taken."""
-        if self._left:
-            raise JsonError(f"has a field {min(self._left)[:40]} that is not known here")
-
-    def _list(self, name: str) -> Sequence[Any]:
-        value = self._take(name)
-        if not isinstance(value, list):
-            raise _wrong(name, "a list")
-        return value
-
-    def _take(self, name: str) -> Any:
-        if name not in self._left:
-            raise JsonError(f"has no field {name}")
-        return self._left.pop(name)
+_WANTED = {
+    "string_type": "a text",
+    "int_type": "a number",
+    "bool_type": "true or false",
+    "tuple_type": "a list",
+    "frozen_set_type": "a list",
+    "mapping_type": "an object",
+    "dict_type": "an object",
+    "dataclass_type": "an object",
+}
 
 
-def _wrong(name: str, wanted: str) -> JsonError:
-    return JsonError(f"has a field {name} that is not {wanted}")
+def read_as(kind: type[T], content: bytes) -> T:
+    """Return the dataclass that a JSON object stands for; nothing in it is converted.
+
+    Named tuples and sets are lists there, and members of enums are their values. A field that
+    has a default may be left out. A field that the dataclass does not have is an error.
+
+    Raises:
+        JsonError: it is anything else.
+    """
+    from pydantic import ValidationError
+
+    try:
+        (value,) = _adapter(cast("Any", kind)).validate_json(b"[%b]" % content)
+    except ValidationError as failure:
+        found = failure.errors(include_url=False, include_context=False, include_input=False)[0]
+        names = [part for part in found["loc"] if isinstance(part, str)]
+        raise JsonError(_in_words(found["type"], names[-1][:40] if names else "")) from None
+    return cast("T", value)
+
+
+def _in_words(fault: str, name: str) -> str:
+    if not name:
+        return "holds something else where an object must be"
+    if fault == "missing":
+        return f"has no field {name}"
+    if fault == "unexpected_keyword_argument":
+        return f"has a field {name} that is not known here"
+    return f"has a field {name} that is not {_WANTED.get(fault, 'valid')}"
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[tuple[object]]:
+    """Return the reader of a dataclass; in a tuple, since a plain dataclass takes no settings."""
+    from pydantic import ConfigDict, TypeAdapter
+
+    one: Any = GenericAlias(tuple, kind)
+    return TypeAdapter(one, config=ConfigDict(strict=True, extra="forbid"))

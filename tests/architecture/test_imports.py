@@ -68,7 +68,12 @@ DOORS: dict[str, tuple[str, ...]] = {
     "sqlite3": ("service/eventstore/",),
     "psycopg": ("service/eventstore/",),
     "psycopg_pool": ("service/eventstore/",),
-    "pydantic": ("resources/models.py", "service/operations/", "service/config.py"),
+    "pydantic": (
+        "resources/models.py",
+        "resources/strict_json.py",
+        "service/operations/",
+        "service/config.py",
+    ),
     "click": ("cli/",),
     "starlette": ("service/transport/",),
     "uvicorn": ("service/transport/",),

@@ -17,16 +17,17 @@ from reconciler.manifests.emitter import emit
 from reconciler.manifests.loader import load
 from reconciler.manifests.text import TextError, decode
 from reconciler.manifests.yaml_source import read_documents, trace_documents
-from reconciler.plan.integrity import SEAL, SavedFileError, sealed
+from reconciler.plan.integrity import SEAL, SavedFileError, check_spec, sealed
 from reconciler.plan.model import Adopt, Create, Delete, Plan, Scope, Unmanaged, Update
 from reconciler.plan.planfile import (
     FORMAT,
     FORMAT_VERSION,
     PlanFile,
+    SavedFinding,
+    SavedResource,
     plan_file_content,
     read_plan_file,
 )
-from reconciler.plan.saved import read_finding, read_object_held, read_resource
 from reconciler.plan.snapshot import FORMAT as SNAPSHOT_FORMAT
 from reconciler.plan.snapshot import SnapshotFile, read_snapshot, snapshot_content
 from reconciler.report.findings import findings_as_text
@@ -39,7 +40,7 @@ from reconciler.report.plan_text import plan_as_text
 from reconciler.report.sarif import findings_as_sarif
 from reconciler.resources.models import model_of
 from reconciler.resources.normal import normal_form
-from reconciler.resources.strict_json import JsonError, read_object
+from reconciler.resources.strict_json import JsonError, read_as, read_object
 from reconciler.state import ObservedObject, ObservedState, Resource
 from reconciler.validation.desired import judge
 from tests.fuzz.scratch import scratch
@@ -222,12 +223,14 @@ def saved_parts(data: bytes) -> bool:
         try:
             value = read_object(line)
             if "summary" in value:
-                findings.append(read_finding(value))
+                findings.append(read_as(SavedFinding, line).finding())
             elif "written" in value:
-                resources.append(read_resource(value))
+                resources.append(read_as(SavedResource, line).resource())
             else:
-                objects.append(read_object_held(value))
-        except JsonError:
+                held = read_as(ObservedObject, line)
+                check_spec(held.ref.kind, held.spec, whole=False)
+                objects.append(held)
+        except (JsonError, SavedFileError):
             continue
     if not resources and not objects and not findings:
         return False

@@ -14,10 +14,10 @@ from typing import Any
 
 from reconciler.apply.journal import FORMAT, Intent, _plain
 from reconciler.diagnostics import SourceLocation, warning
+from reconciler.plan.integrity import as_json
 from reconciler.plan.model import Adopt, Create, Delete, Unmanaged, Update
-from reconciler.plan.planfile import PlanFile, plan_file_content
+from reconciler.plan.planfile import PlanFile, SavedFinding, SavedResource, plan_file_content
 from reconciler.plan.planfile import Snapshot as Against
-from reconciler.plan.saved import finding_as_json, object_as_json, resource_as_json
 from reconciler.plan.snapshot import SnapshotFile, snapshot_content
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.transport.http_answers import json_answer
@@ -163,9 +163,9 @@ def _plans() -> Iterator[bytes]:
 
 def _saved() -> Iterator[bytes]:
     lines = [
-        *(json.dumps(resource_as_json(resource)) for resource in _RESOURCES),
-        *(json.dumps(object_as_json(found)) for found in _OBJECTS),
-        json.dumps(finding_as_json(_FINDING)),
+        *(as_json(SavedResource.of(resource)) for resource in _RESOURCES),
+        *(as_json(found) for found in _OBJECTS),
+        as_json(SavedFinding.of(_FINDING)),
     ]
     for at in range(4):
         yield "\n".join((lines[at], lines[at + 4], lines[8])).encode()
