@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from reconciler.apply.delivery import (
@@ -54,7 +54,58 @@ from reconciler.plan.ordering import batches
 from reconciler.resources.crashpoint import crashpoint
 from reconciler.resources.ref import ResourceRef, owner_of
 from reconciler.service_client.port import Order, ServiceClient, Written
-from reconciler.state import ObservedState, OwedSecret
+from reconciler.state import ObservedState
+
+
+@dataclass(slots=True)
+class _ChangeRun:
+    """One change of a plan while it is carried out: from nothing sent to nothing owed.
+
+    Attributes:
+        intent: Its entry in the journal, open until ``is_over``; None where it needs none.
+        result: What the service answered. None before it was asked.
+        is_written: Whether anything was written to the service for it.
+        secret_at: Place of its new client secret; empty without one in the sink.
+        owed: The failure for which its new client secret is still owed, or None.
+    """
+
+    change: Change
+    intent: Intent | None = None
+    result: Written | ReconcilerError | None = None
+    is_written: bool = False
+    secret_at: str = ""
+    owed: ReconcilerError | None = None
+
+    @property
+    def ref(self) -> ResourceRef:
+        """Return the ref that the change is about."""
+        return ref_of(self.change)
+
+    @property
+    def delivery(self) -> Delivery | None:
+        """Return its new client secret for the sink, if the service answered one."""
+        result = self.result
+        if not isinstance(result, Written) or result.client_secret is None:
+            return None
+        return Delivery(self.ref, result.client_id, result.client_secret)
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether nothing is owed, and nothing can still happen at the service."""
+        return self.owed is None and isinstance(self.result, (Written, *REFUSED))
+
+    @property
+    def outcome(self) -> Outcome:
+        """Return its outcome as it is now."""
+        if self.result is None:
+            return Outcome(self.change, Status.NOT_TRIED)
+        if isinstance(self.result, ReconcilerError):
+            return Outcome(self.change, Status.FAILED, error=self.result)
+        if self.owed is not None:
+            failed = Outcome(self.change, Status.FAILED, error=self.owed)
+            return replace(failed, written=self.is_written)
+        result = self.result
+        return Outcome(self.change, Status.MADE, result.id, result.client_id, self.secret_at)
 
 
 class Executor:
@@ -81,9 +132,10 @@ class Executor:
         self._reason_of = (allowed or Allowances()).reason_for
         self._sync = SinkSync(journal, sink)
         self._ids: dict[ResourceRef, str] = {}
-        self._recovered = DeliveryResult()
-        self._outcomes: list[Outcome] = []
-        self._broken: ReconcilerError | None = None
+        self._notes: list[Diagnostic] = []
+        self._done = 0
+        # The service, the disk or the lock failed: nothing more is sent.
+        self._failure: ReconcilerError | None = None
 
     def run(
         self, plan: Plan, observed: ObservedState, *, require_secrets: bool = False
@@ -99,51 +151,49 @@ class Executor:
                 nothing was sent.
             ServiceError: what an earlier run left open cannot be ended now.
         """
-        secrets = [ref_of(change) for change in plan.changes if makes_secret(change)]
+        delivered = self._deliver_owed(plan)
+        recovered = self._recover(plan, observed, delivered)
+        self._ids = {key: held.id for key, held in observed.objects.items()}
+        runs = {id(change): _ChangeRun(change) for change in plan.changes}
+        for batch in batches(plan.changes, self._service.batch_size):
+            if self._failure is None and not self._watch.stop_signal():
+                self._carry_out([runs[id(change)] for change in batch], len(runs))
+        outcomes = tuple(run.outcome for run in runs.values())
+        if require_secrets or not observed.custody:  # custody itself knows what is missing
+            applications = declared_applications(plan, observed, outcomes)
+            self._notes += self._missing(applications, outcomes, is_required=require_secrets)
+        return ApplyReport(
+            outcomes,
+            (*delivered.notes, *self._notes),
+            interrupted=self._watch.stop_signal(),
+            delivered=(*delivered.delivered, *recovered.delivered),
+        )
+
+    def _deliver_owed(self, plan: Plan) -> DeliveryResult:
+        """Deliver what is owed to the tree, before anything new is made."""
         owed = owed_for(self._sink, plan)
+        secrets = [ref_of(change) for change in plan.changes if makes_secret(change)]
         secrets += [secret.ref for secret in owed]
         if secrets:
             self._proven_sink().prove(secrets)
-        delivered_owed = self._deliver_owed(owed)
-        in_sink = {each.id for each in delivered_owed.delivered if each.error is None}
-        recovery = Recovery(
-            self._service, self._journal, self._sink, self._context, self._watch.stop_signal
-        )
-        followed = self._sync.recover(observed, plan.organizations)
-        self._recovered = recovery.recover(observed, plan.organizations, in_sink)
-        self._recovered.notes[:0] = followed
-        self._ids = {key: held.id for key, held in observed.objects.items()}
-        for batch in batches(plan.changes, self._service.batch_size):
-            if self._broken or self._watch.stop_signal():
-                self._skip(batch)
-            else:
-                self._carry_out(batch, len(plan.changes))
-        places = {id(change): place for place, change in enumerate(plan.changes)}
-        outcomes = sorted(self._outcomes, key=lambda outcome: places[id(outcome.change)])
-        missing: Iterable[Diagnostic] = ()
-        if require_secrets or not observed.custody:  # custody itself knows what is missing
-            applications = declared_applications(plan, observed, outcomes)
-            missing = self._missing(applications, outcomes, is_required=require_secrets)
-        return ApplyReport(
-            tuple(outcomes),
-            (*delivered_owed.notes, *self._recovered.notes, *missing),
-            interrupted=self._watch.stop_signal(),
-            delivered=(*delivered_owed.delivered, *self._recovered.delivered),
-        )
-
-    def _deliver_owed(self, owed: Sequence[OwedSecret]) -> DeliveryResult:
-        """Deliver what is owed to the tree, before anything new is made."""
         if not owed:
             return DeliveryResult()
-        delivered_owed = deliver_owed(
-            owed,
-            self._service,
-            self._proven_sink(),
-            self._context,
-            self._watch.stop_signal,
-        )
-        self._broken = delivered_owed.failure
-        return delivered_owed
+        stops = self._watch.stop_signal
+        result = deliver_owed(owed, self._service, self._proven_sink(), self._context, stops)
+        self._failure = result.failure
+        return result
+
+    def _recover(
+        self, plan: Plan, observed: ObservedState, delivered: DeliveryResult
+    ) -> DeliveryResult:
+        """End what earlier runs left open; ``delivered`` has the owed secrets of this run."""
+        in_sink = {each.id for each in delivered.delivered if each.error is None}
+        stops = self._watch.stop_signal
+        recovery = Recovery(self._service, self._journal, self._sink, self._context, stops)
+        self._notes += self._sync.recover(observed, plan.organizations)
+        recovered = recovery.recover(observed, plan.organizations, in_sink)
+        self._notes += recovered.notes
+        return recovered
 
     def _missing(
         self,
@@ -151,175 +201,130 @@ class Executor:
         outcomes: Sequence[Outcome],
         *,
         is_required: bool,
-    ) -> Iterator[Diagnostic]:
-        """Yield which secrets are not in the sink; what recovery has reported is left out."""
+    ) -> Sequence[Diagnostic]:
+        """Return findings on secrets that are not in the sink, but for those reported before."""
         if self._sink is None or self._watch.stop_signal():
-            return
-        told = {note.ref for note in self._recovered.notes if note.is_error}
+            return ()
+        told = {note.ref for note in self._notes if note.is_error}
         left = [application for application in applications if application.ref not in told]
         made = {outcome.client_id for outcome in outcomes if outcome.secret_at}
-        yield from missing_secrets(left, made, self._sink, required=is_required)
+        return tuple(missing_secrets(left, made, self._sink, required=is_required))
 
-    def _carry_out(self, batch: Sequence[Change], total: int) -> None:
-        ready: list[Change] = []
-        orphans: list[Change] = []
-        for change in batch:
-            (ready if self._owner_is_held(change) else orphans).append(change)
-        self._skip(orphans)
-        intents = {
-            ref_of(change): intent
-            for change in ready
-            if (intent := intent_of(change, self._service.run))
-        }
-        self._watch.begins(ready)
-        results = self._send(ready, intents)
+    def _carry_out(self, batch: Sequence[_ChangeRun], total: int) -> None:
+        """Carry out the changes of a batch whose owners are held; leave the others."""
+        ready = [run for run in batch if self._owner_is_held(run)]
+        self._done += len(batch) - len(ready)
+        changes = [run.change for run in ready]
+        self._watch.begins(changes)
+        self._write_changes(ready)
         crashpoint("C4")
-        self._recovered.notes += self._sync.follow(ready, results)
-        owing = self._ask_new_secrets(ready, results)
-        unanswered = set(owing)
+        self._notes += self._sync.follow(changes, [run.result for run in ready])
+        self._make_secrets(ready)
         crashpoint("C6")
-        places = self._deliver(ready, results, owing)
-        self._recovered.notes += unanswered_secrets(ready, results, self._sink)
+        self._deliver(ready)
+        self._notes += unanswered_secrets(changes, [run.result for run in ready], self._sink)
         crashpoint("C10")
-        self._acknowledge(ready, results, places)
+        self._acknowledge(ready)
         crashpoint("C18")
-        for change, result in zip(ready, results, strict=True):
-            ref = ref_of(change)
-            outcome = _outcome(change, result, places.get(ref, ""))
-            if ref in owing:
-                written = not is_secret_alone(change) or ref not in unanswered
-                outcome = Outcome(change, Status.FAILED, error=owing[ref], written=written)
-            self._note(outcome, total)
-        still_open = {ref: intent for ref, intent in intents.items() if ref not in owing}
-        self._end(ready, results, still_open)
+        for run in ready:
+            self._tell(run, total)
+        self._end(ready)
         crashpoint("C11")
 
-    def _send(
-        self, changes: Sequence[Change], intents: Mapping[ResourceRef, Intent]
-    ) -> list[Written | ReconcilerError]:
+    def _write_changes(self, runs: Sequence[_ChangeRun]) -> None:
+        """Record intents, then send the changes in one call. Nothing is raised for a failure."""
+        for run in runs:
+            run.intent = intent_of(run.change, self._service.run)
+        intents = [run.intent for run in runs if run.intent is not None]
+        sent = [run for run in runs if not is_secret_alone(run.change)]
         try:
             self._service.renew()
-            self._journal.begin([*intents.values(), *self._sync.intents(changes)])
+            self._journal.begin([*intents, *self._sync.intents([run.change for run in runs])])
             crashpoint("C2")
-            sent = [change for change in changes if not is_secret_alone(change)]
-            orders = [
-                replace(
-                    order_of(change, intents.get(ref_of(change)), self._ids),
-                    reason=self._reason_of(change),
-                )
-                for change in sent
-            ]
-            answers = iter(self._service.write(orders, self._context))
-            results = [
-                unchanged(change) if is_secret_alone(change) else next(answers)
-                for change in changes
-            ]
+            orders = [order_of(run.change, run.intent, self._ids) for run in sent]
+            answers = self._service.write(self._with_reasons(sent, orders), self._context)
         except (ServiceError, LockHeldError, LocalFileError) as failure:
-            self._broken = failure
-            return [failure for _ in changes]
-        gone = [result for result in results if isinstance(result, ServiceUnavailableError)]
-        self._broken = gone[0] if gone else None
-        return list(results)
+            self._failure = failure
+            for run in runs:
+                run.result = failure
+            return
+        for run in runs:
+            if is_secret_alone(run.change):
+                run.result = unchanged(run.change)
+        for run, answer in zip(sent, answers, strict=True):
+            run.result = answer
+            run.is_written = isinstance(answer, Written)
+            if self._failure is None and isinstance(answer, ServiceUnavailableError):
+                self._failure = answer
 
-    def _ask_new_secrets(
-        self, changes: Sequence[Change], results: list[Written | ReconcilerError]
-    ) -> dict[ResourceRef, ReconcilerError]:
-        """Give the applications that moved to a client secret one; return who got none."""
+    def _make_secrets(self, runs: Sequence[_ChangeRun]) -> None:
+        """Give each application that moved to a client secret one."""
         moved = [
-            index
-            for index, (change, result) in enumerate(zip(changes, results, strict=True))
-            if not isinstance(change, Create) and makes_secret(change) and _ok(result)
+            run
+            for run in runs
+            if isinstance(run.result, Written)
+            and makes_secret(run.change)
+            and not isinstance(run.change, Create)
         ]
-        orders = [
-            replace(
-                secret_order(held_before(changes[index])), reason=self._reason_of(changes[index])
-            )
-            for index in moved
-        ]
-        owing: dict[ResourceRef, ReconcilerError] = {}
-        for index, result in zip(moved, self._write(orders), strict=True):
-            if isinstance(result, ServiceError):
-                owing[ref_of(changes[index])] = result
-            else:
-                results[index] = result
-        return owing
-
-    def _write(self, orders: Sequence[Order]) -> Sequence[Written | ServiceError]:
+        orders = [secret_order(held_before(run.change)) for run in moved]
+        answers: Sequence[Written | ServiceError]
         try:
-            return self._service.write(orders, self._context)
+            answers = self._service.write(self._with_reasons(moved, orders), self._context)
         except ServiceError as failure:
-            self._broken = failure
-            return [failure for _ in orders]
-
-    def _deliver(
-        self,
-        changes: Sequence[Change],
-        results: Sequence[Written | ReconcilerError],
-        owing: dict[ResourceRef, ReconcilerError],
-    ) -> Mapping[ResourceRef, str]:
-        """Put every secret of the batch into the sink; return where each is."""
-        deliveries = [
-            Delivery(ref_of(change), result.client_id, result.client_secret)
-            for change, result in zip(changes, results, strict=True)
-            if isinstance(result, Written) and result.client_secret
-        ]
-        if not deliveries:
-            return {}
-        places: dict[ResourceRef, str] = {}
-        results_of = deliver_held(
-            self._proven_sink(), deliveries, self._service, self._watch.stop_signal
-        )
-        for delivery, kept in zip(deliveries, results_of, strict=True):
-            if isinstance(kept, Kept):
-                places[delivery.ref] = kept.at
-                self._recovered.notes += kept.notes
+            self._failure = failure
+            answers = [failure for _ in moved]
+        for run, answer in zip(moved, answers, strict=True):
+            if isinstance(answer, ServiceError):
+                run.owed = answer
             else:
-                owing[delivery.ref] = self._broken = kept
-        return places
+                run.result, run.is_written = answer, True
 
-    def _acknowledge(
-        self,
-        changes: Sequence[Change],
-        results: Sequence[Written | ReconcilerError],
-        places: Mapping[ResourceRef, str],
-    ) -> None:
+    def _with_reasons(self, runs: Sequence[_ChangeRun], orders: Sequence[Order]) -> Sequence[Order]:
+        """Return orders with the reasons for which guards let their changes pass."""
+        pairs = zip(runs, orders, strict=True)
+        return [replace(order, reason=self._reason_of(run.change)) for run, order in pairs]
+
+    def _deliver(self, runs: Sequence[_ChangeRun]) -> None:
+        """Put every new secret of the batch into the sink."""
+        found = [(run, delivery) for run in runs if (delivery := run.delivery) is not None]
+        if not found:
+            return
+        deliveries = [delivery for _, delivery in found]
+        stops = self._watch.stop_signal
+        results = deliver_held(self._proven_sink(), deliveries, self._service, stops)
+        for (run, _), kept in zip(found, results, strict=True):
+            if isinstance(kept, Kept):
+                run.secret_at = kept.at
+                self._notes += kept.notes
+            else:
+                run.owed = self._failure = kept
+
+    def _acknowledge(self, runs: Sequence[_ChangeRun]) -> None:
         """Tell the service which secrets of the batch are in the sink."""
         kept = {
-            ref_of(change): result
-            for change, result in zip(changes, results, strict=True)
-            if isinstance(result, Written) and ref_of(change) in places
+            run.ref: run.result for run in runs if isinstance(run.result, Written) and run.secret_at
         }
-        self._recovered.notes += acknowledged(self._service, kept)
+        self._notes += acknowledged(self._service, kept)
 
-    def _end(
-        self,
-        changes: Sequence[Change],
-        results: Sequence[Written | ReconcilerError],
-        intents: Mapping[ResourceRef, Intent],
-    ) -> None:
+    def _end(self, runs: Sequence[_ChangeRun]) -> None:
         """Record what is at its end. What may still happen at the service stays open."""
-        ended = self._sync.take_ended()
-        for change, result in zip(changes, results, strict=True):
-            ref = ref_of(change)
-            if ref in intents and isinstance(result, (Written, *REFUSED)):
-                ended.append(intents[ref].key)
+        ended = [run.intent.key for run in runs if run.intent is not None and run.is_over]
         try:
-            self._journal.end(ended)
+            self._journal.end([*self._sync.take_ended(), *ended])
         except LocalFileError as failure:
-            self._broken = failure
-            self._recovered.notes.append(_not_recorded(failure))
+            self._failure = failure
+            self._notes.append(_not_recorded(failure))
 
-    def _note(self, outcome: Outcome, total: int) -> None:
-        self._outcomes.append(outcome)
-        if outcome.status is Status.MADE and not isinstance(outcome.change, Delete):
-            self._ids[ref_of(outcome.change).key] = outcome.id
-        self._watch.progress(Progress(len(self._outcomes), total, outcome))
+    def _tell(self, run: _ChangeRun, total: int) -> None:
+        """Tell the watch of a change that is done, and keep the id that later changes need."""
+        outcome = run.outcome
+        if outcome.status is Status.MADE and not isinstance(run.change, Delete):
+            self._ids[run.ref.key] = outcome.id
+        self._done += 1
+        self._watch.progress(Progress(self._done, total, outcome))
 
-    def _skip(self, changes: Sequence[Change]) -> None:
-        self._outcomes += [Outcome(change, Status.NOT_TRIED) for change in changes]
-
-    def _owner_is_held(self, change: Change) -> bool:
-        owner = owner_of(ref_of(change))
+    def _owner_is_held(self, run: _ChangeRun) -> bool:
+        owner = owner_of(run.ref)
         return owner is None or owner.key in self._ids
 
     def _proven_sink(self) -> SecretSink:
@@ -329,16 +334,6 @@ class Executor:
                 remedy="Give --secrets-to file:DIR.",
             )
         return self._sink
-
-
-def _ok(result: Written | ReconcilerError) -> bool:
-    return isinstance(result, Written)
-
-
-def _outcome(change: Change, result: Written | ReconcilerError, place: str) -> Outcome:
-    if isinstance(result, ReconcilerError):
-        return Outcome(change, Status.FAILED, error=result)
-    return Outcome(change, Status.MADE, result.id, result.client_id, place)
 
 
 def _not_recorded(failure: LocalFileError) -> Diagnostic:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from reconciler.apply.journal import Intent, Journal
 from reconciler.apply.sink import Application, Followed, Move, SecretSink
 from reconciler.diagnostics import Diagnostic, warning
-from reconciler.errors import REFUSED, LocalFileError, ReconcilerError
+from reconciler.errors import REFUSED, LocalFileError
 from reconciler.plan.model import Change, Create, Delete
 from reconciler.resources.ref import Kind, ResourceRef, fold, organization_ref
 from reconciler.service_client.port import Written
@@ -38,9 +38,7 @@ class SinkSync:
             }
         return tuple(self._begun.values())
 
-    def follow(
-        self, changes: Sequence[Change], results: Sequence[Written | ReconcilerError]
-    ) -> Sequence[Diagnostic]:
+    def follow(self, changes: Sequence[Change], results: Sequence[object]) -> Sequence[Diagnostic]:
         """Let the sink follow what was carried out of these changes; return what was done.
 
         What may still have happened at the service stays open in the journal.
