@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from reconciler.resources.models import Name, with_fields_of
 from reconciler.resources.ref import Kind
-from reconciler.service.domain.action import ActionAdded, ActionRemoved, change
+from reconciler.service.domain.events import ActionAdded, ActionRemoved
+from reconciler.service.domain.state import change_action
 from reconciler.service.operations.answers import (
     Answer,
     action_view,
@@ -50,7 +51,9 @@ def get_action(call: Reading, request: ActionRequest) -> Answer:
 def update_action(call: Writing, request: UpdateActionRequest) -> Answer:
     """Update a whole action; what is left out is at its default afterwards."""
     row = call.target(Kind.ACTION, request.id)
-    changed = call.change(row, change(state_of(row), request.name, request.spec_of(Kind.ACTION)))
+    changed = call.change(
+        row, change_action(state_of(row), request.name, request.spec_of(Kind.ACTION))
+    )
     return {"details": details_changed(changed)}
 
 

@@ -8,17 +8,15 @@ from reconciler.resources.models import Name, with_fields_of
 from reconciler.resources.oidc import has_client_secret
 from reconciler.resources.ref import Kind
 from reconciler.resources.secret import Secret
-from reconciler.service.domain.oidc_application import (
+from reconciler.service.domain.events import (
     AppOidcAdded,
     AppOidcSecretChanged,
     AppRemoved,
-    change_config,
-    check_spec,
-    hash_of,
-    make_secret,
-    rename,
+    AppRenamed,
 )
+from reconciler.service.domain.oidc_application import check_spec, hash_of, make_secret
 from reconciler.service.domain.refusal import not_found
+from reconciler.service.domain.state import change_oidc_config, rename
 from reconciler.service.eventstore.rows import ObjectRow
 from reconciler.service.operations.answers import (
     Answer,
@@ -98,14 +96,16 @@ def get_app(call: Reading, request: AppRequest) -> Answer:
 def rename_app(call: Writing, request: UpdateAppRequest) -> Answer:
     """Give an application another name."""
     row = _target(call, request.project_id, request.app_id)
-    changed = call.change(row, rename(state_of(row), request.name))
+    changed = call.change(row, rename(state_of(row), request.name, AppRenamed))
     return {"details": details_changed(changed)}
 
 
 def update_config(call: Writing, request: UpdateOIDCAppConfigRequest) -> Answer:
     """Update the whole configuration. No secret is made by it: that is an operation of its own."""
     row = _target(call, request.project_id, request.app_id)
-    changed = call.change(row, change_config(state_of(row), request.spec_of(Kind.OIDC_APPLICATION)))
+    changed = call.change(
+        row, change_oidc_config(state_of(row), request.spec_of(Kind.OIDC_APPLICATION))
+    )
     return {"details": details_changed(changed)}
 
 

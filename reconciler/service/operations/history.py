@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from reconciler.resources.ref import Kind
-from reconciler.service.domain.evolution import BESIDE, beside
+from reconciler.service.domain.events import SIDE_EVENTS, side_stream
 from reconciler.service.domain.refusal import not_found
 from reconciler.service.eventstore.rows import ObjectRow, StoredEvent
 from reconciler.service.operations.answers import Answer, timestamp
@@ -25,7 +25,7 @@ _NEVER_SHOWN = "secret_hash"
 def get_object_history(call: Reading, fields: Fields) -> Answer:
     """Answer the events of one object, oldest first; of a removed one, too.
 
-    Events that stand beside the object's own are put among them by their sequence. A cursor has
+    Side events of the object are put among them by their sequence. A cursor has
     the version of the last event of each stream: ``7``, or ``7.2`` once there are two streams.
     """
     object_id, after = fields.text("id", required=True), fields.text("after")
@@ -34,9 +34,9 @@ def get_object_history(call: Reading, fields: Fields) -> Answer:
     if passed is None:
         raise fields.wrong("after", "must be a cursor that this operation answered")
     first = call.view.read_stream(object_id, limit=1)
-    if not first or first[0].type in BESIDE or not call.sees(first[0].organization):
+    if not first or first[0].type in SIDE_EVENTS or not call.sees(first[0].organization):
         raise not_found("object")
-    streams = (object_id, beside(object_id))
+    streams = (object_id, side_stream(object_id))
     versions = [int(version or 0) for version in passed.groups()]
     found = [
         event

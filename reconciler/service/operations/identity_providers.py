@@ -6,12 +6,8 @@ from typing import Literal
 
 from reconciler.resources.models import Name, with_fields_of
 from reconciler.resources.ref import Kind
-from reconciler.service.domain.identity_provider import (
-    IdpJwtAdded,
-    IdpRemoved,
-    change_jwt_config,
-    rename,
-)
+from reconciler.service.domain.events import IdpJwtAdded, IdpRemoved, IdpRenamed
+from reconciler.service.domain.state import change_jwt_config, rename
 from reconciler.service.operations.answers import Answer, details_changed, details_created, idp_view
 from reconciler.service.operations.models import Id, Message, SpecMessage
 from reconciler.service.operations.session import Reading, Writing
@@ -72,7 +68,7 @@ def get_idp(call: Reading, request: GetOrgIDPByIDRequest) -> Answer:
 def rename_idp(call: Writing, request: UpdateOrgIDPRequest) -> Answer:
     """Give an identity provider another name."""
     row = call.target(Kind.IDP_JWT_CONFIG, request.idp_id)
-    changed = call.change(row, rename(state_of(row), request.name))
+    changed = call.change(row, rename(state_of(row), request.name, IdpRenamed))
     return {"details": details_changed(changed)}
 
 

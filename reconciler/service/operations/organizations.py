@@ -6,8 +6,7 @@ from typing import Literal
 
 from reconciler.resources.models import Name
 from reconciler.resources.ref import Kind
-from reconciler.service.domain.organization import OrganizationAdded
-from reconciler.service.domain.project import ProjectAdded
+from reconciler.service.domain.events import OrganizationAdded, ProjectAdded
 from reconciler.service.domain.refusal import not_allowed
 from reconciler.service.operations.answers import Answer, details_created, project_view
 from reconciler.service.operations.callers import Role

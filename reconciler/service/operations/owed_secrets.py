@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from reconciler.resources.ref import Kind
 from reconciler.resources.secret import Secret
-from reconciler.service.domain.oidc_application import AppOidcSecretClaimed, hash_of
+from reconciler.service.domain.events import AppOidcSecretClaimed
+from reconciler.service.domain.oidc_application import hash_of
 from reconciler.service.domain.refusal import (
     Refusal,
     invalid,
@@ -107,7 +108,7 @@ def _claimed(
             "id": asked.id,
             "error": {"code": int(refusal.code), "message": refusal.message},
         }
-    call.record_beside(application, AppOidcSecretClaimed(row.id, str(row.made_at)))
+    call.record_side_event(application, AppOidcSecretClaimed(row.id, str(row.made_at)))
     return {
         "id": row.id,
         "clientId": application.client_id,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reconciler import __version__
-from reconciler.service.domain.evolution import ContextRecorded
+from reconciler.service.domain.events import ContextRecorded
 from reconciler.service.operations.answers import Answer, details_changed, organization_view
 from reconciler.service.operations.batch import MAX_ORDERS
 from reconciler.service.operations.fields import Fields

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from reconciler.resources.ref import Kind
-from reconciler.service.domain.evolution import Beside, Event, beside
+from reconciler.service.domain.events import Event, SideEvent, side_stream
 from reconciler.service.domain.refusal import (
     invalid,
     lease_lost,
@@ -234,9 +234,9 @@ class Writing(Reading):
             custody.end(self.tx, row, self.batch)
         return stored
 
-    def record_beside(self, row: ObjectRow, event: Beside) -> None:
+    def record_side_event(self, row: ObjectRow, event: SideEvent) -> None:
         """Write an event that tells of an object and leaves it, and its sequence, as they are."""
-        name = beside(row.id)
+        name = side_stream(row.id)
         stream = StreamAt(row.organization, name, self.tx.stream_version(name))
         self.tx.append(stream, (encode(event).event,), self._author)
 

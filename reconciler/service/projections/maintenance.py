@@ -10,8 +10,8 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from reconciler.resources.crashpoint import crashpoint
-from reconciler.service.domain.evolution import BESIDE
-from reconciler.service.domain.held import ImpossibleHistoryError
+from reconciler.service.domain.events import SIDE_EVENTS
+from reconciler.service.domain.state import ImpossibleHistoryError
 from reconciler.service.eventstore.chain import event_hash, first_head
 from reconciler.service.eventstore.errors import StoreError, StoreUnusableError
 from reconciler.service.eventstore.port import PAGE, EventStore, Snapshot, Transaction
@@ -54,7 +54,7 @@ def replayed(view: Snapshot) -> dict[str, ObjectRow]:
     """
     rows: dict[str, ObjectRow] = {}
     for stored in log(view):
-        if stored.type in BESIDE:
+        if stored.type in SIDE_EVENTS:
             continue
         row = next_row(rows.get(stored.stream), stored, decode(stored))
         if row is None:

@@ -12,9 +12,8 @@ from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple
 
 from reconciler.resources.ref import Kind, fold
-from reconciler.service.domain.evolution import EVENTS, Beside, Event, evolve
-from reconciler.service.domain.held import Held, State, Unborn
-from reconciler.service.domain.oidc_application import AppOidcSecretChanged
+from reconciler.service.domain.events import EVENTS, AppOidcSecretChanged, Event, SideEvent
+from reconciler.service.domain.state import Held, State, Unborn, evolve
 from reconciler.service.eventstore.rows import NewEvent, ObjectRow, StoredEvent
 
 # A new secret, such as that of a rotation, does not change the owner of its application.
@@ -120,7 +119,7 @@ def _writer() -> Callable[[Any], bytes]:
     return partial(orjson.dumps, option=strict | orjson.OPT_SORT_KEYS)
 
 
-def encode(event: Event | Beside) -> EncodedEvent:
+def encode(event: Event | SideEvent) -> EncodedEvent:
     """Return an event as it is appended.
 
     ``spec`` is the last name of every payload that has it, so its text can be put in.

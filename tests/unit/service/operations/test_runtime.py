@@ -14,7 +14,7 @@ from reconciler.service.eventstore.memory import MemoryEventStore
 from reconciler.service.eventstore.port import EventStore
 from reconciler.service.eventstore.sqlite import SqliteEventStore
 from reconciler.service.eventstore.sqlite_files import create
-from reconciler.service.operations.runtime import LeaseClock
+from reconciler.service.operations.runtime import EPOCH, Identifiers, LeaseClock
 from reconciler.service.seal import new_key
 from tests.unit.service.asking import NOON, Asking, Clock
 
@@ -176,3 +176,24 @@ def test_the_clock_never_goes_back() -> None:
     seen.append(clock())
 
     assert [time - NOON for time in seen] == [0, 0, SECOND, SECOND, SECOND, 2 * SECOND]
+
+
+def test_ids_grow_whatever_the_clock_and_chance_do() -> None:
+    """Within a process each is greater than the one before, and below 2**63."""
+    times = iter([EPOCH + 5, EPOCH + 5, EPOCH + 5, EPOCH + 4, 0, EPOCH + 6, 2**43])
+    bits = iter([9, 9, 3, 9, 9, 0, 2**22 - 1])
+
+    identifiers = Identifiers(lambda: next(times) * 1000, lambda _: next(bits))
+    made = [int(identifiers.next()) for _ in range(6)]
+
+    first = (5 << 22) + 9
+    assert made == [first, first + 1, first + 2, first + 3, first + 4, 6 << 22]
+
+
+def test_ids_stay_below_what_a_store_can_hold() -> None:
+    """For longer than anybody will run this."""
+    year_2080 = 3_471_292_800_000_000
+
+    made = Identifiers(lambda: year_2080, lambda _: 2**22 - 1).next()
+
+    assert int(made) < 2**63

@@ -1,0 +1,153 @@
+"""The state of an object as its events add up, and the events that an update means.
+
+Kinds differ in their events, not in what is kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from reconciler.resources.fields import Spec
+from reconciler.resources.ref import Kind
+from reconciler.service.domain.events import (
+    ActionAdded,
+    ActionChanged,
+    AppOidcAdded,
+    AppOidcConfigChanged,
+    AppOidcSecretChanged,
+    AppRenamed,
+    ContextRecorded,
+    Deleted,
+    Event,
+    IdpJwtAdded,
+    IdpJwtConfigChanged,
+    IdpRenamed,
+    OrganizationAdded,
+    ProjectAdded,
+    Renamed,
+)
+from reconciler.service.domain.oidc_application import check_spec, ends_secret
+
+
+@dataclass(frozen=True, slots=True)
+class Unborn:
+    """An id that no event was written under yet, and the organization it is meant for."""
+
+    id: str
+    organization: str
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The state of an object after its events so far.
+
+    Attributes:
+        parent: Project of an application, organization of anything else; an organization has
+            none.
+        spec: The fields in normal form.
+        secret_hash: SHA-256 of the client secret, in hexadecimal; empty where there is none.
+    """
+
+    kind: Kind
+    id: str
+    organization: str
+    parent: str
+    name: str
+    spec: Spec
+    client_id: str = ""
+    secret_hash: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """An object that is no more. Its id is never used again."""
+
+    id: str
+    organization: str
+
+
+State: TypeAlias = Unborn | Held | Removed
+
+
+class ImpossibleHistoryError(Exception):
+    """An event that cannot follow what was before it: the log is not one this program wrote."""
+
+    def __init__(self, event: object, state: State) -> None:
+        super().__init__(f"{type(event).__name__} cannot follow {type(state).__name__}")
+
+
+def evolve(state: State, event: Event) -> State:
+    """Return an object as it is after one more event.
+
+    Raises:
+        ImpossibleHistoryError: the event cannot follow what was before.
+    """
+    if isinstance(state, Unborn):
+        return _added(state, event)
+    if isinstance(state, Held):
+        is_last = isinstance(event, Deleted)
+        return Removed(state.id, state.organization) if is_last else _changed(state, event)
+    raise ImpossibleHistoryError(event, state)
+
+
+def _added(state: Unborn, event: Event) -> Held:
+    new, owner = state.id, state.organization
+    match event:
+        case OrganizationAdded(name):
+            return Held(Kind.ORGANIZATION, new, owner, "", name, {})
+        case ProjectAdded(name):
+            return Held(Kind.PROJECT, new, owner, owner, name, {})
+        case IdpJwtAdded(name, spec):
+            return Held(Kind.IDP_JWT_CONFIG, new, owner, owner, name, spec)
+        case AppOidcAdded(name, project, client_id, secret_hash, spec):
+            kind = Kind.OIDC_APPLICATION
+            return Held(kind, new, owner, project, name, spec, client_id, secret_hash)
+        case ActionAdded(name, spec):
+            return Held(Kind.ACTION, new, owner, owner, name, spec)
+        case _:
+            raise ImpossibleHistoryError(event, state)
+
+
+def _changed(state: Held, event: Event) -> Held:
+    match event:
+        case ContextRecorded():
+            return state
+        case IdpRenamed(name) | AppRenamed(name):
+            return replace(state, name=name)
+        case IdpJwtConfigChanged(spec):
+            return replace(state, spec=spec)
+        case AppOidcConfigChanged(spec):
+            kept = "" if ends_secret(state.spec, spec) else state.secret_hash
+            return replace(state, spec=spec, secret_hash=kept)
+        case AppOidcSecretChanged(secret_hash):
+            return replace(state, secret_hash=secret_hash)
+        case ActionChanged(name, spec):
+            return replace(state, name=name, spec=spec)
+        case _:
+            raise ImpossibleHistoryError(event, state)
+
+
+def rename(held: Held, name: str, renamed: type[Renamed]) -> tuple[Event, ...]:
+    """Return the event of another name; the same one is no event."""
+    return () if held.name == name else (renamed(name),)
+
+
+def change_jwt_config(held: Held, spec: Spec) -> tuple[Event, ...]:
+    """Return the event of another JWT configuration; one that changes nothing is no event."""
+    return () if held.spec == spec else (IdpJwtConfigChanged(spec),)
+
+
+def change_oidc_config(held: Held, spec: Spec) -> tuple[Event, ...]:
+    """Return the event of another OIDC configuration; one that changes nothing is no event.
+
+    Raises:
+        Refusal: OIDC does not know how to carry it out.
+    """
+    check_spec(spec)
+    return () if held.spec == spec else (AppOidcConfigChanged(spec),)
+
+
+def change_action(held: Held, name: str, spec: Spec) -> tuple[Event, ...]:
+    """Return the event of an update of an action; one that changes nothing is no event."""
+    return () if (held.name, held.spec) == (name, spec) else (ActionChanged(name, spec),)
