@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.program import Ran, environment, program
+from tests.program import Ran, program, started
+from tests.warm import Copy
 
 
 @dataclass
@@ -25,16 +24,9 @@ class Machine:
         return program(self.folder)(*arguments, **{**self.more, **more})
 
     @contextmanager
-    def started(self, *arguments: str, **more: str) -> Iterator[subprocess.Popen[bytes]]:
+    def started(self, *arguments: str, **more: str) -> Iterator[Copy]:
         """Start the program there; it is killed with the block."""
-        with subprocess.Popen(
-            [sys.executable, "-m", "reconciler", *arguments],
-            cwd=self.folder,
-            env=environment(**{**self.more, **more}),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        ) as process:
+        with started(self.folder, *arguments, **{**self.more, **more}) as process:
             try:
                 yield process
             finally:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.warm import can_be_warm, run_warm
+from tests.warm import SECONDS, Copy, can_be_warm
 
 ROOT = Path(__file__).parents[1]
 
@@ -65,12 +65,19 @@ def run_fresh(
     return Ran(done.returncode, done.stdout, done.stderr)
 
 
+def started(folder: Path, *arguments: str, **more: str) -> Copy:
+    """Start the program in a folder; extra environment by keyword."""
+    return Copy(arguments, folder, environment(**more))
+
+
 def program(folder: Path, *flags: str) -> Run:
     """Return what runs the program in a folder; flags of Python, extra environment by keyword."""
 
     def run(*arguments: str, stdin: str = "", **more: str) -> Ran:
-        if not flags and can_be_warm(more, stdin):
-            ran = Ran(*run_warm(arguments, folder, environment(**more), stdin))
+        if not flags and can_be_warm(more):
+            copy = Copy(arguments, folder, environment(**more), stdin=stdin)
+            out, err = copy.communicate(SECONDS)
+            ran = Ran(copy.wait(), out, err)
         else:
             ran = run_fresh(arguments, folder, environment(**more), stdin, flags)
         assert "Traceback" not in ran.all, ran.all

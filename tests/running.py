@@ -172,9 +172,8 @@ def _call(
 def start_server(folder: Path, said: Path, service: str, *arguments: str, **more: str) -> Copy:
     """Start a server whose stderr is added to a file; extra environment by keyword."""
     words = ["serve", "--service", service, *arguments]
-    with Path(os.devnull).open("rb") as nothing, said.open("ab") as stderr:
-        streams = [nothing.fileno(), stderr.fileno(), stderr.fileno()]
-        return Copy(words, folder, environment(**more), streams, is_server=True)
+    with said.open("ab") as file:
+        return Copy(words, folder, environment(**more), stderr=file.fileno())
 
 
 def _listening(process: Copy, said: Path) -> tuple[str, int]:

@@ -24,20 +24,19 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any
+from typing import Any, Self
 
 from reconciler.cli import entry
 from reconciler.resources import crashpoint
 from tests.warm_client import ask, number, tell
 
 ROOT = Path(__file__).parents[1]
-MAX_STDIN = 32 * 1024  # what a pipe takes while nothing reads it
 _MAX_REQUEST = 1 << 20
-_SECONDS = 120
+SECONDS = 120.0  # a run that takes longer hangs
 _STREAMS = ((0, "r"), (1, "w"), (2, "w"))
 _LIBRARIES = ("jsonschema", "jsonschema_rs", "quickjs", "sqlite3", "yaml")
 _TRANSPORT = "reconciler.service.transport"
@@ -45,33 +44,60 @@ _STARTS = "reconciler.__main__"  # importing it runs the program
 _READ_AT_START = ("PYTHON", "LANG", "LC_")
 
 
-def can_be_warm(changed: Mapping[str, str], stdin: str) -> bool:
+def can_be_warm(changed: Mapping[str, str]) -> bool:
     """Return whether a run is the same in a copy: an interpreter reads some variables once."""
-    return len(stdin) <= MAX_STDIN and not any(map(_is_read_at_start, changed))
-
-
-def _is_read_at_start(name: str) -> bool:
-    return name.startswith(_READ_AT_START)
+    return not any(name.startswith(_READ_AT_START) for name in changed)
 
 
 class Copy:
-    """A copy that runs: as much of ``subprocess.Popen`` as the tests use of a server."""
+    """A copy that runs: as much of ``subprocess.Popen`` as the tests use of a process.
+
+    It reads ``stdin`` to its end. ``stdout`` and ``stderr`` are file descriptors; what has none is
+    kept in memory, for ``communicate``.
+
+    Attributes:
+        pid: The id of its process.
+        returncode: The exit code, or minus a signal; None as long as no end was seen.
+    """
 
     def __init__(
         self,
         arguments: Sequence[str],
         folder: Path,
         environment: Mapping[str, str],
-        streams: Sequence[int],
         *,
-        is_server: bool = False,
+        stdin: str = "",
+        stdout: int | None = None,
+        stderr: int | None = None,
     ) -> None:
         self.returncode: int | None = None
         self._call = socket.socket(socket.AF_UNIX)
-        self._call.settimeout(_SECONDS)
-        self._call.connect(warm_address(is_server=is_server))
+        self._call.settimeout(SECONDS)
+        self._call.connect(warm_address(is_server="serve" in arguments))
+        given, *self._kept = (os.memfd_create("stream") for _ in _STREAMS)
+        os.write(given, stdin.encode())
+        os.lseek(given, 0, os.SEEK_SET)
+        out, err = self._kept
+        streams = (given, out if stdout is None else stdout, err if stderr is None else stderr)
         ask(self._call, arguments, folder, environment, streams)
+        os.close(given)
         self.pid = number(self._call)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.wait()
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, str]:
+        """Wait for its end; return what it wrote to stdout and stderr, where these were kept.
+
+        Raises:
+            subprocess.TimeoutExpired: it runs after so many seconds.
+        """
+        self.wait(timeout)
+        out, err = self._said
+        return out, err
 
     def poll(self) -> int | None:
         """Return the exit code, or None while it runs."""
@@ -88,9 +114,10 @@ class Copy:
         if self.returncode is None:
             ready, _, _ = select.select([self._call], [], [], timeout)
             if not ready:
-                raise subprocess.TimeoutExpired("reconciler", timeout or 0)
+                raise subprocess.TimeoutExpired("reconciler", timeout or 0.0)
             self.returncode = number(self._call)
             self._call.close()
+            self._said = [_text(stream) for stream in self._kept]
         return self.returncode
 
     def send_signal(self, sent: int) -> None:
@@ -108,34 +135,10 @@ class Copy:
         self.send_signal(signal.SIGKILL)
 
 
-def run_warm(
-    arguments: Sequence[str], folder: Path, environment: Mapping[str, str], stdin: str
-) -> tuple[int, str, str]:
-    """Run the program in a copy; return its exit code, or minus a signal, and its output."""
-    texts: list[bytes] = [b"", b""]
-
-    def read(at: int, end: int) -> None:
-        with os.fdopen(end, "rb") as pipe:
-            texts[at] = pipe.read()
-
-    with ExitStack() as given:
-        (in_read, in_write), (out_read, out_write), (err_read, err_write) = (
-            os.pipe() for _ in range(3)
-        )
-        for end in (in_read, out_write, err_write):
-            given.callback(os.close, end)
-        readers = [
-            threading.Thread(target=read, args=ends) for ends in enumerate((out_read, err_read))
-        ]
-        with os.fdopen(in_write, "wb") as pipe:
-            pipe.write(stdin.encode())
-        copy = Copy(arguments, folder, environment, [in_read, out_write, err_write])
-    for reader in readers:
-        reader.start()
-    code = copy.wait(_SECONDS)
-    for reader in readers:
-        reader.join()
-    return code, texts[0].decode(), texts[1].decode()
+def _text(stream: int) -> str:
+    with os.fdopen(stream, "rb") as file:
+        file.seek(0)
+        return file.read().decode()
 
 
 @cache

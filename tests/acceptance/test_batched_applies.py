@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -17,7 +15,7 @@ import pytest
 from reconciler.service.build import open_sqlite
 from tests.acceptance.conftest import ORGANIZATION, Run, an_action, an_application, write
 from tests.fault_proxy import fault_proxy
-from tests.program import environment
+from tests.program import started
 from tests.served import Served, a_free_port, a_token
 from tests.sinks import counted, hashes
 
@@ -127,14 +125,7 @@ def test_a_server_that_dies_in_a_batch_loses_and_doubles_nothing(
     served = service.served
     served.environment = {"RECONCILER_CRASHPOINT": point}
     served.start()
-    with (tmp_path / "apply.log").open("wb") as log:
-        applying = subprocess.Popen(
-            [sys.executable, "-m", "reconciler", *APPLY],
-            cwd=tmp_path,
-            env=environment(**service.remote),
-            stdout=log,
-            stderr=log,
-        )
+    applying = started(tmp_path, *APPLY, **service.remote)
     assert served.process is not None
     try:
         assert served.process.wait(30) == -signal.SIGKILL

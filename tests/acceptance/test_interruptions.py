@@ -17,20 +17,9 @@ from reconciler.apply.journal import Journal
 from reconciler.cli.clients import open_client
 from reconciler.cli.connection import Connection
 from tests.acceptance.conftest import Run, an_action, write
-from tests.program import environment
+from tests.program import environment, started
 
 MANY = 2000
-
-
-def start(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
-    with (folder / "stdout").open("w") as out, (folder / "stderr").open("w") as err:
-        return subprocess.Popen(
-            [sys.executable, "-m", "reconciler", *arguments],
-            cwd=folder,
-            env=environment(),
-            stdout=out,
-            stderr=err,
-        )
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -43,15 +32,14 @@ def test_a_signal_stops_between_batches_and_the_next_apply_goes_on(
     write(tree / "actions.yaml", documents)
     store = tree.parent / ".reconciler" / "identity.db"
 
-    applying = start(tree.parent, "apply", "--auto-approve")
+    applying = started(tree.parent, "apply", "--auto-approve")
     deadline = time.monotonic() + 60
     while not (store.exists() and _journal_has_begun(store.parent)):
         assert time.monotonic() < deadline
         assert applying.poll() is None
         time.sleep(0.002)
     applying.send_signal(number)
-    applying.wait(timeout=60)
-    out, err = (tree.parent / "stdout").read_text(), (tree.parent / "stderr").read_text()
+    out, err = applying.communicate(timeout=60)
 
     assert applying.returncode == 128 + number, out[-500:] + err
     assert "Stopping" in err

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +17,7 @@ from reconciler.service_client.client import LEASE_SECONDS, OperationsClient
 from reconciler.service_client.locks import this_process
 from reconciler.service_client.port import CreateOrder, Written
 from tests.acceptance.conftest import Run, an_action, an_application, write
-from tests.program import environment
+from tests.program import started
 
 SECOND = 1_000_000
 
@@ -31,26 +29,9 @@ def test_applies_that_run_at_once_do_the_work_of_one(run: Run, small: Path, appl
     for number in range(40):
         write(small / f"app{number}.yaml", an_application(f"app{number}"))
         write(small / f"act{number}.yaml", an_action(f"act{number}"))
-    command = [
-        sys.executable,
-        "-m",
-        "reconciler",
-        "apply",
-        "--auto-approve",
-        "--lock-timeout",
-        "60",
-    ]
+    command = ("apply", "--auto-approve", "--lock-timeout", "60", "--format", "json")
 
-    running = [
-        subprocess.Popen(
-            [*command, "--format", "json"],
-            cwd=small.parent,
-            env=environment(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        for _ in range(applies)
-    ]
+    running = [started(small.parent, *command) for _ in range(applies)]
     ended = [process.communicate(timeout=120) for process in running]
 
     assert [process.returncode for process in running] == [0] * applies, ended

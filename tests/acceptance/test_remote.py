@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.conftest import ORGANIZATION, ROOT, Run, an_action, an_application, write
-from tests.program import environment
+from tests.program import started
 from tests.served import Served, a_token, serving
+from tests.warm import Copy
 
 MANIFESTS = str(ROOT / "manifests")
 
@@ -89,35 +88,25 @@ def test_the_server_is_killed_in_the_middle_of_an_apply_and_it_ends_well(
         write(tree / f"app{number}.yaml", an_application(f"app{number}"))
         write(tree / f"act{number}.yaml", an_action(f"act{number}"))
     admin = a_token(run, served, "--name", "root", "--role", "admin")
-    told = environment(RECONCILER_TOKEN=admin, RECONCILER_SERVICE=served.address)
-    command = [sys.executable, "-m", "reconciler", "apply", "--auto-approve"]
+    remote = {"RECONCILER_TOKEN": admin, "RECONCILER_SERVICE": served.address}
 
-    with (tmp_path / "apply.log").open("wb") as log:
-        applying = subprocess.Popen(
-            [*command, "--secrets-to", "file:kept"],
-            cwd=tmp_path,
-            env=told,
-            stdout=log,
-            stderr=log,
-        )
-        for _ in range(3):
-            _wait_for_growth(tmp_path / "kept", applying)
-            served.stop(signal.SIGKILL)
-            served.start()
-        code = applying.wait(120)
+    applying = started(tmp_path, "apply", "--auto-approve", "--secrets-to", "file:kept", **remote)
+    for _ in range(3):
+        _wait_for_growth(tmp_path / "kept", applying)
+        served.stop(signal.SIGKILL)
+        served.start()
+    said = "".join(applying.communicate(120))
 
-    said = (tmp_path / "apply.log").read_text(encoding="utf-8")
-    assert code == 0, said[-3000:]
+    assert applying.returncode == 0, said[-3000:]
     assert "0 remaining" in said
     assert "Traceback" not in said
-    remote = {"RECONCILER_TOKEN": admin, "RECONCILER_SERVICE": served.address}
     assert run("plan", "--detailed-exitcode", **remote).code == 0
     assert len(list((tmp_path / "kept").glob("*.json"))) == 120
     verified = run("store", "verify", "--service", served.service)
     assert verified.code == 0, verified.all
 
 
-def _wait_for_growth(folder: Path, applying: subprocess.Popen[bytes]) -> None:
+def _wait_for_growth(folder: Path, applying: Copy) -> None:
     """Wait until some more secrets were delivered, or the apply is done."""
     before = len(list(folder.glob("*.json"))) if folder.exists() else 0
     deadline = time.monotonic() + 30

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -20,7 +18,7 @@ from tests.fake_zitadel import IAM, FakeZitadel
 from tests.fault_proxy import fault_proxy
 from tests.http_clients import http_client
 from tests.listening import listening
-from tests.program import environment
+from tests.program import started
 from tests.running import Server, running_server
 
 SOME = 1000
@@ -164,20 +162,14 @@ def test_a_signal_stops_between_batches_and_the_next_apply_goes_on(
 ) -> None:
     """Over HTTP batches are small, so it does not take long."""
     write(tree / "a.yaml", "\n---\n".join(an_action(f"a{index}") for index in range(SOME)))
-    applying = subprocess.Popen(
-        [sys.executable, "-m", "reconciler", "apply", "--auto-approve"],
-        cwd=tree.parent,
-        env=environment(**at(server)),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    )
+    applying = started(tree.parent, "apply", "--auto-approve", **at(server))
     wait_for_events(server, 100)
     applying.send_signal(number)
     _, err = applying.communicate(timeout=30)
 
     assert applying.returncode == 128 + number
-    assert b"Stopping" in err
-    assert b"Traceback" not in err
+    assert "Stopping" in err
+    assert "Traceback" not in err
     assert len(server.events()) < SOME
     again = run("apply", "--auto-approve", **at(server))
     assert again.code == 0, again.all

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,7 +15,7 @@ from reconciler.plan.model import Scope
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.resources.shard import Shard, shard_of
 from tests.acceptance.conftest import Ran, Run, write
-from tests.program import environment
+from tests.program import started
 
 NAMES = ("acme", "Büro")  # the second and the first of two shards
 FIRST, SECOND = "1/2", "2/2"
@@ -211,15 +209,9 @@ def test_shards_apply_at_the_same_time(run: Run, two: Path, *, is_new: bool) -> 
     for number in range(60):
         for name in NAMES:
             write(two / name / f"{number}.yaml", an_action(name, f"act{number}"))
-    command = [sys.executable, "-m", "reconciler", "apply", "--auto-approve", "--format", "json"]
+    command = ("apply", "--auto-approve", "--format", "json")
 
-    running = [
-        subprocess.Popen(
-            [*command, "--shard", shard], cwd=two.parent, env=environment(),
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )
-        for shard in (FIRST, SECOND)
-    ]  # fmt: skip
+    running = [started(two.parent, *command, "--shard", shard) for shard in (FIRST, SECOND)]
     ended = [process.communicate(timeout=120) for process in running]
 
     assert [process.returncode for process in running] == [0, 0], ended

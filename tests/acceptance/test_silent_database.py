@@ -5,8 +5,6 @@ from __future__ import annotations
 import signal
 import socket
 import struct
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -27,7 +25,7 @@ from tests.acceptance.conftest import Run
 from tests.faults.proxy import a_proxy
 from tests.faults.writers import call, create
 from tests.postgres_server import PostgresServer, a_server
-from tests.program import environment
+from tests.program import started
 from tests.running import furnish
 from tests.served import Served, a_free_port
 
@@ -254,14 +252,7 @@ def test_a_signal_ends_a_command_that_waits(
     """The database takes the connection, and says nothing for a minute."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"postgresql://me@127.0.0.1:{listener.getsockname()[1]}/x?connect_timeout=60"
-        process = subprocess.Popen(
-            [sys.executable, "-m", "reconciler", "plan", "--service", address],
-            cwd=tmp_path,
-            env=environment(),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        process = started(tmp_path, "plan", "--service", address)
         try:
             listener.settimeout(30)
             with listener.accept()[0]:

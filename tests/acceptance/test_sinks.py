@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.conftest import Run, an_application, write
-from tests.program import environment
+from tests.program import started
 from tests.running import Server, running_server
 from tests.sinks import SINKS, Sink, a_file_sink, an_age_sink, an_exec_batch_sink, counted, hashes
 
@@ -367,11 +366,8 @@ def test_a_signal_does_not_wait_for_the_rest_of_a_batch(
     for name in range(12):
         write(small / f"app-{name}.yaml", an_application(f"app-{name}"))
     to = f"exec?parallel=2:{sys.executable} {script} {taken}"
-    command = [sys.executable, "-m", "reconciler", "apply", "--auto-approve", "--format", "json"]
-    with subprocess.Popen(
-        [*command, "--secrets-to", to], cwd=tmp_path, env=environment(), text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    ) as process:  # fmt: skip
+    command = ("apply", "--auto-approve", "--format", "json", "--secrets-to", to)
+    with started(tmp_path, *command) as process:
         while not taken.exists():
             assert process.poll() is None
             time.sleep(0.01)
@@ -397,15 +393,9 @@ def test_two_runs_at_once_share_a_folder(small: Path, tmp_path: Path) -> None:
     for name in range(6):
         write(small / f"app-{name}.yaml", an_application(f"app-{name}"))
     sink, stores = a_file_sink(tmp_path), [tmp_path / f"{number}.db" for number in (1, 2, 3)]
-    command = [sys.executable, "-m", "reconciler", "apply", "--auto-approve"]
-    runs = [
-        subprocess.Popen(
-            [*command, "--secrets-to", sink.address, "--service", f"sqlite:{store}"],
-            cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )
-        for store in stores
-    ]  # fmt: skip
-    said = [run.communicate(timeout=120)[0].decode() for run in runs]
+    command = ("apply", "--auto-approve", "--secrets-to", sink.address)
+    runs = [started(tmp_path, *command, "--service", f"sqlite:{store}") for store in stores]
+    said = ["".join(run.communicate(timeout=120)) for run in runs]
 
     assert [run.returncode for run in runs] == [0, 0, 0], said
     wanted = {client: digest for store in stores for client, digest in counted(store).items()}

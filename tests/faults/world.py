@@ -6,7 +6,6 @@ import json
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -18,9 +17,10 @@ from tests.acceptance.conftest import ORGANIZATION, an_action, an_application, a
 from tests.fault_proxy import FAILURES, FAULTS, FaultProxy, fault_proxy
 from tests.faults.catalogue import must
 from tests.faults.invariants import check_store
-from tests.program import Ran, Run, environment, program
+from tests.program import Ran, Run, program, started
 from tests.running import Server, running_server
 from tests.sinks import SINKS, Sink, counted, hashes
+from tests.warm import Copy
 
 EVERYTHING = ("--prune", "--allow-updates", "1000", "--allow-deletes", "1000")
 APPLY = ("apply", "--auto-approve", *EVERYTHING)
@@ -29,7 +29,6 @@ ENDS_WITHIN = 100.0
 ENDS_SOON = 30.0
 NAMES = ("web", "api", "spa", "admin", "jobs", "mobile", "docs", "shop")
 METHODS = ("BASIC", "POST", "NONE")
-VERBS = (b"GET", b"POST", b"PUT", b"DELETE")
 
 
 class Tree:
@@ -134,17 +133,9 @@ class World:
         return self._run(*arguments, **{**self.here, **more})
 
     @contextmanager
-    def started(self, *arguments: str, **more: str) -> Iterator[subprocess.Popen[str]]:
+    def started(self, *arguments: str, **more: str) -> Iterator[Copy]:
         """Start the program; it is ended with the block."""
-        with subprocess.Popen(
-            [sys.executable, "-m", "reconciler", *arguments],
-            cwd=self.folder,
-            env=environment(**{**self.here, **more}),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        ) as process:
+        with started(self.folder, *arguments, **{**self.here, **more}) as process:
             try:
                 yield process
             finally:
@@ -185,13 +176,13 @@ class World:
         return int(told.json["events"])
 
 
-def end(process: subprocess.Popen[str]) -> tuple[str, str]:
+def end(process: Copy) -> tuple[str, str]:
     """End a process, whatever it does, and return what it said."""
     process.kill()
     return process.communicate(timeout=ENDS_WITHIN)
 
 
-def wait_a_while(process: subprocess.Popen[str], dice: random.Random) -> None:
+def wait_a_while(process: Copy, dice: random.Random) -> None:
     """Wait until the program has opened what it writes to, and some moment longer."""
     deadline = time.monotonic() + ENDS_SOON
     while process.poll() is None and time.monotonic() < deadline:

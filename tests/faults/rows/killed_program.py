@@ -41,7 +41,7 @@ def killed_over_and_over(dice: random.Random, folder: Path) -> int:
         _prepare(world)
         while not kills or dice.random() < 0.7:
             if dice.random() < 0.4:
-                kills += world.killed(dice.uniform(0.2, 0.9))
+                kills += world.killed(dice.uniform(0.01, 0.4))
             else:
                 point = f"{dice.choice(POINTS + STORE_POINTS)}:{dice.randint(1, 3)}"
                 kills += world.run(*APPLY, RECONCILER_CRASHPOINT=point).code != 0

@@ -96,7 +96,7 @@ def in_an_empty_folder(dice: random.Random, folder: Path) -> int:
         for _ in range(dice.randint(1, 4)):
             machine = them.next()
             if dice.random() < 0.3:
-                kills += machine.killed(dice.uniform(0.2, 1.5))
+                kills += machine.killed(dice.uniform(0.01, 0.8))
             else:
                 point = f"{dice.choice(POINTS + OWED_POINTS)}:{dice.randint(1, 3)}"
                 kills += machine.run(*APPLY, RECONCILER_CRASHPOINT=point).code != 0
@@ -116,7 +116,7 @@ def beside_a_rival(dice: random.Random, folder: Path) -> int:
             if dice.random() < 0.5:
                 one.here["RECONCILER_CRASHPOINT"] = f"{dice.choice(POINTS + OWED_POINTS)}"
             with one.started(*APPLY, *PATIENT) as dies, two.started(*APPLY, *PATIENT) as goes_on:
-                time.sleep(dice.uniform(0.2, 1.5))
+                time.sleep(dice.uniform(0.01, 0.8))
                 end(dies)
                 said = goes_on.communicate(timeout=ENDS_WITHIN)
             must(goes_on.returncode == 0, "I7", said)

@@ -33,7 +33,7 @@ def many_at_once(dice: random.Random, folder: Path) -> int:
             running = [stack.enter_context(world.started(*each, *PATIENT)) for each in commands]
             killed = running.pop(dice.randrange(count)) if dice.random() < 0.3 else None
             if killed:
-                time.sleep(dice.uniform(0.2, 1.0))
+                time.sleep(dice.uniform(0.01, 0.5))
                 end(killed)
             said = [process.communicate(timeout=ENDS_WITHIN) for process in running]
         codes = [process.returncode for process in running]

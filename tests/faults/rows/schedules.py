@@ -37,7 +37,7 @@ def crash(world: World) -> int:
 
 def kill(world: World) -> int:
     """Kill an apply at a random time."""
-    return int(world.killed(world.dice.uniform(0.2, 1.2)))
+    return int(world.killed(world.dice.uniform(0.01, 0.6)))
 
 
 def ask_to_stop(world: World) -> int:

@@ -14,6 +14,7 @@ from pathlib import Path
 from tests.faults.catalogue import Row, must
 from tests.faults.world import APPLY, ENDS_SOON, World, a_server, own_store, wait_a_while
 from tests.program import environment
+from tests.warm import Copy
 
 MANY = 300
 ASKED = (signal.SIGINT, signal.SIGTERM)
@@ -54,18 +55,17 @@ def not_read(world: World) -> None:
     is_result_lost = dice.random() < 0.5
     with (
         said.open("wb") as file,
-        subprocess.Popen(
-            [sys.executable, "-m", "reconciler", *APPLY],
-            cwd=world.folder,
-            env=environment(**world.here),
-            stdin=subprocess.DEVNULL,
-            stdout=writer if is_result_lost else file,
-            stderr=file if is_result_lost else writer,
+        Copy(
+            APPLY,
+            world.folder,
+            environment(**world.here),
+            stdout=writer if is_result_lost else file.fileno(),
+            stderr=file.fileno() if is_result_lost else writer,
         ) as process,
     ):
         try:
             os.close(writer)
-            time.sleep(dice.choice((0.0, dice.uniform(0.2, 0.8))))
+            time.sleep(dice.choice((0.0, dice.uniform(0.0, 0.4))))
             os.close(reader)
             code = process.wait(ENDS_SOON)
         finally:
