@@ -18,7 +18,7 @@ from reconciler.cli.connection import Connection, is_database, is_remote, no_sto
 from reconciler.cli.environment import TOKEN, variable
 from reconciler.cli.options import keep_owed_option, option, service_option, takes
 from reconciler.cli.output import detail
-from reconciler.cli.output_choice import chosen
+from reconciler.cli.streams import chosen
 from reconciler.errors import LocalFileError, UsageError
 from reconciler.service_client.client import OperationsClient
 from reconciler.service_client.locks import this_process

@@ -11,9 +11,8 @@ from typing import Any, NoReturn
 import click
 
 from reconciler import __version__
-from reconciler.cli.output_choice import choose, forget_choice
 from reconciler.cli.process_exit import end, exit_on_signals, let_go, raise_on_signals
-from reconciler.cli.streams import lost_output
+from reconciler.cli.streams import choose, forget_choice, lost_output
 from reconciler.errors import (
     InterruptedRunError,
     InvalidManifestsError,

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from reconciler.cli.output import timed
 from reconciler.cli.process_exit import hold
@@ -29,6 +29,13 @@ if TYPE_CHECKING:
 
 
 DEFAULT_PATHS = ("manifests",)
+
+
+class Made(NamedTuple):
+    """Time of a plan in seconds since the epoch, and its commit if known."""
+
+    at: int
+    revision: str
 
 
 def read_whole(

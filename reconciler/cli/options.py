@@ -12,7 +12,6 @@ from click.core import ParameterSource
 
 from reconciler.cli.connection import DEFAULT_SERVICE
 from reconciler.cli.environment import PREFIX, is_ci, variable, warn_of_misspelt
-from reconciler.cli.output_choice import choose
 from reconciler.cli.parameter_types import (
     Glass,
     GlassType,
@@ -21,6 +20,7 @@ from reconciler.cli.parameter_types import (
     shard_named,
     tree_named,
 )
+from reconciler.cli.streams import choose
 from reconciler.errors import UsageError
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Scope

@@ -9,12 +9,12 @@ import click
 
 from reconciler.cli.clients import open_for_plan, takes_connection
 from reconciler.cli.connection import Connection
-from reconciler.cli.manifests import DEFAULT_PATHS, read_whole, revision_of
+from reconciler.cli.manifests import DEFAULT_PATHS, Made, read_whole, revision_of
 from reconciler.cli.options import option, paths_argument, takes_scope
 from reconciler.cli.output import timed
 from reconciler.cli.parameter_types import seconds_of
-from reconciler.cli.plan_output import Made, PlanForm, show_plan, takes_plan_form
 from reconciler.cli.process_exit import ExitCode, hold
+from reconciler.cli.show import PlanForm, show_plan, takes_plan_form
 from reconciler.cli.sink import secrets_option, sink_for, warn_without_sink, why_a_sink
 from reconciler.loop import explained, preview
 from reconciler.plan.guards import Allowances

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -14,9 +14,8 @@ import click
 
 from reconciler import __version__
 from reconciler.apply.durable import write_private_files
-from reconciler.cli.manifests import DEFAULT_PATHS
+from reconciler.cli.manifests import DEFAULT_PATHS, Made
 from reconciler.cli.output import age_in_words, hint, time_in_words
-from reconciler.cli.plan_output import Made
 from reconciler.diagnostics import Diagnostic, name_as_text, warning
 from reconciler.errors import LocalFileError
 from reconciler.loop import preview
@@ -35,8 +34,8 @@ from reconciler.plan.planfile import (
 )
 from reconciler.plan.snapshot import SnapshotFile, read_snapshot, snapshot_content
 from reconciler.report.visible import visible
-from reconciler.resources.ref import ResourceRef
-from reconciler.state import DesiredState
+from reconciler.resources.ref import ResourceRef, fold
+from reconciler.state import DesiredState, ObservedState
 
 T = TypeVar("T")
 
@@ -74,7 +73,26 @@ def open_snapshot(path: str) -> SnapshotFile:
     return _opened(path, read_snapshot, "Take a new one: reconciler export --snapshot FILE.")
 
 
-def save(path: str, content: bytes) -> None:
+def save_snapshot(
+    observed: ObservedState, service: str, organizations: Sequence[str], path: str
+) -> None:
+    """Save what a service holds in some organizations, or in all; tell on stderr how much it is.
+
+    Raises:
+        LocalFileError: the file cannot be written.
+    """
+    file = SnapshotFile(
+        observed,
+        __version__,
+        name_as_text(service),
+        int(time.time()),
+        tuple(sorted({fold(name) for name in organizations})) or None,
+    )
+    _save(path, snapshot_content(file))
+    hint(f"Saved {len(observed.objects)} objects to: {visible(path)}")
+
+
+def _save(path: str, content: bytes) -> None:
     """Write a file for its owner alone, whole or not at all.
 
     Raises:
@@ -147,7 +165,7 @@ class Saving:
             warnings=self.findings,
             revision=self.made.revision,
         )
-        save(out, plan_file_content(file))
+        _save(out, plan_file_content(file))
         hint(f"\nSaved the plan to: {visible(out)}")
         if file.against is None:
             words = ["reconciler", "apply", out, *self.paths, *_options()]

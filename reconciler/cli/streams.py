@@ -1,8 +1,11 @@
-"""The standard streams of the process: output that cannot be written never stops what is done.
+"""The standard streams: output never stops the work. The amount and colour of output.
 
 A disk is full, a pipe has no reader, a job was started with a stream closed. An exception there
-would end an apply between two writes. So a stream here takes everything, keeps why something was
-lost, and whoever prints a result asks for that at the end.
+would end an apply between two writes. So a stream here takes everything and keeps why something
+was lost; a command that prints a result asks for that at the end.
+
+``--color``, ``--verbose`` and ``--quiet`` hold for the whole process, because an error is printed
+after the command and its options are gone.
 """
 
 from __future__ import annotations
@@ -11,10 +14,14 @@ import errno
 import io
 import os
 import sys
-from typing import TYPE_CHECKING, TextIO
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TextIO
+
+from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
+
 
 _WORDS = {errno.EBADF: "stdout is closed", errno.EPIPE: "its reader has gone"}
 
@@ -70,3 +77,47 @@ def _text(raw: _Stream, before: TextIO | None) -> io.TextIOWrapper:
         errors="backslashreplace",
         line_buffering=True,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class OutputChoice:
+    """The values of ``--color``, ``--verbose`` and ``--quiet``.
+
+    Attributes:
+        color: ``always`` or ``never``; with ``auto`` the environment and the stream decide.
+        verbose: Whether requests and timings are told on stderr.
+        quiet: Whether progress, notes and hints are left out; results, warnings and errors stay.
+    """
+
+    color: str = "auto"
+    verbose: bool = False
+    quiet: bool = False
+
+
+_NOTHING = OutputChoice()
+_chosen = [_NOTHING]
+
+
+def chosen() -> OutputChoice:
+    """Return what this run was asked for."""
+    return _chosen[0]
+
+
+def choose(name: str, value: Any) -> None:
+    """Take one option, unless it was not given.
+
+    Raises:
+        UsageError: two options contradict each other.
+    """
+    if value:
+        _chosen[0] = replace(_chosen[0], **{name: value})
+    if chosen().verbose and chosen().quiet:
+        raise UsageError(
+            "--verbose and --quiet contradict each other",
+            remedy="Give one of the two, or unset RECONCILER_VERBOSE or RECONCILER_QUIET.",
+        )
+
+
+def forget_choice() -> None:
+    """Begin another run in the same process with the defaults."""
+    _chosen[0] = _NOTHING

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.cli.ci_install import own_wheel
+from reconciler.cli.init import own_wheel
 from reconciler.resources.extras import WHEEL
 from tests.acceptance.conftest import ROOT, Ran, Run, an_action, write
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reconciler.cli.embedded import InProcessWire, local_caller
-from reconciler.cli.exporting import Export, export_of
+from reconciler.cli.export import Export, export_of
 from reconciler.manifests.loader import load
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Scope

@@ -12,7 +12,7 @@ import pytest
 
 from reconciler.apply.outcome import Outcome, Progress, Status
 from reconciler.cli.apply_output import TerminalWatch
-from reconciler.cli.output_choice import choose, forget_choice
+from reconciler.cli.streams import choose, forget_choice
 from reconciler.plan.model import Create
 from tests.builders import WEB, declared
 

@@ -279,7 +279,7 @@ import os, sys
 from pathlib import Path
 from reconciler.service.build import open_sqlite
 from reconciler.service.eventstore.errors import StoreError
-from reconciler.service.operations import caller, everything, lists, request, service_info
+from reconciler.service.operations import callers, lists, request, service_info
 from reconciler.service.eventstore import sqlite, sqlite_files
 from reconciler.service import seal
 if os.geteuid() == 0:
@@ -287,10 +287,10 @@ if os.geteuid() == 0:
     os.setuid(65534)
 path = Path(sys.argv[1])
 service = open_sqlite(path, read_only=True)
-ask = request.Request("ListOrgs", {}, caller=caller.EMBEDDED)
+ask = request.Request("ListOrgs", {}, caller=callers.EMBEDDED)
 sys.stdout.write(service.call(ask)["result"][0]["name"] + "\\n")
 try:
-    open_sqlite(path).call(request.Request("AddOrg", {"name": "x"}, caller=caller.EMBEDDED))
+    open_sqlite(path).call(request.Request("AddOrg", {"name": "x"}, caller=callers.EMBEDDED))
 except StoreError as error:
     sys.stdout.write(type(error).__name__ + "\\n")
 try:

@@ -9,7 +9,7 @@ import zipfile
 
 import pytest
 
-from reconciler.cli.ci_install import REQUIREMENTS, install_files, packed
+from reconciler.cli.init import REQUIREMENTS, install_files, packed
 from reconciler.errors import UsageError
 from reconciler.resources.extras import WHEEL
 from tests.architecture.test_distribution_name import asked_of_an_index
