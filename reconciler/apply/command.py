@@ -18,10 +18,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import IO, Any, TypeVar
+from typing import IO, TypeVar
 
 from reconciler.apply.sink import Stops
 from reconciler.errors import LocalFileError, UsageError
+from reconciler.resources.call import JsonObject
 
 SECONDS = 60.0
 # A command in the midst of a batch gets this long to end once the run is asked to stop; then it
@@ -47,7 +48,7 @@ class Exchange:
     """
 
     given: int = 0
-    answers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    answers: Mapping[str, JsonObject] = field(default_factory=dict)
     failure: str = ""
 
 
@@ -281,7 +282,7 @@ class _Talk:
         return f"exit code {code}" if code else ""
 
 
-def _answer(line: bytes) -> Mapping[str, Any] | None:
+def _answer(line: bytes) -> JsonObject | None:
     """Return the answer about a client id; None for any other line."""
     try:
         found = json.loads(line)

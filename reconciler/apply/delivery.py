@@ -13,7 +13,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from reconciler.apply.journal import Journal, secret_intent
 from reconciler.apply.orders import secret_order
@@ -32,7 +31,7 @@ from reconciler.plan.model import Adopt, Plan, Update
 from reconciler.resources.crashpoint import crashpoint
 from reconciler.resources.oidc import has_client_secret
 from reconciler.resources.ref import ResourceRef
-from reconciler.service_client.port import ServiceClient, Written
+from reconciler.service_client.port import Context, ServiceClient, Written
 from reconciler.state import ObservedObject, OwedSecret
 
 
@@ -155,7 +154,7 @@ def deliver_owed(
     owed: Sequence[OwedSecret],
     service: ServiceClient,
     sink: SecretSink,
-    context: Mapping[str, Any],
+    context: Context,
     stops: Stops = never,
 ) -> DeliveryResult:
     """Deliver what the service keeps; return what became of it. Nothing is raised for a failure.
@@ -218,7 +217,7 @@ def rotate(
     service: ServiceClient,
     journal: Journal,
     sink: SecretSink,
-    context: Mapping[str, Any],
+    context: Context,
 ) -> Kept:
     """Make a new secret, deliver it, and return its place. The old one ends at once.
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from reconciler.apply.delivery import (
     DeliveryResult,
@@ -53,7 +52,7 @@ from reconciler.plan.model import (
 from reconciler.plan.ordering import batches
 from reconciler.resources.crashpoint import crashpoint
 from reconciler.resources.ref import ResourceRef, owner_of
-from reconciler.service_client.port import Order, ServiceClient, Written
+from reconciler.service_client.port import Context, Order, ServiceClient, Written
 from reconciler.state import ObservedState
 
 
@@ -117,7 +116,7 @@ class Executor:
         journal: Journal,
         sink: SecretSink | None,
         watch: Watch,
-        context: Mapping[str, Any],
+        context: Context,
         allowed: Allowances | None = None,
     ) -> None:
         """Take what a run works with; the context is kept with everything that is written.

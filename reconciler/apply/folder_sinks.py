@@ -30,6 +30,7 @@ from reconciler.apply.sink import (
 )
 from reconciler.diagnostics import Diagnostic, warning
 from reconciler.errors import LocalFileError, UsageError
+from reconciler.resources.call import JsonObject
 from reconciler.resources.ref import ResourceRef
 from reconciler.resources.secret import Secret
 
@@ -253,7 +254,7 @@ def file_name_beside(ref: ResourceRef, client_id: str) -> str:
     return plain_name(names) + FileSink.suffix
 
 
-def _read(path: Path) -> Mapping[str, Any]:
+def _read(path: Path) -> JsonObject:
     """Return the content of a file of a secret; nothing if it is not one. Follow no link."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)

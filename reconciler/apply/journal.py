@@ -13,7 +13,7 @@ import json
 import os
 import stat
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,8 @@ from typing import Any, Literal, Self
 
 from reconciler.apply.durable import make_folder, sync_folder
 from reconciler.errors import LocalFileError, LockHeldError
+from reconciler.resources.call import JsonObject
+from reconciler.resources.fields import Spec
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.resources.strict_json import read_as
 
@@ -48,7 +50,7 @@ class Intent:
     key: str
     ref: ResourceRef
     owes_secret: bool
-    spec: Mapping[str, Any] | None = None
+    spec: Spec | None = None
     prevent_delete: bool = False
     critical: bool = False
     id: str = ""
@@ -121,7 +123,7 @@ class Journal:
             os.ftruncate(self._descriptor, len(content) - torn)
         self._open = _open_intents(content, self._path)
 
-    def _append(self, records: Iterable[Mapping[str, Any]]) -> None:
+    def _append(self, records: Iterable[JsonObject]) -> None:
         lines = [_as_line(record) for record in records]
         if not lines:
             return

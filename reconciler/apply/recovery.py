@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from reconciler.apply.delivery import DeliveryResult, deliver_held
 from reconciler.apply.journal import Intent, Journal, left_open
@@ -33,7 +33,7 @@ from reconciler.plan.model import signs_in_with_secret
 from reconciler.resources.crashpoint import crashpoint
 from reconciler.resources.ref import fold
 from reconciler.resources.secret import Secret
-from reconciler.service_client.port import CreateOrder, ServiceClient, Written
+from reconciler.service_client.port import Context, CreateOrder, ServiceClient, Written
 from reconciler.state import ObservedObject, ObservedState
 
 
@@ -60,7 +60,7 @@ class Recovery:
         service: ServiceClient,
         journal: Journal,
         sink: SecretSink | None,
-        context: Mapping[str, Any],
+        context: Context,
         stops: Stops = never,
     ) -> None:
         """Take what recovery works with; the context is sent with every repeated call."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 _MANAGEMENT = "/management/v1"
 _PROJECTS = f"{_MANAGEMENT}/projects"
@@ -18,6 +18,9 @@ _IDPS = f"{_MANAGEMENT}/idps"
 _ACTIONS = f"{_MANAGEMENT}/actions"
 _OWN = "/reconciler/v1"
 _OWED = f"{_OWN}/organizations/{{organizationId}}/owed-secrets"
+
+JsonObject: TypeAlias = Mapping[str, Any]
+"""Fields of a call, of an answer or of an object in it, by their JSON names."""
 
 WRITE_BATCH = "WriteBatch"
 
@@ -105,7 +108,7 @@ class Call:
     """
 
     operation: str
-    fields: Mapping[str, Any] = field(default_factory=dict)
+    fields: JsonObject = field(default_factory=dict)
     organization: str = ""
     expected_sequence: int | None = None
     idempotency_key: str = ""

@@ -10,13 +10,13 @@ import json
 import random
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
-from reconciler.resources.call import ORDER_KEYS, WRITE_BATCH, Call
+from reconciler.resources.call import ORDER_KEYS, WRITE_BATCH, Call, JsonObject
 from reconciler.service_client.refusals import refusal_in
 from reconciler.service_client.retries import pause
 from reconciler.service_client.wire import Answer, Wire, WireRefusal, lost, unsent
@@ -110,13 +110,13 @@ class _Batch(NamedTuple):
     """Calls that go in one request, and the orders that they are there."""
 
     calls: Sequence[Call]
-    orders: Sequence[Mapping[str, Any]]
+    orders: Sequence[JsonObject]
 
 
 def _packed(calls: Iterable[Call], most: int) -> Iterator[_Batch]:
     """Yield batches of at most so many orders, each with room in one request."""
     members: list[Call] = []
-    orders: list[Mapping[str, Any]] = []
+    orders: list[JsonObject] = []
     size = 0
     for call in calls:
         order = _order(call)
@@ -131,7 +131,7 @@ def _packed(calls: Iterable[Call], most: int) -> Iterator[_Batch]:
         yield _Batch(members, orders)
 
 
-def _order(call: Call) -> Mapping[str, Any]:
+def _order(call: Call) -> JsonObject:
     """Return a call as an order of a batch; what is not said is left out."""
     values = {key: getattr(call, name) for name, key in ORDER_KEYS.items()}
     if call.expected_sequence is not None:
@@ -143,7 +143,7 @@ def _order(call: Call) -> Mapping[str, Any]:
 
 
 @lru_cache(maxsize=64)
-def _object(text: str) -> Mapping[str, Any]:
+def _object(text: str) -> JsonObject:
     """Return the object in a JSON text. Most orders of a run have the same context."""
     found: dict[str, Any] = json.loads(text)
     return found
@@ -153,7 +153,7 @@ def _with_key(call: Call) -> Call:
     return call if call.idempotency_key else replace(call, idempotency_key=uuid.uuid4().hex)
 
 
-def _replies(answered: Mapping[str, Any], count: int) -> Sequence[Reply]:
+def _replies(answered: JsonObject, count: int) -> Sequence[Reply]:
     """Return the reply to each order of a batch, from the answer to the batch."""
     answers = answered.get("answers")
     if not isinstance(answers, list) or len(answers) != count:

@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
 from reconciler.errors import (
     LockHeldError,
@@ -18,7 +17,7 @@ from reconciler.errors import (
     ServiceUnavailableError,
     UnseenOrganizationError,
 )
-from reconciler.resources.call import Call
+from reconciler.resources.call import Call, JsonObject
 from reconciler.resources.ref import ResourceRef, fold
 from reconciler.service_client.batches import MOST_ORDERS, BatchingWire
 from reconciler.service_client.locks import ProcessIdentity, holder_in_words
@@ -35,6 +34,7 @@ from reconciler.service_client.observation import (
 from reconciler.service_client.orders import calls_of, confirmed_result, result_of, unchanged
 from reconciler.service_client.owed import Custody, owed_by_tree
 from reconciler.service_client.port import (
+    Context,
     DeleteOrder,
     Order,
     SecretOrder,
@@ -42,7 +42,7 @@ from reconciler.service_client.port import (
     Written,
 )
 from reconciler.service_client.read_only import HistoryClient
-from reconciler.service_client.refusals import ABORTED, no_custody, service_error
+from reconciler.service_client.refusals import ABORTED, answers_of, no_custody, service_error
 from reconciler.service_client.wire import Answer, Wire, WireRefusal
 from reconciler.state import ObservedObject, ObservedState, OwedSecret
 
@@ -111,7 +111,7 @@ class OperationsClient(HistoryClient):
             unseen=() if self._sees_all else not_among(objects, organizations),
         )
 
-    def _organizations(self) -> Mapping[str, Mapping[str, Any]]:
+    def _organizations(self) -> Mapping[str, JsonObject]:
         """Return organizations with their trees by folded name; none if the service has no list."""
         (reply,) = self._wire.send([Call("ListTrees")])
         if isinstance(reply, WireRefusal):
@@ -126,7 +126,7 @@ class OperationsClient(HistoryClient):
             ServiceError: the service cannot be read, or has no id that can be used.
         """
         if not self._instance:
-            told = self._ask(Call("GetServiceInfo"))
+            (told,) = answers_of(self._wire, [Call("GetServiceInfo")])
             self._instance = id_of({"id": told.get("instance")})
             self._keeps_secrets = told.get("custody") is True
             self._sees_all = told.get("allOrganizations") is not False
@@ -139,9 +139,7 @@ class OperationsClient(HistoryClient):
             self.batch_size = min(most, MOST_ORDERS)
             self._writes = BatchingWire(self._wire, self.batch_size)
 
-    def write(
-        self, orders: Sequence[Order], context: Mapping[str, Any]
-    ) -> Sequence[Written | ServiceError]:
+    def write(self, orders: Sequence[Order], context: Context) -> Sequence[Written | ServiceError]:
         """Carry out independent orders, each call of an order after the one before it.
 
         Raises:
@@ -167,7 +165,7 @@ class OperationsClient(HistoryClient):
         return results
 
     def claim(
-        self, owed: Sequence[OwedSecret], context: Mapping[str, Any]
+        self, owed: Sequence[OwedSecret], context: Context
     ) -> Sequence[Written | ServiceError]:
         """Return secrets in custody again, in the order given."""
         self.instance()
@@ -272,16 +270,8 @@ class OperationsClient(HistoryClient):
             return self._lease(name, instead_of=fence)
         raise _lock_error(name, reply)
 
-    def _ask(self, call: Call) -> Mapping[str, Any]:
-        (reply,) = self._wire.send([call])
-        if isinstance(reply, WireRefusal):
-            raise service_error(reply)
-        return reply.fields
 
-
-def _owners(
-    organizations: Collection[str], seen: Mapping[str, Mapping[str, Any]]
-) -> Mapping[str, Owner]:
+def _owners(organizations: Collection[str], seen: Mapping[str, JsonObject]) -> Mapping[str, Owner]:
     """Return the organizations of these names among those seen, by their folded names."""
     named = {name for name in map(fold, organizations) if name in seen}
     return {name: (id_of(seen[name]), text_of(seen[name], "name")) for name in named}

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 from urllib.parse import urlencode
 
 from reconciler.errors import (
@@ -25,6 +25,7 @@ from reconciler.errors import (
     ServiceUnavailableError,
     UsageError,
 )
+from reconciler.resources.call import JsonObject
 from reconciler.resources.extras import how_to_install, missing_modules
 from reconciler.resources.secret import Secret
 from reconciler.resources.strict_json import JsonError, read_object
@@ -256,7 +257,7 @@ def _part(content: bytes) -> str:
 
 def _asked(
     fetch: Fetch, verb: str, url: str, headers: Mapping[str, str], body: bytes | None
-) -> Mapping[str, Any]:
+) -> JsonObject:
     response = fetch(verb, url, headers, body)
     if response is None or response.status >= 500:
         raise ServiceUnavailableError(

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from reconciler.errors import ServiceError
-from reconciler.resources.call import ADDRESSES, HEADERS, ORGANIZATION_OF_ZITADEL, Call
+from reconciler.resources.call import ADDRESSES, HEADERS, ORGANIZATION_OF_ZITADEL, Call, JsonObject
 from reconciler.resources.strict_json import JsonError, check_count, read_object
 from reconciler.service_client.endpoint import Endpoint
 from reconciler.service_client.refusals import UNKNOWN, refusal_in
@@ -98,7 +98,7 @@ def _answer(content_type: str, content: bytes) -> Answer | WireRefusal:
 
 
 def _refusal(status: int, content_type: str, content: bytes) -> WireRefusal:
-    fields: Mapping[str, Any] = {}
+    fields: JsonObject = {}
     if _is_json(content_type):
         try:
             fields = _read(content)

@@ -11,11 +11,11 @@ from itertools import islice
 from typing import Any, TypeAlias
 
 from reconciler.errors import ServiceError
-from reconciler.resources.call import Call
+from reconciler.resources.call import Call, JsonObject
 from reconciler.resources.ref import APPLICATION, PROJECT, Kind, ResourceRef, fold
-from reconciler.service_client.refusals import service_error
+from reconciler.service_client.refusals import answers_of
 from reconciler.service_client.specs import read_spec
-from reconciler.service_client.wire import Wire, WireRefusal, is_id
+from reconciler.service_client.wire import Wire, is_id
 from reconciler.state import ObservedObject
 
 PAGE = 1000
@@ -36,7 +36,7 @@ class Listing:
 
     def __init__(self, owner: Owner) -> None:
         self.owner = owner
-        self.objects: list[Mapping[str, Any]] = []
+        self.objects: list[JsonObject] = []
         self.incomplete = ""
         self.is_done = False
         self._cursor = ""
@@ -49,7 +49,7 @@ class Listing:
         fields = {"organizationId": owner, "cursor": self._cursor, "limit": PAGE}
         return Call("ListObjects", fields, organization=owner)
 
-    def take(self, page: Mapping[str, Any]) -> None:
+    def take(self, page: JsonObject) -> None:
         """Take in a page, and see whether another follows.
 
         Raises:
@@ -89,13 +89,13 @@ def listings(
         owners = [found.get(fold(name)) for name in some]
         together = [Listing(owner) for owner in owners if owner is not None]
         while unfinished := [listing for listing in together if not listing.is_done]:
-            pages = _answers(wire, [listing.next_call() for listing in unfinished])
+            pages = answers_of(wire, [listing.next_call() for listing in unfinished])
             for listing, page in zip(unfinished, pages, strict=True):
                 listing.take(page)
         yield from together
 
 
-def objects_of(page: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]:
+def objects_of(page: JsonObject, name: str) -> Sequence[JsonObject]:
     """Return a list of objects in an answer.
 
     Raises:
@@ -109,7 +109,7 @@ def objects_of(page: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]
 
 def _found(wire: Wire, names: Sequence[str]) -> Mapping[str, Owner]:
     """Return the organizations of these names that are there, by their folded names."""
-    answers = zip(names, _answers(wire, [_find(name) for name in names]), strict=True)
+    answers = zip(names, answers_of(wire, [_find(name) for name in names]), strict=True)
     owners = ((name, _organization(name, answer)) for name, answer in answers)
     return {fold(name): owner for name, owner in owners if owner is not None}
 
@@ -120,20 +120,11 @@ def _find(name: str) -> Call:
     return Call("ListOrgs", {"queries": [{"nameQuery": query}]})
 
 
-def _organization(name: str, answer: Mapping[str, Any]) -> Owner | None:
+def _organization(name: str, answer: JsonObject) -> Owner | None:
     for found in objects_of(answer, "result"):
         if fold(text_of(found, "name")) == fold(name):
             return id_of(found), text_of(found, "name")
     return None
-
-
-def _answers(wire: Wire, calls: Sequence[Call]) -> Sequence[Mapping[str, Any]]:
-    answers = []
-    for reply in wire.send(calls) if calls else ():
-        if isinstance(reply, WireRefusal):
-            raise service_error(reply)
-        answers.append(reply.fields)
-    return answers
 
 
 _KINDS = {kind.value: kind for kind in Kind}
@@ -142,7 +133,7 @@ LARGEST = 2**64 - 1
 
 
 def observed_objects(
-    organization: tuple[str, str], listed: Sequence[Mapping[str, Any]], incomplete: list[str]
+    organization: tuple[str, str], listed: Sequence[JsonObject], incomplete: list[str]
 ) -> Iterator[ObservedObject]:
     """Yield the objects of one organization (id and name) from its whole listing.
 
@@ -177,9 +168,7 @@ def observed_objects(
         incomplete.append(f"{name} is not in its own listing.")
 
 
-def _observed(
-    kind: Kind, fields: Mapping[str, Any], names: Mapping[str, str]
-) -> ObservedObject | None:
+def _observed(kind: Kind, fields: JsonObject, names: Mapping[str, str]) -> ObservedObject | None:
     object_id = id_of(fields)
     organization, project, name, client, author = (text_of(fields, text) for text in _TEXTS)
     if organization not in names or (project and project not in names):
@@ -223,7 +212,7 @@ def not_among(
     return tuple(name for name in organizations if fold(name) not in there)
 
 
-def id_of(fields: Mapping[str, Any]) -> str:
+def id_of(fields: JsonObject) -> str:
     """Return the id of an answered object.
 
     Raises:
@@ -235,7 +224,7 @@ def id_of(fields: Mapping[str, Any]) -> str:
     return str(value)
 
 
-def text_of(fields: Mapping[str, Any], name: str) -> str:
+def text_of(fields: JsonObject, name: str) -> str:
     """Return a text of an answered object.
 
     Raises:
@@ -247,7 +236,7 @@ def text_of(fields: Mapping[str, Any], name: str) -> str:
     return value
 
 
-def sequence_of(details: Mapping[str, Any], name: str = "sequence") -> int:
+def sequence_of(details: JsonObject, name: str = "sequence") -> int:
     """Return the sequence in an object's details: a number that JSON carries as text.
 
     Raises:
@@ -270,7 +259,7 @@ def unsound(object_id: str, why: str) -> ServiceError:
     )
 
 
-def trees_of(fields: Mapping[str, Any]) -> frozenset[str]:
+def trees_of(fields: JsonObject) -> frozenset[str]:
     """Return the trees that applied an answered object.
 
     Raises:
@@ -288,7 +277,7 @@ def _said(context: Any, name: str) -> str:
     return text if isinstance(text, str) else ""
 
 
-def _owner(object_id: str, fields: Mapping[str, Any]) -> str | None:
+def _owner(object_id: str, fields: JsonObject) -> str | None:
     """Return the tree that owns an object; None of a service that does not tell."""
     owner = fields.get("owner")
     if owner is not None and type(owner) is not str:
@@ -296,7 +285,7 @@ def _owner(object_id: str, fields: Mapping[str, Any]) -> str | None:
     return owner
 
 
-def _mark(object_id: str, fields: Mapping[str, Any], name: str) -> bool | None:
+def _mark(object_id: str, fields: JsonObject, name: str) -> bool | None:
     value = fields.get(name)
     if value is not None and type(value) is not bool:
         raise unsound(object_id, f"its {name} is neither true nor false")

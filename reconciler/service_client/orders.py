@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from reconciler.errors import ServiceError, ServiceUnavailableError
-from reconciler.resources.call import Call
+from reconciler.resources.call import Call, JsonObject
 from reconciler.resources.ref import Kind
 from reconciler.resources.secret import Secret
 from reconciler.service_client.observation import id_of, sequence_of, text_of
 from reconciler.service_client.port import (
+    Context,
     CreateOrder,
     DeleteOrder,
     Order,
@@ -33,7 +34,7 @@ _CREATES: Mapping[Kind, str] = {
 }
 
 
-def calls_of(order: Order, context: Mapping[str, Any], run: str = "") -> Sequence[Call]:
+def calls_of(order: Order, context: Context, run: str = "") -> Sequence[Call]:
     """Return the calls that carry out an order, one after the other.
 
     A secret that a call makes is kept by the service for this run until it is acknowledged.
@@ -64,7 +65,7 @@ def calls_of(order: Order, context: Mapping[str, Any], run: str = "") -> Sequenc
             )
 
 
-def _create(order: CreateOrder, context: Mapping[str, Any], run: str) -> Call:
+def _create(order: CreateOrder, context: Context, run: str) -> Call:
     fields: dict[str, Any] = {"name": order.ref.name, **order.spec}
     if order.ref.kind is Kind.OIDC_APPLICATION:
         fields["projectId"] = order.project_id
@@ -78,12 +79,12 @@ def _create(order: CreateOrder, context: Mapping[str, Any], run: str) -> Call:
     )
 
 
-def _update_nothing(order: UpdateOrder, context: Mapping[str, Any]) -> Sequence[Call]:
+def _update_nothing(order: UpdateOrder, context: Context) -> Sequence[Call]:
     """Return no call: organizations and projects have nothing that changes."""
     return ()
 
 
-def _update_action(order: UpdateOrder, context: Mapping[str, Any]) -> Sequence[Call]:
+def _update_action(order: UpdateOrder, context: Context) -> Sequence[Call]:
     name = order.resource.ref.name
     if (order.held.ref.name, order.held.spec) == (name, order.resource.spec):
         return ()
@@ -91,14 +92,14 @@ def _update_action(order: UpdateOrder, context: Mapping[str, Any]) -> Sequence[C
     return (_update(order, context, "UpdateAction", fields),)
 
 
-def _update_idp(order: UpdateOrder, context: Mapping[str, Any]) -> Sequence[Call]:
+def _update_idp(order: UpdateOrder, context: Context) -> Sequence[Call]:
     target = {"idpId": order.held.id}
     return _renamed_and_configured(
         order, context, target, rename="UpdateOrgIDP", configure="UpdateOrgIDPJWTConfig"
     )
 
 
-def _update_application(order: UpdateOrder, context: Mapping[str, Any]) -> Sequence[Call]:
+def _update_application(order: UpdateOrder, context: Context) -> Sequence[Call]:
     target = {"projectId": order.held.project_id, "appId": order.held.id}
     return _renamed_and_configured(
         order, context, target, rename="UpdateApp", configure="UpdateOIDCAppConfig"
@@ -107,7 +108,7 @@ def _update_application(order: UpdateOrder, context: Mapping[str, Any]) -> Seque
 
 def _renamed_and_configured(
     order: UpdateOrder,
-    context: Mapping[str, Any],
+    context: Context,
     target: Mapping[str, str],
     *,
     rename: str,
@@ -129,9 +130,7 @@ def _sent(order: UpdateOrder) -> dict[str, Any]:
     return fields
 
 
-def _update(
-    order: UpdateOrder, context: Mapping[str, Any], operation: str, fields: Mapping[str, Any]
-) -> Call:
+def _update(order: UpdateOrder, context: Context, operation: str, fields: JsonObject) -> Call:
     return Call(
         operation,
         fields,
@@ -141,14 +140,14 @@ def _update(
     )
 
 
-_UPDATES: Mapping[Kind, Callable[[UpdateOrder, Mapping[str, Any]], Sequence[Call]]] = {
+_UPDATES: Mapping[Kind, Callable[[UpdateOrder, Context], Sequence[Call]]] = {
     Kind.IDP_JWT_CONFIG: _update_idp,
     Kind.OIDC_APPLICATION: _update_application,
     Kind.ACTION: _update_action,
 }
 
 
-def _delete(order: DeleteOrder, context: Mapping[str, Any]) -> Call:
+def _delete(order: DeleteOrder, context: Context) -> Call:
     held = order.held
     removes: Mapping[Kind, tuple[str, Mapping[str, str]]] = {
         Kind.IDP_JWT_CONFIG: ("RemoveOrgIDP", {"idpId": held.id}),
@@ -165,7 +164,7 @@ def _delete(order: DeleteOrder, context: Mapping[str, Any]) -> Call:
     )
 
 
-def _context_text(context: Mapping[str, Any], prevent_delete: object, critical: object) -> str:
+def _context_text(context: Context, prevent_delete: object, critical: object) -> str:
     return json.dumps({**context, "preventDelete": prevent_delete, "critical": critical})
 
 
@@ -181,36 +180,31 @@ def unchanged(order: Order) -> Written:
 
 
 def result_of(order: Order, reply: Answer | WireRefusal) -> Written | ServiceError:
-    """Return the result of a call of an order.
+    """Return the result of a call of an order."""
+    return service_error(reply) if isinstance(reply, WireRefusal) else written(order, reply)
 
-    What was carried out and cannot be read is an error that says to run the command again.
+
+def written(order: Order, answer: Answer) -> Written | ServiceError:
+    """Return what a write answered.
+
+    It was carried out: an answer that cannot be read is an error that says to run the command
+    again.
     """
-    if isinstance(reply, WireRefusal):
-        return service_error(reply)
-    known, fields = unchanged(order), reply.fields
-    try:
-        return _written(known, fields)
-    except ServiceError as failure:
-        return ServiceUnavailableError(failure.problem, remedy=AGAIN)
-
-
-def _written(known: Written, fields: Mapping[str, Any]) -> Written:
-    """Return what a write answered. It was carried out, so nothing here is a refusal.
-
-    Raises:
-        ServiceError: the answer lacks what every answer has.
-    """
+    known, fields = unchanged(order), answer.fields
     made = next((fields[name] for name in ("id", "appId", "idpId") if name in fields), known.id)
     secret, details = fields.get("clientSecret"), fields.get("details")
     problems = fields.get("complianceProblems", ())
     client_id = fields.get("clientId", known.client_id)
-    return Written(
-        id=id_of({"id": made}),
-        sequence=sequence_of(details) if isinstance(details, dict) else known.sequence,
-        client_id=text_of({"id": made, "clientId": client_id}, "clientId"),
-        client_secret=Secret(secret) if isinstance(secret, str) and secret else None,
-        problems=tuple(str(problem["key"]) for problem in problems),
-    )
+    try:
+        return Written(
+            id=id_of({"id": made}),
+            sequence=sequence_of(details) if isinstance(details, dict) else known.sequence,
+            client_id=text_of({"id": made, "clientId": client_id}, "clientId"),
+            client_secret=Secret(secret) if isinstance(secret, str) and secret else None,
+            problems=tuple(str(each.get("key")) for each in problems if isinstance(each, dict)),
+        )
+    except ServiceError as failure:
+        return ServiceUnavailableError(failure.problem, remedy=AGAIN)
 
 
 # The first of an update's two calls: the fields are not sent yet.

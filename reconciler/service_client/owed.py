@@ -6,10 +6,10 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from reconciler.errors import ServiceError
-from reconciler.resources.call import Call
+from reconciler.resources.call import Call, JsonObject
 from reconciler.resources.secret import Secret
 from reconciler.service_client.observation import (
     MOST_PAGES,
@@ -20,9 +20,10 @@ from reconciler.service_client.observation import (
     text_of,
     unsound,
 )
-from reconciler.service_client.port import CreateOrder, Order, SecretOrder, Written
+from reconciler.service_client.port import Context, CreateOrder, Order, SecretOrder, Written
 from reconciler.service_client.refusals import (
     ABORTED,
+    answers_of,
     lease_lost,
     no_custody,
     not_claimed,
@@ -74,7 +75,7 @@ class Custody:
             if not cursors:
                 break
             calls = [_list_call(*asked) for asked in cursors.items()]
-            pages = zip(cursors, self._asked(calls), strict=True)
+            pages = zip(cursors, answers_of(self._wire, calls), strict=True)
             cursors = {}
             for organization, page in pages:
                 found += owed_secrets(objects_of(page, "owedSecrets"), held)
@@ -86,7 +87,7 @@ class Custody:
         return tuple(sorted(found, key=lambda owed: owed.ref.key))
 
     def claim(
-        self, owed: Sequence[OwedSecret], context: Mapping[str, Any], leases: Mapping[str, str]
+        self, owed: Sequence[OwedSecret], context: Context, leases: Mapping[str, str]
     ) -> Sequence[Written | ServiceError]:
         """Return owed secrets, in the order given; leases are by folded names.
 
@@ -100,7 +101,7 @@ class Custody:
             named = [(each.id, each.made_at) for each in mine]
             call = _custody_call("ClaimSecrets", owner, named, leases)
             asked.append((mine, replace(call, context=text)))
-        answers = self._asked([call for _, call in asked])
+        answers = answers_of(self._wire, [call for _, call in asked])
         for (mine, _), answer in zip(asked, answers, strict=True):
             results = _claimed_all(mine, answer)
             found.update((each.id, result) for each, result in zip(mine, results, strict=True))
@@ -136,14 +137,6 @@ class Custody:
             for start in range(0, len(mine), AT_ONCE):
                 yield owner, mine[start : start + AT_ONCE]
 
-    def _asked(self, calls: Sequence[Call]) -> Sequence[Mapping[str, Any]]:
-        answers = []
-        for reply in self._wire.send(calls) if calls else ():
-            if isinstance(reply, WireRefusal):
-                raise service_error(reply)
-            answers.append(reply.fields)
-        return answers
-
 
 def _list_call(organization: str, cursor: str) -> Call:
     fields = {"organizationId": organization, "cursor": cursor, "limit": PAGE}
@@ -160,7 +153,7 @@ def _custody_call(
 
 
 def owed_secrets(
-    listed: Sequence[Mapping[str, Any]], held: Mapping[str, ObservedObject]
+    listed: Sequence[JsonObject], held: Mapping[str, ObservedObject]
 ) -> Iterator[OwedSecret]:
     """Yield listed secrets of applications that were listed too, by id.
 
@@ -188,7 +181,7 @@ def owed_secrets(
             )
 
 
-def owed_by_tree(organization: Mapping[str, Any]) -> Mapping[str, int]:
+def owed_by_tree(organization: JsonObject) -> Mapping[str, int]:
     """Return how many secrets a listed organization owes to each tree; of an older service, none.
 
     Raises:
@@ -200,9 +193,7 @@ def owed_by_tree(organization: Mapping[str, Any]) -> Mapping[str, int]:
     return {text_of(each, "tree"): sequence_of(each, "secrets") for each in counts}
 
 
-def _claimed_all(
-    owed: Sequence[OwedSecret], answer: Mapping[str, Any]
-) -> list[Written | ServiceError]:
+def _claimed_all(owed: Sequence[OwedSecret], answer: JsonObject) -> list[Written | ServiceError]:
     """Return what a claim answered for each secret, in the order asked.
 
     Raises:
@@ -214,7 +205,7 @@ def _claimed_all(
     return [_claimed(each, fields) for each, fields in zip(owed, found, strict=True)]
 
 
-def _claimed(owed: OwedSecret, fields: Mapping[str, Any]) -> Written | ServiceError:
+def _claimed(owed: OwedSecret, fields: JsonObject) -> Written | ServiceError:
     error, secret = fields.get("error"), fields.get("clientSecret")
     if isinstance(error, dict):
         code, message = error.get("code"), error.get("message")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from reconciler.errors import ServiceError
+from reconciler.resources.fields import Spec
 from reconciler.resources.ref import ResourceRef
 from reconciler.resources.secret import Secret
 from reconciler.state import (
@@ -32,7 +33,7 @@ class CreateOrder:
     """
 
     ref: ResourceRef
-    spec: Mapping[str, Any]
+    spec: Spec
     key: str
     organization_id: str = ""
     project_id: str = ""
@@ -69,6 +70,9 @@ class SecretOrder:
     client_id: str
     reason: str = ""
 
+
+Context: TypeAlias = Mapping[str, object]
+"""Tree, revision, plan digest and the like: kept with everything that is written."""
 
 Order: TypeAlias = CreateOrder | UpdateOrder | DeleteOrder | SecretOrder
 
@@ -170,9 +174,7 @@ class ServiceClient(HistoryReader, Protocol):
         """Stop being the one writer. Does nothing where this run was not."""
         ...
 
-    def write(
-        self, orders: Sequence[Order], context: Mapping[str, Any]
-    ) -> Sequence[Written | ServiceError]:
+    def write(self, orders: Sequence[Order], context: Context) -> Sequence[Written | ServiceError]:
         """Carry out independent orders; return what each gave, in their order.
 
         The context (tree, revision, plan digest) is kept with everything that is written.
@@ -183,7 +185,7 @@ class ServiceClient(HistoryReader, Protocol):
         ...
 
     def claim(
-        self, owed: Sequence[OwedSecret], context: Mapping[str, Any]
+        self, owed: Sequence[OwedSecret], context: Context
     ) -> Sequence[Written | ServiceError]:
         """Return secrets in custody again, each with its client secret, in the order given.
 

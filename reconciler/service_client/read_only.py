@@ -7,10 +7,9 @@ beneath it refuses every call that does.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
 
 from reconciler.errors import NoHistoryError, ObjectNotFoundError
-from reconciler.resources.call import Call
+from reconciler.resources.call import Call, JsonObject
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.service_client.observation import (
     MOST_PAGES,
@@ -82,9 +81,9 @@ class HistoryClient:
         projects = self._listed("ListProjects", organization_id)
         return organization[0], {id_of(found): text_of(found, "name") for found in projects}
 
-    def _listed(self, operation: str, organization: str = "") -> Sequence[Mapping[str, Any]]:
+    def _listed(self, operation: str, organization: str = "") -> Sequence[JsonObject]:
         """Return all of a list that is answered in pages by offset."""
-        found: list[Mapping[str, Any]] = []
+        found: list[JsonObject] = []
         for _ in range(MOST_PAGES):
             fields = {"query": {"offset": len(found), "limit": PAGE, "asc": True}}
             page = objects_of(self._told(Call(operation, fields, organization)), "result")
@@ -93,9 +92,7 @@ class HistoryClient:
                 return found
         raise unsound(organization or "?", "its pages do not end")
 
-    def _pages(
-        self, operation: str, fields: Mapping[str, Any], cursor: str
-    ) -> Iterator[Mapping[str, Any]]:
+    def _pages(self, operation: str, fields: JsonObject, cursor: str) -> Iterator[JsonObject]:
         here, seen = "", {""}
         for _ in range(MOST_PAGES):
             page = self._told(Call(operation, {**fields, cursor: here} if here else fields))
@@ -106,7 +103,7 @@ class HistoryClient:
             seen.add(here)
         raise unsound("?", "its pages do not end")
 
-    def _told(self, call: Call) -> Mapping[str, Any]:
+    def _told(self, call: Call) -> JsonObject:
         (reply,) = self._wire.send([call])
         if isinstance(reply, Answer):
             return reply.fields
@@ -140,7 +137,7 @@ def no_history() -> NoHistoryError:
     )
 
 
-def _event(fields: Mapping[str, Any]) -> ObjectEvent:
+def _event(fields: JsonObject) -> ObjectEvent:
     context, payload = fields.get("context", {}), fields.get("payload", {})
     if not isinstance(context, dict) or not isinstance(payload, dict):
         raise unsound("?", "the context or payload of an event is not an object")

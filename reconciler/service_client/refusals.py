@@ -17,8 +17,9 @@ from reconciler.errors import (
     ServiceError,
     ServiceUnavailableError,
 )
+from reconciler.resources.call import Call, JsonObject
 from reconciler.resources.ref import ResourceRef
-from reconciler.service_client.wire import NO_ANSWER, WireRefusal
+from reconciler.service_client.wire import NO_ANSWER, Wire, WireRefusal
 
 ABORTED = 10  # of the codes of gRPC
 AGAIN = "Run the command again; what was done is not repeated."
@@ -96,6 +97,20 @@ def not_claimed(message: str, ref: ResourceRef) -> ServiceError:
     )
 
 
+def answers_of(wire: Wire, calls: Sequence[Call]) -> Sequence[JsonObject]:
+    """Carry out calls and return their answers, in their order.
+
+    Raises:
+        ServiceError: the wire failed, or a call was refused.
+    """
+    answers = []
+    for reply in wire.send(calls) if calls else ():
+        if isinstance(reply, WireRefusal):
+            raise service_error(reply)
+        answers.append(reply.fields)
+    return answers
+
+
 def service_error(refusal: WireRefusal) -> ServiceError:
     """Return the error that a refusal is, in words for the reader.
 
@@ -110,7 +125,7 @@ def service_error(refusal: WireRefusal) -> ServiceError:
 
 
 def refusal_in(
-    fields: Mapping[str, Any], code: int = UNKNOWN, message: str = "no reason is told"
+    fields: JsonObject, code: int = UNKNOWN, message: str = "no reason is told"
 ) -> WireRefusal:
     """Return the refusal in the body of an error, or one of this code and message."""
     told = fields.get("code")
@@ -124,7 +139,7 @@ def refusal_in(
     )
 
 
-def _details(told: Any) -> Mapping[str, Any]:
+def _details(told: Any) -> JsonObject:
     """Return the facts of every detail, by name; the first detail that says one counts."""
     facts: dict[str, Any] = {}
     for detail in told if isinstance(told, Sequence) and not isinstance(told, str) else ():

@@ -8,11 +8,11 @@ those of the JSON face (source 4, wire facts 1.2 and 1.3).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
-from reconciler.resources.call import ADDRESSES, Call
+from reconciler.resources.call import ADDRESSES, Call, JsonObject
 
 NO_ANSWER = 0
 
@@ -21,7 +21,7 @@ NO_ANSWER = 0
 class Answer:
     """The answer of an operation, JSON-shaped."""
 
-    fields: Mapping[str, Any]
+    fields: JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class WireRefusal:
 
     code: int
     message: str
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: JsonObject = field(default_factory=dict)
     unsure: bool = False
     remedy: str = ""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from reconciler.resources.call import Call
 from reconciler.resources.ref import ResourceRef, fold
 from reconciler.service_client.locks import LocalLock
 from reconciler.service_client.port import (
+    Context,
     CreateOrder,
     DeleteOrder,
     Order,
@@ -149,9 +150,7 @@ class ZitadelClient:
         """Stop being the one writer."""
         self._lock.release()
 
-    def write(
-        self, orders: Sequence[Order], context: Mapping[str, Any]
-    ) -> Sequence[Written | ServiceError]:
+    def write(self, orders: Sequence[Order], context: Context) -> Sequence[Written | ServiceError]:
         """Carry out independent orders, those of one project or organization in turn."""
         results: list[Written | ServiceError] = [_not_begun() for _ in orders]
         waiting = [
@@ -170,7 +169,7 @@ class ZitadelClient:
         return results
 
     def claim(
-        self, owed: Sequence[OwedSecret], context: Mapping[str, Any]
+        self, owed: Sequence[OwedSecret], context: Context
     ) -> Sequence[Written | ServiceError]:
         """Refuse: a ZITADEL answers a client secret once and keeps only its hash."""
         raise no_custody()

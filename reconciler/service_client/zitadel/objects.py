@@ -7,10 +7,10 @@ so that nothing ever writes to it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from reconciler.resources.call import JsonObject
 from reconciler.resources.normal import DEFAULTS, TYPES, normal_form
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.service_client.observation import id_of, sequence_of, text_of, unsound
@@ -32,32 +32,32 @@ class Owner(NamedTuple):
     name: str
 
 
-def owner_of_item(fields: Mapping[str, Any]) -> str:
+def owner_of_item(fields: JsonObject) -> str:
     """Return the id of the organization that an answered object belongs to."""
     return text_of(_details(fields), "resourceOwner")
 
 
-def organization(fields: Mapping[str, Any]) -> ObservedObject:
+def organization(fields: JsonObject) -> ObservedObject:
     """Return an organization."""
     own = Owner(id_of(fields), text_of(fields, "name"))
     ref = ResourceRef(Kind.ORGANIZATION, own.name, "", own.name)
     return _observed(ref, fields, own, ReadSpec({}, {}, ()))
 
 
-def project(fields: Mapping[str, Any], owner: Owner) -> ObservedObject:
+def project(fields: JsonObject, owner: Owner) -> ObservedObject:
     """Return a project."""
     ref = ResourceRef(Kind.PROJECT, owner.name, "", text_of(fields, "name"))
     return _observed(ref, fields, owner, ReadSpec({}, {}, ()))
 
 
-def action(fields: Mapping[str, Any], owner: Owner) -> ObservedObject:
+def action(fields: JsonObject, owner: Owner) -> ObservedObject:
     """Return an action."""
     ref = ResourceRef(Kind.ACTION, owner.name, "", text_of(fields, "name"))
     said = {name: value for name, value in fields.items() if name not in _OUTSIDE}
     return _observed(ref, fields, owner, _read(Kind.ACTION, fields, said))
 
 
-def identity_provider(fields: Mapping[str, Any], owner: Owner) -> ObservedObject:
+def identity_provider(fields: JsonObject, owner: Owner) -> ObservedObject:
     """Return an identity provider; one without a JWT configuration is marked as strange."""
     ref = ResourceRef(Kind.IDP_JWT_CONFIG, owner.name, "", text_of(fields, "name"))
     said = fields.get("jwtConfig")
@@ -72,7 +72,7 @@ def identity_provider(fields: Mapping[str, Any], owner: Owner) -> ObservedObject
     return _observed(ref, fields, owner, read._replace(carried={**read.carried, **beside}))
 
 
-def application(fields: Mapping[str, Any], owner: Owner, project_owner: Owner) -> ObservedObject:
+def application(fields: JsonObject, owner: Owner, project_owner: Owner) -> ObservedObject:
     """Return an application; one that is not of OIDC is marked as strange."""
     name = text_of(fields, "name")
     ref = ResourceRef(Kind.OIDC_APPLICATION, owner.name, project_owner.name, name)
@@ -89,7 +89,7 @@ def application(fields: Mapping[str, Any], owner: Owner, project_owner: Owner) -
     )
 
 
-def _read(kind: Kind, fields: Mapping[str, Any], said: Mapping[str, Any]) -> ReadSpec:
+def _read(kind: Kind, fields: JsonObject, said: JsonObject) -> ReadSpec:
     try:
         read = read_spec(kind, {**DEFAULTS[kind], **said})
     except ValueError as failure:
@@ -97,14 +97,12 @@ def _read(kind: Kind, fields: Mapping[str, Any], said: Mapping[str, Any]) -> Rea
     return read._replace(spec=normal_form(kind, read.spec))
 
 
-def _strange(fields: Mapping[str, Any], *known: str) -> tuple[str, ...]:
+def _strange(fields: JsonObject, *known: str) -> tuple[str, ...]:
     """Return what an object has instead of the configuration that manifests can say."""
     return tuple(sorted(set(fields) - _OUTSIDE - BESIDE_IDP - {*known})) or ("no configuration",)
 
 
-def _observed(
-    ref: ResourceRef, fields: Mapping[str, Any], owner: Owner, read: ReadSpec
-) -> ObservedObject:
+def _observed(ref: ResourceRef, fields: JsonObject, owner: Owner, read: ReadSpec) -> ObservedObject:
     details = _details(fields)
     return ObservedObject(
         ref=ref,
@@ -118,7 +116,7 @@ def _observed(
     )
 
 
-def _details(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+def _details(fields: JsonObject) -> JsonObject:
     details = fields.get("details")
     if not isinstance(details, dict):
         raise unsound(id_of(fields), "it has no details")

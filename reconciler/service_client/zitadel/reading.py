@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from reconciler.resources.call import Call
+from reconciler.resources.call import Call, JsonObject
 from reconciler.resources.ref import Kind, ResourceRef, fold
 from reconciler.service_client.observation import id_of, text_of, unsound
-from reconciler.service_client.refusals import service_error
+from reconciler.service_client.refusals import answers_of, service_error
 from reconciler.service_client.wire import Answer, Wire, WireRefusal
 from reconciler.service_client.zitadel.objects import (
     Owner,
@@ -48,8 +48,8 @@ class Listing:
 
     operation: str
     organization: str
-    fields: Mapping[str, Any] = field(default_factory=dict)
-    items: list[Mapping[str, Any]] = field(default_factory=list)
+    fields: JsonObject = field(default_factory=dict)
+    items: list[JsonObject] = field(default_factory=list)
     total: int = -1
     is_sound: bool = True
     is_done: bool = False
@@ -59,7 +59,7 @@ class Listing:
         query = {"offset": len(self.items), "limit": PAGE, "asc": True}
         return Call(self.operation, {**self.fields, "query": query}, self.organization)
 
-    def take(self, answer: Mapping[str, Any]) -> None:
+    def take(self, answer: JsonObject) -> None:
         """Take in a page.
 
         Raises:
@@ -85,18 +85,16 @@ def read_lists(wire: Wire, listings: Sequence[Listing]) -> None:
         ServiceError: one of them cannot be read.
     """
     while waiting := [listing for listing in listings if not listing.is_done]:
-        replies = wire.send([listing.next_page() for listing in waiting])
-        for listing, reply in zip(waiting, replies, strict=True):
-            if isinstance(reply, WireRefusal):
-                raise service_error(reply)
-            listing.take(reply.fields)
+        pages = answers_of(wire, [listing.next_page() for listing in waiting])
+        for listing, page in zip(waiting, pages, strict=True):
+            listing.take(page)
 
 
 def named(kind: Kind, name: str, organization: str, project: str = "") -> Call:
     """Return the call that looks for objects by their name, in upper or lower case."""
     operation, query = _NAME_QUERIES[kind]
     by_name = {"name": name, "method": "TEXT_QUERY_METHOD_EQUALS_IGNORE_CASE"}
-    queries: list[Mapping[str, Any]] = [{query: by_name}]
+    queries: list[JsonObject] = [{query: by_name}]
     if kind is Kind.IDP_JWT_CONFIG:
         queries.append(OWN_PROVIDERS)
     fields: dict[str, Any] = {"queries": queries}
@@ -105,7 +103,7 @@ def named(kind: Kind, name: str, organization: str, project: str = "") -> Call:
     return Call(operation, fields, organization)
 
 
-def items_of(answer: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+def items_of(answer: JsonObject) -> Sequence[JsonObject]:
     """Return the items of a page; an empty list is left out of the JSON.
 
     Raises:
@@ -117,7 +115,7 @@ def items_of(answer: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     return value
 
 
-def _total(answer: Mapping[str, Any]) -> int:
+def _total(answer: JsonObject) -> int:
     details = answer.get("details", {})
     total = details.get("totalResult", "0") if isinstance(details, dict) else None
     if isinstance(total, str) and total.isascii() and total.isdecimal() and len(total) <= 9:
@@ -125,7 +123,7 @@ def _total(answer: Mapping[str, Any]) -> int:
     raise unsound("?", "details.totalResult is not a number")
 
 
-def asked(wire: Wire, call: Call) -> Mapping[str, Any] | WireRefusal:
+def asked(wire: Wire, call: Call) -> JsonObject | WireRefusal:
     """Return what one call answers, or why it does not."""
     (reply,) = wire.send([call])
     return reply.fields if isinstance(reply, Answer) else reply
@@ -204,9 +202,7 @@ def _own(wire: Wire, refusal: WireRefusal) -> ObservedObject:
     """Return the token's own organization, if it may not list others."""
     if refusal.code not in _DENIED:
         raise service_error(refusal)
-    answer = asked(wire, Call("GetMyOrg"))
-    if isinstance(answer, WireRefusal):
-        raise service_error(answer)
+    (answer,) = answers_of(wire, [Call("GetMyOrg")])
     found = answer.get("org")
     return organization(found if isinstance(found, dict) else {})
 
@@ -247,6 +243,6 @@ class _Lists:
         for owner, listing in zip(self._owners, self.applications, strict=True):
             yield from (application(item, self.owner, owner) for item in self._own(listing))
 
-    def _own(self, listing: Listing) -> Iterator[Mapping[str, Any]]:
+    def _own(self, listing: Listing) -> Iterator[JsonObject]:
         """Yield what is of this organization: a list may hold what the whole instance has."""
         return (item for item in listing.items if owner_of_item(item) == self.owner.id)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from reconciler.errors import (
     AlreadyExistsError,
@@ -20,12 +20,12 @@ from reconciler.errors import (
     ServiceError,
     ServiceUnavailableError,
 )
-from reconciler.resources.call import Call
+from reconciler.resources.call import Call, JsonObject
 from reconciler.resources.ref import Kind, fold
-from reconciler.resources.secret import Secret
 from reconciler.service_client.observation import id_of, sequence_of, text_of
-from reconciler.service_client.orders import calls_of
+from reconciler.service_client.orders import calls_of, unchanged, written
 from reconciler.service_client.port import (
+    Context,
     CreateOrder,
     DeleteOrder,
     Order,
@@ -74,7 +74,7 @@ Reply: TypeAlias = Answer | WireRefusal
 Steps: TypeAlias = Generator[Call | Pause, Reply, Written | ServiceError]
 
 
-def steps_of(order: Order, context: Mapping[str, Any]) -> Steps:
+def steps_of(order: Order, context: Context) -> Steps:
     """Return the steps that carry out an order, and give what came of it."""
     match order:
         case CreateOrder():
@@ -108,13 +108,13 @@ def serial_key_of(order: Order, number: int) -> str:
             return held.project_id or held.organization_id
 
 
-def _create(order: CreateOrder, context: Mapping[str, Any]) -> Steps:
+def _create(order: CreateOrder, context: Context) -> Steps:
     (call,) = [_plain(call) for call in calls_of(order, context)]
     may_be_ours = False
     for _ in range(TRIES):
         reply = yield from _unless_conflict(call)
         if isinstance(reply, Answer):
-            return _written(Written("", 0), reply.fields)
+            return written(order, reply)
         may_be_ours = may_be_ours or reply.unsure
         if not reply.unsure and not (may_be_ours and reply.code == _EXISTS):
             return service_error(reply)
@@ -151,9 +151,7 @@ def _look(
     return _lost(f"the service's lists contradict each other about {order.ref}")
 
 
-def _one_of(
-    order: CreateOrder, items: list[Mapping[str, Any]]
-) -> ObservedObject | ServiceError | None:
+def _one_of(order: CreateOrder, items: list[JsonObject]) -> ObservedObject | ServiceError | None:
     if len(items) > 1:
         ids = " and ".join(sorted(id_of(item) for item in items))
         return ServiceError(
@@ -163,7 +161,7 @@ def _one_of(
     return _observed(order, items[0]) if items else None
 
 
-def _observed(order: CreateOrder, item: Mapping[str, Any]) -> ObservedObject:
+def _observed(order: CreateOrder, item: JsonObject) -> ObservedObject:
     owner = Owner(order.organization_id, order.ref.organization)
     match order.ref.kind:
         case Kind.ACTION:
@@ -191,24 +189,23 @@ def _taken_over(order: CreateOrder, found: ObservedObject) -> Written | ServiceE
     return Written(found.id, found.sequence, found.client_id)
 
 
-def _new_secret(order: SecretOrder, context: Mapping[str, Any]) -> Steps:
+def _new_secret(order: SecretOrder, context: Context) -> Steps:
     """Make a secret; where its answer is lost, make another, which ends the lost one."""
     (call,) = [_plain(call) for call in calls_of(order, context)]
-    known = Written(order.id, 0, order.client_id)
     reply = yield from _repeated(call)
     if isinstance(reply, WireRefusal):
         return service_error(reply)
-    written = _written(known, reply.fields)
-    if isinstance(written, Written) and written.client_secret is None:
+    result = written(order, reply)
+    if isinstance(result, Written) and result.client_secret is None:
         return _lost("the service answered without the secret")
-    return written
+    return result
 
 
-def _update(order: UpdateOrder, context: Mapping[str, Any]) -> Steps:
+def _update(order: UpdateOrder, context: Context) -> Steps:
     held = order.held
     calls = [_as_sent(call, held) for call in calls_of(order, context)]
     calls = [call for call in calls if call.operation != "RecordContext"]
-    result: Written | ServiceError = Written(held.id, held.sequence, held.client_id)
+    result: Written | ServiceError = unchanged(order)
     if calls:
         moved = yield from _moved_on(held)
         if moved is not None:
@@ -216,13 +213,13 @@ def _update(order: UpdateOrder, context: Mapping[str, Any]) -> Steps:
     for call in calls:
         reply = yield from _repeated(call)
         if isinstance(reply, Answer):
-            result = _written(Written(held.id, held.sequence, held.client_id), reply.fields)
+            result = written(order, reply)
         elif error_id(reply) not in NOT_CHANGED:
             return service_error(reply)
     return result
 
 
-def _delete(order: DeleteOrder, context: Mapping[str, Any]) -> Steps:
+def _delete(order: DeleteOrder, context: Context) -> Steps:
     held = order.held
     moved = yield from _moved_on(held)
     if moved is not None:
@@ -231,7 +228,7 @@ def _delete(order: DeleteOrder, context: Mapping[str, Any]) -> Steps:
     reply = yield from _repeated(call)
     if isinstance(reply, WireRefusal) and not (reply.unsure and reply.code == _NOT_FOUND):
         return service_error(reply)
-    return Written(held.id, held.sequence, held.client_id)
+    return unchanged(order)
 
 
 def _moved_on(held: ObservedObject) -> Generator[Call | Pause, Reply, ServiceError | None]:
@@ -283,22 +280,6 @@ def _unless_conflict(call: Call) -> Generator[Call | Pause, Reply, Reply]:
         yield ONCE_MORE
         reply = yield call
     return reply
-
-
-def _written(known: Written, fields: Mapping[str, Any]) -> Written | ServiceError:
-    made = next((fields[name] for name in ("id", "appId", "idpId") if name in fields), known.id)
-    secret, details = fields.get("clientSecret"), fields.get("details")
-    problems = fields.get("complianceProblems", [])
-    try:
-        return Written(
-            id=id_of({"id": made}),
-            sequence=sequence_of(details) if isinstance(details, dict) else known.sequence,
-            client_id=str(fields.get("clientId", known.client_id)),
-            client_secret=Secret(secret) if isinstance(secret, str) and secret else None,
-            problems=tuple(str(each.get("key")) for each in problems if isinstance(each, dict)),
-        )
-    except ServiceError as failure:
-        return ServiceUnavailableError(failure.problem, remedy=AGAIN)
 
 
 def _plain(call: Call) -> Call:
