@@ -15,8 +15,8 @@ from reconciler.service.eventstore.port import Snapshot, Transaction
 from reconciler.service.eventstore.postgres import PostgresEventStore, create
 from reconciler.service.eventstore.rows import (
     Author,
-    Foresight,
     LeaseRow,
+    Lookups,
     NewEvent,
     ObjectQuery,
     ObjectRow,
@@ -218,7 +218,7 @@ def story(store: MemoryEventStore | PostgresEventStore, seed: int) -> list[Any]:
         with suppress(GivenUpError), store.transaction() as tx:
             if foresees.random() < 0.5:
                 keys = frozenset(("us", name) for name in NAMES[:3])
-                tx.foresee(Foresight(keys, frozenset(OWNERS[:2]), frozenset(NAMES[:3]), 3))
+                tx.prefetch(Lookups(keys, frozenset(OWNERS[:2]), frozenset(NAMES[:3]), 3))
             told += [step(tx) for step in steps]
             if gives_up:
                 raise GivenUpError

@@ -16,9 +16,9 @@ from reconciler.service.eventstore.memory_filters import is_found
 from reconciler.service.eventstore.port import PAGE, Snapshot
 from reconciler.service.eventstore.rows import (
     Author,
-    Foresight,
     Head,
     LeaseRow,
+    Lookups,
     MarkedKey,
     NewEvent,
     ObjectKey,
@@ -226,7 +226,7 @@ class MemoryEventStore:
         """Return a fact about the store itself: ``instance``."""
         return self._meta[name]
 
-    def foresee(self, asked: Foresight) -> None:
+    def prefetch(self, asked: Lookups) -> None:
         """Do nothing: looking things up is free."""
 
     def append(

@@ -15,9 +15,9 @@ from typing import Protocol, runtime_checkable
 
 from reconciler.service.eventstore.rows import (
     Author,
-    Foresight,
     Head,
     LeaseRow,
+    Lookups,
     MarkedKey,
     NewEvent,
     ObjectKey,
@@ -151,7 +151,7 @@ class Transaction(Snapshot, Protocol):
         """Undo what is done in the block if an exception leaves it, and only that."""
         ...
 
-    def foresee(self, asked: Foresight) -> None:
+    def prefetch(self, asked: Lookups) -> None:
         """Look up at once what is going to be asked for, where one look is faster than many."""
         ...
 

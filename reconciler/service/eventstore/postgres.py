@@ -11,8 +11,8 @@ from reconciler.service.eventstore import postgres_schema as schema
 from reconciler.service.eventstore import postgres_tables as tables
 from reconciler.service.eventstore.errors import StoreError, StoreMissingError, StoreReadOnlyError
 from reconciler.service.eventstore.postgres_pool import Connections
-from reconciler.service.eventstore.postgres_rows import PostgresSnapshot
 from reconciler.service.eventstore.postgres_writes import PostgresTransaction
+from reconciler.service.eventstore.sql import SqlSnapshot
 
 SWEPT_EVERY = 60_000_000  # microseconds between looks for what has expired
 
@@ -33,10 +33,10 @@ class PostgresReadOnlyStore:
             schema.recognise(connection, self._place)
 
     @contextmanager
-    def snapshot(self) -> Iterator[PostgresSnapshot]:
+    def snapshot(self) -> Iterator[SqlSnapshot]:
         """Read, undisturbed by writers: every statement in the block sees the same moment."""
         with self._connections.begun(tables.BEGIN_READING) as connection:
-            yield PostgresSnapshot(connection)
+            yield SqlSnapshot(connection.execute, tables.DIALECT)
 
     def transaction(self) -> AbstractContextManager[PostgresTransaction]:
         """Refuse to write.
@@ -123,7 +123,7 @@ class PostgresEventStore(PostgresReadOnlyStore):
         """Keep a fact about the store unless it is kept already; return what is kept."""
         with self._connections.begun(tables.BEGIN_WRITING) as connection:
             connection.execute(tables.ADD_META, (name, value))
-            kept = PostgresSnapshot(connection).meta(name)
+            kept = SqlSnapshot(connection.execute, tables.DIALECT).meta(name)
             connection.execute("COMMIT")
         return kept
 

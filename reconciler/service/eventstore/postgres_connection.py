@@ -27,6 +27,8 @@ SILENT_SECONDS = 40.0  # without a byte; longer than statement_timeout, which co
 
 REFUSED_CONNECTION = Refused.sqlstate  # with an error code that libpq keeps to itself
 
+Connection = psycopg.Connection[tuple[Any, ...]]
+
 R = TypeVar("R")
 
 
@@ -70,7 +72,7 @@ class SilentError(psycopg.OperationalError):
     """Nothing came from the database for too long, or it is known to be away."""
 
 
-class BoundedConnection(psycopg.Connection[tuple[Any, ...]]):
+class BoundedConnection(Connection):
     """A connection whose waits end. One that was given up is closed.
 
     Attributes:

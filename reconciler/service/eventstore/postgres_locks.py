@@ -1,122 +1,123 @@
-"""The head rows that a transaction holds, and what may be relied on because of them."""
+"""Locks of head rows, and what a transaction may rely on because it has them.
+
+The first append to an organization locks its head row until the commit. Objects, names and
+positions are looked up in the same round trip, after the lock: they are then true until the
+commit, because no other transaction writes to that organization. What is looked up was announced
+before the batch began (``prefetch``); anything else costs a lookup of its own.
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
 
 from reconciler.service.eventstore import postgres_tables as tables
 from reconciler.service.eventstore.chain import first_head
-from reconciler.service.eventstore.postgres_pending import Tip
-from reconciler.service.eventstore.postgres_rows import Connection
-from reconciler.service.eventstore.rows import Foresight, Head, ObjectRow
+from reconciler.service.eventstore.postgres_connection import Connection
+from reconciler.service.eventstore.postgres_unit import Tip, UnitOfWork
+from reconciler.service.eventstore.rows import Head, Lookups, ObjectRow
 
-REFILL = 32
-NOTHING = Foresight(frozenset(), frozenset(), frozenset(), 1)
+REFILL = 32  # positions that are taken at once where more are needed than announced
+NOTHING = Lookups(frozenset(), frozenset(), frozenset(), 1)
 
 NameKey = tuple[str, str, str]
 
 
 def name_of(row: ObjectRow) -> NameKey:
-    """Return what no two objects share."""
+    """Return parent, kind and folded name, which no two objects share."""
     return row.parent, row.kind, row.folded
 
 
-class Locked(NamedTuple):
-    """A head row that this transaction has locked.
+class LockingUnit(UnitOfWork):
+    """A unit of work that locks the organizations it writes to.
 
     Attributes:
-        tip: As it was when it was locked.
-        taken: Who has those names of the organization that were looked up then.
-        looked_up: Parents and names that were; None where all were.
+        _asked: The lookups that were announced.
+        _found: Objects of the ids in ``_asked``, as of the last lock.
+        _taken: Ids of the objects that had the names in ``_asked``, as of the last lock.
+        _positions: Numbers that no other transaction has, for events to come.
+        _has_all: Whether every head there was is locked.
+        _is_empty: Whether no organization that is locked has any object in the database.
     """
 
-    tip: Tip
-    taken: Mapping[NameKey, str]
-    looked_up: Foresight | None
-
-
-class Locks:
-    """Locks head rows, and hands out positions, which grow within each organization.
-
-    Positions come from one sequence of the database, without waiting for anybody. One is taken
-    for an organization only while its head is locked, and only if it is past the last one
-    there. So the order of an organization's positions is that of its commits, also where a
-    database hands out numbers of a sequence in blocks, to each connection its own.
-    """
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, connection: Connection, place: str) -> None:
+        super().__init__(connection, place)
         self._asked = NOTHING
+        self._found: dict[str, ObjectRow] = {}
+        self._taken: dict[NameKey, str] = {}
         self._positions: deque[int] = deque()
-        self._has_all = False
-        self.held: dict[str, Locked] = {}
+        self._has_all = self._is_empty = False
 
-    def foresee(self, asked: Foresight) -> None:
-        """Look these names up as soon as an organization is locked, and not one by one."""
-        self._asked = asked
-
-    def lock(self, organization: str) -> Tip | None:
-        """Wait for an organization's head and lock it; None if it has no head yet."""
-        known = self.held.get(organization)
-        if known is not None:
-            return known.tip
-        run = self._connection.execute
-        asked = self._asked
-        with self._connection.pipeline():
-            head = run(tables.LOCK_HEAD, (organization,))
-            names = run(tables.NAMES, (list(asked.parents), list(asked.names)))
-            positions = run(tables.POSITIONS, (asked.events,))
-        self._positions.extend(number for (number,) in positions)
-        found = head.fetchone()
-        if found is None:
-            return None
-        taken = {(parent, kind, folded): object_id for parent, kind, folded, object_id in names}
-        tip = Tip(Head._make(found[:4]), found[4])
-        self.held[organization] = Locked(tip, taken, asked)
-        return tip
-
-    def lock_new(self, organization: str) -> Tip:
-        """Make an organization's first head and lock it, or wait for the writer making it."""
-        self._connection.execute(tables.ADD_HEAD, first_head(organization))
-        tip = self.lock(organization)
+    def _lock(self, organization: str) -> Tip:
+        """Return the end of an organization's chain, which only this transaction can now move."""
+        tip = self._locked.get(organization) or self._lock_head(organization)
+        if tip is None:  # make the first head, or wait for the transaction that is making it
+            self._write(tables.ADD_HEAD, first_head(organization))
+            tip = self._lock_head(organization)
         if tip is None:
             raise AssertionError("a head that was added is there")
         return tip
 
-    def lock_all(self) -> None:
+    def _lock_head(self, organization: str) -> Tip | None:
+        """Wait for a head and lock it, and look up what was announced; None if it is missing."""
+        run, asked = self._connection.execute, self._asked
+        with self._connection.pipeline():
+            head = run(tables.LOCK_HEAD, (organization,))
+            objects = run(tables.OBJECTS, (list(asked.objects),))
+            names = run(tables.NAMES, (list(asked.objects), list(asked.names)))
+            positions = run(tables.POSITIONS, (asked.events,))
+        self._positions.extend(number for (number,) in positions)
+        self._keep_found(objects)
+        self._taken = {(parent, kind, folded): held for parent, kind, folded, held in names}
+        found = head.fetchone()
+        if found is None:
+            return None
+        tip = self._locked[organization] = _tip(found)
+        return tip
+
+    def _keep_found(self, objects: psycopg.Cursor[tuple[Any, ...]]) -> None:
+        self._found = {row.id: row for row in map(ObjectRow._make, objects)}
+
+    def _lock_all(self) -> None:
         """Wait for every head there is, once. What is made after that is not part of it."""
-        if self._has_all:
-            return
-        self._has_all = True
-        found = self._connection.execute(tables.LOCK_HEADS).fetchall()
-        for row in found:
-            self.held.setdefault(row[0], Locked(Tip(Head._make(row[:4]), row[4]), {}, NOTHING))
+        if not self._has_all:
+            for row in self._connection.execute(tables.LOCK_HEADS, ()).fetchall():
+                self._locked.setdefault(row[0], _tip(row))
+            self._has_all = True
+            self._forget_lookups()  # they were made before these locks
 
-    def let_go(self, held: dict[str, Locked]) -> None:
-        """Take note that only these are held any more."""
-        self.held = held
-        self._has_all = False
+    def _forget_lookups(self) -> None:
+        self._asked = NOTHING
+        self._found.clear()
+        self._taken.clear()
 
-    def emptied(self) -> None:
-        """Take note that no organization that is held has any name in use."""
-        self.held = {
-            name: locked._replace(taken={}, looked_up=None) for name, locked in self.held.items()
-        }
+    def _undo(self, start: int) -> None:
+        if self._held is not None:
+            self._has_all = self._is_empty = False
+            self._forget_lookups()  # they may have seen rows that are undone now
+        super()._undo(start)
 
-    def holder(self, organization: str, name: NameKey) -> str | None:
-        """Return the id of the object that had a name of a locked organization."""
-        locked = self.held[organization]
+    def _stored_holder(self, name: NameKey) -> str | None:
+        """Return the id of the object that has a name of a locked organization in the database."""
         parent, kind, folded = name
-        looked_up = locked.looked_up
-        if looked_up is None or (parent in looked_up.parents and folded in looked_up.names):
-            return locked.taken.get(name)
-        found = self._connection.execute(tables.NAME, (parent, kind, folded)).fetchone()
-        return str(found[0]) if found else None
+        if self._is_empty:
+            return None
+        if parent in self._asked.objects and folded in self._asked.names:
+            return self._taken.get(name)
+        found = self._stored.find_object(kind, parent, folded)
+        return found.id if found else None
 
-    def next_position(self, last: int) -> int:
-        """Return a position past one that no other transaction has."""
+    def _next_position(self, last: int) -> int:
+        """Return a position past one that no other transaction has.
+
+        Positions come from a sequence of the database, without waiting for other writers. One is
+        used for an organization only while its head is locked, and only if it is past the last one
+        there. So the order of an organization's positions is that of its commits, also where a
+        database hands out numbers of a sequence in blocks, to each connection its own.
+        """
         while True:
             while self._positions:
                 position = self._positions.popleft()
@@ -124,3 +125,9 @@ class Locks:
                     return position
             found = self._connection.execute(tables.POSITIONS, (REFILL,))
             self._positions.extend(number for (number,) in found)
+
+
+def _tip(row: Sequence[Any]) -> Tip:
+    """Return a head and the position of its last event, from the columns of ``LOCK_HEAD``."""
+    *head, position = row
+    return Tip(Head._make(head), position)

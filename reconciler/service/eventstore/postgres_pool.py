@@ -25,11 +25,11 @@ from reconciler.service.eventstore.postgres_availability import Availability
 from reconciler.service.eventstore.postgres_connection import (
     QUIET_SECONDS,
     BoundedConnection,
+    Connection,
     SilentError,
     connect,
 )
 from reconciler.service.eventstore.postgres_errors import in_words
-from reconciler.service.eventstore.postgres_rows import Connection
 
 SIZE = 16  # a server's threads; four servers stay below the usual max_connections of 100
 WAIT_SECONDS = 10.0

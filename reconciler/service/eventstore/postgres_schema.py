@@ -14,7 +14,7 @@ import psycopg
 
 from reconciler.service.eventstore import postgres_tables as tables
 from reconciler.service.eventstore.errors import StoreMissingError, StoreUnusableError
-from reconciler.service.eventstore.postgres_rows import Connection
+from reconciler.service.eventstore.postgres_connection import Connection
 
 TRIES = 20
 REFUSED_COLLATION = (

@@ -7,17 +7,26 @@ advisory lock, no LISTEN, no trigger, no function of our own. Texts are compared
 
 from __future__ import annotations
 
+import re
+
+from reconciler.service.eventstore.postgres_batches import deleted, inserted, upserted
 from reconciler.service.eventstore.rows import (
     Head,
     LeaseRow,
-    MarkedKey,
-    ObjectKey,
     ObjectRow,
     OwedRow,
     Record,
     SealRow,
     StoredEvent,
     TokenRow,
+)
+from reconciler.service.eventstore.sql import (
+    IS_IN_LIST,
+    Dialect,
+    Statements,
+    insert,
+    select,
+    upsert,
 )
 
 SCHEMA_VERSION = 2
@@ -204,122 +213,73 @@ FIND_INDEXES = (
 BEGIN_WRITING = "BEGIN ISOLATION LEVEL READ COMMITTED"
 BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
-_Key = type[ObjectKey | MarkedKey]
-_Row = type[StoredEvent | Head | ObjectRow | Record | SealRow | OwedRow | LeaseRow | TokenRow]
+
+def in_postgres(statement: str) -> str:
+    """Return a statement of both stores with PostgreSQL's marks and this store's table names."""
+    text = statement.replace(IS_IN_LIST, IS_ANY).replace("?", "%s")
+    return _TABLE.sub(r"\1 reconciler_", text)
 
 
-def _select(row: _Row | _Key, table: str, rest: str) -> str:
-    words = ["SELECT", ", ".join(row._fields), "FROM", table, rest]
-    return " ".join(words)
+_TABLE = re.compile(r"\b(FROM|INTO)\b ")
+IS_ANY = "= ANY(%s)"
+STATEMENTS = Statements().translated(in_postgres)
 
-
-def _insert(row: _Row, table: str, rest: str = "") -> str:
-    columns = ", ".join(row._fields)
-    places = ", ".join("%s" for _ in row._fields)
-    words = ["INSERT INTO", table, f"({columns})", "VALUES", f"({places})", rest]
-    return " ".join(words)
-
-
-def _upsert(row: _Row, table: str, key: str) -> str:
-    changed = ", ".join(f"{name} = excluded.{name}" for name in row._fields if name != key)
-    return _insert(row, table, f"ON CONFLICT ({key}) DO UPDATE SET {changed}")
-
-
-READ_STREAM = _select(
-    StoredEvent, "reconciler_events", "WHERE stream = %s AND version > %s ORDER BY version LIMIT %s"
+OBJECTS = STATEMENTS.get_objects
+META = STATEMENTS.meta
+READ_ALL_OF = in_postgres(
+    select(
+        StoredEvent._fields,
+        "events",
+        "WHERE position > ? AND organization = ANY(?) ORDER BY position LIMIT ?",
+    )
 )
-READ_ALL = _select(
-    StoredEvent, "reconciler_events", "WHERE position > %s ORDER BY position LIMIT %s"
+RECORDS = in_postgres(select(Record._fields, "records", "WHERE caller = ANY(?) AND key = ANY(?)"))
+LOCK_SEAL = STATEMENTS.seal + " FOR UPDATE"
+LOCK_LEASE = STATEMENTS.lease + " FOR UPDATE"
+LOCK_META = STATEMENTS.meta + " FOR UPDATE"
+_TIP = (*Head._fields, "position")
+LOCK_HEAD = in_postgres(select(_TIP, "heads", "WHERE organization = ? FOR UPDATE"))
+LOCK_HEADS = in_postgres(select(_TIP, "heads", "ORDER BY organization FOR UPDATE"))
+NAMES = in_postgres(
+    select(
+        ("parent", "kind", "folded", "id"),
+        "objects",
+        "WHERE parent = ANY(?) AND folded = ANY(?)",
+    )
 )
-READ_ALL_OF = _select(
-    StoredEvent,
-    "reconciler_events",
-    "WHERE position > %s AND organization = ANY(%s) ORDER BY position LIMIT %s",
-)
-READ_ORGANIZATION = _select(
-    StoredEvent,
-    "reconciler_events",
-    "WHERE organization = %s AND sequence > %s ORDER BY sequence LIMIT %s",
-)
-HEADS = _select(Head, "reconciler_heads", "ORDER BY organization")
-HEAD = _select(Head, "reconciler_heads", "WHERE organization = %s")
-OBJECT = _select(ObjectRow, "reconciler_objects", "WHERE id = %s")
-OBJECTS = _select(ObjectRow, "reconciler_objects", "WHERE id = ANY(%s)")
-FIND_OBJECT = _select(
-    ObjectRow, "reconciler_objects", "WHERE parent = %s AND kind = %s AND folded = %s"
-)
-_PAGE = "WHERE organization = %s AND id > %s AND id <> organization ORDER BY id LIMIT %s"
-OBJECTS_PAGE = _select(ObjectRow, "reconciler_objects", _PAGE)
-PAGE_KEYS = _select(MarkedKey, "reconciler_objects", _PAGE)
-ALL_OBJECTS = _select(ObjectRow, "reconciler_objects", "ORDER BY id")
-LIST_OBJECTS = _select(ObjectKey, "reconciler_objects", "WHERE kind = %s AND parent = %s")
-COUNT_OBJECTS = "SELECT count(*) FROM reconciler_objects WHERE kind = %s AND parent = %s"
-RECORD = _select(Record, "reconciler_records", "WHERE caller = %s AND key = %s")
-RECORDS = _select(Record, "reconciler_records", "WHERE caller = ANY(%s) AND key = ANY(%s)")
-SEAL = _select(SealRow, "reconciler_seals", "WHERE id = %s")
-LOCK_SEAL = SEAL + " FOR UPDATE"
-OWED = _select(OwedRow, "reconciler_owed", "WHERE id = ANY(%s)")
-OWED_PAGE = _select(
-    OwedRow, "reconciler_owed", "WHERE organization = %s AND id > %s ORDER BY id LIMIT %s"
-)
-OWED_IN = _select(OwedRow, "reconciler_owed", "WHERE seal = %s")
-LEASE = _select(LeaseRow, "reconciler_leases", "WHERE organization = %s")
-TOKENS = _select(TokenRow, "reconciler_tokens", "ORDER BY name")
-TOKEN = _select(TokenRow, "reconciler_tokens", "WHERE sha256 = %s")
-META = "SELECT value FROM reconciler_meta WHERE name = %s"
+POSITIONS = "SELECT nextval('reconciler_positions') FROM generate_series(1, %s::int)"
 
-ADD_META = "INSERT INTO reconciler_meta (name, value) VALUES (%s, %s) ON CONFLICT (name) DO NOTHING"
+# Rows that wait, and are written many at a time.
+ADD_EVENT = inserted("reconciler_events", StoredEvent._fields)
+PUT_HEAD = upserted("reconciler_heads", _TIP, is_last=True)
+PUT_OBJECT = upserted("reconciler_objects", ObjectRow._fields)
+REMOVE_OBJECT = deleted("reconciler_objects", "id")
+ADD_RECORD = inserted("reconciler_records", Record._fields)
+DROP_RECORD = deleted("reconciler_records", "caller", "key", "expires_at")
+PUT_SEAL = upserted("reconciler_seals", SealRow._fields)
+REMOVE_SEAL = deleted("reconciler_seals", "id")
+PUT_OWED = upserted("reconciler_owed", OwedRow._fields)
+REMOVE_OWED = deleted("reconciler_owed", "id", "made_at")
+
+# Rows that are written at once, because a constraint decides, or a lock must be had.
+DO_NOTHING = " ON CONFLICT ({}) DO NOTHING"
+ADD_META = in_postgres(insert(("name", "value"), "meta")) + DO_NOTHING.format("name")
 SET_META = "UPDATE reconciler_meta SET value = %s WHERE name = %s"
-LOCK_META = META + " FOR UPDATE"
-LOCK_HEAD = (
-    "SELECT organization, sequence, events, hash, position FROM reconciler_heads"
-    " WHERE organization = %s FOR UPDATE"
-)
-LOCK_HEADS = (
-    "SELECT organization, sequence, events, hash, position FROM reconciler_heads"
-    " ORDER BY organization FOR UPDATE"
-)
-LOCK_LEASE = LEASE + " FOR UPDATE"
 ADD_HEAD = (
     "INSERT INTO reconciler_heads (organization, sequence, events, hash, position)"
     " VALUES (%s, %s, %s, %s, 0) ON CONFLICT (organization) DO NOTHING"
 )
-SET_HEAD = (
-    "UPDATE reconciler_heads SET sequence = %s, events = %s, hash = %s, position = %s"
-    " WHERE organization = %s"
-)
-STREAM_VERSION = (
-    "SELECT version FROM reconciler_events WHERE stream = %s ORDER BY version DESC LIMIT 1"
-)
-POSITIONS = "SELECT nextval('reconciler_positions') FROM generate_series(1, %s::int)"
-NAMES = (
-    "SELECT parent, kind, folded, id FROM reconciler_objects"
-    " WHERE parent = ANY(%s) AND folded = ANY(%s)"
-)
-NAME = "SELECT id FROM reconciler_objects WHERE parent = %s AND kind = %s AND folded = %s"
-ADD_EVENT = _insert(StoredEvent, "reconciler_events")
-PUT_OBJECT = _upsert(ObjectRow, "reconciler_objects", "id")
-REMOVE_OBJECT = "DELETE FROM reconciler_objects WHERE id = %s"
+PUT_OBJECT_NOW = in_postgres(upsert(ObjectRow._fields, "objects", "id"))
 CLEAR_OBJECTS = (
     "DELETE FROM reconciler_objects WHERE organization = ANY(%s)"
     " OR organization NOT IN (SELECT organization FROM reconciler_heads)"
 )
-ADD_RECORD = _insert(Record, "reconciler_records")
-DROP_RECORD = "DELETE FROM reconciler_records WHERE caller = %s AND key = %s AND expires_at = %s"
-PUT_SEAL = _upsert(SealRow, "reconciler_seals", "id")
-REMOVE_SEAL = "DELETE FROM reconciler_seals WHERE id = %s"
-PUT_OWED = _upsert(OwedRow, "reconciler_owed", "id")
-REMOVE_OWED = "DELETE FROM reconciler_owed WHERE id = %s AND made_at = %s"
-# Rows that another server is just dropping are left to it: nobody waits for anybody here.
-EXPIRE_RECORDS = (
-    "DELETE FROM reconciler_records WHERE (caller, key) IN (SELECT caller, key"
-    " FROM reconciler_records WHERE expires_at <= %s FOR UPDATE SKIP LOCKED)"
-)
-EXPIRE_SEALS = (
-    "DELETE FROM reconciler_seals WHERE id IN (SELECT id FROM reconciler_seals"
-    " WHERE expires_at <= %s FOR UPDATE SKIP LOCKED) AND NOT EXISTS"
-    " (SELECT 1 FROM reconciler_records WHERE seal = reconciler_seals.id)"
-)
+ADD_LEASE = in_postgres(insert(LeaseRow._fields, "leases")) + DO_NOTHING.format("organization")
+PUT_LEASE = in_postgres(upsert(LeaseRow._fields, "leases", "organization"))
+PUT_TOKEN = in_postgres(upsert(TokenRow._fields, "tokens", "name"))
+
+# Dropping what has expired, in this order. Rows that another server is just dropping are left to
+# it: no server waits for another one here.
 EXPIRE_OWED_SEALS = (
     "DELETE FROM reconciler_seals WHERE id IN (SELECT id FROM reconciler_seals WHERE id IN"
     " (SELECT seal FROM reconciler_owed WHERE seal IS NOT NULL AND expires_at <= %s)"
@@ -330,9 +290,16 @@ EXPIRE_OWED = (
     " WHERE seal IS NOT NULL AND expires_at <= %s FOR UPDATE SKIP LOCKED)"
     " AND NOT EXISTS (SELECT 1 FROM reconciler_seals WHERE id = reconciler_owed.seal)"
 )
-ADD_LEASE = _insert(LeaseRow, "reconciler_leases", "ON CONFLICT (organization) DO NOTHING")
-PUT_LEASE = _upsert(LeaseRow, "reconciler_leases", "organization")
-PUT_TOKEN = _upsert(TokenRow, "reconciler_tokens", "name")
+EXPIRE_RECORDS = (
+    "DELETE FROM reconciler_records WHERE (caller, key) IN (SELECT caller, key"
+    " FROM reconciler_records WHERE expires_at <= %s FOR UPDATE SKIP LOCKED)"
+)
+EXPIRE_SEALS = (
+    "DELETE FROM reconciler_seals WHERE id IN (SELECT id FROM reconciler_seals"
+    " WHERE expires_at <= %s FOR UPDATE SKIP LOCKED) AND NOT EXISTS"
+    " (SELECT 1 FROM reconciler_records WHERE seal = reconciler_seals.id)"
+)
+EXPIRE = (EXPIRE_OWED_SEALS, EXPIRE_OWED, EXPIRE_RECORDS, EXPIRE_SEALS)
 
 # What a name filter asks, by its kind. No pattern, so that no letter means anything else.
 NAME_FILTERS = {
@@ -345,3 +312,5 @@ NAME_FILTERS = {
     ("ends", False): "right(name, length(%s::text)) = %s",
     ("ends", True): "right(folded, length(%s::text)) = %s",
 }
+
+DIALECT = Dialect(STATEMENTS, NAME_FILTERS, IS_ANY, "%s", list)

@@ -197,18 +197,18 @@ class TokenRow(NamedTuple):
     revoked_at: int
 
 
-class Foresight(NamedTuple):
+class Lookups(NamedTuple):
     """Lookups that the calls of a batch will probably make. Only speed depends on them.
 
     Attributes:
         records: Callers and their idempotency keys.
-        parents: Ids of organizations and projects that something may be made in.
+        objects: Ids of objects, those that something may be made in among them.
         names: Folded names that something may get.
         events: How many events there may be.
     """
 
     records: frozenset[tuple[str, str]]
-    parents: frozenset[str]
+    objects: frozenset[str]
     names: frozenset[str]
     events: int
 

@@ -7,7 +7,7 @@ Statements are written as SQLite takes them: values are ``?``, and a list is one
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from reconciler.service.eventstore.chain import first_head
@@ -114,6 +114,10 @@ class Statements:
     tokens: str = select(TokenRow._fields, "tokens", "ORDER BY name")
     token: str = select(TokenRow._fields, "tokens", "WHERE sha256 = ?")
     meta: str = "SELECT value FROM meta WHERE name = ?"
+
+    def translated(self, translate: Callable[[str], str]) -> Statements:
+        """Return the same, as another database writes it."""
+        return Statements(*map(translate, astuple(self)))
 
 
 class Dialect(NamedTuple):

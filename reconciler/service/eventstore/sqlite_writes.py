@@ -16,8 +16,8 @@ from reconciler.service.eventstore.chain import chained
 from reconciler.service.eventstore.errors import NameTakenError, StreamConflictError
 from reconciler.service.eventstore.rows import (
     Author,
-    Foresight,
     LeaseRow,
+    Lookups,
     NewEvent,
     ObjectRow,
     OwedRow,
@@ -53,7 +53,7 @@ class SqliteTransaction(SqlSnapshot):
             raise
         self._write("RELEASE one")
 
-    def foresee(self, asked: Foresight) -> None:
+    def prefetch(self, asked: Lookups) -> None:
         """Do nothing: a lookup in the file of this process costs no more alone than with others."""
 
     def append(

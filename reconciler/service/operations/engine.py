@@ -24,7 +24,7 @@ from reconciler.service.operations.batch import (
 )
 from reconciler.service.operations.callers import valid_token
 from reconciler.service.operations.commit import TRIES, Commit, answered, in_the_way, permitted
-from reconciler.service.operations.prefetch import foreseen
+from reconciler.service.operations.prefetch import expected_lookups
 from reconciler.service.operations.request import Request
 from reconciler.service.operations.runtime import Batch, Runtime
 from reconciler.service.operations.table import operation_of, operations, writes
@@ -181,7 +181,7 @@ class Engine:
                 calls waited, or no secret can be sealed: see ``failures``. Nothing was written.
         """
         with self._store.transaction() as tx:
-            tx.foresee(foreseen(requests))
+            tx.prefetch(expected_lookups(requests))
             commit = Commit(tx, self._runtime, failures.unsealed)
             done = work(
                 lambda request: (

@@ -8,21 +8,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from reconciler.resources.ref import fold
-from reconciler.service.eventstore.rows import Foresight
+from reconciler.service.eventstore.rows import Lookups
 from reconciler.service.operations.request import Request
 
 MAX_TEXT = 300
+IDS = ("projectId", "appId", "idpId", "id")  # fields that name an object
 
 
-def foreseen(requests: Sequence[Request]) -> Foresight:
-    """Return what calls may look up: their keys, owners, and the names they may want."""
-    return Foresight(
+def expected_lookups(requests: Sequence[Request]) -> Lookups:
+    """Return what calls may look up: their keys, objects, and names that may be taken."""
+    return Lookups(
         records=frozenset(
             (request.caller.account, request.idempotency_key)
             for request in requests
             if request.idempotency_key and _can_be(request.idempotency_key)
         ),
-        parents=frozenset(filter(_can_be, _parents(requests))),
+        objects=frozenset(filter(_can_be, _objects(requests))),
         names=frozenset(
             fold(name)
             for request in requests
@@ -32,13 +33,14 @@ def foreseen(requests: Sequence[Request]) -> Foresight:
     )
 
 
-def _parents(requests: Sequence[Request]) -> Iterator[str]:
+def _objects(requests: Sequence[Request]) -> Iterator[str]:
     for request in requests:
         yield request.organization
-        project = request.fields.get("projectId")
-        if isinstance(project, str):
-            yield project
         yield request.caller.only_organization
+        for name in IDS:
+            object_id = request.fields.get(name)
+            if isinstance(object_id, str):
+                yield object_id
 
 
 def _can_be(text: str) -> bool:

@@ -320,7 +320,7 @@ def test_a_store_that_may_only_be_read_is_read(everybodys_folder: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        cwd=Path(__file__).parents[3],
+        cwd=Path(__file__).parents[4],
     )
     everybodys_folder.chmod(0o755)
 

@@ -1,0 +1,177 @@
+"""One unit of work on a PostgreSQL store: what waits to be written, sent, undone and committed.
+
+Rows wait in this process and are sent in one round trip, with one statement for all rows of a
+kind: at the commit, or before a statement that must see them. That is what makes a commit of many
+calls cheap: a statement costs the database far more than a row.
+
+Invariants:
+
+* The queue is in the order of the decisions. To undo a savepoint is to cut the queue to its length
+  at the savepoint's beginning, and to take back what was noted since (``_note``).
+* Once anything decided inside a savepoint is sent, the database has the savepoint, too, and
+  everything decided before it was sent before. ``_held`` is then not None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import psycopg
+from psycopg.pq import TransactionStatus
+
+from reconciler.resources.crashpoint import crashpoint
+from reconciler.service.eventstore import postgres_tables as tables
+from reconciler.service.eventstore.errors import StoreConflictError, StreamConflictError
+from reconciler.service.eventstore.postgres_batches import Batched, Waiting, batches
+from reconciler.service.eventstore.postgres_connection import Connection
+from reconciler.service.eventstore.postgres_errors import first_cause, lost_while_committing
+from reconciler.service.eventstore.rows import Head
+from reconciler.service.eventstore.sql import Found, SqlSnapshot
+
+SENT_AT_ONCE = 1024  # rows that wait at most
+USABLE = {TransactionStatus.INTRANS, TransactionStatus.INERROR}
+_ABSENT = object()
+
+
+class Tip(NamedTuple):
+    """An organization's head, and the position of its last event."""
+
+    head: Head
+    position: int
+
+
+class UnitOfWork(SqlSnapshot):
+    """A view of a store whose changes wait until they must be sent.
+
+    Attributes:
+        _stored: What the database has, without what waits.
+        _locked: Heads that this transaction has locked, as they were then, by organization.
+        _held: Those that were locked when the database got the savepoint; None while it has none.
+    """
+
+    def __init__(self, connection: Connection, place: str) -> None:
+        super().__init__(self._run_up_to_date, tables.DIALECT)
+        self._connection = connection
+        self._place = place
+        self._stored = SqlSnapshot(connection.execute, tables.DIALECT)
+        self._locked: dict[str, Tip] = {}
+        self._held: dict[str, Tip] | None = None
+        self._queue: list[tuple[Batched, Sequence[Any]]] = []
+        self._notes: list[tuple[dict[Any, Any], object, object]] = []
+        self._start: int | None = None  # length of the queue when the savepoint began
+
+    def _run_up_to_date(self, statement: str, values: Sequence[Any]) -> Found:
+        """Run a statement that must see everything that was decided."""
+        if self._queue:
+            self._send()
+        return self._connection.execute(statement, values)
+
+    def _write(self, statement: str, values: Sequence[Any]) -> psycopg.Cursor[tuple[Any, ...]]:
+        """Run a statement that changes or locks a row, so that a savepoint covers it."""
+        self._send()
+        return self._connection.execute(statement, values)
+
+    def _note(self, table: dict[Any, Any], key: object, value: object = _ABSENT) -> None:
+        """Set a value, or remove it, until the savepoint is undone."""
+        self._notes.append((table, key, table.get(key, _ABSENT)))
+        _set(table, key, value)
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """Undo what is done in the block if an exception leaves it, and only that."""
+        if len(self._queue) >= SENT_AT_ONCE:
+            self._send()
+        self._notes.clear()
+        self._start = len(self._queue)
+        try:
+            yield
+            if self._held is not None:
+                self._connection.execute("RELEASE SAVEPOINT one")
+        except BaseException:
+            self._undo(self._start)
+            raise
+        finally:
+            self._start = self._held = None
+
+    def _undo(self, start: int) -> None:
+        del self._queue[start:]
+        while self._notes:
+            _set(*self._notes.pop())
+        if self._held is not None and self._connection.info.transaction_status in USABLE:
+            self._locked = self._held  # the database lets go of those since the savepoint
+            self._connection.execute("ROLLBACK TO SAVEPOINT one")
+            self._connection.execute("RELEASE SAVEPOINT one")
+
+    def _send(self) -> None:
+        """Send what waits; first what was decided before the savepoint, which then is made.
+
+        Raises:
+            StreamConflictError: what was decided since the savepoint does not hold.
+            StoreConflictError: what was decided before it does not.
+        """
+        if self._start is not None and self._held is None:
+            self._make_savepoint(self._queue[: self._start])
+            del self._queue[: self._start]
+            self._start = 0
+        waiting, self._queue = self._queue, []
+        if waiting:
+            with self._one_writer_wins(), self._connection.pipeline():
+                self._hand_over(waiting)
+
+    def _make_savepoint(self, before: Waiting) -> None:
+        try:
+            with self._one_writer_wins(), self._connection.pipeline():
+                self._hand_over(before)
+                self._connection.execute("SAVEPOINT one")
+        except StreamConflictError as error:
+            raise self._lost_a_race() from error
+        self._held = dict(self._locked)
+
+    def _hand_over(self, waiting: Waiting) -> None:
+        for statement, rows in batches(waiting):
+            self._connection.execute(statement, (rows,))
+
+    @contextmanager
+    def _one_writer_wins(self) -> Iterator[None]:
+        """Raise a constraint that does not hold as the conflict that it is."""
+        try:
+            yield
+        except psycopg.Error as error:
+            if isinstance(first_cause(error), psycopg.errors.UniqueViolation):
+                raise StreamConflictError from error
+            raise
+
+    def finish(self) -> None:
+        """Send what waits, and commit, in one round trip.
+
+        Raises:
+            StreamConflictError: another writer had the same idea first.
+            StoreConflictError: the database undid it all.
+            StoreUnreachableError: the answer is missing; the commit may have been carried out.
+        """
+        crashpoint("S7")
+        try:
+            with self._one_writer_wins(), self._connection.pipeline():
+                self._hand_over(self._queue)
+                committed = self._connection.execute("COMMIT")
+        except psycopg.OperationalError as error:
+            if self._connection.closed:
+                raise lost_while_committing(self._place) from error
+            raise
+        if committed.statusmessage != "COMMIT":
+            raise self._lost_a_race()
+
+    def _lost_a_race(self) -> StoreConflictError:
+        return StoreConflictError(
+            f"other writers got in the way at {self._place}",
+            "Run the command again. Nothing was written.",
+        )
+
+
+def _set(table: dict[Any, Any], key: object, value: object) -> None:
+    if value is _ABSENT:
+        table.pop(key, None)
+    else:
+        table[key] = value
