@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 from reconciler.plan.model import Adopt, Change, Create, Delete, Update, lacks_secret
 from reconciler.resources.normal import TYPES
@@ -21,7 +22,19 @@ CREDENTIAL = "clientSecret"
 OWNER = "owner"
 
 
-@dataclass(frozen=True, slots=True)
+class ItemChange(NamedTuple):
+    """One item that a list lost or gained.
+
+    Attributes:
+        position: From 0, in the old list for an item it lost, in the new list for one it gained.
+    """
+
+    position: int
+    value: object
+    added: bool
+
+
+@dataclass(frozen=True)
 class FieldChange:
     """One field, by the name its manifest uses, before and after.
 
@@ -34,6 +47,26 @@ class FieldChange:
     before: Any
     after: Any
     reset: bool = False
+
+    @cached_property
+    def items(self) -> tuple[ItemChange, ...]:
+        """Return the items that a list lost and gained, by position; none for other values."""
+        if not isinstance(self.before, list) or not isinstance(self.after, list):
+            return ()
+        from deepdiff import DeepDiff
+
+        found: list[ItemChange] = []
+        for kind, levels in DeepDiff(self.before, self.after, view="tree").items():
+            for level in levels:
+                before_at, after_at = (
+                    int(level.path(output_format="list", use_t2=is_after)[-1])
+                    for is_after in (False, True)
+                )
+                if kind != "iterable_item_added":
+                    found.append(ItemChange(before_at, level.t1, added=False))
+                if kind != "iterable_item_removed":
+                    found.append(ItemChange(after_at, level.t2, added=True))
+        return tuple(sorted(found, key=lambda item: (item.position, item.added)))
 
 
 def field_changes(change: Change) -> tuple[FieldChange, ...]:
@@ -108,30 +141,3 @@ def _secret_change(change: Update | Adopt) -> tuple[FieldChange, ...]:
     if not change.new_secret and not is_lacking:
         return ()
     return (FieldChange(CREDENTIAL, not is_lacking, after=True),)
-
-
-@dataclass(frozen=True, slots=True)
-class ItemChange:
-    """One item that a list lost or gained, and where: in the old list, or in the new one."""
-
-    position: int
-    item: Any
-    added: bool
-
-
-def item_changes(before: Sequence[Any], after: Sequence[Any]) -> tuple[ItemChange, ...]:
-    """Return the items a list lost and gained, by position."""
-    from deepdiff import DeepDiff
-
-    found: list[ItemChange] = []
-    for kind, levels in DeepDiff(list(before), list(after), view="tree").items():
-        for level in levels:
-            before_at, after_at = (
-                int(level.path(output_format="list", use_t2=is_after)[-1])
-                for is_after in (False, True)
-            )
-            if kind != "iterable_item_added":
-                found.append(ItemChange(before_at, level.t1, added=False))
-            if kind != "iterable_item_removed":
-                found.append(ItemChange(after_at, level.t2, added=True))
-    return tuple(sorted(found, key=lambda item: (item.position, item.added)))

@@ -1,18 +1,23 @@
-"""Differences of two values: rows side by side, and lines for a person."""
+"""Fields before and after, as every report shows them: rows side by side, lines, and JSON.
+
+Items that a list lost and gained are those of the plan (``FieldChange.items``) in every form.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
-from itertools import zip_longest
+from difflib import SequenceMatcher, unified_diff
+from itertools import groupby, islice, zip_longest
 from typing import Any, NamedTuple
 
-from reconciler.plan.diff import CREDENTIAL, FieldChange
+from reconciler.plan.diff import CREDENTIAL, FieldChange, ItemChange
 from reconciler.report.style import Style
 from reconciler.report.visible import visible
 
 CONTEXT = 3
+RESET = "not in the manifest: the update resets it"
+_LOOKS = {"+": "green", "-": "red", "@": "cyan"}
 
 
 class Row(NamedTuple):
@@ -79,39 +84,65 @@ def value_as_text(value: Any) -> str:
     return visible(json.dumps(value, ensure_ascii=False))
 
 
-def rows_of(before: Sequence[str], after: Sequence[str]) -> Iterator[Row]:
-    """Yield the rows of two sides, with a few that are alike around those that are not."""
+def rows_of(field: FieldChange, *, is_new: bool) -> list[Row]:
+    """Return the rows of a field, with a few that are alike around those that are not.
+
+    The items of a list are paired as the plan tells, the lines of a script as difflib does.
+    """
+    before, after, _ = sides_of(field, is_new=is_new)
     if not before or not after:
-        yield from _paired(0, before, 0, after)
-        return
-    done = 0
+        return list(_paired(0, before, 0, after))
+    if isinstance(field.before, list) and isinstance(field.after, list):
+        return _folded([*_aligned(before, after, field.items)])
     matcher = SequenceMatcher(None, before, after, autojunk=False)
-    for group in matcher.get_grouped_opcodes(CONTEXT):
-        if group[0][1] > done:
-            yield Row(skipped=group[0][1] - done)
-        for tag, old, old_end, new, new_end in group:
-            sides = before[old:old_end], after[new:new_end]
-            yield from _paired(old, sides[0], new, sides[1], alike=tag == "equal")
-            done = old_end
-    if done < len(before):
-        yield Row(skipped=len(before) - done)
+    rows: list[Row] = []
+    for tag, old, old_end, new, new_end in matcher.get_opcodes():
+        rows += _paired(old, before[old:old_end], new, after[new:new_end], alike=tag == "equal")
+    return _folded(rows)
+
+
+def _aligned(
+    before: Sequence[str], after: Sequence[str], items: Sequence[ItemChange]
+) -> Iterator[Row]:
+    """Yield every item of two lists: what was neither lost nor gained is alike, in its order."""
+    lost = {item.position for item in items if not item.added}
+    gained = {item.position for item in items if item.added}
+    old = new = 0
+    while old < len(before) or new < len(after):
+        old_end, new_end = old, new
+        while old_end in lost:
+            old_end += 1
+        while new_end in gained:
+            new_end += 1
+        is_alike = (old_end, new_end) == (old, new)
+        if is_alike:
+            old_end, new_end = old + 1, new + 1
+        yield from _paired(old, before[old:old_end], new, after[new:new_end], alike=is_alike)
+        old, new = old_end, new_end
+
+
+def _folded(rows: Sequence[Row]) -> list[Row]:
+    """Return rows in which those alike are counted, but for a few beside the others."""
+    beside = range(-CONTEXT, CONTEXT + 1)
+    kept = {at + far for at, row in enumerate(rows) if not row.alike for far in beside}
+    found: list[Row] = []
+    for is_kept, part in groupby(enumerate(rows), key=lambda each: each[0] in kept):
+        run = [row for _, row in part]
+        found += run if is_kept else [Row(skipped=len(run))]
+    return found
 
 
 def _paired(
     old: int, before: Sequence[str], new: int, after: Sequence[str], *, alike: bool = False
 ) -> Iterator[Row]:
-    numbered = (
-        enumerate(before, old + 1),
-        enumerate(after, new + 1),
-    )
-    for left, right in zip_longest(*numbered):
+    for left, right in zip_longest(enumerate(before, old + 1), enumerate(after, new + 1)):
         yield Row(left, right, alike)
 
 
-def unified(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[str, str]]:
+def unified(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
     """Yield a mark (``-``, ``+``, `` `` or ``@``) and a visible line, one after the other."""
     gained: list[str] = []
-    for row in rows_of(before, after):
+    for row in rows:
         if row.before and not row.alike:
             yield "-", visible(row.before[1])
         if row.after and not row.alike:
@@ -127,20 +158,58 @@ def unified(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[str, 
     yield from (("+", visible(line)) for line in gained)
 
 
-_LOOKS = {"+": "green", "-": "red", "@": "cyan"}
+def field_lines(field: FieldChange, style: Style, *, is_new: bool) -> Iterator[str]:
+    """Yield a field for a terminal: scripts by line, lists by item, other values on one line."""
+    reset = style(f"  # {RESET}", "dim") if field.reset else ""
+    if field.name == "script":
+        yield f"{field.name}:{reset}"
+        yield from _script_lines(field.before or "", field.after or "", style)
+    elif isinstance(field.after, list) and (field.after or field.before):
+        yield f"{field.name}:{reset}"
+        yield from _item_lines(field, style)
+    elif is_new:
+        yield f"{field.name}: {value_as_text(field.after)}"
+    else:
+        is_secret = field.name == CREDENTIAL
+        values = (
+            secret_words(field) if is_secret else map(value_as_text, (field.before, field.after))
+        )
+        before, after = values
+        yield f"{field.name}: {style(before, 'red')} -> {style(after, 'green')}{reset}"
 
 
-def field_lines(field: FieldChange, style: Style) -> Iterator[str]:
-    """Yield a field: scripts by line, lists by item, anything else on one line."""
-    before_lines, after_lines, by_line = sides_of(field, is_new=False)
-    if not by_line and not isinstance(field.after, list):
-        values = (value_as_text(field.before), value_as_text(field.after))
-        was, now = secret_words(field) if field.name == CREDENTIAL else values
-        before = "" if field.before is None else f"{style(was, 'red')} -> "
-        yield f"{field.name}: {before}{style(now, 'green')}"
+def _item_lines(field: FieldChange, style: Style) -> Iterator[str]:
+    if not field.before:
+        yield from (f"  {style('+', 'green')} {value_as_text(item)}" for item in field.after)
+    for item in field.items if field.before else ():
+        mark, look = ("+", "green") if item.added else ("-", "red")
+        yield f"  {style(f'{mark} {value_as_text(item.value)}', look)}"
+
+
+def _script_lines(before: str, after: str, style: Style) -> Iterator[str]:
+    """Yield the lines that differ between two scripts, line breaks of every kind included."""
+    if not before:
+        lines = after.removesuffix("\n").split("\n")
+        yield from (f"  {style('+', 'green')} {visible(line)}" for line in lines)
         return
-    lines = list(unified(before_lines, after_lines))
-    yield f"{field.name}:{'' if lines else ' []'}"
-    for mark, line in lines:
-        look = _LOOKS.get(mark)
-        yield f"  {style(f'{mark} {line}', look)}" if look else f"  {mark} {line}"
+    difference = unified_diff(before.split("\n"), after.split("\n"), lineterm="", n=2)
+    for line in islice(difference, 2, None):  # after the names of the two sides
+        shown = line if line.startswith("@@") else f"{line[0]} {visible(line[1:])}"
+        look = _LOOKS.get(line[0])
+        yield style(f"  {shown}", look) if look else f"  {shown}"
+
+
+def fields_as_json(
+    fields: Sequence[FieldChange], before: str = "before", after: str = "after"
+) -> list[dict[str, object]]:
+    """Return fields by name with both values, and the items that a list lost and gained."""
+    return [
+        {"name": field.name, before: field.before, after: field.after, **_items_as_json(field)}
+        for field in fields
+    ]
+
+
+def _items_as_json(field: FieldChange) -> dict[str, object]:
+    if not isinstance(field.before, list) or not isinstance(field.after, list):
+        return {}
+    return {"items": [item._asdict() for item in field.items]}

@@ -8,7 +8,7 @@ from typing import Any
 
 from reconciler.plan.drift import Drift, DriftedObject, Reason, Unjudged
 from reconciler.plan.model import Cause
-from reconciler.report.differences import field_lines
+from reconciler.report.differences import field_lines, fields_as_json
 from reconciler.report.place import Place, place_as_json, place_as_text
 from reconciler.report.plan_json import FORMAT_VERSION, ref_as_json
 from reconciler.report.plan_parts import owed_sentences
@@ -104,7 +104,8 @@ def _drifted(drifted: DriftedObject, style: Style) -> Iterator[str]:
         done = "made again"
     yield f"    {done} {_author(drifted.cause)}"
     for field in drifted.fields:
-        yield from (f"    {line}" for line in field_lines(field, style))
+        shown = field_lines(field, style, is_new=field.before is None)
+        yield from (f"    {line}" for line in shown)
 
 
 def _unjudged(each: Unjudged) -> str:
@@ -126,8 +127,5 @@ def _drifted_as_json(drifted: DriftedObject) -> dict[str, Any]:
         "at": drifted.cause.at,
         "sequence": str(drifted.cause.sequence),
         "tree": drifted.cause.tree or None,
-        "fields": [
-            {"name": field.name, "declared": field.before, "held": field.after}
-            for field in drifted.fields
-        ],
+        "fields": fields_as_json(drifted.fields, "declared", "held"),
     }

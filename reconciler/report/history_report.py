@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from reconciler.plan.causes import Step
-from reconciler.report.differences import field_lines
+from reconciler.report.differences import field_lines, fields_as_json
 from reconciler.report.plan_json import FORMAT_VERSION
 from reconciler.report.style import PLAIN, Style
 from reconciler.report.visible import visible
@@ -35,10 +35,7 @@ def history_as_json(object_id: str, steps: Sequence[Step]) -> dict[str, Any]:
                 "by": step.event.writer,
                 **{shown: _said(step, key) or None for key, shown in _CONTEXT},
                 "reason": _said(step, _REASON) or None,
-                "fields": [
-                    {"name": field.name, "before": field.before, "after": field.after}
-                    for field in step.fields
-                ],
+                "fields": fields_as_json(step.fields),
                 "secret_changed": step.secret,
                 "removed": step.removed,
             }
@@ -57,7 +54,8 @@ def _step(step: Step, style: Style) -> Iterator[str]:
     if reason := _said(step, _REASON):
         yield f"    reason: {visible(reason)}"
     for field in step.fields:
-        yield from (f"    {line}" for line in field_lines(field, style))
+        shown = field_lines(field, style, is_new=field.before is None)
+        yield from (f"    {line}" for line in shown)
     if step.secret:
         yield "    a new client secret; the one before has ended"
     if step.removed:

@@ -8,7 +8,7 @@ from html import escape
 from reconciler.plan.diff import FieldChange, field_changes
 from reconciler.plan.model import Change, Create, Delete, held_of, ref_of, word
 from reconciler.plan.risk import expected_problems, is_severe
-from reconciler.report.differences import Row, rows_of, sides_of
+from reconciler.report.differences import RESET, Row, rows_of, sides_of
 from reconciler.report.plan_parts import Shown
 from reconciler.report.visible import visible
 from reconciler.resources.compliance import MESSAGES
@@ -40,7 +40,7 @@ def named(change: Change) -> str:
 def changed(shown: Shown, place: int, *, is_open: bool) -> str:
     """Return one change. Its attributes hold words of ours alone."""
     change, held = shown.change, held_of(shown.change)
-    name = word(change)
+    name, fields = word(change), field_changes(change)
     risks = " ".join(dict.fromkeys(risk.name for risk in shown.risks))
     number = f'<span class="id">id <code>{words(held.id)}</code></span>' if held else ""
     return (
@@ -48,7 +48,7 @@ def changed(shown: Shown, place: int, *, is_open: bool) -> str:
         f'data-k="{ref_of(change).kind.value}" data-r="{risks}"{" open" if is_open else ""}>'
         f'<summary><span class="sign {name}">{SIGNS[name]}</span>{named(change)}'
         f"<span>{tags(shown)}</span>{number}</summary>"
-        f'<div class="body">{_notes(shown)}{"".join(map(_Field(change), field_changes(change)))}'
+        f'<div class="body">{_notes(shown)}{"".join(map(_Field(change), fields))}'
         "</div></details>"
     )
 
@@ -104,14 +104,14 @@ class _Field:
         self._is_new = isinstance(change, Create)
 
     def __call__(self, field: FieldChange) -> str:
-        before, after, by_line = sides_of(field, is_new=self._is_new)
-        rows = list(rows_of(before, after))
+        by_line = sides_of(field, is_new=self._is_new).by_line
+        rows = rows_of(field, is_new=self._is_new)
         show = _one_side if self._is_new else _two_sides
         cells = "".join(
             f"<tr{look}>{row}</tr>" for look, row in show(rows[:LINES], numbered=by_line)
         )
         more = f'<p class="plain">{len(rows) - LINES} more lines</p>' if len(rows) > LINES else ""
-        reset = " <small>not in the manifest: the update resets it</small>" if field.reset else ""
+        reset = f" <small>{RESET}</small>" if field.reset else ""
         numbered = " numbered" if by_line else ""
         return (
             f'<section class="f"><h3>{escape(field.name)}{reset}</h3>'

@@ -19,7 +19,7 @@ from reconciler.plan.diff import FieldChange, field_changes
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Create, Delete, Plan, Unmanaged, held_of, ref_of, word
 from reconciler.plan.risk import CLASSES, MEANINGS, expected_problems
-from reconciler.report.differences import sides_of, unified, value_as_text
+from reconciler.report.differences import RESET, rows_of, sides_of, unified, value_as_text
 from reconciler.report.findings import counts
 from reconciler.report.place import place_as_code, place_as_marker, place_of
 from reconciler.report.plan_parts import (
@@ -235,13 +235,12 @@ def _change_lines(shown: Shown) -> list[str]:
 
 
 def _field_lines(field: FieldChange, *, is_new: bool) -> Iterator[str]:
-    before, after, by_line = sides_of(field, is_new=is_new)
-    if is_new and not by_line and not isinstance(field.after, list):
+    if is_new and not sides_of(field, is_new=True).by_line and not isinstance(field.after, list):
         yield f"+   {field.name}: {value_as_text(field.after)}"
         return
-    reset = "  # not in the manifest: the update resets it" if field.reset else ""
+    reset = f"  # {RESET}" if field.reset else ""
     yield f"{'+' if is_new else ' '}   {field.name}:{reset}"
-    for mark, line in unified(before, after):
+    for mark, line in unified(rows_of(field, is_new=is_new)):
         yield f"{mark}     {line}"
 
 

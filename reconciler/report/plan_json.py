@@ -12,6 +12,7 @@ from reconciler.plan.diff import carried_fields, field_changes
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Cause, Change, Plan, Unmanaged, held_of, ref_of, word
 from reconciler.plan.risk import expected_problems, risks_of
+from reconciler.report.differences import fields_as_json
 from reconciler.report.findings import finding_as_json
 from reconciler.report.place import place_as_json, place_of
 from reconciler.resources.compliance import MESSAGES
@@ -46,7 +47,7 @@ def plan_as_json(plan: Plan, service: str, findings: Sequence[Diagnostic]) -> di
 
 def change_as_json(plan: Plan, change: Change) -> dict[str, Any]:
     """Return one change of a plan: its fields, its risks, what the service will say of it."""
-    held = held_of(change)
+    held, fields = held_of(change), field_changes(change)
     return {
         "ref": ref_as_json(ref_of(change)),
         "change": word(change),
@@ -54,13 +55,11 @@ def change_as_json(plan: Plan, change: Change) -> dict[str, Any]:
         "sequence": str(held.sequence) if held else None,
         "fields": [
             {
-                "name": field.name,
-                "before": field.before,
-                "after": field.after,
+                **said,
                 "reset": field.reset,
                 "cause": _cause(cause_of_field(plan, change, field.name)),
             }
-            for field in field_changes(change)
+            for field, said in zip(fields, fields_as_json(fields), strict=True)
         ],
         "risks": [
             {"class": risk.name, "field": risk.field or None, "message": risk.sentence}

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from reconciler.plan.causes import causes_in_words
 from reconciler.plan.diff import (
-    CREDENTIAL,
-    FieldChange,
     carried_fields,
     field_changes,
-    item_changes,
 )
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Change, Create, Delete, Plan, Summary, Update, ref_of, word
 from reconciler.plan.risk import expected_problems, risks_of
-from reconciler.report.differences import secret_words
+from reconciler.report.differences import field_lines
 from reconciler.report.place import place_as_text, place_of
 from reconciler.report.plan_parts import (
     TITLE,
@@ -113,7 +107,8 @@ def change_as_text(change: Change, style: Style = PLAIN, causes: Sequence[str] =
     lines[0] += style(_remark(change, is_explained=bool(causes)), "dim")
     lines += [style(f"    # {visible(why)}", "dim") for why in causes]
     for field in field_changes(change):
-        lines += [f"    {line}" for line in _field(field, change, style)]
+        shown = field_lines(field, style, is_new=isinstance(change, Create))
+        lines += [f"    {line}" for line in shown]
     lines += [f"    {line}" for line in _carried(change, style)]
     lines += [f"    {line}" for line in _lost(change, style)]
     lines += [f"    {line}" for line in _risks(change, style)]
@@ -136,50 +131,6 @@ def _causes(plan: Plan, change: Change) -> Iterator[str]:
     """Yield why a change is there, where its heading does not say so already."""
     if isinstance(change, Update) or ref_of(change) in plan.declared_elsewhere:
         yield from causes_in_words(plan, change)
-
-
-def _field(field: FieldChange, change: Change, style: Style) -> Iterator[str]:
-    reset = style("  # not in the manifest: the update resets it", "dim") if field.reset else ""
-    if field.name == CREDENTIAL:
-        before, after = secret_words(field)
-        yield f"{field.name}: {style(before, 'red')} -> {style(after, 'green')}"
-    elif field.name == "script":
-        yield f"{field.name}:{reset}"
-        yield from _lines(field.before or "", field.after or "", style)
-    elif isinstance(field.after, list) and (field.after or field.before):
-        yield f"{field.name}:{reset}"
-        yield from _items(field.before or [], field.after, style)
-    elif isinstance(change, Create):
-        yield f"{field.name}: {_value(field.after)}"
-    else:
-        before, after = style(_value(field.before), "red"), style(_value(field.after), "green")
-        yield f"{field.name}: {before} -> {after}{reset}"
-
-
-def _items(before: Sequence[Any], after: Sequence[Any], style: Style) -> Iterator[str]:
-    if not before:
-        yield from (f"  {style('+', 'green')} {_value(item)}" for item in after)
-        return
-    for item in item_changes(before, after):
-        symbol, look = ("+", "green") if item.added else ("-", "red")
-        yield f"  {style(f'{symbol} {_value(item.item)}', look)}"
-
-
-def _lines(before: str, after: str, style: Style) -> Iterator[str]:
-    """Yield the lines that differ between two scripts, line breaks of every kind included."""
-    if not before:
-        lines = after.removesuffix("\n").split("\n")
-        yield from (f"  {style('+', 'green')} {visible(line)}" for line in lines)
-        return
-    looks = {"+": "green", "-": "red"}
-    difference = difflib.unified_diff(before.split("\n"), after.split("\n"), lineterm="", n=2)
-    for line in list(difference)[2:]:
-        if line.startswith("@@"):
-            yield style(f"  {line}", "cyan")
-        else:
-            look = looks.get(line[0])
-            shown = f"  {line[0]} {visible(line[1:])}"
-            yield style(shown, look) if look else shown
 
 
 def _carried(change: Change, style: Style) -> Iterator[str]:
@@ -214,10 +165,6 @@ def _risks(change: Change, style: Style) -> Iterator[str]:
 def _problems(change: Change, style: Style) -> Iterator[str]:
     for key in expected_problems(change):
         yield style(f"! {key}: {MESSAGES[key]}", "yellow")
-
-
-def _value(value: Any) -> str:
-    return visible(json.dumps(value, ensure_ascii=False))
 
 
 def _unmanaged(plan: Plan, style: Style) -> Iterator[str]:

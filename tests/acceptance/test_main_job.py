@@ -59,6 +59,22 @@ def test_one_changed_field_is_one_update_that_names_just_that_field(run: Run, sm
     assert field == {"name": "timeout", "before": "20s", "after": "5s", "reset": False}
 
 
+def test_one_changed_item_of_a_list_is_the_same_in_every_form(run: Run, small: Path) -> None:
+    """Words, Markdown, HTML and JSON name the item that is gone and the one that came."""
+    run("apply", "--auto-approve")
+    write(small / "web.yaml", an_application(redirectUris=["https://new.example.com/callback"]))
+
+    (change,) = run("plan", "--format", "json").json["changes"]
+
+    lost, gained = change["fields"][0]["items"]
+    assert (lost["added"], gained["added"], gained["position"]) == (False, True, 0)
+    assert gained["value"] == "https://new.example.com/callback"
+    for form in ("text", "markdown", "html"):
+        shown = run("plan", "--format", form).out
+        assert lost["value"] in shown, form
+        assert gained["value"] in shown, form
+
+
 def test_a_field_taken_out_of_a_manifest_is_marked_as_reset(run: Run, small: Path) -> None:
     """A full update resets what is left out, and says so first."""
     write(small / "greet.yaml", an_action(timeout="5s"))

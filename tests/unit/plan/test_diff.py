@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.plan.diff import FieldChange, field_changes, item_changes
+from reconciler.plan.diff import FieldChange, field_changes
 from reconciler.plan.model import Adopt, Change, Create, Delete, Update
 from reconciler.plan.risk import expected_problems
 from reconciler.resources.kinds import KINDS
@@ -185,7 +185,7 @@ def test_items_gained_and_lost_are_told_with_their_places(
     before: str, after: str, expected: list[tuple[int, str, bool]]
 ) -> None:
     """In a list of redirect URIs the reader looks for the one that is gone."""
-    found = [tuple(getattr(i, name) for name in i.__slots__) for i in item_changes(before, after)]
+    found = [tuple(item) for item in FieldChange("f", [*before], [*after]).items]
 
     assert found == expected
 
@@ -210,9 +210,9 @@ def test_lost_and_gained_items_lead_from_before_to_after(
     before: list[str], after: list[str]
 ) -> None:
     """Positions of lost items count in the old list, of gained ones in the new."""
-    changes = item_changes(before, after)
-    lost = {change.position: change.item for change in changes if not change.added}
-    gained = {change.position: change.item for change in changes if change.added}
+    changes = FieldChange("f", before, after).items
+    lost = {change.position: change.value for change in changes if not change.added}
+    gained = {change.position: change.value for change in changes if change.added}
 
     assert len(lost) + len(gained) == len(changes)
     assert lost == {at: before[at] for at in lost}

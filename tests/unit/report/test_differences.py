@@ -1,0 +1,73 @@
+"""Fields before and after: every form of a plan shows the items that the plan tells."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.plan.diff import FieldChange
+from reconciler.plan.model import Update
+from reconciler.report.differences import Row, field_lines, fields_as_json, rows_of, unified
+from reconciler.report.plan_json import plan_as_json
+from reconciler.report.style import PLAIN
+from tests.builders import WEB, a_plan, declared, held
+
+URIS = [f"https://a.test/{number}" for number in range(9)]
+FIELD = FieldChange("redirectUris", URIS, [*URIS[:7], "https://b.test", URIS[8]])
+
+
+def test_an_exchanged_item_is_the_same_in_every_form() -> None:
+    """What lines, rows and JSON show comes from one difference."""
+    lost, gained = URIS[7], "https://b.test"
+
+    assert list(field_lines(FIELD, PLAIN, is_new=False)) == [
+        "redirectUris:",
+        f'  - "{lost}"',
+        f'  + "{gained}"',
+    ]
+    assert [row for row in rows_of(FIELD, is_new=False) if not row.alike] == [
+        Row(skipped=4),
+        Row((8, f'"{lost}"'), (8, f'"{gained}"')),
+    ]
+    marks = [(mark, line) for mark, line in unified(rows_of(FIELD, is_new=False)) if mark != " "]
+    assert marks == [("@", "4 more alike"), ("-", f'"{lost}"'), ("+", f'"{gained}"')]
+    assert fields_as_json([FIELD])[0]["items"] == [
+        {"position": 7, "value": lost, "added": False},
+        {"position": 7, "value": gained, "added": True},
+    ]
+
+
+def test_a_plan_as_json_tells_the_items_of_lists_alone() -> None:
+    """A key more beside those that were there; other values say all with before and after."""
+    change = Update(
+        declared(WEB, {"redirectUris": ["https://b.test"], "devMode": True}),
+        held(WEB, declared(WEB, {"redirectUris": ["https://a.test", "https://b.test"]}).spec),
+    )
+
+    uris, mode = plan_as_json(a_plan(change), "s", ())["changes"][0]["fields"]
+
+    assert uris["items"] == [{"position": 0, "value": "https://a.test", "added": False}]
+    assert "items" not in mode
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "rows"),
+    [
+        ("ab", "ab", [(0, 0, 2)]),
+        ("", "a", [(0, 1, 0)]),
+        ("ab", "b", [(1, 0, 0), (2, 1, 0)]),
+        ("b", "ab", [(0, 1, 0), (1, 2, 0)]),
+        ("abcdefgh", "abcdefgX", [(0, 0, 4), (5, 5, 0), (6, 6, 0), (7, 7, 0), (8, 8, 0)]),
+    ],
+)
+def test_rows_are_numbered_on_both_sides(
+    before: str, after: str, rows: list[tuple[int, int, int]]
+) -> None:
+    """Three that are alike are left around each difference; 0 stands for a side without a line."""
+    field = FieldChange("grantTypes", [*before], [*after])
+
+    found = [
+        (row.before[0] if row.before else 0, row.after[0] if row.after else 0, row.skipped)
+        for row in rows_of(field, is_new=False)
+    ]
+
+    assert found == rows
