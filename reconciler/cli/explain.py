@@ -11,8 +11,8 @@ import click
 
 from reconciler.cli.output import stdout_style
 from reconciler.report.style import Style
+from reconciler.resources.installation import read_schema, schema_path
 from reconciler.resources.ref import Kind
-from reconciler.resources.schema_files import read_schema, schema_path
 
 SECTIONS = ("metadata", "spec")
 LIMITS = {
@@ -41,7 +41,7 @@ def explainable(context: click.Context, parameter: click.Parameter, incomplete: 
 
 
 def _fields(kind: Kind) -> list[str]:
-    from reconciler.resources.schema_files import read_schema
+    from reconciler.resources.installation import read_schema
 
     parts = read_schema(kind)["properties"]
     metadata = (f"metadata.{field}" for field in parts["metadata"]["properties"])

@@ -21,15 +21,13 @@ from reconciler.cli.output import hint
 from reconciler.cli.parameter_types import RefType
 from reconciler.cli.plan_files import save_snapshot
 from reconciler.errors import LocalFileError, ObjectNotFoundError, ServiceError, UsageError
-from reconciler.manifests.emitter import emit
-from reconciler.manifests.layout import Written, declared_ref, manifest_of, order_of
+from reconciler.manifests.export import Written, declared_ref, emit, manifest_of, order_of
 from reconciler.manifests.loader import load
-from reconciler.manifests.manifest import Loaded, Manifest
-from reconciler.manifests.source_file import Root, SourceFile
+from reconciler.manifests.manifest import Loaded, Manifest, Root, SourceFile
 from reconciler.manifests.yaml_source import read_documents
 from reconciler.report.visible import visible
+from reconciler.resources.installation import SCHEMAS, schema_folder, schema_path
 from reconciler.resources.ref import Kind, ResourceRef, fold, owner_of
-from reconciler.resources.schema_files import SCHEMAS, schema_folder, schema_path
 from reconciler.service_client.port import ReadOnlyService
 from reconciler.state import ObservedObject, ObservedState, is_in_step
 from reconciler.validation.desired import judge

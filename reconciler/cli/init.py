@@ -20,9 +20,14 @@ from reconciler import __version__
 from reconciler.cli.options import option
 from reconciler.errors import LocalFileError, UsageError
 from reconciler.report.visible import visible
-from reconciler.resources.extras import DISTRIBUTION, WHEEL
+from reconciler.resources.installation import (
+    DISTRIBUTION,
+    SCHEMAS,
+    WHEEL,
+    is_checkout,
+    schema_folder,
+)
 from reconciler.resources.origin import is_loopback_host
-from reconciler.resources.schema_files import SCHEMAS, is_checkout, schema_folder
 
 _PACKAGE = Path(__file__).parents[1]
 _CHECKOUT = _PACKAGE.parent

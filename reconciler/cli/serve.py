@@ -9,7 +9,7 @@ import click
 from reconciler.cli.connection import Connection
 from reconciler.cli.options import keep_owed_option, option, service_option
 from reconciler.errors import UsageError
-from reconciler.resources.extras import how_to_install, missing_modules
+from reconciler.resources.installation import how_to_install, missing_modules
 
 
 @click.command("serve")

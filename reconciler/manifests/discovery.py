@@ -2,21 +2,28 @@
 
 Folders are walked by open handles, so a folder that is swapped for a link while we walk leads
 nowhere. Links are never followed: a pull request could point them at anything.
+
+Only ``.yaml`` and ``.yml`` in small letters are read, and nothing whose name begins with a dot. A
+note names a file that is not read although it looks like a manifest, because silence misleads: its
+name is nearly that of a manifest and it holds the ``apiVersion`` of one.
+
+A whole tree is told from a part of one that was read on its own: to prune by a part would delete
+what the other parts declare.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error, name_as_text, note
+from reconciler.manifests.manifest import Root
 from reconciler.manifests.opening import OpeningError, Reason, open_folder, read_file
-from reconciler.manifests.skipped import skipped_file, skipped_folder
-from reconciler.manifests.source_file import Root
 
 MAX_FILE = 1024 * 1024  # reads in well under a second; a manifest has about a kilobyte
 MAX_FOLDERS = 32  # each level holds a handle while it is walked
@@ -185,3 +192,99 @@ def _entries(handle: int) -> list[os.DirEntry[str]]:
             return sorted(listing, key=attrgetter("name"))
     except OSError as fault:
         raise OpeningError(Reason.UNREADABLE, fault.strerror or "") from None
+
+
+LARGEST = 64 * 1024
+"""Bytes; a larger file is not looked at."""
+
+MOST = 200
+"""Entries of a hidden folder that are looked at."""
+
+DEEPEST = 4
+"""Levels of a hidden folder that are looked at."""
+
+_NEARLY = re.compile(r"\.ya?ml(?:$|\.(?!sw[a-z]$))", re.IGNORECASE | re.ASCII)
+_FIELD = re.compile(rb"""\bapiVersion["']?\s*:\s*["']?reconciler/v""")
+_NEVER = frozenset({".git", ".reconciler", ".venv"})
+
+
+def skipped_file(name: str, folder: int) -> bool:
+    """Return whether a file in an open folder looks like a manifest."""
+    if not _NEARLY.search(name):
+        return False
+    try:
+        return _FIELD.search(read_file(name, folder, LARGEST)) is not None
+    except OpeningError:
+        return False
+
+
+def skipped_folder(name: str, parent: int) -> bool:
+    """Return whether a hidden folder in an open one holds something that looks like a manifest."""
+    return name not in _NEVER and next(_manifests(name, parent, DEEPEST, [MOST]), False)
+
+
+def _manifests(name: str, parent: int, levels: int, left: list[int]) -> Iterator[bool]:
+    """Yield True for each manifest in a folder, until so many entries were looked at."""
+    try:
+        with open_folder(name, parent) as folder, os.scandir(folder) as entries:
+            for entry in entries:
+                left[0] -= 1
+                if left[0] < 0:
+                    return
+                if entry.is_dir(follow_symlinks=False):
+                    if levels > 1:
+                        yield from _manifests(entry.name, folder, levels - 1, left)
+                elif skipped_file(entry.name, folder):
+                    yield True
+    except (OpeningError, OSError):
+        return
+
+
+_MARK = b"apiVersion: reconciler/"
+
+
+def is_whole(paths: Sequence[str]) -> bool:
+    """Return whether the paths are folders above which there are no manifests."""
+    if not all(map(is_folder, paths)):
+        return False
+    try:
+        roots = {Path(path).resolve() for path in paths}
+        return not any(_holds_manifests(folder) for path in roots for folder in _above(path, roots))
+    except OSError:
+        return False  # a folder went away in the meantime, the current one perhaps
+
+
+def _above(path: Path, roots: Collection[Path]) -> Iterator[Path]:
+    """Yield the folders above a path, up to the top of the repository or the current folder."""
+    top = _top_of(path)
+    for folder in path.parents if path != top else ():
+        if folder in roots:
+            return  # it is read anyway, and looks further up itself
+        yield folder
+        if folder == top:
+            return
+
+
+def _top_of(path: Path) -> Path:
+    """Return the highest folder that can belong to the same tree."""
+    for folder in (path, *path.parents):
+        if os.path.lexists(folder / ".git"):
+            return folder
+    here = Path.cwd()
+    return here if here in path.parents else path.parent
+
+
+def _holds_manifests(folder: Path) -> bool:
+    try:
+        with open_folder(str(folder), follow=True) as handle, os.scandir(handle) as listing:
+            names = [entry.name for entry in listing if entry.name.endswith(EXTENSIONS)]
+            return any(_is_manifest(name, handle) for name in names)
+    except (OpeningError, OSError):
+        return False
+
+
+def _is_manifest(name: str, folder: int) -> bool:
+    try:
+        return _MARK in read_file(name, folder, MAX_FILE)
+    except OpeningError:
+        return False

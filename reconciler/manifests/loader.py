@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, warning
-from reconciler.manifests.discovery import Discovery, FoundFile
-from reconciler.manifests.manifest import Loaded, Manifest
+from reconciler.manifests.discovery import Discovery, FoundFile, is_whole
+from reconciler.manifests.manifest import Loaded, Manifest, SourceFile
 from reconciler.manifests.resolve import Resolver
-from reconciler.manifests.source_file import SourceFile
 from reconciler.manifests.text import TextError, decode
 from reconciler.manifests.trace import Trace
-from reconciler.manifests.tree import is_whole
 from reconciler.manifests.yaml_source import read_documents
 from reconciler.resources.collector import collector_paused
 from reconciler.resources.shard import Shard

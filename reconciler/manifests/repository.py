@@ -19,9 +19,8 @@ from typing import Any
 from reconciler.diagnostics import SourceLocation, name_as_text
 from reconciler.manifests.discovery import EXTENSIONS, MAX_FILE, FoundFile, is_folder
 from reconciler.manifests.loader import Reader
-from reconciler.manifests.manifest import Manifest
+from reconciler.manifests.manifest import Manifest, Root
 from reconciler.manifests.opening import OpeningError, Reason, open_folder, read_file
-from reconciler.manifests.source_file import Root
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.state import Elsewhere, ObservedObject
 

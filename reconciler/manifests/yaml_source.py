@@ -27,8 +27,7 @@ from yaml.events import (
 )
 
 from reconciler.manifests.scalars import MAY_BE_TYPED, typed
-from reconciler.manifests.syntax import syntax_fault
-from reconciler.manifests.text import unreadable_character
+from reconciler.manifests.text import syntax_fault, unreadable_character
 from reconciler.manifests.trace import Mark, Trace
 
 MAX_DEPTH = 32  # a manifest needs four; the builder below recurses once per level

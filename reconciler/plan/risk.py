@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from reconciler.plan.model import Change, Create, Delete, lacks_secret
-from reconciler.resources.compliance import compliance_problems
 from reconciler.resources.normal import DEFAULTS
+from reconciler.resources.oidc import compliance_problems
 from reconciler.resources.origin import is_loopback_host
 from reconciler.resources.ref import Kind
 

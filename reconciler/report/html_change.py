@@ -11,7 +11,7 @@ from reconciler.plan.risk import expected_problems, is_severe
 from reconciler.report.differences import RESET, Row, rows_of, sides_of
 from reconciler.report.plan_parts import Shown
 from reconciler.report.visible import visible
-from reconciler.resources.compliance import MESSAGES
+from reconciler.resources.oidc import MESSAGES
 from reconciler.resources.ref import Kind
 
 SIGNS = {"create": "+", "update": "~", "adopt": "~", "delete": "-"}

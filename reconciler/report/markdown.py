@@ -37,7 +37,7 @@ from reconciler.report.plan_parts import (
 from reconciler.report.plan_text import OTHER_SHARDS, summary_sentence
 from reconciler.report.style import LEAST, LIMIT
 from reconciler.report.visible import visible
-from reconciler.resources.compliance import MESSAGES
+from reconciler.resources.oidc import MESSAGES
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.state import OwedSecret
 

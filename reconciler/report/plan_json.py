@@ -15,7 +15,7 @@ from reconciler.plan.risk import expected_problems, risks_of
 from reconciler.report.differences import fields_as_json
 from reconciler.report.findings import finding_as_json
 from reconciler.report.place import place_as_json, place_of
-from reconciler.resources.compliance import MESSAGES
+from reconciler.resources.oidc import MESSAGES
 from reconciler.resources.ref import ResourceRef
 from reconciler.state import OwedSecret
 

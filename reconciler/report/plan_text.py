@@ -28,7 +28,7 @@ from reconciler.report.plan_parts import (
 )
 from reconciler.report.style import PLAIN, Style
 from reconciler.report.visible import visible
-from reconciler.resources.compliance import MESSAGES
+from reconciler.resources.oidc import MESSAGES
 from reconciler.resources.ref import Kind
 
 SYMBOLS = {"create": ("+", "green"), "update": ("~", "yellow"), "adopt": ("~", "cyan")}

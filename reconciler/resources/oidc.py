@@ -1,16 +1,18 @@
-"""The rules that span several fields of an OIDC application.
+"""The rules of OIDC that span several fields of an application.
 
-Both sides use these rules: the service refuses by them, the reconciler judges by them before
+A service refuses a write by ``oidc_problems``. It reports ``compliance_problems`` on create and on
+read, and refuses nothing for them (wire facts 2.1 and 2.2). The reconciler judges by both before
 anything is sent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from reconciler.resources.fields import Spec
-from reconciler.resources.origin import parse_origin
+from reconciler.resources.origin import is_loopback_host, parse_origin
 
 WITH_SECRET = frozenset({"OIDC_AUTH_METHOD_TYPE_BASIC", "OIDC_AUTH_METHOD_TYPE_POST"})
 
@@ -65,3 +67,138 @@ def _wrong_origins(origins: Sequence[str]) -> list[FieldProblem]:
         except ValueError as error:
             problems.append(FieldProblem("additionalOrigins", index, str(error)))
     return problems
+
+
+PREFIX = "Application.OIDC."
+NOTE = PREFIX + "V1.NotAllCombinationsAreAllowed"
+
+MESSAGES: Mapping[str, str] = {
+    PREFIX + "V1.NotCompliant": "This configuration breaks rules of OIDC 1.0.",
+    PREFIX + "V1.NoRedirectUris": "At least one redirect URI is needed for this grant type.",
+    PREFIX + "V1.GrantType.Refresh.NoAuthCode": (
+        "The refresh token grant only works together with the authorization code grant."
+    ),
+    PREFIX + "V1.Code.RedirectUris.HttpOnlyForWeb": (
+        "With the authorization code grant, only web applications may use http redirect URIs."
+    ),
+    PREFIX + "V1.Code.RedirectUris.CustomOnlyForNative": (
+        "With the authorization code grant, only native applications may use custom schemes."
+    ),
+    PREFIX + "V1.Native.RedirectUris.MustBeHttpLocalhost": (
+        "An http redirect URI of a native application must point at localhost."
+    ),
+    PREFIX + "V1.Implicit.RedirectUris.HttpNotAllowed": (
+        "The implicit grant does not allow http redirect URIs."
+    ),
+    PREFIX + "V1.Implicit.RedirectUris.CustomNotAllowed": (
+        "The implicit grant does not allow redirect URIs with a custom scheme."
+    ),
+    PREFIX + "V1.Native.AuthMethodType.NotNone": (
+        "A native application cannot keep a secret: its auth method should be NONE."
+    ),
+    PREFIX + "V1.UserAgent.AuthMethodType.NotNone": (
+        "An application in a browser cannot keep a secret: its auth method should be NONE."
+    ),
+    NOTE: "Code and implicit are combined; not every redirect URI works with both.",
+}
+
+_CODE = "OIDC_GRANT_TYPE_AUTHORIZATION_CODE"
+_IMPLICIT = "OIDC_GRANT_TYPE_IMPLICIT"
+_REFRESH = "OIDC_GRANT_TYPE_REFRESH_TOKEN"
+_DEVICE = "OIDC_GRANT_TYPE_DEVICE_CODE"
+_NATIVE = "OIDC_APP_TYPE_NATIVE"
+_USER_AGENT = "OIDC_APP_TYPE_USER_AGENT"
+
+
+def compliance_problems(spec: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the keys of the rules that a spec in normal form breaks, each once."""
+    uris: Sequence[str] = spec["redirectUris"]
+    grants: Sequence[str] = spec["grantTypes"]
+    found: list[str] = []
+    if _DEVICE not in grants and _REFRESH in grants and _CODE not in grants:
+        found.append("V1.GrantType.Refresh.NoAuthCode")
+    if not uris and (_DEVICE not in grants or _CODE in grants):
+        found.insert(0, "V1.NoRedirectUris")
+    if not all(uri.startswith("https://") for uri in uris):
+        found += _uri_problems(uris, grants, spec["appType"])
+    found += _auth_method_problems(spec["appType"], spec["authMethodType"])
+    keys = [PREFIX + key for key in found]
+    return (PREFIX + "V1.NotCompliant", *keys) if is_none_compliant(keys) else tuple(keys)
+
+
+def is_none_compliant(problems: Sequence[str]) -> bool:
+    """Return whether problems make a configuration non-compliant: any but the note."""
+    return any(key != NOTE for key in problems)
+
+
+def _uri_problems(uris: Sequence[str], grants: Sequence[str], app_type: str) -> list[str]:
+    code, implicit = _CODE in grants, _IMPLICIT in grants
+    if not code and not implicit:
+        return []
+    rules = _BOTH if code and implicit else _CODE_ONLY if code else _IMPLICIT_ONLY
+    seen = _Uris(uris, app_type)
+    found = [key for key, broken in rules if broken(seen)]
+    if code and implicit and not found:
+        found.append("V1.NotAllCombinationsAreAllowed")
+    return found
+
+
+class _Uris:
+    """Facts about a list of redirect URIs that the rules need."""
+
+    def __init__(self, uris: Sequence[str], app_type: str) -> None:
+        self.native = app_type == _NATIVE
+        self.user_agent = app_type == _USER_AGENT
+        self.http = any(uri.startswith("http://") for uri in uris)
+        self.custom = any(not uri.startswith(("http://", "https://")) for uri in uris)
+        self.loopback_only = all(_is_loopback(uri) for uri in uris if uri.startswith("http://"))
+
+
+def _is_loopback(uri: str) -> bool:
+    try:
+        host = urlsplit(uri).hostname or ""
+    except ValueError:
+        return False
+    return is_loopback_host(f"[{host}]" if ":" in host else host)
+
+
+_Rule = tuple[str, Callable[[_Uris], bool]]
+
+
+def _custom_not_native(uris: _Uris) -> bool:
+    return uris.custom and not uris.native
+
+
+_HTTP_USER_AGENT: _Rule = (
+    "V1.Code.RedirectUris.HttpOnlyForWeb",
+    lambda uris: uris.http and uris.user_agent,
+)
+_HTTP_NATIVE: _Rule = (
+    "V1.Native.RedirectUris.MustBeHttpLocalhost",
+    lambda uris: uris.http and uris.native and not uris.loopback_only,
+)
+_BOTH: Sequence[_Rule] = (
+    ("V1.Implicit.RedirectUris.CustomNotAllowed", _custom_not_native),
+    _HTTP_USER_AGENT,
+    _HTTP_NATIVE,
+)
+_IMPLICIT_ONLY: Sequence[_Rule] = (
+    ("V1.Implicit.RedirectUris.CustomNotAllowed", lambda uris: uris.custom),
+    _HTTP_NATIVE,
+    ("V1.Implicit.RedirectUris.HttpNotAllowed", lambda uris: uris.http and not uris.native),
+)
+_CODE_ONLY: Sequence[_Rule] = (
+    _HTTP_USER_AGENT,
+    _HTTP_NATIVE,
+    ("V1.Code.RedirectUris.CustomOnlyForNative", _custom_not_native),
+)
+
+
+def _auth_method_problems(app_type: str, auth_method: str) -> list[str]:
+    if auth_method == "OIDC_AUTH_METHOD_TYPE_NONE":
+        return []
+    if app_type == _NATIVE:
+        return ["V1.Native.AuthMethodType.NotNone"]
+    if app_type == _USER_AGENT:
+        return ["V1.UserAgent.AuthMethodType.NotNone"]
+    return []

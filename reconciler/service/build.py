@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from reconciler.resources.extras import how_to_install
+from reconciler.resources.installation import how_to_install
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore.errors import StoreError, StoreUnusableError
 from reconciler.service.eventstore.port import EventStore

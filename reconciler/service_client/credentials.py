@@ -26,7 +26,7 @@ from reconciler.errors import (
     UsageError,
 )
 from reconciler.resources.call import JsonObject
-from reconciler.resources.extras import how_to_install, missing_modules
+from reconciler.resources.installation import how_to_install, missing_modules
 from reconciler.resources.secret import Secret
 from reconciler.resources.strict_json import JsonError, read_object
 from reconciler.service_client.endpoint import Endpoint

@@ -12,8 +12,8 @@ from functools import cache
 from itertools import islice
 from typing import Any, NamedTuple
 
+from reconciler.resources.installation import read_schema
 from reconciler.resources.ref import Kind
-from reconciler.resources.schema_files import read_schema
 
 MAX_FAULTS = 100  # nobody mends more of one document at a time
 

@@ -1,24 +1,39 @@
-"""Rules that a schema cannot say, asked of each resource on its own."""
+"""Rules that a schema cannot express, for each resource on its own.
+
+Names are for people to read and compare: one spelling, nothing hidden in them (reliability T-30).
+"""
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any
 
 from reconciler.diagnostics import Diagnostic
 from reconciler.manifests.manifest import Manifest
-from reconciler.resources.compliance import MESSAGES, PREFIX, compliance_problems
 from reconciler.resources.normal import SETS
-from reconciler.resources.oidc import FieldProblem, oidc_problems
+from reconciler.resources.oidc import (
+    MESSAGES,
+    PREFIX,
+    FieldProblem,
+    compliance_problems,
+    oidc_problems,
+)
 from reconciler.resources.ref import ACTION, APPLICATION, PROVIDER
 from reconciler.state import Resource
-from reconciler.validation.endpoints import endpoint_problems, header_problems, issuer_problems
-from reconciler.validation.names import is_plain, name_problems
 from reconciler.validation.problem import Problem, cut, doubtful, noteworthy, wrong
-from reconciler.validation.redirect_uris import duplicates, is_ordinary, redirect_uri_problems
 from reconciler.validation.schema import MAX_FAULTS
 from reconciler.validation.script import CompileError, ScriptCompiler
+from reconciler.validation.uris import (
+    duplicates,
+    endpoint_problems,
+    header_problems,
+    is_ordinary,
+    issuer_problems,
+    redirect_uri_problems,
+)
 
 _URI_LISTS = ("redirectUris", "postLogoutRedirectUris")
 _HEADLINE = PREFIX + "V1.NotCompliant"
@@ -223,3 +238,66 @@ def _turned(character: str) -> Problem:
         f"the script contains the direction mark U+{ord(character):04X}",
         "Code around it shows in another order than it runs: write an escape, such as \\u202e.",
     )
+
+
+# Letters of these scripts look like each other's; within any one of them they do not.
+_LOOKALIKE = {"LATIN", "CYRILLIC", "GREEK", "COPTIC", "ARMENIAN", "CHEROKEE", "LISU"}
+_STYLED = {"FULLWIDTH", "MATHEMATICAL", "CIRCLED", "PARENTHESIZED", "SQUARED", "MODIFIER"}
+_CONTROL = {"Cc", "Zl", "Zp", "Cs"}
+
+# Drawn as nothing although they are letters or marks to Unicode, besides all of category Cf.
+_BLANK = frozenset(
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
+    + "".join(map(chr, range(0xFE00, 0xFE10)))
+)
+
+
+def is_plain(name: str) -> bool:
+    """Return whether a name is of visible ASCII characters only: nothing to judge."""
+    return name.isascii() and name.isprintable() and name == name.strip(" ")
+
+
+@lru_cache(maxsize=4096)  # the names of organizations and projects come back all the time
+def name_problems(name: str) -> tuple[Problem, ...]:
+    """Return what is wrong or dangerous about a name."""
+    return () if is_plain(name) else tuple(_problems(name))
+
+
+def _problems(name: str) -> Iterator[Problem]:
+    hidden = next((character for character in name if _is_hidden(character)), None)
+    if name != name.strip():
+        yield wrong(
+            "NAME-SPACE",
+            "the name starts or ends with a space",
+            "Remove the space: it cannot be seen, and it is part of the name.",
+        )
+    if hidden is not None:
+        yield wrong(
+            "NAME-INVISIBLE",
+            f"the name contains the invisible character U+{ord(hidden):04X}",
+            "Remove it: the name looks like another one.",
+        )
+    elif not unicodedata.is_normalized("NFC", name):
+        yield wrong(
+            "NAME-NFC",
+            "the name is not in Unicode's normal form NFC",
+            f"Write it as {unicodedata.normalize('NFC', name)!a} (escapes shown).",
+        )
+    else:
+        yield from _confusables(name)
+
+
+def _is_hidden(character: str) -> bool:
+    category = unicodedata.category(character)
+    return category in _CONTROL or category == "Cf" or character in _BLANK
+
+
+def _confusables(name: str) -> Iterator[Problem]:
+    scripts = {unicodedata.name(letter, "").split(" ")[0] for letter in name if letter.isalpha()}
+    found = sorted(scripts & (_LOOKALIKE | _STYLED))
+    if len(found) > 1 or scripts & _STYLED:
+        yield doubtful(
+            "NAME-CONFUSABLE",
+            f"the name mixes letters that look alike ({', '.join(found).lower()})",
+            f"Make sure that it is what it looks like: {name!a}.",
+        )

@@ -20,7 +20,7 @@ import pytest
 import yaml
 
 from reconciler.cli.init import own_wheel
-from reconciler.resources.extras import WHEEL
+from reconciler.resources.installation import WHEEL
 from tests.acceptance.conftest import ROOT, Ran, Run, an_action, write
 
 ZIZMOR = Path(sys.executable).parent / "zizmor"

@@ -20,7 +20,7 @@ import pytest
 import yaml
 
 from reconciler import __version__
-from reconciler.resources.extras import EXTRAS
+from reconciler.resources.installation import EXTRAS
 from tests.acceptance.conftest import ROOT, Run, program, write
 from tests.architecture.test_house_rules import FILES
 from tests.running import running_server

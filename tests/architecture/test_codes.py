@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from reconciler.manifests import discovery, script_file
+from reconciler.manifests import discovery, resolve
 from reconciler.report.codes.table import CODES, NAME, PROBLEMS, RISKS, SECTIONS, codes_page
 from tests.architecture.tree import MODULES, ROOT, nodes_of
 
@@ -26,7 +26,7 @@ def printed() -> Iterator[str]:
             text = node.value if isinstance(node, ast.Constant) else None
             if isinstance(text, str) and CODE.fullmatch(text) and text not in NOT_CODES:
                 yield text
-    for prefix, reasons in (("FILE", discovery.REMEDIES), ("SCRIPT", script_file.REMEDIES)):
+    for prefix, reasons in (("FILE", discovery.REMEDIES), ("SCRIPT", resolve.REMEDIES)):
         yield from (f"{prefix}-{reason.name.replace('_', '-')}" for reason in reasons)
 
 

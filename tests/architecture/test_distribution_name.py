@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.resources.extras import DISTRIBUTION
+from reconciler.resources.installation import DISTRIBUTION
 from tests.architecture.test_house_rules import FILES, name_of
 from tests.architecture.tree import ROOT
 

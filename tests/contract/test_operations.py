@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.resources.compliance import MESSAGES
 from reconciler.resources.normal import DEFAULTS
+from reconciler.resources.oidc import MESSAGES
 from reconciler.resources.ref import Kind
 from reconciler.resources.secret import Secret
 from reconciler.service.domain.refusal import Refusal

@@ -13,7 +13,7 @@ from yaml.constructor import SafeConstructor
 from reconciler.apply.journal import Intent, Journal
 from reconciler.diagnostics import Diagnostic, SourceLocation
 from reconciler.errors import LocalFileError
-from reconciler.manifests.emitter import emit
+from reconciler.manifests.export import emit
 from reconciler.manifests.loader import load
 from reconciler.manifests.text import TextError, decode
 from reconciler.manifests.yaml_source import read_documents, trace_documents

@@ -23,9 +23,14 @@ from reconciler.resources.origin import parse_origin
 from reconciler.resources.ref import Kind
 from reconciler.service.transport.framing import Framing
 from reconciler.service.transport.limits import Limits
-from reconciler.validation.endpoints import endpoint_problems, header_problems, issuer_problems
-from reconciler.validation.redirect_uris import is_ordinary, redirect_uri_problems
 from reconciler.validation.schema import accepts
+from reconciler.validation.uris import (
+    endpoint_problems,
+    header_problems,
+    is_ordinary,
+    issuer_problems,
+    redirect_uri_problems,
+)
 from tests.fuzz.services import service_takes
 from tests.hostile import hostile_findings, hostile_plan
 from tests.unit.report.test_markdown import check_only_ours

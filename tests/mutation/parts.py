@@ -35,8 +35,8 @@ PARTS = {
     "normal-forms": Part(
         _in(
             "resources",
-            "compliance",
             "duration",
+            "fields",
             "kinds",
             "normal",
             "oidc",

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from reconciler.plan.risk import MEANINGS
 from reconciler.report.codes import Code, files, manifests, runs
-from reconciler.resources.compliance import MESSAGES
+from reconciler.resources.oidc import MESSAGES
 
 SECTIONS: Mapping[str, tuple[Code, ...]] = {
     "Environment": files.ENVIRONMENT,

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from reconciler.resources.compliance import MESSAGES, compliance_problems, is_none_compliant
+from reconciler.resources.oidc import MESSAGES, compliance_problems, is_none_compliant
 from reconciler.service.domain.oidc_application import allowed_origins
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore.rows import ObjectRow

@@ -11,7 +11,7 @@ import pytest
 
 from reconciler.cli.init import REQUIREMENTS, install_files, packed
 from reconciler.errors import UsageError
-from reconciler.resources.extras import WHEEL
+from reconciler.resources.installation import WHEEL
 from tests.architecture.test_distribution_name import asked_of_an_index
 from tests.program import ROOT
 

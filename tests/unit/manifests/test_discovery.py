@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 
 from reconciler.diagnostics import Severity
-from reconciler.manifests.discovery import MAX_FILE, MAX_FOLDERS
+from reconciler.manifests.discovery import DEEPEST, MAX_FILE, MAX_FOLDERS, MOST
 from reconciler.manifests.loader import load
 from reconciler.manifests.manifest import Loaded
 from reconciler.manifests.opening import OpeningError, open_folder, read_file
-from reconciler.manifests.skipped import DEEPEST, MOST
 from tests.unit.manifests.trees import a_project, codes, write_tree
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.manifests.emitter import emit
+from reconciler.manifests.export import emit
 from reconciler.manifests.text import decode
 from reconciler.manifests.yaml_source import read_documents
 from tests.effort import cases

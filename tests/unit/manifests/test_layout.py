@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.manifests.layout import file_name, manifest_of
+from reconciler.manifests.export import file_name, manifest_of
 from reconciler.resources.ref import Kind, fold
 from tests.builders import ACME, GREET, PARTNER, SHOP, WEB, a_ref, an_action, held
 

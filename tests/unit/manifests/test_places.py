@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.manifests.manifest import Manifest
-from reconciler.manifests.source_file import Root, SourceFile
+from reconciler.manifests.manifest import Manifest, Root, SourceFile
 
 TEXT = """\
 # A comment

@@ -12,7 +12,7 @@ import pytest
 
 from reconciler.diagnostics import SourceLocation
 from reconciler.manifests.loader import load
-from reconciler.manifests.script_file import MAX_SCRIPT_FILE
+from reconciler.manifests.resolve import MAX_SCRIPT_FILE
 from tests.unit.manifests.trees import an_action, codes, write_tree
 
 SCRIPT = "function greet(ctx, api) {\r\n  // Grüße\n}\n"

@@ -14,7 +14,7 @@ from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Adopt, Change, Create, Delete, Summary, Unmanaged, Update, ref_of
 from reconciler.report.plan_text import change_as_text, plan_as_text, summary_sentence
 from reconciler.report.style import Style
-from reconciler.resources.compliance import MESSAGES
+from reconciler.resources.oidc import MESSAGES
 from reconciler.resources.ref import Kind
 from tests.builders import (
     ACME,

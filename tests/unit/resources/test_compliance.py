@@ -6,14 +6,14 @@ from itertools import chain, combinations, product
 
 import pytest
 
-from reconciler.resources.compliance import (
+from reconciler.resources.normal import normal_form
+from reconciler.resources.oidc import (
     MESSAGES,
     NOTE,
     PREFIX,
     compliance_problems,
     is_none_compliant,
 )
-from reconciler.resources.normal import normal_form
 from reconciler.resources.ref import Kind
 
 CODE = "OIDC_GRANT_TYPE_AUTHORIZATION_CODE"

@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from reconciler.validation.names import name_problems
+from reconciler.validation.semantics import name_problems
 from tests.unit.validation.conftest import Judge
 from tests.unit.validation.documents import (
     ACTION,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.validation.redirect_uris import is_ordinary, redirect_uri_problems
+from reconciler.validation.uris import is_ordinary, redirect_uri_problems
 
 # The corpus of B13 that is ours: the class of the input is in the id.
 ERRORS = [

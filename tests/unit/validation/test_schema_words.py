@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.manifests.manifest import Manifest
-from reconciler.manifests.source_file import Root, SourceFile
+from reconciler.manifests.manifest import Manifest, Root, SourceFile
 from reconciler.resources.ref import Kind
 from reconciler.validation import explain
 from reconciler.validation.schema import MAX_FAULTS, accepts

@@ -1,0 +1,73 @@
+"""What is installed beside the package: its public schemas, and libraries that some commands need.
+
+A command that needs an extra checks for it before it makes or asks anything, and raises an error
+with the sentence from here, so that the way to install is written in one place.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from reconciler import __version__
+from reconciler.resources.kinds import KINDS
+from reconciler.resources.ref import Kind
+
+SCHEMAS = ".schemas"
+"""Name of the folder beside manifests that the modelines in them lead to."""
+
+_PACKAGE = Path(__file__).parents[1]
+_FOLDERS = (_PACKAGE / "schemas", _PACKAGE.parent / "schemas")
+
+
+def is_checkout() -> bool:
+    """Return whether the package runs from a checkout; an installed one has the schemas inside."""
+    return schema_folder() == _FOLDERS[1]
+
+
+def schema_folder() -> Path:
+    """Return the folder with the schema files."""
+    return next(folder for folder in _FOLDERS if folder.is_dir())
+
+
+def schema_path(kind: Kind | None = None) -> Path:
+    """Return the schema file of a kind, or of any manifest."""
+    name = KINDS[kind].schema if kind else "manifest"
+    return schema_folder() / f"{name}.schema.json"
+
+
+def read_schema(kind: Kind) -> dict[str, Any]:
+    """Return the schema of a kind's manifests."""
+    schema: dict[str, Any] = json.loads(schema_path(kind).read_text(encoding="utf-8"))
+    return schema
+
+
+DISTRIBUTION = "identity-reconciler"
+WHEEL = f"{DISTRIBUTION.replace('-', '_')}-{__version__}-py3-none-any.whl"
+"""The file name of this version's wheel."""
+
+EXTRAS = {
+    "key-file": ("cryptography",),
+    "postgres": ("psycopg", "psycopg_pool"),
+    "serve": ("google", "grpc", "grpc_health", "grpc_reflection", "httptools", "starlette",
+              "uvicorn", "uvloop"),
+}  # fmt: skip
+"""The top-level modules that each extra brings."""
+
+
+def missing_modules(extra: str) -> Sequence[str]:
+    """Return the modules of an extra that are not installed. Nothing is imported."""
+    return [module for module in EXTRAS[extra] if find_spec(module) is None]
+
+
+def how_to_install(extra: str) -> str:
+    """Return the sentence that says how to install an extra here.
+
+    No package index is asked for the tool itself: outside a checkout it comes from the wheel.
+    """
+    if is_checkout():
+        return "Install it in this checkout with: make extras"
+    return f"Install it from the wheel with: pip install './{WHEEL}[{extra}]' (docs/install.md)"
