@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from reconciler.apply.folder_sinks import FileSink, file_name
 from reconciler.apply.sink import Delivery, Kept, SecretSink, plain_name
-from reconciler.apply.sinks import KINDS, open_sink
-from reconciler.errors import LocalFileError, UsageError
+from reconciler.apply.sinks import open_sink
+from reconciler.errors import LocalFileError
 from reconciler.resources.ref import ResourceRef
 from reconciler.resources.secret import Secret
 from tests.builders import WEB, a_ref
@@ -213,55 +213,9 @@ def test_one_name_never_looks_like_three() -> None:
     assert plain_name(["My tree"]).startswith("my-tree-")
 
 
-@pytest.mark.parametrize(
-    ("address", "scheme"),
-    [
-        pytest.param("vault:x", "vault", id="of a kind there is not"),
-        pytest.param("file:", "file", id="without a folder"),
-        pytest.param("secrets", "secrets", id="a bare folder"),
-        pytest.param("", "", id="nothing"),
-    ],
-)
-def test_an_address_that_is_no_sink_is_refused(address: str, scheme: str) -> None:
-    """Before anything is sent."""
-    with pytest.raises(UsageError) as refused:
-        open_sink(address, {})
-
-    assert (refused.value.problem, refused.value.remedy) == (
-        f"{scheme}: is not a destination for secrets",
-        f"Write one of {KINDS}.",
-    )
-
-
 def test_a_folder_is_a_sink(tmp_path: Path) -> None:
     """A colon in its name is part of the name."""
     sink = open_sink(f"file:{tmp_path / 'a:b'}", {})
     sink.prove()
 
     assert places_of(sink, delivery()) == [str(tmp_path / "a:b" / "acme.shop.storefront.json")]
-
-
-@pytest.mark.parametrize(
-    ("address", "folder"),
-    [
-        pytest.param("file:~/kept", "/base/ada/kept", id="below the home folder"),
-        pytest.param("file:~", "/base/ada", id="the home folder"),
-        pytest.param("file:~/", "/base/ada", id="the home folder with a slash"),
-        pytest.param("file:./~x/kept", "~x/kept", id="a folder named so"),
-        pytest.param("file:a/~/kept", "a/~/kept", id="in the middle"),
-    ],
-)
-def test_a_tilde_in_front_is_the_home_folder(address: str, folder: str) -> None:
-    """It stands behind a colon, where no shell replaces it."""
-    sink = open_sink(address, {"HOME": "/base/ada"})
-
-    assert isinstance(sink, FileSink)
-    assert sink.folder == Path(folder)
-
-
-@pytest.mark.parametrize("home", [{}, {"HOME": ""}, {"HOME": "relative"}])
-@pytest.mark.parametrize("address", ["file:~/kept", "age:~/kept?recipient=x"])
-def test_a_home_folder_that_is_not_known_is_told(address: str, home: dict[str, str]) -> None:
-    """A folder named ~ helps nobody."""
-    with pytest.raises(UsageError, match="HOME does not say where that is"):
-        open_sink(address, home)

@@ -13,9 +13,7 @@ import pytest
 from reconciler.errors import (
     AccessDeniedError,
     AlreadyExistsError,
-    InvalidArgumentError,
     LockHeldError,
-    ObjectNotFoundError,
     PreconditionFailedError,
     ReconcilerError,
     ServiceError,
@@ -29,7 +27,6 @@ from reconciler.service_client.locks import ProcessIdentity, this_process
 from reconciler.service_client.observation import TOGETHER, observed_objects
 from reconciler.service_client.port import CreateOrder, SecretOrder, UpdateOrder, Written
 from reconciler.service_client.read_only import EmptyService
-from reconciler.service_client.refusals import service_error
 from reconciler.service_client.wire import Answer, WireRefusal
 from reconciler.state import ObservedObject, ObservedState, OwedSecret
 from tests.builders import (
@@ -168,36 +165,6 @@ def test_nothing_to_write_is_nothing_sent() -> None:
 
     assert OperationsClient(wire, HERE).write([], CONTEXT) == []
     assert wire.sent == []
-
-
-@pytest.mark.parametrize(
-    ("code", "kind", "remedy"),
-    [
-        (1, ServiceError, "Run the command again; what was done is not repeated."),
-        (3, InvalidArgumentError,
-         "Correct the manifest. Where `validate` accepts it, the service is the stricter one."),
-        (5, ObjectNotFoundError,
-         "It was removed in the meantime, or is not visible to this token."),
-        (6, AlreadyExistsError,
-         "Another object has the name. Run `reconciler plan` again to see it."),
-        (7, AccessDeniedError, "Use a token whose role allows this in the organization."),
-        (8, ServiceUnavailableError, "Run the command again; what was done is not repeated."),
-        (9, PreconditionFailedError,
-         "It was changed after it was planned. Run `reconciler plan` again and review."),
-        (10, ServiceUnavailableError, "Run the command again; what was done is not repeated."),
-        (12, ServiceError, "Run the command again; what was done is not repeated."),
-        (13, ServiceError, "Run the command again; what was done is not repeated."),
-        (14, ServiceUnavailableError, "Run the command again; what was done is not repeated."),
-        (16, AccessDeniedError, "Give a valid token in RECONCILER_TOKEN or with --token-file."),
-    ],
-)  # fmt: skip
-def test_every_refusal_says_what_to_do(code: int, kind: type[ServiceError], remedy: str) -> None:
-    """The code decides about the exit code and about what may still have happened."""
-    error = service_error(WireRefusal(code, "because"))
-
-    assert (type(error), error.problem, error.remedy) == (
-        kind, "the service refused: because", remedy,
-    )  # fmt: skip
 
 
 # Observing.

@@ -1,26 +1,37 @@
-"""HTTP responses as replies, and how long to wait before the next try."""
+"""HTTP requests of calls; responses and failed connections as replies."""
 
 from __future__ import annotations
 
 import json
+import socket
 import tracemalloc
 from contextlib import closing
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from reconciler.errors import AccessDeniedError, PreconditionFailedError, ServiceUnavailableError
+from reconciler.errors import (
+    AccessDeniedError,
+    PreconditionFailedError,
+    ServiceError,
+    ServiceUnavailableError,
+)
+from reconciler.resources.call import Call
 from reconciler.resources.strict_json import check_count
 from reconciler.service.build import open_memory
-from reconciler.service_client.http_messages import MAX_VALUES, reply_of
+from reconciler.service_client.endpoint import parse_endpoint
+from reconciler.service_client.http_messages import (
+    MAX_VALUES,
+    Target,
+    connection_failure,
+    reply_of,
+    target_of,
+)
 from reconciler.service_client.refusals import error_id, service_error
-from reconciler.service_client.retries import asked_pause, pause
-from reconciler.service_client.wire import Answer, WireRefusal
+from reconciler.service_client.wire import Answer, WireRefusal, is_id, unsent
 from tests.unit.service.asking import Asking, Clock
 
 JSON = "application/json"
-NOON = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 
 
 def refusal(status: int, body: Any, content_type: str = JSON) -> WireRefusal:
@@ -156,38 +167,97 @@ def test_a_long_message_is_cut() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "seconds"),
+    ("call", "target"),
     [
-        ("0", 0.0),
-        ("7", 7.0),
-        (" 7 ", 7.0),
-        ("60", 60.0),
-        ("61", 60.0),
-        ("9999999999", 60.0),
-        ("99999999999999999999", 0.0),
-        ("-1", 0.0),
-        ("1.5", 0.0),
-        ("\u0667", 0.0),
-        ("", 0.0),
-        ("soon", 0.0),
-        ("Thu, 01 Jan 2026 12:00:09 GMT", 9.0),
-        ("Thu, 01 Jan 2026 11:00:00 GMT", 0.0),
-        ("Thu, 01 Jan 2099 12:00:00 GMT", 60.0),
-        ("Thu, 01 Jan 2026 12:00:09 -0000", 9.0),
-        ("Thu, 99 Foo 2026 12:00:09 GMT", 0.0),
+        (Call("GetServiceInfo"), Target("GET", "/reconciler/v1/service", None)),
+        (
+            Call("ListObjects", {"organizationId": "7", "cursor": "", "limit": 10}),
+            Target("GET", "/reconciler/v1/organizations/7/objects?limit=10", None),
+        ),
+        (
+            Call("AddOIDCApp", {"projectId": "2", "name": "w\u00eb"}),
+            Target("POST", "/management/v1/projects/2/apps/oidc", b'{"name":"w\\u00eb"}'),
+        ),
+        (
+            Call("RemoveApp", {"projectId": "2", "appId": "3"}),
+            Target("DELETE", "/management/v1/projects/2/apps/3", None),
+        ),
+        (
+            Call("ReleaseLease", {"organization": "acme", "lease": "1.x"}),
+            Target("DELETE", "/reconciler/v1/leases", b'{"organization":"acme","lease":"1.x"}'),
+        ),
+        (
+            Call("RegenerateOIDCClientSecret", {"projectId": "2", "appId": "3"}),
+            Target(
+                "POST",
+                "/management/v1/projects/2/apps/3/oidc_config/_generate_client_secret",
+                b"{}",
+            ),
+        ),
     ],
 )
-def test_what_a_service_asks_for_is_read_and_bounded(told: str, seconds: float) -> None:
-    """Seconds or a date; nonsense is nothing, and nobody is waited for longer than a minute."""
-    assert asked_pause(told, NOON) == seconds
+def test_a_call_has_one_address(call: Call, target: Target) -> None:
+    """What is not in the path goes into the query or the body."""
+    assert target_of(call) == target
 
 
-def test_pauses_grow_are_random_and_never_shorter_than_asked() -> None:
-    """Many clients that fail together must not come back together."""
-    longest = [pause(tries, 1.0, 0.0) for tries in range(1, 9)]
+@pytest.mark.parametrize(
+    "object_id", ["", "..", "a/b", "a%2fb", "a?b", "a#b", "a b", "\u0661", "a\n", "x" * 201]
+)
+def test_what_could_leave_its_place_in_a_path_is_no_id(object_id: str) -> None:
+    """Ids come from the service, and steer no address but their own."""
+    assert not is_id(object_id)
+    with pytest.raises(ServiceError):
+        target_of(Call("DeleteAction", {"id": object_id}))
 
-    assert longest == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
-    assert pause(1000, 1.0, 0.0) == 5.0
-    assert pause(5, 0.25, 0.0) == 0.4
-    assert pause(5, 0.0, 0.0) == 0.0
-    assert pause(1, 0.5, 7.0) == 7.0
+
+SERVICE = parse_endpoint("https://id.example.com")
+
+
+def wrapped(cause: Exception | None, message: str = "All connection attempts failed") -> Exception:
+    """Return a failure as the HTTP library raises it, with the system's as the cause."""
+    failure, middle = RuntimeError(message), RuntimeError(message)
+    middle.__cause__ = cause
+    failure.__cause__ = middle
+    return failure
+
+
+@pytest.mark.parametrize(
+    ("failure", "problem", "remedy"),
+    [
+        (
+            wrapped(ConnectionRefusedError(111, "refused")),
+            "https://id.example.com cannot be reached: connection refused, no server listens there",
+            "Start the service",
+        ),
+        (
+            wrapped(socket.gaierror(-2, "Name or service not known")),
+            "https://id.example.com cannot be reached: the host id.example.com is unknown",
+            "Correct the host in --service.",
+        ),
+        (
+            wrapped(TimeoutError()),
+            "https://id.example.com cannot be reached (it took too long)",
+            "Check the address",
+        ),
+        (
+            wrapped(None, "[SSL: CERTIFICATE_VERIFY_FAILED] self-signed"),
+            "the certificate of https://id.example.com cannot be trusted",
+            "Install the certificate authority",
+        ),
+    ],
+)
+def test_each_cause_has_its_own_words(failure: Exception, problem: str, remedy: str) -> None:
+    """They reach the reader, who otherwise reads to try again."""
+    why = connection_failure(failure, SERVICE, through_proxy=False)
+    told = service_error(unsent(*why))
+
+    assert told.problem == problem
+    assert told.remedy.startswith(remedy)
+
+
+def test_behind_a_proxy_the_proxy_is_what_cannot_be_reached() -> None:
+    why = connection_failure(wrapped(ConnectionRefusedError()), SERVICE, through_proxy=True)
+
+    assert "through the proxy" in why.problem
+    assert "HTTPS_PROXY" in why.remedy

@@ -11,8 +11,9 @@ import pytest
 
 from reconciler.resources.call import Call
 from reconciler.resources.ref import ResourceRef
-from reconciler.service_client.orders import calls_of
+from reconciler.service_client.orders import calls_of, confirmed_result
 from reconciler.service_client.port import CreateOrder, DeleteOrder, Order, SecretOrder, UpdateOrder
+from reconciler.state import ObservedObject
 from tests.builders import (
     ACME,
     GREET,
@@ -229,3 +230,55 @@ def test_being_critical_alone_is_recorded_without_an_update(ref: ResourceRef) ->
     (call,) = calls_of(UpdateOrder(declared(ref, critical=True), found), CONTEXT)
 
     assert (call.operation, call.context) == ("RecordContext", said(critical=True))
+
+
+TREE_CONTEXT = json.dumps({"tree": "default"})
+
+
+BEFORE = held(WEB, sequence=1)
+
+
+RENAMED = WEB._replace(name="shopfront")
+
+
+def after(ref: Any = WEB, said: Any = None, **more: Any) -> ObservedObject:
+    """Return the application as it is found after a call whose answer was lost."""
+    return held(ref, said, **{"object_id": BEFORE.id, "sequence": 2, "owner": "default", **more})
+
+
+@pytest.mark.parametrize(
+    ("operation", "wanted", "now", "done"),
+    [
+        ("RecordContext", declared(WEB, critical=True), after(critical=True), True),
+        ("RecordContext", declared(WEB, critical=True), after(), False),
+        ("RecordContext", declared(WEB, prevent_delete=True), after(), False),
+        ("RecordContext", declared(WEB), after(), True),
+        ("RecordContext", declared(WEB), after(owner="b"), False),
+        ("RecordContext", declared(WEB), after(owner=None), True),
+        ("UpdateOIDCAppConfig", declared(WEB, {"devMode": True}), after(), False),
+        (
+            "UpdateOIDCAppConfig",
+            declared(WEB, {"devMode": True}, critical=True),
+            after(said={"devMode": True}),
+            False,
+        ),
+        (
+            "UpdateOIDCAppConfig",
+            declared(WEB, {"devMode": True}),
+            after(said={"devMode": True}),
+            True,
+        ),
+        ("UpdateApp", declared(RENAMED, {"devMode": True}), after(RENAMED), True),
+        ("UpdateApp", declared(RENAMED, {"devMode": True}), after(), False),
+        ("UpdateApp", declared(RENAMED, critical=True), after(RENAMED), False),
+    ],
+)
+def test_an_update_is_confirmed_only_if_all_of_it_is_held(
+    operation: str, wanted: Any, now: ObservedObject, *, done: bool
+) -> None:
+    """Marks and owner included; the first of two calls sends no fields yet."""
+    order = UpdateOrder(wanted, replace(BEFORE, owner="b"))
+
+    written = confirmed_result(order, Call(operation, context=TREE_CONTEXT), {now.id: now})
+
+    assert (written is not None) is done

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from reconciler.resources.ref import Kind
-from reconciler.service_client.observation import observed_objects
 from reconciler.service_client.specs import ReadSpec, read_spec
 from tests.builders import GREET, PARTNER, WEB, declared
 
@@ -82,48 +81,3 @@ def test_a_missing_field_is_an_error(kind: Kind) -> None:
     for name in SPECS[kind]:
         with pytest.raises(ValueError, match=name):
             read_spec(kind, {key: value for key, value in SPECS[kind].items() if key != name})
-
-
-def listed(kind: str, object_id: str, name: str, **more: Any) -> dict[str, Any]:
-    return {
-        "kind": kind, "id": object_id, "organizationId": "1", "projectId": "", "name": name,
-        "spec": {}, "details": {"sequence": "4", "changeDate": "2026-01-01T00:00:00Z"},
-        "clientId": "", "trees": [], "changedBy": "", **more,
-    }  # fmt: skip
-
-
-ORG, SHOP = listed("Organization", "1", "acme"), listed("Project", "2", "shop")
-APP = listed("OidcApplication", "3", "web", projectId="2", spec=SPECS[Kind.OIDC_APPLICATION])
-
-
-@pytest.mark.parametrize(
-    ("others", "reason"),
-    [
-        ([SHOP, SHOP], "twice"),
-        ([SHOP, {**SHOP, "id": "9"}], "twice"),
-        ([SHOP, {**SHOP, "id": "9", "name": "SHOP"}], "twice"),
-        ([APP], "owner"),
-        ([SHOP, {**APP, "organizationId": "8"}], "owner"),
-        ([listed("Toaster", "5", "x")], "kind"),
-    ],
-    ids=["an id", "a name", "a name in another case", "no project", "a stranger's", "a new kind"],
-)
-def test_a_listing_that_contradicts_itself_is_incomplete(
-    others: list[dict[str, Any]], reason: str
-) -> None:
-    """Nothing is written from half a picture."""
-    incomplete: list[str] = []
-
-    found = list(observed_objects(("1", "acme"), [ORG, *others], incomplete))
-
-    assert len(incomplete) == 1
-    assert reason in incomplete[0]
-    assert found[0].ref.name == "acme"
-
-
-def test_an_organization_must_be_in_its_own_listing() -> None:
-    """Otherwise it is the listing of another."""
-    incomplete: list[str] = []
-
-    assert list(observed_objects(("1", "acme"), [], incomplete)) == []
-    assert incomplete == ["acme is not in its own listing."]

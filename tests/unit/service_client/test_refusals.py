@@ -1,0 +1,55 @@
+"""Refusals as errors: each says what to do about it."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.errors import (
+    AccessDeniedError,
+    AlreadyExistsError,
+    InvalidArgumentError,
+    ObjectNotFoundError,
+    PreconditionFailedError,
+    ServiceError,
+    ServiceUnavailableError,
+)
+from reconciler.service_client.refusals import service_error
+from reconciler.service_client.wire import WireRefusal
+
+
+@pytest.mark.parametrize("reason", ["token.expired", "token.revoked"])
+def test_a_token_that_has_ended_says_how_to_have_another(reason: str) -> None:
+    told = service_error(WireRefusal(16, "the token has expired", {"id": reason}))
+
+    assert told.problem == "the service refused: the token has expired"
+    assert "`reconciler token create`" in told.remedy
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "remedy"),
+    [
+        (1, ServiceError, "Run the command again; what was done is not repeated."),
+        (3, InvalidArgumentError,
+         "Correct the manifest. Where `validate` accepts it, the service is the stricter one."),
+        (5, ObjectNotFoundError,
+         "It was removed in the meantime, or is not visible to this token."),
+        (6, AlreadyExistsError,
+         "Another object has the name. Run `reconciler plan` again to see it."),
+        (7, AccessDeniedError, "Use a token whose role allows this in the organization."),
+        (8, ServiceUnavailableError, "Run the command again; what was done is not repeated."),
+        (9, PreconditionFailedError,
+         "It was changed after it was planned. Run `reconciler plan` again and review."),
+        (10, ServiceUnavailableError, "Run the command again; what was done is not repeated."),
+        (12, ServiceError, "Run the command again; what was done is not repeated."),
+        (13, ServiceError, "Run the command again; what was done is not repeated."),
+        (14, ServiceUnavailableError, "Run the command again; what was done is not repeated."),
+        (16, AccessDeniedError, "Give a valid token in RECONCILER_TOKEN or with --token-file."),
+    ],
+)  # fmt: skip
+def test_every_refusal_says_what_to_do(code: int, kind: type[ServiceError], remedy: str) -> None:
+    """The code decides about the exit code and about what may still have happened."""
+    error = service_error(WireRefusal(code, "because"))
+
+    assert (type(error), error.problem, error.remedy) == (
+        kind, "the service refused: because", remedy,
+    )  # fmt: skip
