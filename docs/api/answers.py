@@ -324,6 +324,7 @@ _ANSWERS: Mapping[str, Callable[[], Schema]] = {
                         "name": _TEXT,
                         "trees": many(_TEXT),
                         "owed": many(closed({"tree": _TEXT, "secrets": _NUMBER})),
+                        "custody": flag(),
                     }
                 )
             )

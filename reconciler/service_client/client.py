@@ -99,7 +99,7 @@ class OperationsClient(HistoryClient):
             found_there = observed_objects(listing.owner, listing.objects, incomplete)
             objects.update((found.ref.key, found) for found in found_there)
         others = [found for name, found in seen.items() if name not in named]
-        owed = self._custody.listed(owners, objects.values()) if self._keeps_secrets else ()
+        owed = self._owed(owners, seen, objects)
         return ObservedState(
             instance,
             objects,
@@ -110,6 +110,23 @@ class OperationsClient(HistoryClient):
             owed_left={text_of(found, "name"): owed_by_tree(found) for found in others},
             unseen=() if self._sees_all else not_among(objects, organizations),
         )
+
+    def _owed(
+        self,
+        owners: Sequence[str],
+        seen: Mapping[str, JsonObject],
+        objects: Mapping[ResourceRef, ObservedObject],
+    ) -> tuple[OwedSecret, ...]:
+        """Return what is owed in organizations (ids).
+
+        Those are not asked of which the list says that they keep no secret: most keep none, and
+        to ask each would double the requests of a run.
+        """
+        if not self._keeps_secrets:
+            return ()
+        without = {id_of(found) for found in seen.values() if found.get("custody") is False}
+        asked = [owner for owner in owners if owner not in without]
+        return self._custody.listed(asked, objects.values())
 
     def _organizations(self) -> Mapping[str, JsonObject]:
         """Return organizations with their trees by folded name; none if the service has no list."""

@@ -212,6 +212,8 @@ def test_after_its_time_a_secret_is_lost_and_stays_listed(ask: Asking) -> None:
     ask.clock.time += 30 * DAY
 
     assert [found["state"] for found in owed(ask)] == ["lost"]
+    (listed,) = ask("ListTrees")["organizations"]
+    assert (listed["owed"], listed["custody"]) == ([], True)
     (refused,) = claim(ask, named(made))
     assert refused["error"]["code"] == Code.PRECONDITION_FAILED
     assert "lost" in refused["error"]["message"]
@@ -253,7 +255,7 @@ def test_a_claim_is_recorded_and_changes_nothing(ask: Asking) -> None:
 
 def test_a_history_with_claims_comes_in_pages(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two streams, one order, and nothing twice or left out."""
-    monkeypatch.setattr("reconciler.service.operations.inventory.PAGE", 2)
+    monkeypatch.setattr("reconciler.service.operations.history.PAGE", 2)
     made = an_owed_app(ask)
     for name in ("a", "b", "c"):
         ask("UpdateApp", projectId=ask.project, appId=made["appId"], name=name)

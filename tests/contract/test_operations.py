@@ -1203,8 +1203,9 @@ def test_the_trees_of_an_organization_are_those_of_what_is_in_it(ask: Asking) ->
             "name": "acme",
             "trees": ["a", "c"],
             "owed": [{"tree": "c", "secrets": "1"}],
+            "custody": True,
         },
-        {"id": other, "name": "globex", "trees": ["b"], "owed": []},
+        {"id": other, "name": "globex", "trees": ["b"], "owed": [], "custody": False},
     ]
     assert ask("ListTrees", by=limited)["organizations"] == told[:1]
     assert ask("ListTrees", organization=other)["organizations"] == told[1:]

@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Any, TypeAlias
 
 from reconciler.resources.ref import APPLICATION, Kind
-from reconciler.service.eventstore.rows import MarkedKey, ObjectQuery, ObjectRow
+from reconciler.service.eventstore.rows import MarkedKey, ObjectQuery, ObjectRow, OwedRow
 from reconciler.service.operations.answers import Answer, details_read
 from reconciler.service.operations.custody import is_lost
 from reconciler.service.operations.fields import Fields
@@ -125,6 +125,7 @@ def list_trees(call: Reading, fields: Fields) -> Answer:
     It looks at the organization itself and at the first objects in it, and at so many in all: a
     tree that applies to an organization applies to most of it, and the answer is advice. Of the
     secrets that are owed in each, the first ones are counted by the tree that they are owed to.
+    ``custody`` is exact: where it is false, there are no secrets to list, owed or lost.
     """
     fields.end()
     query = ObjectQuery(Kind.ORGANIZATION, "", call.caller.organizations, by_name=True)
@@ -137,16 +138,16 @@ def list_trees(call: Reading, fields: Fields) -> Answer:
                 call.view.objects_page(organization.id, limit=min(TREES_EACH, left)) if left else ()
             )
             left -= len(rows)
+            kept = call.view.owed_page(organization.id, limit=TREES_EACH)
             view = _trees_view(organization, [organization, *rows])
-            answer.append({**view, "owed": _owed(call, organization)})
+            owed = _owed_by_tree(kept, call.runtime.now())
+            answer.append({**view, "owed": owed, "custody": bool(kept)})
     return {"organizations": answer}
 
 
-def _owed(call: Reading, organization: ObjectRow) -> list[Answer]:
-    """Return how many secrets are owed in an organization, by tree; those lost are left out."""
-    now = call.runtime.now()
-    rows = call.view.owed_page(organization.id, limit=TREES_EACH)
-    counts = Counter(row.tree for row in rows if not is_lost(row, now))
+def _owed_by_tree(kept: Sequence[OwedRow], now: int) -> list[Answer]:
+    """Return how many secrets are owed to each tree; those lost are left out."""
+    counts = Counter(row.tree for row in kept if not is_lost(row, now))
     return [{"tree": tree, "secrets": str(count)} for tree, count in sorted(counts.items())]
 
 

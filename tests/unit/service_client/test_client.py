@@ -283,6 +283,28 @@ def test_owed_secrets_are_listed_where_the_service_says_custody() -> None:
     assert asked.count("ListOwedSecrets") == 2
 
 
+@pytest.mark.parametrize(
+    ("said", "asked"), [({"custody": False}, 0), ({"custody": True}, 2), ({}, 2)]
+)
+def test_an_organization_that_keeps_no_secret_is_not_asked_for_them(
+    said: Mapping[str, Any], asked: int
+) -> None:
+    """To ask each would double the requests of a run; an older service does not say."""
+    told = {"id": "1", "name": "Acme", "trees": [], **said}
+    wire = FakeWire(
+        GetServiceInfo=Answer({"instance": "i-1", "custody": True}),
+        ListObjects=in_pages,
+        ListTrees=Answer({"organizations": [told]}),
+        ListOwedSecrets=owed_in_pages,
+    )
+
+    state = OperationsClient(wire, HERE).observe(["acme"])
+
+    assert state.custody
+    operations = [call.operation for turn in wire.sent for call in turn]
+    assert operations.count("ListOwedSecrets") == asked
+
+
 def test_a_service_without_custody_is_not_asked() -> None:
     """An older service of ours would refuse; delivery goes on without it."""
     wire = FakeWire(GetServiceInfo=Answer({"instance": "i-1"}))
