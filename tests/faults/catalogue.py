@@ -40,13 +40,14 @@ class Row:
     """A kind of fault, the case that brings it about, and how many the quick tier runs.
 
     ``case`` takes dice and an empty folder, returns how many faults it brought about, and raises
-    ``ViolationError``.
+    ``ViolationError``. A case that measures times is ``alone``: the soak runs no other beside it.
     """
 
     name: str
     fault: str
     case: Case
     quick: int
+    alone: bool = False
 
 
 def catalogue() -> Mapping[str, Row]:

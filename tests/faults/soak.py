@@ -17,8 +17,9 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -41,6 +42,35 @@ class Done:
     violation: str = ""
 
 
+class Company:
+    """Lets cases run beside each other, but for those that must be alone.
+
+    Attributes:
+        is_closed: Whether a case is alone, or waits until the others have ended.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._running = 0
+        self.is_closed = False
+
+    @contextmanager
+    def case(self, *, alone: bool) -> Iterator[None]:
+        """Wait until a case may run, and let others in after it."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self.is_closed)
+            self.is_closed = alone
+            self._changed.wait_for(lambda: not (alone and self._running))
+            self._running += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._running -= 1
+                self.is_closed = self.is_closed and not alone
+                self._changed.notify_all()
+
+
 class Soak:
     """Cases still to run, and those that were run."""
 
@@ -58,6 +88,7 @@ class Soak:
             self._taken[done.row] = max(self._taken.get(done.row, 0), done.number + 1)
             self._spent[done.row] = self._spent.get(done.row, 0.0) + done.seconds
         self._turn = threading.Lock()
+        self._company = Company()
 
     def run(self, workers: int) -> None:
         """Run cases until the time is over."""
@@ -84,9 +115,10 @@ class Soak:
     def _work(self) -> None:
         while self.elapsed < self._until:
             row, number = self._next()
-            began = time.monotonic()
-            faults, violation = self._case(row, number)
-            seconds = time.monotonic() - began
+            with self._company.case(alone=row.alone):
+                began = time.monotonic()
+                faults, violation = self._case(row, number)
+                seconds = time.monotonic() - began
             self._write(Done(row.name, number, faults, seconds, self.elapsed, violation))
 
     def _next(self) -> tuple[Row, int]:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from reconciler.service.transport.observer import Observer
 from reconciler.service.transport.room import Room
 
-BURST = 64  # connections that are accepted before others get their turn of the event loop
+BURST = 4  # connections that are accepted before others get their turn of the event loop
 PAUSE_SECONDS = 0.2  # after the process ran out of descriptors
 TOO_MANY = "there are too many connections"
 NO_FILES = "the server has no file descriptor left"

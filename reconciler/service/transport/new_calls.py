@@ -54,6 +54,7 @@ class NewCallsOfOne:
             self._all.wait(self)
             return False
         self.streams.append(stream)
+        self._all.passed_on(self)
         return True
 
     def ended(self, stream: int) -> None:
@@ -75,6 +76,7 @@ class NewCalls:
         self._numbers = count(1)
         self._connections: dict[str, NewCallsOfOne] = {}
         self._waiting: dict[str, NewCallsOfOne] = {}  # in the order of their turns
+        self._passed_on: set[NewCallsOfOne] = set()  # those with calls that have not begun
 
     def of_connection(self, go_on: Callable[[], None], end: Callable[[], None]) -> NewCallsOfOne:
         """Return what counts the calls of a new connection, once it has joined.
@@ -107,6 +109,10 @@ class NewCalls:
             return len(connection.streams) < self._limits.grpc_new_of_one
         return not connection.streams and self._strange() < self._limits.grpc_new_of_strangers
 
+    def passed_on(self, connection: NewCallsOfOne) -> None:
+        """Note that a call of a connection was passed on."""
+        self._passed_on.add(connection)
+
     def wait(self, connection: NewCallsOfOne) -> None:
         """Let a connection take its turn as soon as there is a place."""
         self._waiting[connection.name] = connection
@@ -115,10 +121,12 @@ class NewCalls:
         """Forget a connection."""
         self._connections.pop(connection.name, None)
         self._waiting.pop(connection.name, None)
+        connection.streams.clear()
         self.go_on()
 
     def go_on(self) -> None:
         """Give the free places to those who wait, each one its turn."""
+        self._passed_on = {connection for connection in self._passed_on if connection.streams}
         for connection in [*self._waiting.values()]:
             if connection.name in self._waiting and self.has_place(connection):
                 del self._waiting[connection.name]  # who wants more waits at the end
@@ -133,9 +141,7 @@ class NewCalls:
 
     def _strange(self) -> int:
         return sum(
-            len(connection.streams)
-            for connection in self._connections.values()
-            if not connection.is_known
+            len(connection.streams) for connection in self._passed_on if not connection.is_known
         )
 
 

@@ -159,5 +159,6 @@ ROWS = (
         "every attack at once, for a minute",
         partial(everything_at_once, rounds=1, seconds=60.0, connections=20, actions=20_000),
         0,
+        alone=True,
     ),
 )
