@@ -60,7 +60,7 @@ schemas: $(READY)
 
 # The page of every code that the program prints, from its own table; a test keeps it in step.
 codes: $(READY)
-	$(BIN)/python -m reconciler.report.codes.table docs
+	$(BIN)/python -m reconciler.report.codes docs
 
 # The description of the REST API, from the table of operations; a test keeps it in step.
 api: $(READY)

@@ -34,7 +34,7 @@ def explainable(context: click.Context, parameter: click.Parameter, incomplete: 
     if point and found is not None:
         texts = _fields(found)
     else:
-        from reconciler.report.codes.table import CODES, RISKS
+        from reconciler.report.codes import CODES, RISKS
 
         texts = [*(kind.value for kind in Kind), *CODES, *RISKS]
     return [text for text in texts if text.lower().startswith(incomplete.lower())]
@@ -73,7 +73,7 @@ def explain_command(path: str) -> None:
 
 def _code(written: str, style: Style) -> str:
     """Return what a code means, or nothing where a text looks like a kind."""
-    from reconciler.report.codes.table import CODES, PROBLEMS, RISKS, as_sentence
+    from reconciler.report.codes import CODES, PROBLEMS, RISKS, as_sentence
 
     names = {name.lower(): name for name in (*CODES, *RISKS, *PROBLEMS)}
     name = names.get(written.lower(), "")

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from reconciler import __version__
 from reconciler.diagnostics import Diagnostic, SourceLocation
-from reconciler.report.codes.table import CODES, as_sentence
+from reconciler.report.codes import CODES, as_sentence
 from reconciler.report.visible import visible
 
 VERSION = "2.1.0"

@@ -14,7 +14,7 @@ import pytest
 from reconciler.cli import main
 from reconciler.cli.main import run
 from reconciler.errors import InterruptedRunError
-from reconciler.report.codes.table import CODES
+from reconciler.report.codes import CODES
 from tests.unit.validation.documents import (
     ACTION,
     APPLICATION,

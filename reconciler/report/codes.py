@@ -1,39 +1,48 @@
-"""The table of all codes that this program prints, by section and by name.
+"""All codes that this program prints, by section and by name, and the page of them.
 
-Each has one entry here, from which `reconciler explain` and docs/codes.md are written. Risks and
-compliance problems have their sentences where they are decided; here they only join the table.
-Run as a module, it writes the page of all codes into the folder that is named.
+``codes.toml`` has one entry for each, from which `reconciler explain` and docs/codes.md are
+written. Risks and compliance problems have their sentences where they are decided; here they only
+join the table. Run as a module, this one writes the page into the folder that is named.
 """
 
 from __future__ import annotations
 
 import sys
+import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from reconciler.plan.risk import MEANINGS
-from reconciler.report.codes import Code, files, manifests, runs
 from reconciler.resources.oidc import MESSAGES
 
-SECTIONS: Mapping[str, tuple[Code, ...]] = {
-    "Environment": files.ENVIRONMENT,
-    "Files": files.FILES,
-    "YAML": files.YAML,
-    "Files of scripts": files.SCRIPTS,
-    "Manifests": manifests.MANIFESTS,
-    "Fields": manifests.SCHEMA,
-    "Names": manifests.NAMES,
-    "URIs": manifests.URIS,
-    "Applications, identity providers and actions": manifests.SETTINGS,
-    "References": manifests.REFERENCES,
-    "Plans": runs.PLANS,
-    "Guards": runs.GUARDS,
-    "Drift": runs.DRIFT,
-    "Apply": runs.APPLIES,
-    "Client secrets": runs.SECRETS,
-    "Interrupted runs": runs.RECOVERY,
-    "Servers": runs.SERVERS,
-}
+
+class Code(NamedTuple):
+    """One code, as ``reconciler explain`` and the page of codes show it.
+
+    Attributes:
+        name: The code, such as ``YAML-DUPLICATE-KEY``. It never changes.
+        title: What was found, as a short phrase.
+        meaning: What it means and why it matters, in whole sentences.
+        remedy: What to do, in whole sentences.
+    """
+
+    name: str
+    title: str
+    meaning: str
+    remedy: str
+
+
+def _read() -> Mapping[str, tuple[Code, ...]]:
+    content = Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
+    return {
+        section: tuple(Code(name, **texts) for name, texts in codes.items())
+        for section, codes in tomllib.loads(content).items()
+    }
+
+
+SECTIONS = _read()
+"""The codes of each section of the page."""
 
 CODES: Mapping[str, Code] = {code.name: code for codes in SECTIONS.values() for code in codes}
 
@@ -42,7 +51,6 @@ RISKS: Mapping[str, str] = MEANINGS
 
 PROBLEMS: Mapping[str, str] = MESSAGES
 """Keys under which the service reports problems of an application, and what each means."""
-
 
 NAME = "codes.md"
 _HEAD = """\

@@ -1,0 +1,34 @@
+"""Every code has one entry that a reader understands, and the page is written from them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from reconciler.report.codes import CODES, NAME, PROBLEMS, RISKS, SECTIONS, codes_page
+from tests.architecture.tree import ROOT
+
+
+def test_every_code_has_one_entry() -> None:
+    names = [code.name for codes in SECTIONS.values() for code in codes]
+
+    assert sorted(names) == sorted(set(names))
+    assert not set(names) & {*RISKS, *PROBLEMS}
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_an_entry_says_what_is_wrong_what_it_means_and_what_to_do(section: str) -> None:
+    for code in SECTIONS[section]:
+        assert re.fullmatch(r"\S.*[^\s.]", code.title), code.name
+        for text in (code.meaning, code.remedy):
+            assert re.fullmatch(r"\S.*[^\s.]\.", text), (code.name, text)
+
+
+def test_the_page_is_written_from_the_table() -> None:
+    """Run make codes after a change of the table."""
+    page = (ROOT / "docs" / NAME).read_text(encoding="utf-8")
+
+    assert page == codes_page()
+    for name in (*CODES, *RISKS, *PROBLEMS):
+        assert f"\n### {name}\n" in page
