@@ -48,6 +48,5 @@ _.private_labeling_setting
 _.recorded_at
 
 # Tests put a service together with these.
-_.open_memory
 _.from_wire
 _.ScriptFile

@@ -24,7 +24,7 @@ from reconciler.service.operations.runtime import (
     Runtime,
     Seals,
 )
-from reconciler.service.projections.maintenance import readable, upgrade
+from reconciler.service.projections.upgrade import readable, upgrade
 
 SEAL_KEY_SUFFIX = ".seal-key"
 SEAL_KEY = "seal_key"  # under which a store keeps the fingerprint of its key
@@ -113,14 +113,6 @@ class IdentityService:
     def close(self) -> None:
         """Let go of the store."""
         self.store.close()
-
-
-def open_memory(*, now: Callable[[], int] = microseconds) -> IdentityService:
-    """Return a service whose store ends with the process."""
-    from reconciler.service.eventstore.memory import MemoryEventStore
-    from reconciler.service.seal import new_key
-
-    return IdentityService(MemoryEventStore(now), new_key(), now)
 
 
 def open_sqlite(

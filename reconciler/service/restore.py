@@ -13,7 +13,8 @@ from reconciler.service.eventstore.port import Snapshot
 from reconciler.service.eventstore.rows import ObjectRow
 from reconciler.service.eventstore.sqlite import SqliteReadOnlyStore
 from reconciler.service.eventstore.sqlite_restore import replace
-from reconciler.service.projections.maintenance import log, readable, verify
+from reconciler.service.projections.maintenance import log, verify
+from reconciler.service.projections.upgrade import readable
 
 
 @dataclass(frozen=True, slots=True)

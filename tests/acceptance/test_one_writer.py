@@ -12,11 +12,11 @@ from reconciler.cli.embedded import InProcessWire, local_caller
 from reconciler.errors import LockHeldError, ServiceError
 from reconciler.resources.normal import normal_form
 from reconciler.resources.ref import Kind, ResourceRef, organization_ref
-from reconciler.service.build import open_memory
 from reconciler.service_client.client import LEASE_SECONDS, OperationsClient
 from reconciler.service_client.locks import this_process
 from reconciler.service_client.port import CreateOrder, Written
 from tests.acceptance.conftest import Run, an_action, an_application, write
+from tests.memory_store import open_memory
 from tests.program import started
 
 SECOND = 1_000_000

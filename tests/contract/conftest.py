@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.service.build import open_memory, open_postgres, open_sqlite
+from reconciler.service.build import open_postgres, open_sqlite
+from tests.memory_store import open_memory
 from tests.unit.service.asking import Asking, Clock
 
 

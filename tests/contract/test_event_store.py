@@ -12,7 +12,6 @@ import pytest
 
 from reconciler.service.eventstore.chain import ORIGIN, event_hash, first_head
 from reconciler.service.eventstore.errors import NameTakenError, StreamConflictError
-from reconciler.service.eventstore.memory import MemoryEventStore
 from reconciler.service.eventstore.port import EventStore, Transaction
 from reconciler.service.eventstore.postgres import PostgresEventStore
 from reconciler.service.eventstore.postgres import create as create_tables
@@ -32,6 +31,7 @@ from reconciler.service.eventstore.rows import (
 )
 from reconciler.service.eventstore.sqlite import SqliteEventStore
 from reconciler.service.eventstore.sqlite_files import create
+from tests.memory_store import MemoryEventStore
 from tests.postgres_server import PostgresServer
 
 NOON = 1_800_000_000_000_000

@@ -21,11 +21,12 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 from reconciler.resources.normal import normal_form
 from reconciler.resources.oidc import has_client_secret
 from reconciler.resources.ref import Kind, fold
-from reconciler.service.build import IdentityService, open_memory, open_sqlite
+from reconciler.service.build import IdentityService, open_sqlite
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.projections.maintenance import rebuild, verify
 from tests.effort import cases
 from tests.fuzz.scratch import scratch
+from tests.memory_store import open_memory
 from tests.unit.service.asking import JWT, SCRIPT, Asking, Clock
 
 NAMES = st.sampled_from(["a", "A", "b", "ß", "SS", "i", "\u0130"])

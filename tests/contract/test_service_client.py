@@ -26,7 +26,6 @@ from reconciler.errors import (
     ServiceUnavailableError,
 )
 from reconciler.resources.ref import Kind, ResourceRef
-from reconciler.service.build import open_memory
 from reconciler.service.operations.callers import EMBEDDED
 from reconciler.service.operations.request import Request
 from reconciler.service_client.client import OperationsClient
@@ -53,6 +52,7 @@ from tests.builders import (
     desired,
 )
 from tests.http_clients import apply_with, http_client, plan_with
+from tests.memory_store import open_memory
 from tests.running import Server, running_server
 
 CONTEXT = {"tree": "default", "revision": "abc", "plan": "sha256:1"}

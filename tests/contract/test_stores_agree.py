@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from reconciler.service.eventstore.errors import ConflictError, StreamConflictError
-from reconciler.service.eventstore.memory import MemoryEventStore
 from reconciler.service.eventstore.port import Snapshot, Transaction
 from reconciler.service.eventstore.postgres import PostgresEventStore, create
 from reconciler.service.eventstore.rows import (
@@ -24,6 +23,7 @@ from reconciler.service.eventstore.rows import (
     SealRow,
     StreamAt,
 )
+from tests.memory_store import MemoryEventStore
 from tests.postgres_server import PostgresServer
 
 NOON = 1_800_000_000_000_000

@@ -18,13 +18,13 @@ from reconciler.resources.secret import Secret
 from reconciler.service.build import IdentityService, open_postgres
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.eventstore.errors import StoreConflictError
-from reconciler.service.eventstore.memory import MemoryEventStore
 from reconciler.service.eventstore.rows import TokenRow
 from reconciler.service.operations.callers import all_tokens, make_token, revoke_token
 from reconciler.service.operations.dispatch import Incoming
 from reconciler.service.projections.maintenance import rebuild, verify
 from reconciler.service.seal import new_key
 from tests.faults.writers import call, create
+from tests.memory_store import MemoryEventStore
 from tests.postgres_server import PostgresServer
 
 HOUR = 3_600_000_000

@@ -16,7 +16,6 @@ from reconciler.plan.snapshot import SnapshotFile, read_snapshot, snapshot_conte
 from reconciler.report.markdown import plan_as_markdown
 from reconciler.report.plan_text import plan_as_text
 from reconciler.resources.call import Call
-from reconciler.service.build import open_memory
 from reconciler.service_client.client import OperationsClient
 from reconciler.service_client.http_messages import reply_of
 from reconciler.service_client.locks import LocalLock, this_process
@@ -24,6 +23,7 @@ from reconciler.service_client.port import ServiceClient
 from reconciler.service_client.wire import Answer, Wire, WireRefusal
 from reconciler.service_client.zitadel.client import Patience, ZitadelClient
 from tests.builders import GREET, PARTNER, WEB, declared, desired
+from tests.memory_store import open_memory
 from tests.unit.service.asking import ADMIN, Asking, Clock
 
 DECLARED = desired(declared(WEB), declared(GREET), declared(PARTNER))

@@ -13,7 +13,6 @@ from reconciler.resources.secret import Secret
 from reconciler.resources.strict_json import read_object
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.eventstore import sqlite_files
-from reconciler.service.eventstore.memory import MemoryEventStore
 from reconciler.service.eventstore.port import EventStore
 from reconciler.service.eventstore.sqlite import SqliteEventStore
 from reconciler.service.operations.engine import Engine
@@ -24,6 +23,7 @@ from reconciler.service.projections.maintenance import verify
 from reconciler.service.transport.http_answers import json_answer
 from reconciler.service.transport.json_bodies import read_body
 from tests.fuzz.scratch import scratch
+from tests.memory_store import MemoryEventStore
 from tests.unit.service.asking import ADMIN, JWT, SCRIPT, Clock
 
 MAX_CALLS = 12

@@ -25,13 +25,14 @@ from reconciler.plan.digest import plan_digest
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Change, Plan, Scope
 from reconciler.resources.shard import Shard
-from reconciler.service.build import IdentityService, open_memory
+from reconciler.service.build import IdentityService
 from reconciler.service_client.client import OperationsClient
 from reconciler.service_client.locks import this_process
 from reconciler.state import DesiredState
 from reconciler.validation.desired import judge
 from tests.effort import cases
 from tests.generators import as_yaml, manifest_sets
+from tests.memory_store import open_memory
 
 MANY = settings(max_examples=cases(90), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 EVERYTHING = Allowances(updates=1000, deletes=1000)

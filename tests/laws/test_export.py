@@ -19,7 +19,7 @@ from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Scope
 from reconciler.plan.planner import build_plan
 from reconciler.resources.ref import fold
-from reconciler.service.build import IdentityService, open_memory
+from reconciler.service.build import IdentityService
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.operations.request import Request
 from reconciler.service_client.client import OperationsClient
@@ -29,6 +29,7 @@ from reconciler.state import ObservedState
 from reconciler.validation.desired import judge
 from tests.effort import cases
 from tests.generators import actions, applications, providers
+from tests.memory_store import open_memory
 
 MANY = settings(max_examples=cases(80), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

@@ -17,7 +17,6 @@ from reconciler.errors import ReconcilerError
 from reconciler.resources.ref import Kind
 from reconciler.service.build import IdentityService
 from reconciler.service.domain.refusal import Refusal
-from reconciler.service.eventstore.memory import MemoryEventStore
 from reconciler.service.eventstore.port import EventStore
 from reconciler.service.eventstore.rows import TokenRow
 from reconciler.service.eventstore.sqlite import SqliteEventStore
@@ -33,6 +32,7 @@ from tests.builders import a_ref, an_action, an_application, declared, desired
 from tests.faults.catalogue import Row, must
 from tests.faults.invariants import check_events, check_store
 from tests.http_clients import apply_with, plan_with
+from tests.memory_store import MemoryEventStore
 from tests.unit.service.asking import ADMIN, NOON, Asking, Clock
 
 HOUR = 3600 * MICROSECONDS

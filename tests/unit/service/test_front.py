@@ -12,10 +12,8 @@ from weakref import WeakSet
 
 import pytest
 
-from reconciler.service.build import open_memory
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.eventstore.errors import StoreUnreachableError, StoreUnusableError
-from reconciler.service.eventstore.memory import MemoryEventStore
 from reconciler.service.eventstore.port import Snapshot
 from reconciler.service.operations.batch import Orders
 from reconciler.service.operations.callers import token_hash
@@ -24,6 +22,7 @@ from reconciler.service.operations.engine import Engine
 from reconciler.service.operations.request import Request
 from reconciler.service.transport.front import THREADS, WAITING, Front
 from reconciler.service.transport.reading import BATCH, READERS, WAITING_OF_ONE
+from tests.memory_store import MemoryEventStore, open_memory
 from tests.running import furnish
 
 ACTION = {"name": "greet", "script": "function greet() {}"}

@@ -18,7 +18,6 @@ from reconciler.errors import (
 )
 from reconciler.resources.call import Call
 from reconciler.resources.strict_json import check_count
-from reconciler.service.build import open_memory
 from reconciler.service_client.endpoint import parse_endpoint
 from reconciler.service_client.http_messages import (
     MAX_VALUES,
@@ -29,6 +28,7 @@ from reconciler.service_client.http_messages import (
 )
 from reconciler.service_client.refusals import error_id, service_error
 from reconciler.service_client.wire import Answer, WireRefusal, is_id, unsent
+from tests.memory_store import open_memory
 from tests.unit.service.asking import Asking, Clock
 
 JSON = "application/json"

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.service.build import open_memory
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.batch import MAX_ORDERS, work_share, write_batch
 from reconciler.service.operations.request import Request
 from reconciler.service.operations.table import operation_of, operations
+from tests.memory_store import open_memory
 from tests.unit.service.asking import ADMIN, SCRIPT, Asking, Clock
 
 MAKE = {"operation": "CreateAction", "fields": {"name": "greet", "script": SCRIPT}}

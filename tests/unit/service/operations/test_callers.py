@@ -9,7 +9,6 @@ from hashlib import sha256
 
 import pytest
 
-from reconciler.service.build import open_memory
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.eventstore.port import EventStore
 from reconciler.service.eventstore.rows import TokenRow
@@ -23,6 +22,7 @@ from reconciler.service.operations.callers import (
     revoke_token,
 )
 from reconciler.service.operations.dispatch import Incoming
+from tests.memory_store import open_memory
 
 NOW = 1_800_000_000_000_000
 ROW = TokenRow("ci", "editor", '["7","8"]', b"", NOW, NOW + 10, 0)

@@ -13,7 +13,7 @@ import pytest
 
 from reconciler.resources.ref import Kind
 from reconciler.resources.secret import Secret
-from reconciler.service.build import IdentityService, microseconds, open_memory
+from reconciler.service.build import IdentityService, microseconds
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.eventstore.errors import (
     StoreBusyError,
@@ -22,7 +22,6 @@ from reconciler.service.eventstore.errors import (
     StoreReadOnlyError,
     StoreUnusableError,
 )
-from reconciler.service.eventstore.memory import MemoryEventStore
 from reconciler.service.eventstore.port import EventStore
 from reconciler.service.eventstore.sqlite import SqliteEventStore
 from reconciler.service.eventstore.sqlite_files import create
@@ -33,6 +32,7 @@ from reconciler.service.operations.dispatch import TURN_BYTES, Dispatcher, Incom
 from reconciler.service.operations.engine import Engine
 from reconciler.service.operations.request import Request
 from reconciler.service.projections.maintenance import verify
+from tests.memory_store import MemoryEventStore, open_memory
 from tests.running import Known, furnish
 
 UNREADABLE = Refusal(Code.INVALID_ARGUMENT, "the fields", "no.fields")

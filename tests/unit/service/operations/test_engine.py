@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.service.build import IdentityService, open_memory, open_sqlite
+from reconciler.service.build import IdentityService, open_sqlite
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore.errors import StoreError
-from reconciler.service.eventstore.memory import MemoryEventStore
 from reconciler.service.operations.callers import Caller, Role
 from reconciler.service.operations.engine import Engine
 from reconciler.service.operations.runtime import Identifiers, LeaseClock, Runtime
 from reconciler.service.projections.maintenance import verify
 from reconciler.service.seal import KeyFile, new_key
+from tests.memory_store import MemoryEventStore, open_memory
 from tests.unit.service.asking import ADMIN, Asking, Clock
 
 

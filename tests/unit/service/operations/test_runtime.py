@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from reconciler.service.build import IdentityService
-from reconciler.service.eventstore.memory import MemoryEventStore
 from reconciler.service.eventstore.port import EventStore
 from reconciler.service.eventstore.sqlite import SqliteEventStore
 from reconciler.service.eventstore.sqlite_files import create
 from reconciler.service.operations.runtime import EPOCH, Identifiers, LeaseClock
 from reconciler.service.seal import new_key
+from tests.memory_store import MemoryEventStore
 from tests.unit.service.asking import NOON, Asking, Clock
 
 SECOND = 1_000_000

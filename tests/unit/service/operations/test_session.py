@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from reconciler.service.build import open_memory
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.eventstore.rows import LeaseRow
 from reconciler.service.operations.callers import Caller, Role
+from tests.memory_store import open_memory
 from tests.unit.service.asking import ADMIN, JWT, NOON, Asking, Clock
 
 STRANGER = Caller("stranger", Role.ADMIN, frozenset({"404"}))

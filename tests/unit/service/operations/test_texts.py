@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.service.build import IdentityService, open_memory
+from reconciler.service.build import IdentityService
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.eventstore.rows import ObjectKey, ObjectRow
 from reconciler.service.operations.answers import app_view
@@ -24,6 +24,7 @@ from reconciler.service.operations.texts import (
     json_bytes,
     longest_text,
 )
+from tests.memory_store import open_memory
 from tests.running import Known, furnish
 
 CONTEXT = '{"tree":"shop \\"é\\"","critical":true,"preventDelete":true,"reason":"\\u0001"}'

@@ -12,13 +12,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reconciler.service.build import open_memory, open_sqlite
+from reconciler.service.build import open_sqlite
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore.errors import StoreError
 from reconciler.service.eventstore.sql import SqlSnapshot
 from reconciler.service.eventstore.sqlite import SqliteEventStore, SqliteReadOnlyStore
 from reconciler.service.projections.maintenance import rebuild, verify
 from tests.effort import cases
+from tests.memory_store import open_memory
 from tests.unit.service.asking import JWT, Asking, Clock
 
 

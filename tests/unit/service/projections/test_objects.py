@@ -7,8 +7,8 @@ from contextlib import closing
 
 import pytest
 
-from reconciler.service.build import open_memory
 from reconciler.service.projections import maintenance
+from tests.memory_store import open_memory
 from tests.unit.service.asking import JWT, Asking, Clock
 
 

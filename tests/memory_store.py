@@ -1,4 +1,4 @@
-"""The store in memory, for tests: the same promises, kept by an undo list and one lock."""
+"""A store in memory: the same promises, kept by an undo list and one lock."""
 
 from __future__ import annotations
 
@@ -10,19 +10,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from reconciler.service.build import IdentityService, microseconds
 from reconciler.service.eventstore.chain import chained, first_head
 from reconciler.service.eventstore.errors import NameTakenError, StoreError, StreamConflictError
-from reconciler.service.eventstore.memory_filters import is_found
-from reconciler.service.eventstore.port import PAGE, Snapshot
+from reconciler.service.eventstore.port import PAGE
 from reconciler.service.eventstore.rows import (
     Author,
     Head,
     LeaseRow,
     Lookups,
-    MarkedKey,
     NewEvent,
-    ObjectKey,
-    ObjectQuery,
     ObjectRow,
     OwedRow,
     Record,
@@ -30,13 +27,19 @@ from reconciler.service.eventstore.rows import (
     StoredEvent,
     StreamAt,
     TokenRow,
-    length_of_page,
 )
+from reconciler.service.projections.upgrade import ObjectRows
+from reconciler.service.seal import new_key
 
 _ABSENT = object()
 
 
-class MemoryEventStore:
+def open_memory(*, now: Callable[[], int] = microseconds) -> IdentityService:
+    """Return a service whose store ends with the process."""
+    return IdentityService(MemoryEventStore(now), new_key(), now)
+
+
+class MemoryEventStore(ObjectRows):
     """An ``EventStore`` that ends with the process. It is also its own only transaction."""
 
     def __init__(self, now: Callable[[], int]) -> None:
@@ -47,6 +50,7 @@ class MemoryEventStore:
         self._heads: dict[str, Head] = {}
         self._streams: dict[str, list[StoredEvent]] = {}
         self._objects: dict[str, ObjectRow] = {}
+        super().__init__(self._objects)
         self._names: dict[tuple[str, str, str], str] = {}
         self._records: dict[tuple[str, str], Record] = {}
         self._seals: dict[str, SealRow] = {}
@@ -79,16 +83,6 @@ class MemoryEventStore:
         """Read; writers wait."""
         with self._lock:
             yield self
-
-    def load(self, view: Snapshot, events: list[StoredEvent], objects: list[ObjectRow]) -> None:
-        """Take over what another store's readers need, and these objects; this one is empty."""
-        self._events = events
-        for event in events:
-            self._streams.setdefault(event.stream, []).append(event)
-        self._heads = {head.organization: head for head in view.heads()}
-        self._objects = {row.id: row for row in objects}
-        self._names = {(row.parent, row.kind, row.folded): row.id for row in objects}
-        self._meta = {"instance": view.meta("instance")}
 
     def is_outdated(self) -> bool:
         """Return False: the memory is of this process."""
@@ -144,48 +138,9 @@ class MemoryEventStore:
         """Return where an organization's chain ends; of none yet, the first head."""
         return self._heads.get(organization) or first_head(organization)
 
-    def get_object(self, object_id: str) -> ObjectRow | None:
-        """Return the object of an id."""
-        return self._objects.get(object_id)
-
-    def get_objects(self, ids: Collection[str]) -> Sequence[ObjectRow]:
-        """Return the objects of these ids, less those that are missing."""
-        return [self._objects[name] for name in ids if name in self._objects]
-
     def find_object(self, kind: str, parent: str, folded: str) -> ObjectRow | None:
-        """Return the object of a folded name."""
+        """Return the object of a folded name, which is looked up quickly."""
         return self._objects.get(self._names.get((parent, kind, folded), ""))
-
-    def objects_page(
-        self, organization: str, *, after: str = "", limit: int = PAGE
-    ) -> Sequence[ObjectRow]:
-        """Return objects of an organization, less itself, with ids past one, by id."""
-        found = [
-            row
-            for row in self._objects.values()
-            if row.organization == organization and organization != row.id > after
-        ]
-        return sorted(found)[:limit]
-
-    def page_keys(
-        self, organization: str, *, after: str = "", limit: int = PAGE
-    ) -> Sequence[MarkedKey]:
-        """Return the keys of what ``objects_page`` returns."""
-        rows = self.objects_page(organization, after=after, limit=limit)
-        return [MarkedKey._make(getattr(row, name) for name in MarkedKey._fields) for row in rows]
-
-    def list_objects(self, query: ObjectQuery) -> tuple[int, Sequence[ObjectKey]]:
-        """Return how many objects a query finds, and the keys of those of its page."""
-        found = [row for row in self._objects.values() if is_found(row, query)]
-        found.sort(
-            key=lambda row: (row.folded if query.by_name else "", row.id), reverse=query.descending
-        )
-        page = found[query.offset : query.offset + length_of_page(query, len(found))]
-        return len(found), [ObjectKey(row.id, row.sequence, row.name) for row in page]
-
-    def all_objects(self) -> Sequence[ObjectRow]:
-        """Return every object there is, by id."""
-        return sorted(self._objects.values())
 
     def record(self, caller: str, key: str) -> Record | None:
         """Return the answer kept under a caller's idempotency key."""
