@@ -200,8 +200,8 @@ class ObservedState:
         objects: By the key of their ref; organizations and projects included.
         incomplete: Why the listing may not be everything; empty where it is.
         unexpressed: What is held and is of no kind that a manifest can declare, in sentences.
-        doubles: Objects whose name another one in ``objects`` has; only a service that does not
-            keep names unique has any.
+        name_clashes: Objects whose name another one in ``objects`` has; only a service that does
+            not keep names unique has any.
         elsewhere: The trees that ever applied something to an organization outside the scope, by
             its name, as far as the service tells.
         caller_objects: Ids of what the caller itself signs in with, where the service tells.
@@ -218,7 +218,7 @@ class ObservedState:
     objects: Mapping[ResourceRef, ObservedObject]
     incomplete: tuple[str, ...] = ()
     unexpressed: tuple[str, ...] = ()
-    doubles: tuple[ObservedObject, ...] = ()
+    name_clashes: tuple[ObservedObject, ...] = ()
     elsewhere: Mapping[str, frozenset[str]] = field(default_factory=dict)
     caller_objects: frozenset[str] = frozenset()
     custody: bool = False
@@ -231,7 +231,7 @@ class ObservedState:
     def everything(self) -> Iterator[ObservedObject]:
         """Yield every object held, those of a shared name included."""
         yield from self.objects.values()
-        yield from self.doubles
+        yield from self.name_clashes
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,7 @@ def declared_applications(
 
     Objects that share their name are left out.
     """
-    shared = {double.ref.key for double in observed.doubles}
+    shared = {double.ref.key for double in observed.name_clashes}
     found = [
         Application(ref, observed.objects[ref.key].client_id)
         for ref in plan.in_step

@@ -19,8 +19,8 @@ from reconciler.errors import InvalidManifestsError, NoHistoryError, StalePlanEr
 from reconciler.loop import preview
 from reconciler.plan.approved_plan import (
     Traces,
-    begun,
     owners_of_gone,
+    partly_applied,
     perhaps_renewed,
     traces_of,
     written_for,
@@ -225,7 +225,9 @@ def _same_or_left(
     is_declared = file.declared == declared_digest(desired)
     if is_declared and file.digest == plan_digest(replace(plan, instance=file.plan.instance)):
         return plan
-    state = begun(file.plan, file.digest, plan, observed, _traces(file, plan, observed, service))
+    state = partly_applied(
+        file.plan, file.digest, plan, observed, _traces(file, plan, observed, service)
+    )
     found = moved(state.expected, state.left, desired, observed)
     if state.was_begun and is_declared and not found:
         _tell_progress(state.done, len(file.plan.changes))

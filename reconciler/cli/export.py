@@ -286,7 +286,7 @@ def of_refs(export: Export, refs: Sequence[ResourceRef]) -> Export:
 def export_of(observed: ObservedState) -> Export:
     """Return all that was observed as manifests, as far as manifests can express it."""
     objects = sorted(observed.objects.values(), key=lambda held: order_of(held.ref))
-    shared = {held.ref.key for held in observed.doubles}
+    shared = {held.ref.key for held in observed.name_clashes}
     candidates = {held.ref.key: (held, manifest_of(held)) for held in objects}
     reasons = {
         key: "another object has the same name, and a manifest could mean either"

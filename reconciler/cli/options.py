@@ -272,7 +272,7 @@ def _scope(
         allow_updates,
         allow_deletes,
         adopt=not no_adopt,
-        glass={fold(one.ref.address): one.ref.address for one in break_glass},
+        lockouts={fold(one.ref.address): one.ref.address for one in break_glass},
         reasons={fold(one.ref.address): one.reason for one in break_glass},
     )
     return {"scope": scope, "allowed": allowed}

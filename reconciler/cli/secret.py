@@ -100,7 +100,7 @@ def _application(observed: ObservedState, ref: ResourceRef) -> ObservedObject:
             f"there is no application {ref.path}",
             remedy="Write ORGANIZATION/PROJECT/NAME; `reconciler outputs` lists those declared.",
         )
-    twins = [each.id for each in observed.doubles if each.ref.key == ref.key]
+    twins = [each.id for each in observed.name_clashes if each.ref.key == ref.key]
     if twins:
         ids = ", ".join([held.id, *twins])
         raise UsageError(

@@ -24,12 +24,12 @@ def advice(
 ) -> tuple[Diagnostic, ...]:
     """Return the warnings of a plan. They are not part of its digest.
 
-    ``named`` are the addresses for which the glass was broken: as compared, and as given.
+    ``named`` are the addresses given with ``--break-glass``: folded, and as given.
     """
     return (
         *_deprecated(changes),
         *_no_longer_named(desired, observed, scope),
-        *_broken_for_nothing(changes, named),
+        *_allowed_for_nothing(changes, named),
     )
 
 
@@ -84,7 +84,7 @@ def _is_ours(organization: str, scope: Scope) -> bool:
     return scope.shard is None or scope.shard.holds(organization)
 
 
-def _broken_for_nothing(
+def _allowed_for_nothing(
     changes: Sequence[Change], named: Mapping[str, str]
 ) -> Iterator[Diagnostic]:
     touched: Collection[str] = {fold(ref.address) for change in changes for ref in _refs(change)}
@@ -98,7 +98,7 @@ def _broken_for_nothing(
 
 
 def second_objects(
-    changes: Sequence[Change], staying: Sequence[ObservedObject], tree: str
+    changes: Sequence[Change], kept: Sequence[ObservedObject], tree: str
 ) -> Iterator[Diagnostic]:
     """Yield creates beside an object that stays, is declared nowhere, and has the same content.
 
@@ -106,7 +106,7 @@ def second_objects(
     another tree owns is left out: that tree declares it.
     """
     places: dict[tuple[Kind, ResourceRef | None], list[ObservedObject]] = {}
-    for held in sorted(staying, key=lambda each: (each.ref.key, each.id)):
+    for held in sorted(kept, key=lambda each: (each.ref.key, each.id)):
         if KINDS[held.ref.kind].renamable and not other_owner(held, tree):
             places.setdefault((held.ref.kind, owner_of(held.ref.key)), []).append(held)
     for change in changes if places else ():

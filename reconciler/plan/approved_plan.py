@@ -176,7 +176,7 @@ class Traces:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class PartlyApplied:
     """An approved plan of which an earlier run carried out a part.
 
     Attributes:
@@ -236,26 +236,28 @@ def traces_of(
     return Traces(removed, renewed)
 
 
-def begun(approved: Plan, digest: str, now: Plan, observed: ObservedState, traces: Traces) -> Begun:
+def partly_applied(
+    approved: Plan, digest: str, now: Plan, observed: ObservedState, traces: Traces
+) -> PartlyApplied:
     """Return what an earlier run of an approved plan has done, and what is left."""
-    told = _Told(digest, observed, traces)
+    compared = _Comparison(digest, observed, traces)
     planned = {ref_of(change).key: change for change in now.changes}
     done: list[ResourceRef] = []
     expected: list[Change] = []
     continued = 0
     for old in approved.changes:
         new = planned.get(ref_of(old).key)
-        if told.is_done(old, new):
+        if compared.is_done(old, new):
             done.append(ref_of(old))
-        elif told.is_continued(old, new) and new is not None:
+        elif compared.is_continued(old, new) and new is not None:
             expected.append(new)
             continued += 1
         else:
             expected.append(old)
     keys = {ref.key for ref in done}
-    in_step = [ref for ref in done if ref.key in told.keys]
+    in_step = [ref for ref in done if ref.key in compared.keys]
     also = [ref_of(change) for key, change in planned.items() if key in keys]
-    return Begun(
+    return PartlyApplied(
         len(done),
         bool(done or continued),
         replace(approved, changes=tuple(expected), in_step=(*approved.in_step, *in_step)),
@@ -267,7 +269,7 @@ def begun(approved: Plan, digest: str, now: Plan, observed: ObservedState, trace
     )
 
 
-class _Told:
+class _Comparison:
     """Compares approved changes, one after the other, with the objects held now."""
 
     def __init__(self, digest: str, observed: ObservedState, traces: Traces) -> None:

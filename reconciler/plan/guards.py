@@ -40,7 +40,7 @@ class Allowances:
         updates: How many objects of a kind may be updated; None leaves the guard's own limit.
         deletes: How many may be deleted; likewise.
         adopt: Whether objects that the tree never applied may be taken over.
-        glass: Objects that may be removed or weakened although that may lock people out: their
+        lockouts: Objects that may be removed or weakened although that may lock people out: their
             addresses (``Kind/organization[/project]/name``) folded, and as they were given.
         reasons: Why, by the folded addresses; kept with what is written to these objects.
     """
@@ -48,7 +48,7 @@ class Allowances:
     updates: int | None = None
     deletes: int | None = None
     adopt: bool = True
-    glass: Mapping[str, str] = field(default_factory=dict)
+    lockouts: Mapping[str, str] = field(default_factory=dict)
     reasons: Mapping[str, str] = field(default_factory=dict)
 
     def reason_for(self, change: Change) -> str:
@@ -72,7 +72,7 @@ def blocks(
         *_partial_prune(changes, desired),
         *_uncarried(changes),
         *_protected(changes),
-        *lockouts(changes, observed.caller_objects, allowed.glass),
+        *lockouts(changes, observed.caller_objects, allowed.lockouts),
         *_adopted(changes, allowed),
         *_blast_radius(changes, observed, allowed),
     )
@@ -90,9 +90,9 @@ def _incomplete(observed: ObservedState) -> Iterator[Diagnostic]:
 def _same_names(desired: DesiredState, observed: ObservedState) -> Iterator[Diagnostic]:
     """Yield an error where several objects share a declared name; a pinned id tells them apart."""
     shared: dict[ResourceRef, list[str]] = {}
-    for double in observed.doubles:
-        first = observed.objects[double.ref.key]
-        shared.setdefault(double.ref.key, [first.id]).append(double.id)
+    for clash in observed.name_clashes:
+        first = observed.objects[clash.ref.key]
+        shared.setdefault(clash.ref.key, [first.id]).append(clash.id)
     for key, ids in shared.items():
         resource = desired.resources.get(key)
         if resource is not None and not resource.pinned_id:
@@ -229,27 +229,27 @@ def _too_much(
 
 
 def lockouts(
-    changes: Sequence[Change], own: Collection[str], broken: Collection[str]
+    changes: Sequence[Change], own: Collection[str], named: Collection[str]
 ) -> Iterator[Diagnostic]:
     """Yield why changes may lock people out.
 
-    ``own`` are the ids of what the caller signs in with; ``broken`` are the folded addresses of
-    the objects for which the glass was broken.
+    ``own`` are the ids of what the caller signs in with; ``named`` are the folded addresses of
+    the objects that ``--break-glass`` names.
     """
     for change in changes:
         held = held_of(change)
-        if held is None or _is_named(change, broken):
+        if held is None or _is_named(change, named):
             continue
         if held.id in own:
             yield from _own_access(change, held)
         elif held.critical or (not isinstance(change, Delete) and change.resource.critical):
             yield from _critical(change)
-    yield from _made_anew(changes, broken)
+    yield from _recreations(changes, named)
 
 
-def _is_named(change: Change, broken: Collection[str]) -> bool:
-    """Return whether the glass was broken for an object, by its old name or by its new one."""
-    return any(address in broken for address in addresses_of(change))
+def _is_named(change: Change, named: Collection[str]) -> bool:
+    """Return whether ``--break-glass`` names an object, by its old name or by its new one."""
+    return any(address in named for address in addresses_of(change))
 
 
 def addresses_of(change: Change) -> tuple[str, ...]:
@@ -295,7 +295,7 @@ def _break_glass(ref: ResourceRef) -> str:
     )
 
 
-def _made_anew(changes: Sequence[Change], broken: Collection[str]) -> Iterator[Diagnostic]:
+def _recreations(changes: Sequence[Change], named: Collection[str]) -> Iterator[Diagnostic]:
     """Yield applications that are deleted while another, much alike, is created."""
     made = [
         change.resource
@@ -315,7 +315,7 @@ def _made_anew(changes: Sequence[Change], broken: Collection[str]) -> Iterator[D
         marks = _marks(held.ref, held.spec.get("redirectUris", ()))
         twin = next((alike[mark] for mark in marks if mark in alike), None)
         twin = twin or next((one for one in made if is_same_content(one, held)), None)
-        if twin and not {fold(held.ref.address), fold(twin.ref.address)} & set(broken):
+        if twin and not {fold(held.ref.address), fold(twin.ref.address)} & set(named):
             yield _recreated(held, twin)
 
 

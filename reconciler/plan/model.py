@@ -193,12 +193,12 @@ class Scope:
     other_tree: tuple[str, ...] = ()
 
 
-class Fate(StrEnum):
+class DeletedBy(StrEnum):
     """The flag with which a run of this tree would delete an unmanaged object."""
 
     PRUNE = "--prune"
     PRUNE_UNMANAGED = "--prune-unmanaged"
-    KEPT = ""
+    NO_FLAG = ""
 
 
 class Unmanaged(NamedTuple):
@@ -207,13 +207,13 @@ class Unmanaged(NamedTuple):
     Attributes:
         owner: The tree that owns it; empty where no tree does, None where the service cannot
             tell.
-        fate: What would delete it; ``KEPT`` for what no flag of this tree deletes.
+        flag: What would delete it; ``NO_FLAG`` for what no flag of this tree deletes.
     """
 
     ref: ResourceRef
     id: str = ""
     owner: str | None = None
-    fate: Fate = Fate.KEPT
+    flag: DeletedBy = DeletedBy.NO_FLAG
 
 
 class Summary(NamedTuple):

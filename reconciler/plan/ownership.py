@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from reconciler.diagnostics import Diagnostic, error, warning
 from reconciler.errors import UsageError
-from reconciler.plan.model import Change, Delete, Fate, Scope, signs_in_with_secret
+from reconciler.plan.model import Change, Delete, DeletedBy, Scope, signs_in_with_secret
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.state import (
     DesiredState,
@@ -33,20 +33,22 @@ DELETABLE = frozenset({Kind.IDP_JWT_CONFIG, Kind.OIDC_APPLICATION, Kind.ACTION})
 NAMED = 20
 
 
-def fate_of(held: ObservedObject, tree: str) -> Fate:
+def flag_to_delete(held: ObservedObject, tree: str) -> DeletedBy:
     """Return the flag with which a run of a tree deletes an object that it does not declare.
 
     An object with fields that no manifest could say is not known well enough to be deleted.
     """
     if held.ref.kind not in DELETABLE or held.uncarried or other_owner(held, tree):
-        return Fate.KEPT
-    return Fate.PRUNE if is_owned_by(held, tree) else Fate.PRUNE_UNMANAGED
+        return DeletedBy.NO_FLAG
+    return DeletedBy.PRUNE if is_owned_by(held, tree) else DeletedBy.PRUNE_UNMANAGED
 
 
 def is_pruned(held: ObservedObject, scope: Scope) -> bool:
     """Return whether a run deletes an object that it does not declare."""
-    fate = fate_of(held, scope.tree)
-    return fate is not Fate.KEPT and (scope.prune_unmanaged or (scope.prune and fate is Fate.PRUNE))
+    flag = flag_to_delete(held, scope.tree)
+    return flag is not DeletedBy.NO_FLAG and (
+        scope.prune_unmanaged or (scope.prune and flag is DeletedBy.PRUNE)
+    )
 
 
 def is_to_take_over(resource: Resource, scope: Scope) -> bool:

@@ -27,7 +27,7 @@ from reconciler.plan.model import (
 from reconciler.plan.ordering import in_order
 from reconciler.plan.ownership import (
     cannot_take_over,
-    fate_of,
+    flag_to_delete,
     is_pruned,
     lost_secrets,
     new_owner_of,
@@ -68,28 +68,28 @@ def build_plan(
             in_step.append(resource.ref)
         else:
             changes.append(change)
-    doomed = [held for held in matching.leftover if is_pruned(held, scope)]
-    staying = [held for held in matching.leftover if not is_pruned(held, scope)]
-    changes += [Delete(held) for held in doomed]
+    deleted = [held for held in matching.leftover if is_pruned(held, scope)]
+    kept = [held for held in matching.leftover if not is_pruned(held, scope)]
+    changes += [Delete(held) for held in deleted]
     ordered, swapped = in_order(changes)
     allowed = allowed or Allowances()
     owed = owed_to(scope, observed)
-    _refuse([*taken_names(matching, staying), *swapped])
+    _refuse([*taken_names(matching, kept), *swapped])
     return Plan(
         scope=scope,
         instance=observed.instance,
         organizations=desired.organizations,
         changes=ordered,
         in_step=tuple(sorted(in_step)),
-        unmanaged=tuple(sorted(_unmanaged(staying, scope.tree), key=_place)),
+        unmanaged=tuple(sorted(_unmanaged(kept, scope.tree), key=_place)),
         blocks=(
             *blocks(ordered, desired, observed, allowed),
             *cannot_take_over(desired, observed, scope),
         ),
         warnings=(
-            *advice(ordered, desired, observed, scope, allowed.glass),
+            *advice(ordered, desired, observed, scope, allowed.lockouts),
             *ownership_notes(ordered, matching.pairs, scope),
-            *second_objects(ordered, staying, scope.tree),
+            *second_objects(ordered, kept, scope.tree),
             *lost_secrets(owed),
         ),
         owed=owed,
@@ -112,11 +112,11 @@ def _change(
     return update(resource, held, is_rotated, new_owner)
 
 
-def _unmanaged(staying: Iterable[ObservedObject], tree: str) -> Iterable[Unmanaged]:
+def _unmanaged(kept: Iterable[ObservedObject], tree: str) -> Iterable[Unmanaged]:
     """Yield what is left alone. An organization that is only referred to is not news."""
     return (
-        Unmanaged(held.ref, held.id, held.owner, fate_of(held, tree))
-        for held in staying
+        Unmanaged(held.ref, held.id, held.owner, flag_to_delete(held, tree))
+        for held in kept
         if held.ref.kind is not Kind.ORGANIZATION
     )
 
@@ -164,9 +164,9 @@ def match(desired: DesiredState, observed: ObservedState) -> Matching:
     return Matching(pairs, leftover, findings)
 
 
-def taken_names(matching: Matching, staying: Sequence[ObservedObject]) -> list[Diagnostic]:
+def taken_names(matching: Matching, kept: Sequence[ObservedObject]) -> list[Diagnostic]:
     """Return an error for each pinned resource whose name an object that stays already has."""
-    names = {held.ref.key: held for held in staying}
+    names = {held.ref.key: held for held in kept}
     if not names:
         return []
     return [

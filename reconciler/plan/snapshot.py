@@ -45,7 +45,9 @@ class SnapshotFile:
                 *state.incomplete,
                 *(f"The snapshot does not cover organization {name}." for name in sorted(missing)),
             ),
-            doubles=tuple(each for each in state.doubles if each.ref.key.organization in names),
+            name_clashes=tuple(
+                each for each in state.name_clashes if each.ref.key.organization in names
+            ),
             elsewhere=self._elsewhere(names),
         )
 
@@ -93,7 +95,7 @@ def snapshot_content(file: SnapshotFile) -> bytes:
         unexpressed=state.unexpressed,
         elsewhere=tuple((name, *sorted(state.elsewhere[name])) for name in sorted(state.elsewhere)),
         caller_objects=tuple(sorted(state.caller_objects)),
-        doubles=tuple(sorted(state.doubles, key=_place)),
+        doubles=tuple(sorted(state.name_clashes, key=_place)),
         objects=tuple(state.objects[key] for key in sorted(state.objects)),
     )
     return sealed(FORMAT, FORMAT_VERSION, document)

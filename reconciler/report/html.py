@@ -27,7 +27,7 @@ from reconciler.report.plan_parts import (
     TITLE,
     About,
     Shown,
-    fate_in_words,
+    flag_in_words,
     in_review_order,
     is_plain,
     next_step,
@@ -259,7 +259,7 @@ def _cut(left: int, total: int) -> str:
 def _unmanaged(left: Sequence[Unmanaged]) -> str:
     items = (
         f"<li>{shown_text(str(found.ref))} id {shown_text(found.id)}, "
-        f"<bdi>{words(fate_in_words(found))}</bdi></li>"
+        f"<bdi>{words(flag_in_words(found))}</bdi></li>"
         for found in left[:LISTED]
     )
     return _folded(f"Held but declared nowhere, left alone ({len(left)})", items, len(left))

@@ -27,7 +27,7 @@ from reconciler.report.plan_parts import (
     TITLE,
     About,
     Shown,
-    fate_in_words,
+    flag_in_words,
     in_review_order,
     next_step,
     owed_line,
@@ -201,7 +201,7 @@ def _owed(secret: OwedSecret) -> list[str]:
 
 
 def _unmanaged(found: Unmanaged) -> list[str]:
-    remark = f"  (id {visible(found.id)}, {visible(fate_in_words(found))})"
+    remark = f"  (id {visible(found.id)}, {visible(flag_in_words(found))})"
     return [_cut(_named(found.ref) + remark)]
 
 

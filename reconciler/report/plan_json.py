@@ -72,8 +72,8 @@ def change_as_json(plan: Plan, change: Change) -> dict[str, Any]:
 
 def _unmanaged(found: Unmanaged) -> dict[str, str | None]:
     """Return kind and names, id and owner, and the flag that would delete it (null for none)."""
-    fate = {"id": found.id, "owner": found.owner or None, "deleted_by": found.fate.value or None}
-    return {**ref_as_json(found.ref), **fate}
+    flag = {"id": found.id, "owner": found.owner or None, "deleted_by": found.flag.value or None}
+    return {**ref_as_json(found.ref), **flag}
 
 
 def _cause(cause: Cause | None) -> dict[str, str | None] | None:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from reconciler.diagnostics import Diagnostic
 from reconciler.plan.causes import causes_in_words
 from reconciler.plan.digest import plan_digest
-from reconciler.plan.model import Change, Create, Fate, Plan, Unmanaged, ref_of
+from reconciler.plan.model import Change, Create, DeletedBy, Plan, Unmanaged, ref_of
 from reconciler.plan.risk import Risk, expected_problems, most_dangerous, risks_of
 from reconciler.report.style import WHOLE
 from reconciler.report.visible import visible
@@ -79,10 +79,10 @@ def risky(shown: Sequence[Shown]) -> list[Shown]:
     return sorted(found, key=lambda each: most_dangerous(each.risks))
 
 
-def fate_in_words(found: Unmanaged) -> str:
+def flag_in_words(found: Unmanaged) -> str:
     """Return what would delete an unmanaged object, or why nothing does."""
-    if found.fate is not Fate.KEPT:
-        return f"{found.fate.value} would delete it"
+    if found.flag is not DeletedBy.NO_FLAG:
+        return f"{found.flag.value} would delete it"
     return f"tree {found.owner} owns it" if found.owner else "never deleted"
 
 

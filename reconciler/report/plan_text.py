@@ -18,7 +18,7 @@ from reconciler.report.place import place_as_text, place_of
 from reconciler.report.plan_parts import (
     TITLE,
     Shown,
-    fate_in_words,
+    flag_in_words,
     folded_changes,
     in_plan_order,
     in_review_order,
@@ -170,5 +170,5 @@ def _problems(change: Change, style: Style) -> Iterator[str]:
 def _unmanaged(plan: Plan, style: Style) -> Iterator[str]:
     yield style("Held, but declared nowhere (left alone):", "bold")
     for found in plan.unmanaged:
-        remark = style(f"  (id {visible(found.id)}, {visible(fate_in_words(found))})", "dim")
+        remark = style(f"  (id {visible(found.id)}, {visible(flag_in_words(found))})", "dim")
         yield f"  {visible(str(found.ref))}{remark}"

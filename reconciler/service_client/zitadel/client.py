@@ -122,7 +122,7 @@ class ZitadelClient:
             instance,
             seen.objects,
             (*seen.incomplete, *incomplete),
-            doubles=tuple(seen.doubles),
+            name_clashes=tuple(seen.name_clashes),
             unseen=tuple(seen.unseen),
             keeps_history=False,
         )

@@ -138,7 +138,7 @@ class Seen:
     """The result of one reading."""
 
     objects: dict[ResourceRef, ObservedObject] = field(default_factory=dict)
-    doubles: list[ObservedObject] = field(default_factory=list)
+    name_clashes: list[ObservedObject] = field(default_factory=list)
     incomplete: list[str] = field(default_factory=list)
     unseen: list[str] = field(default_factory=list)
 
@@ -146,7 +146,7 @@ class Seen:
         """Take in objects. Not every kind has names of its own."""
         for each in found:
             if self.objects.setdefault(each.ref.key, each) is not each:
-                self.doubles.append(each)
+                self.name_clashes.append(each)
 
 
 def visible_organizations(wire: Wire) -> Sequence[str]:

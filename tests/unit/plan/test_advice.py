@@ -113,9 +113,11 @@ def test_organizations_of_other_shards_were_not_left_behind(index: int) -> None:
 def test_glass_that_is_broken_for_nothing_is_told() -> None:
     """A name with a slip in it would otherwise look as if it had allowed something."""
     given = ("OidcApplication acme/shop/STOREFRONT", "Action/acme/typo")
-    glass = {fold(ref.replace(" ", "/", 1)): ref for ref in given}
+    lockouts = {fold(ref.replace(" ", "/", 1)): ref for ref in given}
     plan = plan_of(
-        [declared(WEB, an_application(devMode=True))], [held(WEB)], allowed=Allowances(glass=glass)
+        [declared(WEB, an_application(devMode=True))],
+        [held(WEB)],
+        allowed=Allowances(lockouts=lockouts),
     )
 
     (warning,) = plan.warnings
@@ -128,7 +130,7 @@ def test_neither_warnings_nor_what_allows_a_plan_change_what_it_would_do() -> No
     resources, objects = [declared(PARTNER, MOVED, critical=True)], [held(PARTNER, critical=True)]
     blocked = plan_of(resources, objects)
     allowed = plan_of(
-        resources, objects, allowed=Allowances(glass={fold(PARTNER.address): PARTNER.address})
+        resources, objects, allowed=Allowances(lockouts={fold(PARTNER.address): PARTNER.address})
     )
 
     assert (codes(blocked), len(blocked.blocks)) == (["PLAN-DEPRECATED-OPERATION"], 1)

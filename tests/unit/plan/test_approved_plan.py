@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 
-from reconciler.plan.approved_plan import Begun, Traces, begun, moved, other_options, traces_of
+from reconciler.plan.approved_plan import (
+    PartlyApplied,
+    Traces,
+    moved,
+    other_options,
+    partly_applied,
+    traces_of,
+)
 from reconciler.plan.model import Adopt, Change, Create, Delete, Scope, Update, ref_of
 from reconciler.plan.planner import build_plan
 from reconciler.resources.ref import Kind
@@ -262,12 +269,12 @@ NO_DELETE: Traces = Traces()
 
 def state(
     approved: Sequence[Change], objects: Sequence[ObservedObject], traces: Traces = NO_DELETE
-) -> tuple[Begun, bool]:
+) -> tuple[PartlyApplied, bool]:
     """Return what is done of a plan, and whether what is left is as it was approved."""
     resources = [change.resource for change in approved if not isinstance(change, Delete)]
     now = plan_of(resources, objects)
     seen = observed(*HOUSE, *objects)
-    found = begun(a_plan(*approved), DIGEST, now, seen, traces)
+    found = partly_applied(a_plan(*approved), DIGEST, now, seen, traces)
     wanted = desired(*OWNERS, *resources)
     return found, not moved(found.expected, found.left, wanted, seen)
 
@@ -370,7 +377,7 @@ def test_a_secret_is_replaced_once(renewed: frozenset[str], done: int) -> None:
     now = a_plan(Update(declared(WEB), found_now, new_secret=True))
     seen = observed(*HOUSE, found_now)
 
-    found = begun(a_plan(update), DIGEST, now, seen, Traces(renewed=renewed))
+    found = partly_applied(a_plan(update), DIGEST, now, seen, Traces(renewed=renewed))
 
     assert found.done == done
     assert len(found.left.changes) == 1 - done

@@ -90,7 +90,7 @@ def test_glass_that_is_broken_for_nothing() -> None:
     """As it was given, not as it is compared."""
     given = "Action/acme/TYPO"
 
-    assert plan_of([], allowed=allowing(glass={fold(given): given})).warnings == (
+    assert plan_of([], allowed=allowing(lockouts={fold(given): given})).warnings == (
         warning(
             "PLAN-BREAK-GLASS-UNUSED",
             "--break-glass names what this plan does not touch",
@@ -101,8 +101,8 @@ def test_glass_that_is_broken_for_nothing() -> None:
 
 def test_two_objects_of_one_name() -> None:
     """At the name, which is where the id must be written."""
-    doubles = (held(WEB, object_id="2"), held(WEB, object_id="3"))
-    state = replace(observed(*HOUSE, held(WEB, object_id="1")), doubles=doubles)
+    name_clashes = (held(WEB, object_id="2"), held(WEB, object_id="3"))
+    state = replace(observed(*HOUSE, held(WEB, object_id="1")), name_clashes=name_clashes)
 
     assert build_plan(desired(*OWNERS, declared(WEB, source=SOURCE)), state).blocks == (
         error(
@@ -128,13 +128,13 @@ def test_an_object_that_would_be_adopted() -> None:
 def test_a_critical_object_that_would_be_removed() -> None:
     """Removed and weakened are told apart; what is before it in the plan hides nothing."""
     weaker = declared(WEB, an_application(authMethodType=NONE), critical=True)
-    glass = {fold(WEB.address): WEB.address}
+    lockouts = {fold(WEB.address): WEB.address}
 
     plan = plan_of(
         [weaker],
         [held(WEB, critical=True), held(GREET, critical=True)],
         PRUNE,
-        allowing(glass=glass),
+        allowing(lockouts=lockouts),
     )
 
     assert plan.blocks == (

@@ -226,8 +226,8 @@ MANY = 99
 
 def allowing(*refs: str, **more: Any) -> Allowances:
     """Return allowances under which only the guards of this file speak."""
-    glass = {fold(ref): ref for ref in refs}
-    return Allowances(**{"updates": MANY, "deletes": MANY, "glass": glass, **more})
+    lockouts = {fold(ref): ref for ref in refs}
+    return Allowances(**{"updates": MANY, "deletes": MANY, "lockouts": lockouts, **more})
 
 
 def codes(plan: Plan) -> list[str]:
@@ -461,7 +461,7 @@ FIRST, SECOND = held(WEB, object_id="1"), held(a_ref(name="STOREFRONT"), OTHER, 
 
 
 def plan_with_doubles(*resources: Resource, scope: Scope = PRUNE) -> Plan:
-    state = replace(observed(*HOUSE, FIRST), doubles=(SECOND,))
+    state = replace(observed(*HOUSE, FIRST), name_clashes=(SECOND,))
     return build_plan(desired(*OWNERS, *resources), state, scope, allowing())
 
 

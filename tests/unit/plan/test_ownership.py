@@ -20,7 +20,7 @@ from reconciler.plan.model import (
     Change,
     Create,
     Delete,
-    Fate,
+    DeletedBy,
     Plan,
     Scope,
     Unmanaged,
@@ -51,9 +51,9 @@ from tests.builders import (
 )
 
 KEY = WEB.key
-KEPT = [a_ref(name=f"kept{at}") for at in range(9)]
-PADDING = [held(ref) for ref in KEPT]
-PADDED = [declared(ref) for ref in KEPT]
+NO_FLAG = [a_ref(name=f"kept{at}") for at in range(9)]
+PADDING = [held(ref) for ref in NO_FLAG]
+PADDED = [declared(ref) for ref in NO_FLAG]
 
 
 def web(owner: str | None, *trees: str, **more: Any) -> ObservedObject:
@@ -62,30 +62,30 @@ def web(owner: str | None, *trees: str, **more: Any) -> ObservedObject:
 
 
 @pytest.mark.parametrize(
-    ("found", "scope", "deleted", "fate"),
+    ("found", "scope", "deleted", "flag"),
     [
         (web("default", "default"), Scope(prune=True), True, None),
         (web("default", "default"), Scope(prune_unmanaged=True), True, None),
-        (web("default", "default"), Scope(), False, Fate.PRUNE),
-        (web("b", "default", "b"), Scope(prune=True), False, Fate.KEPT),
-        (web("b", "default", "b"), Scope(prune_unmanaged=True), False, Fate.KEPT),
+        (web("default", "default"), Scope(), False, DeletedBy.PRUNE),
+        (web("b", "default", "b"), Scope(prune=True), False, DeletedBy.NO_FLAG),
+        (web("b", "default", "b"), Scope(prune_unmanaged=True), False, DeletedBy.NO_FLAG),
         (web("b", "default", "b"), Scope("b", prune=True), True, None),
-        (web("", "default"), Scope(prune=True), False, Fate.PRUNE_UNMANAGED),
+        (web("", "default"), Scope(prune=True), False, DeletedBy.PRUNE_UNMANAGED),
         (web(""), Scope(prune_unmanaged=True), True, None),
         (web(None, "default"), Scope(prune=True), True, None),
-        (web(None, "b"), Scope(prune=True), False, Fate.PRUNE_UNMANAGED),
+        (web(None, "b"), Scope(prune=True), False, DeletedBy.PRUNE_UNMANAGED),
         (web(None), Scope(prune_unmanaged=True), True, None),
-        (web("default", uncarried=("x",)), Scope(prune_unmanaged=True), False, Fate.KEPT),
+        (web("default", uncarried=("x",)), Scope(prune_unmanaged=True), False, DeletedBy.NO_FLAG),
     ],
 )
 def test_only_its_owner_prunes_an_object(
-    found: ObservedObject, scope: Scope, fate: Fate | None, *, deleted: bool
+    found: ObservedObject, scope: Scope, flag: DeletedBy | None, *, deleted: bool
 ) -> None:
     """A service that does not tell owners leaves the question to the trees that applied it."""
     plan = plan_of(PADDED, [found, *PADDING], scope)
 
     assert plan.changes == ((Delete(found),) if deleted else ())
-    left = () if fate is None else (Unmanaged(WEB, found.id, found.owner, fate),)
+    left = () if flag is None else (Unmanaged(WEB, found.id, found.owner, flag),)
     assert plan.unmanaged == left
 
 
@@ -390,7 +390,7 @@ def test_a_critical_application_keeps_its_secret_unless_the_glass_is_broken() ->
     resource, found = declared(WEB, critical=True), replace(BASIC, critical=True)
 
     blocked = plan_of([resource], [found], ROTATE)
-    allowed = Allowances(glass={"oidcapplication/acme/shop/storefront": "x"})
+    allowed = Allowances(lockouts={"oidcapplication/acme/shop/storefront": "x"})
 
     assert [block.code for block in blocked.blocks] == ["GUARD-CRITICAL"]
     assert plan_of([resource], [found], ROTATE, allowed).blocks == ()

@@ -14,7 +14,7 @@ import pytest
 from reconciler.diagnostics import SourceLocation, error, warning
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.integrity import SEAL, SavedFileError, sealed
-from reconciler.plan.model import Adopt, Create, Delete, Fate, Scope, Unmanaged, Update
+from reconciler.plan.model import Adopt, Create, Delete, DeletedBy, Scope, Unmanaged, Update
 from reconciler.plan.planfile import (
     FORMAT,
     FORMAT_VERSION,
@@ -52,7 +52,7 @@ PLAN = a_plan(
     scope=Scope(tree="shop", prune=True, shard=Shard(2, 4)),
     unmanaged=(
         Unmanaged(a_ref(name="x/y \u202e"), "9", "other"),
-        Unmanaged(a_ref(name="z"), "10", None, Fate.PRUNE),
+        Unmanaged(a_ref(name="z"), "10", None, DeletedBy.PRUNE),
     ),
     blocks=(error("GUARD-X", "s", "r", PLACE, WEB),),
     warnings=(warning("W", "s", "r"),),

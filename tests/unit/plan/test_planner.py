@@ -25,7 +25,7 @@ from reconciler.plan.model import (
     Update,
 )
 from reconciler.plan.ordering import batches
-from reconciler.plan.ownership import fate_of
+from reconciler.plan.ownership import flag_to_delete
 from reconciler.plan.planner import build_plan, match
 from reconciler.resources.ref import Kind, ResourceRef, organization_ref, owner_of, project_ref
 from reconciler.state import ObservedObject, Resource
@@ -203,7 +203,8 @@ def test_what_is_declared_nowhere_is_deleted_only_as_far_as_was_asked(
         scope=scope,
         in_step=tuple(sorted([ACME, SHOP, *(found.ref for found in padding)])),
         unmanaged=tuple(
-            Unmanaged(found.ref, found.id, None, fate_of(found, scope.tree)) for found in unmanaged
+            Unmanaged(found.ref, found.id, None, flag_to_delete(found, scope.tree))
+            for found in unmanaged
         ),
     )
 

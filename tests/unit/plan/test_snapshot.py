@@ -15,7 +15,7 @@ from tests.builders import ACME, GREET, HOUSE, WEB, held, observed
 STATE = replace(
     observed(*HOUSE, held(WEB), held(GREET)),
     unexpressed=("An API application.",),
-    doubles=(held(WEB, object_id="2"), held(WEB, object_id="3")),
+    name_clashes=(held(WEB, object_id="2"), held(WEB, object_id="3")),
     elsewhere={"globex": frozenset({"b", "a"})},
     caller_objects=frozenset({"9"}),
 )
