@@ -1,13 +1,15 @@
 """Calls of the identity service's operations, as its clients and the service itself state them.
 
 An operation has one name, one set of REST addresses, and one set of values that a call may carry
-beside its fields. Client and service read all three from here; neither side may import the other.
+beside its fields; a refusal has one of the codes. Client and service read all of it from here, as
+neither side may import the other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any, TypeAlias
 
 _MANAGEMENT = "/management/v1"
@@ -23,6 +25,23 @@ JsonObject: TypeAlias = Mapping[str, Any]
 """Fields of a call, of an answer or of an object in it, by their JSON names."""
 
 WRITE_BATCH = "WriteBatch"
+
+
+class Code(IntEnum):
+    """gRPC's numbers for the refusals of the service, and no others."""
+
+    INVALID_ARGUMENT = 3
+    NOT_FOUND = 5
+    ALREADY_EXISTS = 6
+    PERMISSION_DENIED = 7
+    RESOURCE_EXHAUSTED = 8
+    PRECONDITION_FAILED = 9
+    ABORTED = 10
+    UNIMPLEMENTED = 12
+    INTERNAL = 13
+    UNAVAILABLE = 14
+    UNAUTHENTICATED = 16
+
 
 # Verb and path. A path parameter has the JSON name of the field it sets. Clients use the first.
 ADDRESSES: Mapping[str, tuple[str, ...]] = {

@@ -14,27 +14,28 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
-from reconciler.resources.call import ORDER_KEYS, WRITE_BATCH, Call, JsonObject
+from reconciler.resources.call import ORDER_KEYS, WRITE_BATCH, Call, Code, JsonObject
 from reconciler.service_client.refusals import refusal_in
 from reconciler.service_client.retries import pause
-from reconciler.service_client.wire import Answer, Wire, WireRefusal, lost, unsent
+from reconciler.service_client.wire import Answer, Reply, Wire, WireRefusal, lost, unsent
 
-MOST_ORDERS = 500  # between two batches the lease is renewed and signals are heeded
-MAX_BYTES = 1_000_000  # of a request; a service of ours takes 1 MiB
+MOST_ORDERS = 500  # of one batch: between two batches the lease is renewed and signals are heeded
+MAX_BYTES = 1_000_000  # of a request; our service takes 1 MiB
 RETRY_SECONDS = 60.0
 AT_ONCE = 2  # the service works on one batch while the next one is on its way
-_FOR_NOW = frozenset({8, 14})  # codes of HTTP statuses 429 and 503
+_FOR_NOW = frozenset({Code.RESOURCE_EXHAUSTED, Code.UNAVAILABLE})  # HTTP statuses 429 and 503
 # The whole request was refused before any order of it was tried. A service, or a gateway before
 # it, that was exchanged for an older one during the run answers that it does not know the address.
-_NOT_UNDERSTOOD = frozenset({3, 5, 12})
-
-Reply: TypeAlias = Answer | WireRefusal
+_NOT_UNDERSTOOD = frozenset({Code.INVALID_ARGUMENT, Code.NOT_FOUND, Code.UNIMPLEMENTED})
 
 
-class _Told(NamedTuple):
-    """The reply to one order, and whether the service told it of this very order."""
+class _OrderReply(NamedTuple):
+    """The reply to one order, and whether the service gave it to this order alone.
+
+    Otherwise it is the reply to the request that the order was sent in.
+    """
 
     reply: Reply
     is_own: bool
@@ -75,35 +76,40 @@ class BatchingWire:
             ServiceError: the wire beneath failed.
         """
         keyed = [_with_key(call) for call in calls]
-        told = list(self._told(keyed))
+        replies = list(self._sent(keyed))
         deadline, tries = self._clock() + RETRY_SECONDS, 0
-        while again := [index for index, each in enumerate(told) if each.is_for_now]:
+        # Only orders that were refused for now are sent again, under the keys they had before: one
+        # that was carried out after all gives its first answer.
+        while again := [index for index, each in enumerate(replies) if each.is_for_now]:
             tries += 1
             wait = pause(tries, self._chance(), 0.0)
             if self._clock() + wait >= deadline:
                 break
             self._sleep(wait)
-            for index, later in zip(again, self._told([keyed[at] for at in again]), strict=True):
-                told[index] = _later(told[index], later)
-        return [each.reply for each in told]
+            for index, later in zip(again, self._sent([keyed[at] for at in again]), strict=True):
+                replies[index] = _later(replies[index], later)
+        return [each.reply for each in replies]
 
-    def _told(self, calls: Sequence[Call]) -> Iterator[_Told]:
+    def _sent(self, calls: Sequence[Call]) -> Iterator[_OrderReply]:
+        """Send calls in batches; yield the reply to each, in their order."""
         if len(calls) < 2 or not self._is_understood:
-            yield from (_Told(reply, is_own=False) for reply in self._wire.send(calls))
+            yield from (_OrderReply(reply, is_own=False) for reply in self._wire.send(calls))
             return
         batches = _packed(calls, self._most)
         while some := list(islice(batches, AT_ONCE)):
-            asked = [Call(WRITE_BATCH, {"orders": batch.orders}) for batch in some]
-            for batch, reply in zip(some, self._wire.send(asked), strict=True):
-                yield from self._told_of(batch.calls, reply)
+            requests = [Call(WRITE_BATCH, {"orders": batch.orders}) for batch in some]
+            for batch, reply in zip(some, self._wire.send(requests), strict=True):
+                yield from self._replies_to(batch.calls, reply)
 
-    def _told_of(self, calls: Sequence[Call], reply: Reply) -> Iterable[_Told]:
+    def _replies_to(self, calls: Sequence[Call], reply: Reply) -> Iterable[_OrderReply]:
+        """Return the reply to each order of a batch, from the reply to the batch."""
         if isinstance(reply, Answer):
-            return [_Told(each, is_own=True) for each in _replies(reply.fields, len(calls))]
+            return [_OrderReply(each, is_own=True) for each in _replies(reply.fields, len(calls))]
         if reply.code in _NOT_UNDERSTOOD and not reply.unsure:
+            # Nothing was tried: send these orders, and all later ones, as requests of their own.
             self._is_understood = False
-            return self._told(calls)
-        return [_Told(reply, is_own=False) for _ in calls]
+            return self._sent(calls)
+        return [_OrderReply(reply, is_own=False) for _ in calls]
 
 
 class _Batch(NamedTuple):
@@ -120,6 +126,7 @@ def _packed(calls: Iterable[Call], most: int) -> Iterator[_Batch]:
     size = 0
     for call in calls:
         order = _order(call)
+        # One more byte for the comma between two orders.
         length = len(json.dumps(order, separators=(",", ":"))) + 1
         if members and (len(members) == most or size + length > MAX_BYTES):
             yield _Batch(members, orders)
@@ -133,6 +140,8 @@ def _packed(calls: Iterable[Call], most: int) -> Iterator[_Batch]:
 
 def _order(call: Call) -> JsonObject:
     """Return a call as an order of a batch; what is not said is left out."""
+    # An order says less than a request: values that are not given are left out, and the context
+    # is the object itself instead of its text.
     values = {key: getattr(call, name) for name, key in ORDER_KEYS.items()}
     if call.expected_sequence is not None:
         values[ORDER_KEYS["expected_sequence"]] = str(call.expected_sequence)
@@ -161,8 +170,8 @@ def _replies(answered: JsonObject, count: int) -> Sequence[Reply]:
     return [_reply(each) for each in answers]
 
 
-def _reply(told: Any) -> Reply:
-    match told:
+def _reply(answered: object) -> Reply:
+    match answered:
         case {"answer": dict() as fields}:
             return Answer(fields)
         case {"error": dict() as fields}:
@@ -173,13 +182,13 @@ def _reply(told: Any) -> Reply:
             return lost("the service's answer to an order of a batch cannot be read")
 
 
-def _later(before: _Told, now: _Told) -> _Told:
+def _later(before: _OrderReply, now: _OrderReply) -> _OrderReply:
     """Return the reply to an order that was sent again.
 
-    The reply to the order itself counts alone: its key makes an order that was carried out give
-    its first answer. A request that failed as a whole leaves open what was open before.
+    A reply to the order itself always counts. A request that failed as a whole proves nothing: an
+    order that may have been carried out before may still have been.
     """
-    is_open = isinstance(before.reply, WireRefusal) and before.reply.unsure
-    if now.is_own or not is_open or isinstance(now.reply, Answer):
+    was_unsure = isinstance(before.reply, WireRefusal) and before.reply.unsure
+    if now.is_own or not was_unsure or isinstance(now.reply, Answer):
         return now
     return now._replace(reply=replace(now.reply, unsure=True))

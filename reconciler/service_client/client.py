@@ -17,7 +17,7 @@ from reconciler.errors import (
     ServiceUnavailableError,
     UnseenOrganizationError,
 )
-from reconciler.resources.call import Call, JsonObject
+from reconciler.resources.call import Call, Code, JsonObject
 from reconciler.resources.ref import ResourceRef, fold
 from reconciler.service_client.batches import MOST_ORDERS, BatchingWire
 from reconciler.service_client.locks import ProcessIdentity, holder_in_words
@@ -42,13 +42,12 @@ from reconciler.service_client.port import (
     Written,
 )
 from reconciler.service_client.read_only import HistoryClient
-from reconciler.service_client.refusals import ABORTED, answers_of, no_custody, service_error
-from reconciler.service_client.wire import Answer, Wire, WireRefusal
+from reconciler.service_client.refusals import answers_of, no_custody, service_error
+from reconciler.service_client.wire import Answer, Reply, Wire, WireRefusal
 from reconciler.state import ObservedObject, ObservedState, OwedSecret
 
-LEASE_SECONDS = 120
+LEASE_SECONDS = 120  # much longer than a batch takes: it is renewed between two of them
 RENEW_AFTER_SECONDS = LEASE_SECONDS / 4
-_NOT_FOUND = 5
 
 
 class OperationsClient(HistoryClient):
@@ -205,6 +204,7 @@ class OperationsClient(HistoryClient):
         replies = self._writes.send([_as_sent(order, call, leases) for order, call in asked])
         told = zip(asked, replies, strict=True)
         results = [result_of(order, reply) for (order, _), reply in told]
+        # The first try of an update or delete may be what made its second try fail.
         unsure = [index for index, reply in enumerate(replies) if _may_be_our_own_doing(reply)]
         if unsure:
             names = {_ref(asked[index][0]).organization for index in unsure}
@@ -239,7 +239,7 @@ class OperationsClient(HistoryClient):
         replies = self._wire.send([self._renewal(name) for name in names])
         for name, reply in zip(names, replies, strict=True):
             if isinstance(reply, WireRefusal):
-                if reply.code != ABORTED:
+                if reply.code != Code.ABORTED:
                     # Unknown error: do not assume that the lease was lost.
                     raise service_error(reply)
                 self._take_again(name)
@@ -251,6 +251,8 @@ class OperationsClient(HistoryClient):
         return Call("RenewLease", fields)
 
     def _take_again(self, name: str) -> None:
+        # Fences are counted up by one with each lease of an organization. A gap means that another
+        # run held it in between, and may have changed what this plan was made from.
         before = self._fences[name]
         self._leases[name] = self._lease(name, instead_of="")
         if self._fences[name] != before + 1:
@@ -274,15 +276,17 @@ class OperationsClient(HistoryClient):
         fields = {"organization": name, "holder": self._holder.text, "seconds": LEASE_SECONDS}
         if instead_of:
             fields["insteadOf"] = instead_of
-        key = uuid.uuid4().hex
+        key = uuid.uuid4().hex  # a repeated call gives the same lease again
         (reply,) = self._wire.send([Call("AcquireLease", fields, idempotency_key=key)])
         if isinstance(reply, Answer):
             self._fences[name] = int(reply.fields["fence"])
             return str(reply.fields["lease"])
-        if reply.code == _NOT_FOUND:  # of an organization that exists, and only for strangers
+        if reply.code == Code.NOT_FOUND:  # of an organization that exists, and only for strangers
             raise UnseenOrganizationError([name])
         held_by = reply.details.get("holder", "")
         fence = str(reply.details.get("fence", ""))
+        # The lock of a process that died here is taken over at once. The fence says which lease is
+        # meant: of two runs that do so, one gets it.
         if not instead_of and fence and self._holder.knows_dead(held_by):
             return self._lease(name, instead_of=fence)
         raise _lock_error(name, reply)
@@ -302,9 +306,13 @@ def _as_sent(order: Order, call: Call, leases: Mapping[str, str]) -> Call:
     return replace(call, lease=lease) if lease else call
 
 
-def _may_be_our_own_doing(reply: Answer | WireRefusal) -> bool:
+def _may_be_our_own_doing(reply: Reply) -> bool:
     """Return whether a second try may be refused because the first one was carried out."""
-    return isinstance(reply, WireRefusal) and reply.unsure and reply.code in {5, 9}
+    return (
+        isinstance(reply, WireRefusal)
+        and reply.unsure
+        and reply.code in {Code.NOT_FOUND, Code.PRECONDITION_FAILED}
+    )
 
 
 def _ref(order: Order) -> ResourceRef:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from reconciler.resources.call import Call
+from reconciler.resources.call import Call, Code
 from reconciler.service_client.client import OperationsClient
 from reconciler.service_client.locks import LocalLock, ProcessIdentity
 from reconciler.service_client.port import ReadOnlyService, ServiceClient
@@ -13,11 +13,11 @@ from reconciler.service_client.read_only import ReadOnlyClient, ReadOnlyWire
 from reconciler.service_client.refusals import service_error
 from reconciler.service_client.wire import Wire, WireRefusal
 
-BATCH = 64
-BATCH_SECONDS = 20
-"""Orders at a time over HTTP: between batches the lease is renewed and signals are heeded."""
+# Between two batches the lease is renewed and signals are heeded.
+BATCH = 64  # orders at a time over HTTP
+BATCH_SECONDS = 20  # that a batch may take where requests a second are limited
 
-_NOT_THERE = frozenset({5, 12})
+_NOT_THERE = frozenset({Code.NOT_FOUND, Code.UNIMPLEMENTED})
 
 
 @dataclass(frozen=True, slots=True)

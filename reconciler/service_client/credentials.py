@@ -31,7 +31,7 @@ from reconciler.resources.secret import Secret
 from reconciler.resources.strict_json import JsonError, read_object
 from reconciler.service_client.endpoint import Endpoint
 
-MAX_FILE = 64 * 1024
+MAX_FILE = 64 * 1024  # bytes
 HOW = "Give a token in RECONCILER_TOKEN or with --token-file, or a service user's --key-file."
 _TOKEN = re.compile(r"[!-~]{1,8192}", re.ASCII)
 
@@ -140,8 +140,8 @@ def read_private(path: Path) -> str:
         raise LocalFileError(f"{path} is not a text file", remedy="Name the file itself.") from None
 
 
-LIFE = 3600
-EARLY = 180
+LIFE = 3600  # seconds that a signed statement counts
+EARLY = 180  # seconds before its end that a token is renewed
 SCOPE = "openid urn:zitadel:iam:org:project:id:zitadel:aud"
 GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 DISCOVERY = "/.well-known/openid-configuration"

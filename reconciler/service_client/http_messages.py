@@ -10,11 +10,18 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from reconciler.errors import ServiceError
-from reconciler.resources.call import ADDRESSES, HEADERS, ORGANIZATION_OF_ZITADEL, Call, JsonObject
+from reconciler.resources.call import (
+    ADDRESSES,
+    HEADERS,
+    ORGANIZATION_OF_ZITADEL,
+    Call,
+    Code,
+    JsonObject,
+)
 from reconciler.resources.strict_json import JsonError, check_count, read_object
 from reconciler.service_client.endpoint import Endpoint
 from reconciler.service_client.refusals import UNKNOWN, refusal_in
-from reconciler.service_client.wire import Answer, WireRefusal, is_id, lost
+from reconciler.service_client.wire import Answer, Reply, WireRefusal, is_id, lost
 
 _PARAMETER = re.compile(r"\{(\w+)\}", re.ASCII)
 
@@ -65,15 +72,26 @@ def _segment(value: object) -> str:
     return text
 
 
-UNAUTHENTICATED = 16
 MAX_VALUES = 500_000  # several times what a full page has; they fit into 50 MB of memory
 _CODES: Mapping[int, int] = {
-    400: 3, 401: 16, 403: 7, 404: 5, 405: 12, 409: 10, 412: 9, 413: 3, 422: 3, 429: 8,
-    501: 12, 502: 14, 503: 14, 504: 14,
-}  # fmt: skip
+    400: Code.INVALID_ARGUMENT,
+    401: Code.UNAUTHENTICATED,
+    403: Code.PERMISSION_DENIED,
+    404: Code.NOT_FOUND,
+    405: Code.UNIMPLEMENTED,
+    409: Code.ABORTED,
+    412: Code.PRECONDITION_FAILED,
+    413: Code.INVALID_ARGUMENT,
+    422: Code.INVALID_ARGUMENT,
+    429: Code.RESOURCE_EXHAUSTED,
+    501: Code.UNIMPLEMENTED,
+    502: Code.UNAVAILABLE,
+    503: Code.UNAVAILABLE,
+    504: Code.UNAVAILABLE,
+}
 
 
-def reply_of(status: int, content_type: str, content: bytes) -> Answer | WireRefusal:
+def reply_of(status: int, content_type: str, content: bytes) -> Reply:
     """Return what a response says."""
     if status == 200:
         return _answer(content_type, content)
@@ -88,7 +106,7 @@ def reply_of(status: int, content_type: str, content: bytes) -> Answer | WireRef
     return _refusal(status, content_type, content)
 
 
-def _answer(content_type: str, content: bytes) -> Answer | WireRefusal:
+def _answer(content_type: str, content: bytes) -> Reply:
     if not _is_json(content_type):
         return lost("the service answered with something that is not JSON")
     try:

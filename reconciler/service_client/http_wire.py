@@ -23,11 +23,10 @@ from typing import NamedTuple, TypeAlias
 import httpx
 
 from reconciler import __version__
-from reconciler.resources.call import WRITE_BATCH, Call
+from reconciler.resources.call import WRITE_BATCH, Call, Code
 from reconciler.service_client.credentials import Credentials
 from reconciler.service_client.endpoint import Endpoint
 from reconciler.service_client.http_messages import (
-    UNAUTHENTICATED,
     Target,
     connection_failure,
     failure_in_words,
@@ -37,12 +36,12 @@ from reconciler.service_client.http_messages import (
     target_of,
 )
 from reconciler.service_client.retries import asked_pause, may_repeat, pause
-from reconciler.service_client.wire import Answer, WireRefusal, lost, unsent
+from reconciler.service_client.wire import Answer, Reply, WireRefusal, lost, unsent
 
-AT_ONCE = 8
-RETRIED = frozenset({429, 502, 503, 504})
-FIRST_TRIES = 3
-IDLE_SECONDS = 3.0
+AT_ONCE = 8  # requests, each on a connection of its own
+RETRIED = frozenset({429, 502, 503, 504})  # HTTP statuses of a service that may do better soon
+FIRST_TRIES = 3  # while no request has reached the service: a wrong address is told soon
+IDLE_SECONDS = 3.0  # less than servers and proxies keep an idle connection open
 FIXED = {
     "accept": "application/json",
     # A compressed answer could be small on the wire and fill the memory here.
@@ -93,7 +92,7 @@ class Fetched(NamedTuple):
 class _Tried(NamedTuple):
     """The result of one try, whether another try may do better, and the requested pause."""
 
-    reply: Answer | WireRefusal
+    reply: Reply
     again: bool
     asked: float = 0.0
 
@@ -150,7 +149,7 @@ class HttpWire:
         finally:
             self._runner.close()
 
-    def send(self, calls: Sequence[Call]) -> Sequence[Answer | WireRefusal]:
+    def send(self, calls: Sequence[Call]) -> Sequence[Reply]:
         """Carry out independent calls, at most eight at a time; return what each gave.
 
         Raises:
@@ -159,6 +158,8 @@ class HttpWire:
         """
         targets = [target_of(call) for call in calls]
         replies = self._sent(calls, targets)
+        # A token may end during a run. Calls refused for it were not carried out, so exactly
+        # these are sent once more with a new one.
         refused = [index for index, reply in enumerate(replies) if _is_unauthenticated(reply)]
         if refused and self._credentials.renew():
             again = self._sent([calls[i] for i in refused], [targets[i] for i in refused])
@@ -180,21 +181,19 @@ class HttpWire:
                 time.sleep(pause(tries, self._chance(), 0.0))
         return None
 
-    def _sent(self, calls: Sequence[Call], targets: Sequence[Target]) -> list[Answer | WireRefusal]:
+    def _sent(self, calls: Sequence[Call], targets: Sequence[Target]) -> list[Reply]:
         bearer = self._credentials.bearer(self.fetch)
         return self._runner.run(self._all(list(zip(calls, targets, strict=True)), bearer.reveal()))
 
-    async def _all(
-        self, asked: Sequence[tuple[Call, Target]], bearer: str
-    ) -> list[Answer | WireRefusal]:
+    async def _all(self, asked: Sequence[tuple[Call, Target]], bearer: str) -> list[Reply]:
         rate = self._limits.per_second
         waits = len(asked) / rate if rate > 0 else 0.0
         # After calls without any answer, use the short timeout.
         allowed = waits + (self._limits.total if self._was_heard else self._limits.silence)
         left = _Time(allowed, time.monotonic() + allowed)
         self._was_heard = not asked
-        replies: list[Answer | WireRefusal] = [unsent("not sent")] * len(asked)
-        waiting = iter(enumerate(asked))
+        replies: list[Reply] = [unsent("not sent")] * len(asked)
+        waiting = iter(enumerate(asked))  # shared: each connection takes the next call when free
 
         async def work(connection: httpx.AsyncHTTPTransport) -> None:
             for index, (call, target) in waiting:
@@ -210,7 +209,7 @@ class HttpWire:
         call: Call,
         request: tuple[Target, Mapping[str, str]],
         left: _Time,
-    ) -> Answer | WireRefusal:
+    ) -> Reply:
         """Try a call until it is answered, must not be repeated, or time is up."""
         reply, tries = unsent("the service took too long with what was sent before"), 0
         limits = self._limits_of(call, left.allowed)
@@ -219,6 +218,7 @@ class HttpWire:
             tried = await self._try(connection, *request, limits)
             if isinstance(tried.reply, Answer):
                 return tried.reply
+            # Once a try may have been carried out, no later refusal proves that it was not.
             reply = replace(tried.reply, unsure=reply.unsure or tried.reply.unsure)
             wait = pause(tries, self._chance(), tried.asked)
             if (
@@ -258,10 +258,11 @@ class HttpWire:
             return _Tried(
                 lost(f"the service did not answer ({failure_in_words(failure)})"), again=True
             )
-        except ValueError as failure:
+        except ValueError as failure:  # too large or compressed, and would be so again
             return _Tried(lost(f"the service's answer cannot be read: {failure}"), again=False)
         self._was_reached = self._was_heard = True
         reply = reply_of(fetched.status, fetched.content_type, fetched.content)
+        # An answer that cannot be read came from the service, or from a proxy that cut it short.
         garbled = fetched.status == 200 and isinstance(reply, WireRefusal)
         asked = asked_pause(fetched.retry_after, datetime.now(UTC))
         return _Tried(reply, again=garbled or fetched.status in RETRIED, asked=asked)
@@ -309,6 +310,7 @@ class HttpWire:
         """Wait until the rate lets one more request start."""
         if self._limits.per_second <= 0:
             return
+        # Starts are evenly spaced; time that passed unused gives no burst afterwards.
         start = max(self._next_start, time.monotonic())
         self._next_start = start + 1 / self._limits.per_second
         await asyncio.sleep(start - time.monotonic())
@@ -325,6 +327,7 @@ def _milliseconds(began: float) -> str:
 async def _read(response: httpx.Response, size: int) -> Fetched:
     if response.headers.get("content-encoding", "identity") != "identity":
         raise ValueError("it is compressed, and that was not asked for")
+    # The announced length is refused before a byte is read; the count holds where it is a lie.
     length = response.headers.get("content-length", "")
     if length.isdecimal() and int(length[:20]) > size:
         raise ValueError(f"it is larger than {size} bytes")
@@ -341,5 +344,5 @@ async def _read(response: httpx.Response, size: int) -> Fetched:
     )
 
 
-def _is_unauthenticated(reply: Answer | WireRefusal) -> bool:
-    return isinstance(reply, WireRefusal) and reply.code == UNAUTHENTICATED
+def _is_unauthenticated(reply: Reply) -> bool:
+    return isinstance(reply, WireRefusal) and reply.code == Code.UNAUTHENTICATED

@@ -48,6 +48,7 @@ class ProcessIdentity:
         other = _read(text)
         if other is None or other.host != self.host:
             return False
+        # Process ids are only comparable within one boot and one namespace of the same machine.
         if other.boot != self.boot:
             return True
         return other.namespace == self.namespace and _is_gone(other)
@@ -87,7 +88,7 @@ def _read(text: str) -> ProcessIdentity | None:
     return holder if is_process else None
 
 
-_PROCESSES = 2**31
+_PROCESSES = 2**31  # more ids than the kernel gives
 
 
 def _boot() -> str:
@@ -123,11 +124,13 @@ def _started(process: int) -> str | None:
         stat = Path(f"/proc/{process}/stat").read_text(encoding="ascii", errors="replace")
     except OSError:
         return None
+    # The name of the program, in parentheses, may hold spaces and parentheses itself. Of what comes
+    # after it, the 1st field is the state (Z: ended, not yet waited for), the 20th the start time.
     fields = stat.rpartition(")")[2].split()
     return "" if fields[0] == "Z" else fields[19]
 
 
-_MAX_HOLDER = 4096
+_MAX_HOLDER = 4096  # bytes
 
 
 class LocalLock:

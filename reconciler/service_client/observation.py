@@ -18,8 +18,8 @@ from reconciler.service_client.specs import read_spec
 from reconciler.service_client.wire import Wire, is_id
 from reconciler.state import ObservedObject
 
-PAGE = 1000
-MOST_PAGES = 1000
+PAGE = 1000  # objects
+MOST_PAGES = 1000  # of one listing; a service that never ends is left
 TOGETHER = 32  # organizations: while one page is read, the service makes the next ones
 Owner: TypeAlias = tuple[str, str]
 """Id and name of an organization, as the service spells it."""
@@ -62,6 +62,7 @@ class Listing:
             self.is_done = True
             return
         self._ids.update(id_of(each) for each in found)
+        # A cursor that comes again, or a page without one new id, would go on for ever.
         if self._cursor in self._cursors or len(self._ids) == known:
             self._end(f"The listing of {self.owner[1]} repeats itself.")
         self._cursors.add(self._cursor)
@@ -129,7 +130,7 @@ def _organization(name: str, answer: JsonObject) -> Owner | None:
 
 _KINDS = {kind.value: kind for kind in Kind}
 _TEXTS = ("organizationId", "projectId", "name", "clientId", "changedBy")
-LARGEST = 2**64 - 1
+LARGEST = 2**64 - 1  # a sequence is a uint64
 
 
 def observed_objects(
@@ -157,6 +158,8 @@ def observed_objects(
         if found is None or found.organization_id != owner:
             incomplete.append(f"{name} lists an object whose owner it does not list.")
             continue
+        # Names are unique ignoring case. Two objects of one name are one that was renamed while it
+        # was listed, or a service that is not sound: either way the listing proves nothing.
         own_name = (kind, found.project_id, fold(found.ref.name))
         if found.id in seen or own_name in named:
             incomplete.append(f"{name} lists {found.ref} (id {found.id}) twice.")

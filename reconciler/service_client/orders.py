@@ -22,7 +22,7 @@ from reconciler.service_client.port import (
     Written,
 )
 from reconciler.service_client.refusals import AGAIN, service_error
-from reconciler.service_client.wire import Answer, WireRefusal
+from reconciler.service_client.wire import Answer, Reply, WireRefusal
 from reconciler.state import ObservedObject, is_in_step, is_owned_by
 
 _CREATES: Mapping[Kind, str] = {
@@ -179,7 +179,7 @@ def unchanged(order: Order) -> Written:
             return Written(order.held.id, order.held.sequence, order.held.client_id)
 
 
-def result_of(order: Order, reply: Answer | WireRefusal) -> Written | ServiceError:
+def result_of(order: Order, reply: Reply) -> Written | ServiceError:
     """Return the result of a call of an order."""
     return service_error(reply) if isinstance(reply, WireRefusal) else written(order, reply)
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 from reconciler.errors import ServiceError
-from reconciler.resources.call import Call, JsonObject
+from reconciler.resources.call import Call, Code, JsonObject
 from reconciler.resources.secret import Secret
 from reconciler.service_client.observation import (
     MOST_PAGES,
@@ -22,7 +22,6 @@ from reconciler.service_client.observation import (
 )
 from reconciler.service_client.port import Context, CreateOrder, Order, SecretOrder, Written
 from reconciler.service_client.refusals import (
-    ABORTED,
     answers_of,
     lease_lost,
     no_custody,
@@ -33,7 +32,7 @@ from reconciler.service_client.wire import Wire, WireRefusal
 from reconciler.state import ObservedObject, OwedSecret
 
 AT_ONCE = 500  # secrets of one claim or acknowledgement
-_STATES = {"owed": False, "lost": True}
+_STATES = {"owed": False, "lost": True}  # whether the service can no longer open its seal
 T = TypeVar("T")
 
 
@@ -122,7 +121,7 @@ class Custody:
             calls.append(_custody_call("AcknowledgeSecrets", owner, named, leases))
         for reply in self._wire.send(calls) if calls else ():
             if isinstance(reply, WireRefusal):
-                raise lease_lost() if reply.code == ABORTED else service_error(reply)
+                raise lease_lost() if reply.code == Code.ABORTED else service_error(reply)
 
     def _by_owner(
         self, values: Iterable[T], id_of_value: Callable[[T], str]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from reconciler.errors import NoHistoryError, ObjectNotFoundError
-from reconciler.resources.call import Call, JsonObject
+from reconciler.resources.call import Call, Code, JsonObject
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.service_client.observation import (
     MOST_PAGES,
@@ -22,10 +22,9 @@ from reconciler.service_client.observation import (
 )
 from reconciler.service_client.port import ServiceReader
 from reconciler.service_client.refusals import service_error
-from reconciler.service_client.wire import Answer, Wire, WireRefusal, is_read
+from reconciler.service_client.wire import Answer, Reply, Wire, is_read
 from reconciler.state import ObjectEvent, ObservedState, Removal
 
-_UNKNOWN_OPERATION = 12
 _KINDS = {kind.value: kind for kind in Kind}
 
 
@@ -35,7 +34,7 @@ class ReadOnlyWire:
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
 
-    def send(self, calls: Sequence[Call]) -> Sequence[Answer | WireRefusal]:
+    def send(self, calls: Sequence[Call]) -> Sequence[Reply]:
         """Carry out calls that read.
 
         Raises:
@@ -107,7 +106,7 @@ class HistoryClient:
         (reply,) = self._wire.send([call])
         if isinstance(reply, Answer):
             return reply.fields
-        if reply.code == _UNKNOWN_OPERATION:
+        if reply.code == Code.UNIMPLEMENTED:
             raise no_history()
         raise service_error(reply)
 

@@ -17,11 +17,10 @@ from reconciler.errors import (
     ServiceError,
     ServiceUnavailableError,
 )
-from reconciler.resources.call import Call, JsonObject
+from reconciler.resources.call import Call, Code, JsonObject
 from reconciler.resources.ref import ResourceRef
 from reconciler.service_client.wire import NO_ANSWER, Wire, WireRefusal
 
-ABORTED = 10  # of the codes of gRPC
 AGAIN = "Run the command again; what was done is not repeated."
 
 
@@ -32,28 +31,37 @@ UNKNOWN = 2
 
 
 # The service, or something on the way, failed in the middle; or an answer was lost.
-_IN_THE_MIDDLE = frozenset({1, 2, 4, 13, 14, 15})
+_IN_THE_MIDDLE = frozenset({1, UNKNOWN, 4, Code.INTERNAL, Code.UNAVAILABLE, 15})
 
 # gRPC code: what to raise, and what its reader can do.
 _MEANINGS: Mapping[int, tuple[type[ServiceError], str]] = {
-    3: (
+    Code.INVALID_ARGUMENT: (
         InvalidArgumentError,
         "Correct the manifest. Where `validate` accepts it, the service is the stricter one.",
     ),
-    5: (ObjectNotFoundError, "It was removed in the meantime, or is not visible to this token."),
-    6: (
+    Code.NOT_FOUND: (
+        ObjectNotFoundError,
+        "It was removed in the meantime, or is not visible to this token.",
+    ),
+    Code.ALREADY_EXISTS: (
         AlreadyExistsError,
         "Another object has the name. Run `reconciler plan` again to see it.",
     ),
-    7: (AccessDeniedError, "Use a token whose role allows this in the organization."),
-    8: (ServiceUnavailableError, AGAIN),
-    9: (
+    Code.PERMISSION_DENIED: (
+        AccessDeniedError,
+        "Use a token whose role allows this in the organization.",
+    ),
+    Code.RESOURCE_EXHAUSTED: (ServiceUnavailableError, AGAIN),
+    Code.PRECONDITION_FAILED: (
         PreconditionFailedError,
         "It was changed after it was planned. Run `reconciler plan` again and review.",
     ),
-    10: (ServiceUnavailableError, AGAIN),
-    14: (ServiceUnavailableError, AGAIN),
-    16: (AccessDeniedError, "Give a valid token in RECONCILER_TOKEN or with --token-file."),
+    Code.ABORTED: (ServiceUnavailableError, AGAIN),
+    Code.UNAVAILABLE: (ServiceUnavailableError, AGAIN),
+    Code.UNAUTHENTICATED: (
+        AccessDeniedError,
+        "Give a valid token in RECONCILER_TOKEN or with --token-file.",
+    ),
 }
 
 _MAKE_ANOTHER = (

@@ -9,13 +9,14 @@ from email.utils import parsedate_to_datetime
 from reconciler.resources.call import WRITE_BATCH, Call
 from reconciler.service_client.wire import is_read
 
-FIRST_PAUSE = 0.1
+FIRST_PAUSE = 0.1  # seconds; it doubles with each try
 LONGEST_PAUSE = 5.0
-LONGEST_ASKED = 60.0
+LONGEST_ASKED = 60.0  # of what a service may ask for
 _SECONDS = re.compile(r"[0-9]{1,10}", re.ASCII)
 
 
-# Safe to repeat: a repeated claim only adds one more event, and each order of a batch has a key.
+# Writes that are safe to repeat without a key of their own: a repeated claim only adds one more
+# event, and each order of a batch has a key.
 _REPEATABLE = frozenset(
     {"RenewLease", "ReleaseLease", "ClaimSecrets", "AcknowledgeSecrets", WRITE_BATCH}
 )

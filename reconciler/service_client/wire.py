@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from reconciler.resources.call import ADDRESSES, Call, JsonObject
 
-NO_ANSWER = 0
+NO_ANSWER = 0  # no code of gRPC: nothing that the service said
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,13 @@ class WireRefusal:
     remedy: str = ""
 
 
+Reply: TypeAlias = Answer | WireRefusal
+
+
 class Wire(Protocol):
     """A way to call operations."""
 
-    def send(self, calls: Sequence[Call]) -> Sequence[Answer | WireRefusal]:
+    def send(self, calls: Sequence[Call]) -> Sequence[Reply]:
         """Carry out independent calls and return what each gave, in their order.
 
         Calls that are sent together may be carried out in any order and may share a commit;
@@ -54,6 +57,7 @@ class Wire(Protocol):
         ...
 
 
+# Not only digits: a ZITADEL may have ids of another form. No separator of paths or headers.
 _ID = re.compile(r"[A-Za-z0-9_-]{1,200}", re.ASCII)
 
 

@@ -7,24 +7,11 @@ never repeats a value that the caller sent.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import IntEnum
 from typing import Any
 
+from reconciler.resources import call
 
-class Code(IntEnum):
-    """gRPC's numbers for the refusals of this service, and no others."""
-
-    INVALID_ARGUMENT = 3
-    NOT_FOUND = 5
-    ALREADY_EXISTS = 6
-    PERMISSION_DENIED = 7
-    RESOURCE_EXHAUSTED = 8
-    PRECONDITION_FAILED = 9
-    ABORTED = 10
-    UNIMPLEMENTED = 12
-    INTERNAL = 13
-    UNAVAILABLE = 14
-    UNAUTHENTICATED = 16
+Code = call.Code  # part of what a refusal says, so it is named here, too
 
 
 HTTP_STATUS: Mapping[Code, int] = {

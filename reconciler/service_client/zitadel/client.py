@@ -39,9 +39,7 @@ from reconciler.service_client.zitadel.reading import (
 from reconciler.service_client.zitadel.steps import Pause, Steps, serial_key_of, steps_of
 from reconciler.state import ObjectEvent, ObservedState, OwedSecret, Removal
 
-BATCH = 64
-READINGS = 3
-_DENIED = frozenset({7, 12, 16})
+BATCH = 64  # orders at a time: signals are heeded between two batches
 _INSTANCE_IDS = ("iamProjectId", "defaultOrgId", "globalOrgId")
 
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from reconciler.resources.call import Call, JsonObject
+from reconciler.resources.call import Call, Code, JsonObject
 from reconciler.resources.ref import Kind, ResourceRef, fold
 from reconciler.service_client.observation import id_of, text_of, unsound
 from reconciler.service_client.refusals import answers_of, service_error
@@ -25,7 +25,7 @@ from reconciler.service_client.zitadel.objects import (
 )
 from reconciler.state import ObservedObject
 
-PAGE = 500
+PAGE = 500  # items
 _NAME_QUERIES: Mapping[Kind, tuple[str, str]] = {
     Kind.ORGANIZATION: ("ListOrgs", "nameQuery"),
     Kind.PROJECT: ("ListProjects", "nameQuery"),
@@ -129,8 +129,8 @@ def asked(wire: Wire, call: Call) -> JsonObject | WireRefusal:
     return reply.fields if isinstance(reply, Answer) else reply
 
 
-READINGS = 3
-_DENIED = frozenset({7, 12, 16})
+READINGS = 3  # of everything, while lists change as they are read
+_DENIED = frozenset({Code.PERMISSION_DENIED, Code.UNIMPLEMENTED, Code.UNAUTHENTICATED})
 
 
 @dataclass(slots=True)

@@ -20,7 +20,7 @@ from reconciler.errors import (
     ServiceError,
     ServiceUnavailableError,
 )
-from reconciler.resources.call import Call, JsonObject
+from reconciler.resources.call import Call, Code, JsonObject
 from reconciler.resources.ref import Kind, fold
 from reconciler.service_client.observation import id_of, sequence_of, text_of
 from reconciler.service_client.orders import calls_of, unchanged, written
@@ -33,8 +33,8 @@ from reconciler.service_client.port import (
     UpdateOrder,
     Written,
 )
-from reconciler.service_client.refusals import AGAIN, error_id, service_error
-from reconciler.service_client.wire import NO_ANSWER, Answer, WireRefusal
+from reconciler.service_client.refusals import AGAIN, UNKNOWN, error_id, service_error
+from reconciler.service_client.wire import NO_ANSWER, Answer, Reply, WireRefusal
 from reconciler.service_client.zitadel.objects import (
     BESIDE_IDP,
     Owner,
@@ -45,8 +45,9 @@ from reconciler.service_client.zitadel.objects import (
 from reconciler.service_client.zitadel.reading import items_of, named
 from reconciler.state import ObservedObject, is_in_step
 
-TRIES = 8
-LOOKS = 5
+TRIES = 8  # of one call
+LOOKS = 5  # for what a create may have made, until two in a row agree
+# Ids of refusals that say that an update changes nothing: a success for us.
 NOT_CHANGED = frozenset(
     {
         "Org-2k9fs",
@@ -58,8 +59,7 @@ NOT_CHANGED = frozenset(
         "ORG-4VSdf",
     }
 )
-_NOT_FOUND, _EXISTS, _CONFLICT = 5, 6, 10
-_FAILED = frozenset({2, 13})
+_FAILED = frozenset({UNKNOWN, Code.INTERNAL})
 
 
 class Pause(NamedTuple):
@@ -68,9 +68,8 @@ class Pause(NamedTuple):
     settlings: float
 
 
-CATCH_UP, ONCE_MORE = Pause(1.0), Pause(0.25)
+CATCH_UP, ONCE_MORE = Pause(1.0), Pause(0.25)  # by experience with its lists
 
-Reply: TypeAlias = Answer | WireRefusal
 Steps: TypeAlias = Generator[Call | Pause, Reply, Written | ServiceError]
 
 
@@ -116,7 +115,8 @@ def _create(order: CreateOrder, context: Context) -> Steps:
         if isinstance(reply, Answer):
             return written(order, reply)
         may_be_ours = may_be_ours or reply.unsure
-        if not reply.unsure and not (may_be_ours and reply.code == _EXISTS):
+        # "Already exists" after a lost answer may be about the object that this create made.
+        if not reply.unsure and not (may_be_ours and reply.code == Code.ALREADY_EXISTS):
             return service_error(reply)
         found = yield from _look(order)
         if isinstance(found, ServiceError):
@@ -226,7 +226,7 @@ def _delete(order: DeleteOrder, context: Context) -> Steps:
         return moved
     (call,) = [_plain(call) for call in calls_of(order, context)]
     reply = yield from _repeated(call)
-    if isinstance(reply, WireRefusal) and not (reply.unsure and reply.code == _NOT_FOUND):
+    if isinstance(reply, WireRefusal) and not (reply.unsure and reply.code == Code.NOT_FOUND):
         return service_error(reply)
     return unchanged(order)
 
@@ -265,7 +265,7 @@ def _repeated(call: Call) -> Generator[Call | Pause, Reply, Reply]:
         if isinstance(reply, Answer):
             return reply
         if not reply.unsure:
-            return replace(reply, unsure=was_unsure and reply.code == _NOT_FOUND)
+            return replace(reply, unsure=was_unsure and reply.code == Code.NOT_FOUND)
         was_unsure = True
         yield ONCE_MORE
     return reply
@@ -275,7 +275,7 @@ def _unless_conflict(call: Call) -> Generator[Call | Pause, Reply, Reply]:
     """Ask again while another writer is at the same project or organization."""
     reply = yield call
     for _ in range(TRIES):
-        if isinstance(reply, Answer) or reply.code != _CONFLICT:
+        if isinstance(reply, Answer) or reply.code != Code.ABORTED:
             break
         yield ONCE_MORE
         reply = yield call
