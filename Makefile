@@ -5,8 +5,8 @@ RUNS := .venv/.runs
 READY := .venv/.ready
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 LOCKED := $(PIP) install --require-hashes
-# Tests wait for servers, disks and databases a third of their time.
-WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() * 3 // 2)')
+# Tests wait for servers, disks and databases half of their time.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() * 2)')
 
 .PHONY: demo test unit extras check lint types dead wheel dist schemas codes api protos bench metrics fuzz laws soak planted mutate lock clean
 

@@ -16,6 +16,7 @@ import json
 import os
 import pkgutil
 import random
+import runpy
 import select
 import shutil
 import signal
@@ -52,6 +53,7 @@ def can_be_warm(changed: Mapping[str, str]) -> bool:
 class Copy:
     """A copy that runs: as much of ``subprocess.Popen`` as the tests use of a process.
 
+    The arguments are those of the program or, as for an interpreter, a script and its own.
     It reads ``stdin`` to its end. ``stdout`` and ``stderr`` are file descriptors; what has none is
     kept in memory, for ``communicate``.
 
@@ -221,13 +223,22 @@ def _run(asked: Mapping[str, Any], streams: Sequence[int]) -> None:
     os.chdir(asked["folder"])
     os.environ.clear()
     os.environ.update(asked["environment"])
-    sys.argv = ["reconciler", *asked["arguments"]]
     random.seed()
     importlib.reload(crashpoint)  # it reads its variable when it is loaded
     try:
-        entry.main()
+        _begin(asked["arguments"])
     except SystemExit as leaving:
         _exit(leaving.code)
+    _exit(0)
+
+
+def _begin(arguments: list[str]) -> None:
+    if arguments and arguments[0].endswith(".py"):
+        sys.argv = arguments
+        runpy.run_path(arguments[0], run_name="__main__")
+    else:
+        sys.argv = ["reconciler", *arguments]
+        entry.main()
 
 
 def _exit(code: object) -> None:

@@ -163,6 +163,7 @@ REFS = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=cases(166), deadline=None)
 @given(one=REFS, other=REFS)
 @example(one=a_ref(name="a.b"), other=a_ref(name="b", project="shop.a"))

@@ -35,6 +35,7 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=cases(150), deadline=None)
 @given(st.dictionaries(KEYS, VALUES, min_size=1, max_size=4))
 def test_what_is_written_is_read_back(document: dict[str, Any]) -> None:
@@ -44,6 +45,7 @@ def test_what_is_written_is_read_back(document: dict[str, Any]) -> None:
     assert read_documents(decode(text.encode())) == [document]
 
 
+@pytest.mark.slow
 @settings(max_examples=cases(100), deadline=None)
 @given(st.lists(st.dictionaries(KEYS, VALUES, min_size=1, max_size=2), min_size=2, max_size=4))
 def test_a_stream_of_documents_is_read_back(documents: list[dict[str, Any]]) -> None:

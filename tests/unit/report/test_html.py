@@ -141,6 +141,7 @@ CHARACTERS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=cases(50), deadline=None)
 @given(texts=st.lists(st.lists(CHARACTERS, max_size=10).map("".join), min_size=1, max_size=2))
 def test_no_text_at_all_becomes_markup(texts: list[str]) -> None:
@@ -290,12 +291,13 @@ def test_ten_thousand_changes_fit_on_a_page() -> None:
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_changes_are_cut_with_their_count_above_the_fold() -> None:
+def test_more_changes_than_fit_are_cut_with_their_count_above_the_fold() -> None:
     """A page that a browser cannot open shows nothing at all."""
-    page = plan_as_html(many(100_000), "sqlite:x.db", limit=LIMIT)
+    page = plan_as_html(many(20_000), "sqlite:x.db", limit=LIMIT)
 
     shown = page.count('<details class="c')
-    assert f"<b>{100_000 - shown} of 100000 changes are not on this page</b>" in page
+    assert shown < 20_000
+    assert f"<b>{20_000 - shown} of 20000 changes are not on this page</b>" in page
     assert page.index("are not on this page") < page.index('id="changes"')
     assert len(page.encode()) < 20_000_000
 

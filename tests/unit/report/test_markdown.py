@@ -278,6 +278,7 @@ def test_long_names_leave_the_comment_within_the_least_limit(letter: str, length
     assert len(text) <= LEAST
 
 
+@pytest.mark.slow
 @settings(max_examples=cases(133), deadline=None)
 @given(texts=st.lists(TEXTS, min_size=1, max_size=3), limit=st.sampled_from([LEAST, 5000, LIMIT]))
 def test_no_text_at_all_gets_out_of_its_fence(texts: list[str], limit: int) -> None:
@@ -303,11 +304,11 @@ def many(count: int) -> Plan:
     [
         (LEAST, 2_000),
         (10_000, 2_000),
-        pytest.param(LIMIT, 100_000, marks=pytest.mark.slow),
+        pytest.param(LIMIT, 20_000, marks=pytest.mark.slow),
     ],
 )
 def test_what_has_no_room_is_counted_and_the_summary_stays(limit: int, count: int) -> None:
-    """A plan of 100,000 changes is still a comment, and it does not look complete."""
+    """A plan of 20,000 changes is still a comment, and it does not look complete."""
     plan, half = many(count), count // 2
 
     text = plan_as_markdown(plan, "sqlite:x.db", (), limit)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import TypeAlias
@@ -17,6 +15,7 @@ from reconciler.service.operations.callers import EMBEDDED
 from reconciler.service.operations.request import Request
 from reconciler.service.projections.maintenance import verify
 from tests.unit.service.asking import Asking, Clock
+from tests.warm import SECONDS, Copy
 
 WRITER = """
 import json, sys
@@ -33,8 +32,6 @@ for call in calls:
     sys.stdout.write(json.dumps(answer) + chr(10))
     sys.stdout.flush()
 """
-pytestmark = pytest.mark.slow  # each starts a process
-
 POINTS = ["S1", "S2", "S3", "S4", "S5", "S6", "S7", "S8"]
 
 
@@ -52,17 +49,23 @@ def write(path: Path, calls: Calls) -> list[object]:
 
 def write_until(path: Path, calls: Calls, point: str) -> list[object]:
     """Carry out calls in a process that is killed at a point; return what it acknowledged."""
-    run = subprocess.run(
-        [sys.executable, "-c", WRITER, str(path), *map(json.dumps, calls)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=Path(__file__).parents[3],
-        env={"RECONCILER_CRASHPOINT": point},
+    code, out, err = written_by_another(WRITER, path, calls, point)
+    assert err == ""
+    assert code == -signal.SIGKILL
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def written_by_another(script: str, path: Path, calls: Calls, point: str) -> tuple[int, str, str]:
+    """Carry out calls in another process, with a crash point; return its exit code and output."""
+    file = path.with_name("writer.py")
+    file.write_text(script, encoding="utf-8")
+    process = Copy(
+        [str(file), str(path), *map(json.dumps, calls)],
+        path.parent,
+        {"RECONCILER_CRASHPOINT": point},
     )
-    assert run.stderr == ""
-    assert run.returncode == -signal.SIGKILL
-    return [json.loads(line) for line in run.stdout.splitlines()]
+    out, err = process.communicate(SECONDS)
+    return process.wait(), out, err
 
 
 def calls_of(ask: Asking, what: str, make: str) -> Calls:
@@ -125,16 +128,10 @@ def test_a_kill_in_a_batch_leaves_none_of_it(tmp_path: Path) -> None:
         "service.call_many([Request(*json.loads(call)[:2], caller=EMBEDDED) for call in calls])\n"
         "for call in ():",
     )
-    calls = [json.dumps(call) for call in calls_of(ask, "app", "")]
 
-    run = subprocess.run(
-        [sys.executable, "-c", batch, str(path), *calls],
-        check=False,
-        cwd=Path(__file__).parents[3],
-        env={"RECONCILER_CRASHPOINT": "S5:3"},
-    )
+    code, _, _ = written_by_another(batch, path, calls_of(ask, "app", ""), "S5:3")
 
-    assert run.returncode == -signal.SIGKILL
+    assert code == -signal.SIGKILL
     with closing(open_sqlite(path)) as service:
         assert verify(service.store) == []
         assert Asking(service, Clock()).event_count() == before
@@ -148,12 +145,6 @@ def test_a_crash_point_that_no_test_names_is_nothing(tmp_path: Path) -> None:
         ask.prepare()
     calls = calls_of(ask, "app", "")
 
-    run = subprocess.run(
-        [sys.executable, "-c", WRITER, str(path), *map(json.dumps, calls)],
-        check=False,
-        cwd=Path(__file__).parents[3],
-        env={"RECONCILER_CRASHPOINT": "S4:9"},
-        stdout=subprocess.DEVNULL,
-    )
+    code, _, _ = written_by_another(WRITER, path, calls, "S4:9")
 
-    assert run.returncode == 0
+    assert code == 0

@@ -559,6 +559,7 @@ def slowly(
     asyncio.run(running())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("operation", "lane", "threads", "most"),
     [

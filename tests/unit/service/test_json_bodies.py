@@ -22,6 +22,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(TEXT, VALUES, max_size=5), st.booleans())
 @settings(max_examples=cases(100), deadline=None)
 def test_what_is_written_is_read(value: dict[str, Any], ascii_only: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -41,14 +42,22 @@ def a_history(ask: Asking) -> None:
     ask("RemoveOrgIDP", idpId=ask.an_idp("gone")["idpId"])
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """Return the path of a store with one of every event in it."""
-    with closing(open_sqlite(tmp_path / "identity.db", create=True, now=Clock())) as service:
+@pytest.fixture(scope="module")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a store with one of every event in it, for copies."""
+    folder = tmp_path_factory.mktemp("made")
+    with closing(open_sqlite(folder / "identity.db", create=True, now=Clock())) as service:
         ask = Asking(service, Clock())
         ask.prepare()
         a_history(ask)
-    return tmp_path / "identity.db"
+    return folder
+
+
+@pytest.fixture
+def path(made_once: Path, tmp_path: Path) -> Path:
+    """Return the path of a store with one of every event in it."""
+    shutil.copytree(made_once, tmp_path / "store")
+    return tmp_path / "store" / "identity.db"
 
 
 def test_a_sound_store_has_no_findings_and_is_rebuilt_as_it_was(path: Path) -> None:
