@@ -20,7 +20,7 @@ from bench.aims import Aim
 from bench.load import ID, NUMBER, Burst
 from bench.served import SQLITE, STORES, Store, served
 from reconciler.service.operations.table import operations
-from reconciler.service.transport.messages import METHODS
+from reconciler.service.transport.protobuf import METHODS
 from tests import h2, wires
 from tests.running import Known
 

@@ -22,7 +22,7 @@ from google.protobuf.message import Message
 
 from reconciler.service.domain.refusal import HTTP_STATUS, Code
 from reconciler.service.operations.table import operations
-from reconciler.service.transport.messages import METHODS, POOL, message_class
+from reconciler.service.transport.protobuf import METHODS, POOL, message_class
 from tests.running import Server
 
 Headers = Sequence[tuple[str, str]]

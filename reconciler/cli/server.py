@@ -23,8 +23,7 @@ from reconciler.service.build import IdentityService
 from reconciler.service.eventstore.errors import StoreError
 from reconciler.service.eventstore.port import RemoteStore
 from reconciler.service.operations.callers import all_tokens
-from reconciler.service.transport.errors import ListenError
-from reconciler.service.transport.front import Front
+from reconciler.service.transport.batching import Front
 from reconciler.service.transport.listener import (
     Serving,
     bind,
@@ -37,6 +36,7 @@ from reconciler.service.transport.listener import (
 from reconciler.service.transport.logs import set_up_logs
 from reconciler.service.transport.metrics import Metrics, StoreFigures
 from reconciler.service.transport.observer import Observer
+from reconciler.service.transport.process import ListenError
 from reconciler.service_client.endpoint import is_loopback
 
 LOG = logging.getLogger("reconciler.serve")

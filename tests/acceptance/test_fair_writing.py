@@ -9,7 +9,7 @@ from pathlib import Path
 import grpc
 
 from reconciler.service.transport.limits import Limits
-from reconciler.service.transport.messages import METHODS
+from reconciler.service.transport.protobuf import METHODS
 from tests.running import STOP_WITHIN, Server, running_server
 from tests.wires import refused_by
 

@@ -16,7 +16,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2
 
-from reconciler.service.transport.messages import DESCRIPTORS, METHODS, SERVICES
+from reconciler.service.transport.protobuf import DESCRIPTORS, METHODS, SERVICES
 from tests.running import Server, running_server
 from tests.web_page import WEB, told_by_browser
 from tests.wires import GrpcWeb, Json

@@ -10,7 +10,7 @@ import pytest
 from google.protobuf.descriptor import Descriptor
 
 from reconciler.service.operations.table import operations
-from reconciler.service.transport.messages import DESCRIPTORS, METHODS, POOL, SERVICES
+from reconciler.service.transport.protobuf import DESCRIPTORS, METHODS, POOL, SERVICES
 
 PROTOS = DESCRIPTORS.parent
 

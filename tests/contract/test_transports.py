@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from reconciler.resources.duration import normal_duration
-from reconciler.service.transport.messages import METHODS
+from reconciler.service.transport.protobuf import METHODS
 from tests.contract.story import SHARED, STORY, Id, Step
 from tests.running import Server, running_server
 from tests.wires import WIRES, Answered, Grpc, GrpcWeb, Outcome, Refused, frame, read_web

@@ -20,8 +20,7 @@ from reconciler.service.transport.limits import (
     Limits,
 )
 from reconciler.service.transport.memory import most_memory
-from reconciler.service.transport.reading import WAITING_OF_ONE
-from reconciler.service.transport.unread import UNREAD
+from reconciler.service.transport.reading import UNREAD, WAITING_OF_ONE
 from tests.program import ROOT
 
 LIMITS = Limits()

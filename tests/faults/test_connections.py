@@ -20,13 +20,13 @@ import pytest
 import uvloop
 
 from reconciler.service.build import IdentityService, open_sqlite
-from reconciler.service.transport.front import Front
+from reconciler.service.transport.batching import Front
+from reconciler.service.transport.connections import RESERVED, fitted
 from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.listener import Serving, bind, one_lane, serve
-from reconciler.service.transport.messages import METHODS
 from reconciler.service.transport.metrics import Metrics
 from reconciler.service.transport.observer import Observer
-from reconciler.service.transport.room import RESERVED, fitted
+from reconciler.service.transport.protobuf import METHODS
 from reconciler.service.transport.splice import REFUSED
 from tests import h2
 from tests.raw_http import request

@@ -18,7 +18,7 @@ import pytest
 from reconciler.service.transport.calls import MAX_MESSAGE
 from reconciler.service.transport.grpc_server import MAX_METADATA
 from reconciler.service.transport.limits import MIB
-from reconciler.service.transport.messages import METHODS, SERVICES
+from reconciler.service.transport.protobuf import METHODS, SERVICES
 from tests import h2
 from tests.running import Server, running_server
 from tests.wires import Grpc, GrpcWeb, Headers, Refused, frame, read_web, refused_by

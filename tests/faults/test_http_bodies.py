@@ -9,7 +9,7 @@ from contextlib import ExitStack, closing, suppress
 
 import pytest
 
-from reconciler.service.transport.messages import METHODS
+from reconciler.service.transport.protobuf import METHODS
 from tests.raw_http import Raw, read_response, request
 from tests.running import Server, running_server
 from tests.wires import Refused, frame, read_web

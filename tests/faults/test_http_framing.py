@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 import pytest
 
 from reconciler.service.build import open_sqlite
-from reconciler.service.transport.front import Front
+from reconciler.service.transport.batching import Front
 from reconciler.service.transport.limits import RECEIVE_BYTES, Limits
 from reconciler.service.transport.listener import Serving, bind, one_lane, serve
 from reconciler.service.transport.metrics import Metrics

@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.transport.calls import MAX_MESSAGE
 from reconciler.service.transport.framing import Framing, FramingError, Part
-from reconciler.service.transport.grpc_web_frames import (
+from reconciler.service.transport.grpc_web import (
     percent_encoded,
     read_message,
     read_timeout,
@@ -21,8 +21,7 @@ from reconciler.service.transport.grpc_web_frames import (
     write_refusal,
 )
 from reconciler.service.transport.limits import Limits
-from reconciler.service.transport.messages import METHODS
-from reconciler.service.transport.protobuf import fields_of, message_of
+from reconciler.service.transport.protobuf import METHODS, fields_of, message_of
 from reconciler.service_client.http_messages import reply_of
 from reconciler.service_client.refusals import error_id
 from reconciler.service_client.wire import WireRefusal

@@ -21,7 +21,10 @@ def _in(folder: str, *names: str) -> tuple[str, ...]:
 PARTS = {
     "decoder": Part(
         (*_in("resources", "strict_json"), *_in("service/transport", "json_bodies")),
-        ("tests/unit/resources/test_strict_json.py", "tests/unit/service/test_json_bodies.py"),
+        (
+            "tests/unit/resources/test_strict_json.py",
+            "tests/unit/service/transport/test_json_bodies.py",
+        ),
     ),
     "journal": Part(
         _in("apply", "journal", "recovery"),

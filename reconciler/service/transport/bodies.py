@@ -14,8 +14,7 @@ from typing import TypeVar
 from starlette.types import Receive
 
 from reconciler.service.operations.request import Headers
-from reconciler.service.transport.admission import admitted
-from reconciler.service.transport.budget import Budget
+from reconciler.service.transport.admission import Budget, admitted
 from reconciler.service.transport.limits import SMALL_BODY
 from reconciler.service.transport.observer import Answer
 

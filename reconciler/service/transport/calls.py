@@ -17,9 +17,8 @@ from google.protobuf.message import DecodeError
 from reconciler.service.domain.refusal import Code, Refusal, invalid
 from reconciler.service.operations.dispatch import Incoming
 from reconciler.service.operations.request import Headers
-from reconciler.service.transport.messages import Method, message_class
 from reconciler.service.transport.observer import Answer
-from reconciler.service.transport.protobuf import fields_of, message_of
+from reconciler.service.transport.protobuf import Method, fields_of, message_class, message_of
 
 LOG = logging.getLogger("reconciler.service")
 MAX_MESSAGE = 1 << 20

@@ -26,8 +26,7 @@ from grpc_health.v1.health import aio as health
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 from reconciler.service.domain.refusal import Refusal, invalid
-from reconciler.service.transport.admission import NOBODY, Admission, Shares, UnreadError
-from reconciler.service.transport.budget import no_room
+from reconciler.service.transport.admission import NOBODY, Admission, Shares, UnreadError, no_room
 from reconciler.service.transport.calls import (
     MAX_MESSAGE,
     NO_ROOM,
@@ -39,9 +38,9 @@ from reconciler.service.transport.calls import (
     too_slow,
 )
 from reconciler.service.transport.limits import KIB, STREAM_WINDOW, Limits
-from reconciler.service.transport.messages import METHODS, SERVICES, Method, load_pool
 from reconciler.service.transport.new_calls import NewCalls
 from reconciler.service.transport.observer import Answer
+from reconciler.service.transport.protobuf import METHODS, SERVICES, Method, load_pool
 
 GOODBYE = 0.5
 ENDED_WITHIN = 0.1

@@ -11,7 +11,7 @@ from starlette.types import Send
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.answers import error_body
 from reconciler.service.operations.texts import answer_bytes, json_bytes
-from reconciler.service.transport.unread import UNCOUNTED
+from reconciler.service.transport.reading import UNCOUNTED
 
 RETRY_AFTER_SECONDS = 1
 

@@ -29,23 +29,24 @@ from starlette.types import ASGIApp
 from uvicorn.server import ServerState
 
 from reconciler.service.operations.dispatch import Incoming
-from reconciler.service.transport.acceptor import Acceptor
-from reconciler.service.transport.application import build_app
+from reconciler.service.transport.admission import Budget
+from reconciler.service.transport.batching import READY_SECONDS, Front, Question
 from reconciler.service.transport.bodies import Bodies
-from reconciler.service.transport.budget import Budget
-from reconciler.service.transport.errors import ListenError
-from reconciler.service.transport.front import READY_SECONDS, Front
+from reconciler.service.transport.connections import (
+    Acceptor,
+    Room,
+    file_limit,
+    fitted,
+    raise_file_limit,
+)
 from reconciler.service.transport.limits import MIB, RECEIVE_BYTES, Limits
 from reconciler.service.transport.memory import most_memory
-from reconciler.service.transport.metrics import StoreFigures
-from reconciler.service.transport.metrics_page import metrics_app
+from reconciler.service.transport.metrics import StoreFigures, metrics_app
 from reconciler.service.transport.new_calls import Inside
 from reconciler.service.transport.observer import Observer
-from reconciler.service.transport.pages import State
+from reconciler.service.transport.pages import State, build_app
+from reconciler.service.transport.process import ListenError, on_signals
 from reconciler.service.transport.protocol import StrictProtocol
-from reconciler.service.transport.question import Question
-from reconciler.service.transport.room import Room, file_limit, fitted, raise_file_limit
-from reconciler.service.transport.signals import on_signals
 
 LOG = logging.getLogger("reconciler.service")
 BACKLOG = 2048
@@ -177,7 +178,7 @@ async def serve(serving: Serving) -> None:
 
 
 class Faces(Protocol):
-    """Front ends of other transports: see ``grpc_faces``, which loads them."""
+    """Front ends of other transports: see ``grpc_front_end``, which loads them."""
 
     @property
     def inside(self) -> Inside | None:
@@ -204,7 +205,7 @@ class _NoFaces(NamedTuple):
 def _grpc_faces(serving: Serving, bodies: Bodies) -> AbstractAsyncContextManager[Faces]:
     if not serving.grpc:
         return nullcontext(_NoFaces())
-    from reconciler.service.transport.grpc_faces import grpc_faces
+    from reconciler.service.transport.grpc_front_end import grpc_faces
 
     return grpc_faces(serving.front.answer, serving.observer, bodies, serving.limits)
 

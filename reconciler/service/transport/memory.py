@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from reconciler.service.operations.texts import MAX_PAGE_BYTES, MAX_TEXTS_BYTES
+from reconciler.service.transport.batching import WAITING
 from reconciler.service.transport.frames import MOST_KEPT
-from reconciler.service.transport.front import WAITING
 from reconciler.service.transport.limits import (
     KIB,
     MIB,
@@ -21,8 +21,7 @@ from reconciler.service.transport.limits import (
     STREAM_WINDOW,
     Limits,
 )
-from reconciler.service.transport.reading import READERS
-from reconciler.service.transport.unread import UNCOUNTED, UNREAD
+from reconciler.service.transport.reading import READERS, UNCOUNTED, UNREAD
 
 PROGRAM = 72 * MIB  # code, models, descriptors and threads; 65 were measured
 STORE = 32 * MIB  # pages that the writer of a SQLite store and its readers keep

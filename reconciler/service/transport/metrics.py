@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
@@ -106,3 +112,20 @@ def _head(name: str, kind: str, text: str) -> Iterator[str]:
 def _labels(labels: Mapping[str, str]) -> str:
     """Return labels. Their values are words of ours, which need no escaping."""
     return "{" + ",".join(f'{name}="{value}"' for name, value in labels.items()) + "}"
+
+
+FORM = "text/plain; version=0.0.4"
+
+
+def metrics_app(
+    metrics: Metrics,
+    figures: Callable[[], StoreFigures | None],
+    connections: Callable[[], int],
+) -> Starlette:
+    """Return the application that answers ``/metrics``."""
+
+    async def show(_: Request) -> Response:
+        store = await run_in_threadpool(figures)
+        return Response(metrics.text(store, connections=connections()), media_type=FORM)
+
+    return Starlette(routes=[Route("/metrics", show)])

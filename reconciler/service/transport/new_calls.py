@@ -16,7 +16,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import NamedTuple
 
-from reconciler.service.transport.budget import Budget
+from reconciler.service.transport.admission import Budget
 from reconciler.service.transport.limits import Limits
 
 

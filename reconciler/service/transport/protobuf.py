@@ -1,4 +1,7 @@
-"""Messages to JSON-shaped fields, as the operations read them, and answers back to messages.
+"""Messages of the gRPC front end, to JSON-shaped fields as the operations read them, and back.
+
+The messages come from a descriptor set made of ``proto/`` (``make protos``). They live in a pool
+of their own, so that a program may load other code of the same names beside them.
 
 What is absent in a message is what protobuf says it is: an empty text, false, zero, the first
 word of an enum. Only where protobuf knows the difference, a field that is absent is left out.
@@ -9,17 +12,70 @@ of the field, as it does a word it does not know.
 from __future__ import annotations
 
 from calendar import timegm
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from reconciler.resources.duration import NANOSECONDS, format_duration, parse_duration
 from reconciler.service.domain.refusal import invalid
+from reconciler.service.operations.table import operations
+
+DESCRIPTORS = Path(__file__).parent / "proto" / "descriptors.binpb"
+
+
+class Method(NamedTuple):
+    """One method: the operation it is, and what goes in and comes out."""
+
+    operation: str
+    request: type[Message]
+    answer: type[Message]
+
+
+def load_pool() -> DescriptorPool:
+    """Return a new pool with every message and service of ours."""
+    pool = DescriptorPool()
+    for file in FileDescriptorSet.FromString(DESCRIPTORS.read_bytes()).file:
+        pool.Add(file)
+    return pool
+
+
+POOL = load_pool()
+
+
+def message_class(name: str) -> type[Message]:
+    """Return the class of a message, by its full name."""
+    return GetMessageClass(POOL.FindMessageTypeByName(name))
+
+
+def _methods() -> Iterator[tuple[str, Method]]:
+    for operation in operations().values():
+        for path in operation.grpc:
+            service, name = path.split("/")
+            found = POOL.FindServiceByName(service).FindMethodByName(name)
+            yield (
+                f"/{path}",
+                Method(
+                    operation.name,
+                    GetMessageClass(found.input_type),
+                    GetMessageClass(found.output_type),
+                ),
+            )
+
+
+METHODS: Mapping[str, Method] = dict(_methods())
+"""By path, such as ``/zitadel.management.v1.ManagementService/AddOIDCApp``."""
+
+SERVICES = tuple(sorted({path.split("/")[1] for path in METHODS}))
+
 
 DURATION = "google.protobuf.Duration"
 TIMESTAMP = "google.protobuf.Timestamp"

@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Sequence, Sized
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 
 from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.operations.request import caller_key
-from reconciler.service.transport.unread import Unread
+from reconciler.service.transport.limits import KIB, MIB
 
+UNREAD = 16 * MIB  # of answers that callers have not taken yet
+UNCOUNTED = 8 * KIB  # the number of connections and of calls bounds shorter answers
 BATCH = 256
 READERS = 8  # threads that read at one time
 READERS_OF_ONE = 4  # for one caller
@@ -275,3 +279,37 @@ async def gathered(waiting: Sized, pause: float = 0.0) -> None:
     while known < len(waiting) < BATCH:
         known = len(waiting)
         await asyncio.sleep(pause if known > 1 else 0)
+
+
+class Unread:
+    """Answers to reads that their callers have not taken yet: bytes of all callers, and of each.
+
+    An answer counts from the moment it is made until the network has taken it. Reads of a caller
+    are carried out only while it has fewer bytes than are left for all, so that some are always
+    left. Otherwise its calls wait until it takes its answers, or until its connections are ended
+    because it does not.
+    """
+
+    def __init__(self, on_taken: Callable[[], None], total: int = UNREAD) -> None:
+        """Let all answers together have ``total`` bytes; call ``on_taken`` after each delivery."""
+        self._on_taken = on_taken
+        self._left = total
+        self._held: Counter[bytes] = Counter()
+
+    def has_room(self, caller: bytes) -> bool:
+        """Return whether one more answer of a caller may be made."""
+        return self._held[caller] < self._left
+
+    def count(self, caller: bytes, size: int, delivery: ExitStack) -> None:
+        """Count an answer of so many bytes until its delivery has ended."""
+        if size > UNCOUNTED:
+            self._left -= size
+            self._held[caller] += size
+            delivery.callback(partial(self._taken, caller, size))
+
+    def _taken(self, caller: bytes, size: int) -> None:
+        self._left += size
+        self._held[caller] -= size
+        if not self._held[caller]:
+            del self._held[caller]
+        self._on_taken()

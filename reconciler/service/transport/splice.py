@@ -14,6 +14,7 @@ from typing import Any
 
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.transport.calls import MAX_MESSAGE, NO_ROOM, TOO_LARGE
+from reconciler.service.transport.connections import Room
 from reconciler.service.transport.frames import (
     PREFACE,
     CallerFrames,
@@ -22,8 +23,7 @@ from reconciler.service.transport.frames import (
 )
 from reconciler.service.transport.limits import SMALL_BODY
 from reconciler.service.transport.new_calls import Inside
-from reconciler.service.transport.private_folder import connected
-from reconciler.service.transport.room import Room
+from reconciler.service.transport.process import connected
 from reconciler.service.transport.stream_messages import Entry, Sizes
 
 # Settings without a word, and GOAWAY: no call was begun, and there are too many connections.

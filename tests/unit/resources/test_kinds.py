@@ -8,7 +8,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from reconciler.resources.fields import Field, Form
 from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind
-from reconciler.service.transport.messages import POOL
+from reconciler.service.transport.protobuf import POOL
 
 REQUESTS = {
     Kind.ORGANIZATION: "AddOrgRequest",

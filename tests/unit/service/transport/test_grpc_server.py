@@ -15,9 +15,9 @@ from reconciler.service.operations.callers import unauthenticated
 from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.operations.request import bearer_token
 from reconciler.service.transport import grpc_server
+from reconciler.service.transport.admission import Budget
 from reconciler.service.transport.bodies import Bodies
-from reconciler.service.transport.budget import Budget
-from reconciler.service.transport.grpc_faces import grpc_faces
+from reconciler.service.transport.grpc_front_end import grpc_faces
 from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.metrics import Metrics
 from reconciler.service.transport.observer import Observer

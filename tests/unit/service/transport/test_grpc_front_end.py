@@ -6,13 +6,13 @@ import asyncio
 from pathlib import Path
 
 from reconciler.service.operations.dispatch import Incoming, Received
+from reconciler.service.transport.admission import Budget
 from reconciler.service.transport.bodies import Bodies
-from reconciler.service.transport.budget import Budget
-from reconciler.service.transport.grpc_faces import grpc_faces
+from reconciler.service.transport.grpc_front_end import grpc_faces
 from reconciler.service.transport.limits import Limits
-from reconciler.service.transport.messages import SERVICES
 from reconciler.service.transport.metrics import Metrics
 from reconciler.service.transport.observer import Observer
+from reconciler.service.transport.protobuf import SERVICES
 
 
 def who_may(address: str) -> int:

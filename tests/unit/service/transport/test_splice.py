@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 import uvloop
 
-from reconciler.service.transport.budget import Budget
+from reconciler.service.transport.admission import Budget
 from reconciler.service.transport.calls import NO_ROOM
+from reconciler.service.transport.connections import Room
 from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.new_calls import Inside, NewCalls, NewCallsOfOne
-from reconciler.service.transport.room import Room
 from reconciler.service.transport.splice import PREFACE, FirstBytes
 from tests import h2
 from tests.wires import frame as message

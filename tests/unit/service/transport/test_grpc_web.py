@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from reconciler.service.domain.refusal import Code, Refusal, moved_on, not_found
 from reconciler.service.transport.calls import MAX_MESSAGE, status_bytes
-from reconciler.service.transport.grpc_web_frames import (
+from reconciler.service.transport.grpc_web import (
     percent_encoded,
     read_message,
     read_timeout,
@@ -23,7 +23,7 @@ from reconciler.service.transport.grpc_web_frames import (
     write_refusal,
     write_too_late,
 )
-from reconciler.service.transport.messages import message_class
+from reconciler.service.transport.protobuf import message_class
 
 STATUS: Any = message_class("google.rpc.Status")
 

@@ -7,16 +7,15 @@ from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 from reconciler.service.operations.dispatch import Incoming, Received
-from reconciler.service.transport.admission import Admission, UnreadError
+from reconciler.service.transport.admission import Admission, Budget, UnreadError
 from reconciler.service.transport.bodies import Bodies
-from reconciler.service.transport.budget import Budget
 from reconciler.service.transport.grpc_server import GrpcServer, Intake
 from reconciler.service.transport.grpc_web import GrpcWeb
 from reconciler.service.transport.limits import Limits
-from reconciler.service.transport.messages import SERVICES
 from reconciler.service.transport.new_calls import Inside, NewCalls
 from reconciler.service.transport.observer import Answer, Observer
-from reconciler.service.transport.private_folder import SOCKET, private_folder
+from reconciler.service.transport.process import SOCKET, private_folder
+from reconciler.service.transport.protobuf import SERVICES
 
 
 class Faces(NamedTuple):

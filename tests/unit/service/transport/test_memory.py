@@ -8,12 +8,12 @@ import yaml
 
 from reconciler.service.eventstore.sqlite import READERS_KEPT
 from reconciler.service.eventstore.sqlite_files import CACHE_KIB, READER_CACHE_KIB
-from reconciler.service.transport.front import WAITING
+from reconciler.service.transport.batching import WAITING
 from reconciler.service.transport.limits import KIB, MIB, Limits
 from reconciler.service.transport.memory import STORE, most_memory
 from reconciler.service.transport.reading import READERS
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 UNITS = {"Ki": KIB, "Mi": MIB, "Gi": 1024 * MIB}
 
 

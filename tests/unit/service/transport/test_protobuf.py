@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from reconciler.resources.duration import NANOSECONDS, parse_duration
 from reconciler.service.domain.refusal import Code, Refusal
-from reconciler.service.transport.messages import METHODS, message_class
-from reconciler.service.transport.protobuf import fields_of, message_of
+from reconciler.service.transport.protobuf import METHODS, fields_of, message_class, message_of
 
 MANAGEMENT = "/zitadel.management.v1.ManagementService"
 AddApp: Any = METHODS[f"{MANAGEMENT}/AddOIDCApp"].request

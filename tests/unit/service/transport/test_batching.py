@@ -17,10 +17,11 @@ from reconciler.service.eventstore.errors import StoreUnreachableError, StoreUnu
 from reconciler.service.eventstore.port import Snapshot
 from reconciler.service.operations.batch import Orders
 from reconciler.service.operations.callers import token_hash
+from reconciler.service.operations.commit import Commit
 from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.operations.engine import Engine
 from reconciler.service.operations.request import Request
-from reconciler.service.transport.front import THREADS, WAITING, Front
+from reconciler.service.transport.batching import THREADS, WAITING, Front, Question
 from reconciler.service.transport.reading import BATCH, READERS, WAITING_OF_ONE
 from tests.memory_store import MemoryEventStore, open_memory
 from tests.running import furnish
@@ -457,16 +458,16 @@ def test_a_batch_under_which_something_fails_is_answered(
     """Each of its orders is, and the next batch is carried out."""
     service = open_memory()
     bearer = {"authorization": [f"Bearer {furnish(service).tokens['editor']}"]}
-    really = Engine._written
+    really = Commit.carry_out
 
-    def fragile(engine: Engine, tx: Any, request: Request, batch: Any) -> Any:
+    def fragile(commit: Commit, request: Request) -> Any:
         if request.fields["name"] == "n2":
             raise failure
-        return really(engine, tx, request, batch)
+        return really(commit, request)
 
     async def ask() -> Sequence[Received]:
         front = Front(service.dispatcher, lambda _: "all")
-        monkeypatch.setattr(Engine, "_written", fragile)
+        monkeypatch.setattr(Commit, "carry_out", fragile)
         calls = [Incoming("WriteBatch", orders(4, start), bearer) for start in (0, 4)]
         try:
             return [await asyncio.wait_for(front.answer(call), 10) for call in calls]
@@ -643,3 +644,58 @@ def test_a_call_that_has_no_token_takes_no_turn_to_be_refused() -> None:
             await front.close()
 
     assert refusal_of(asyncio.run(ask())).reason == "token.invalid"
+
+
+def test_all_who_ask_at_once_share_one_answer() -> None:
+    """However many look at a page, one thread asks."""
+    asked: list[int] = []
+    go = Event()
+
+    def ask() -> bool:
+        asked.append(1)
+        return go.wait(5)
+
+    async def many() -> list[bool | None]:
+        question = Question(ask, 5)
+        waiting = [asyncio.ensure_future(question.answer()) for _ in range(20)]
+        await asyncio.sleep(0)
+        go.set()
+        told = await asyncio.gather(*waiting)
+        question.close()
+        return told
+
+    assert asyncio.run(many()) == [True] * 20
+    assert len(asked) == 1
+
+
+def test_a_silent_store_gives_no_answer_and_is_not_asked_again_meanwhile() -> None:
+    """The answer that comes in the end is that of the next who asks."""
+    asked: list[int] = []
+    go = Event()
+
+    def ask() -> bool:
+        asked.append(1)
+        return go.wait(5)
+
+    async def twice() -> list[bool | None]:
+        question = Question(ask, 0.01)
+        told = [await question.answer(), await question.answer()]
+        go.set()
+        question.close()
+        return told
+
+    assert asyncio.run(twice()) == [None, None]
+    assert len(asked) == 1
+
+
+def test_a_failure_is_no_answer(caplog: pytest.LogCaptureFixture) -> None:
+    """It stands in the log, and never on a page."""
+
+    def ask() -> bool:
+        raise ValueError("a defect")
+
+    async def once() -> bool | None:
+        return await Question(ask, 5).answer()
+
+    assert asyncio.run(once()) is None
+    assert "a question to the store failed" in caplog.text

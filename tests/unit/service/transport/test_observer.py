@@ -13,14 +13,13 @@ import pytest
 
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.dispatch import Incoming, Received
-from reconciler.service.transport.application import build_app
+from reconciler.service.transport.admission import Budget
 from reconciler.service.transport.bodies import Bodies
-from reconciler.service.transport.budget import Budget
 from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.logs import set_up_logs
 from reconciler.service.transport.metrics import Metrics, StoreFigures
 from reconciler.service.transport.observer import Observer, Seen, organization_of
-from reconciler.service.transport.pages import State
+from reconciler.service.transport.pages import State, build_app
 
 SEEN = Seen("r-1", "json", "CreateAction", "42", "ci", 0.0123456, 0, 200)
 

@@ -1,4 +1,4 @@
-"""The folder of a server among the temporary files, and those that killed servers left.
+"""A server's process: the signals that end it, and its folder among the temporary files.
 
 A server holds a lock in its folder, which the kernel lets go of when the process ends, however it
 ends. A folder whose lock is free belongs to a server that is gone. Only such folders of this user
@@ -11,21 +11,48 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+import signal
 import socket
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-
-from reconciler.service.transport.errors import ListenError
+from threading import Timer
 
 PREFIX = "reconciler-"
 SOCKET = "grpc"
 LOCK = "reconciler-serve.lock"
 _UNLOCKED = "lock.new"  # has the other name once it is locked, so that no lock is found free early
+AT_ONCE_SECONDS = 1.0  # after the second signal; nothing that was acknowledged can be lost
 
 Folder = tempfile.TemporaryDirectory[str]
+
+
+class ListenError(Exception):
+    """A server that cannot listen as it was told: what is wrong, and what to do about it."""
+
+    def __init__(self, problem: str, remedy: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.remedy = remedy
+
+
+def on_signals(stop: Callable[[], None]) -> None:
+    """End a server by the signals that end a process; a second one ends the process itself."""
+    loop = asyncio.get_running_loop()
+    heard: list[int] = []
+
+    def hear(number: int) -> None:
+        stop()
+        if heard:
+            leaving = Timer(AT_ONCE_SECONDS, os._exit, (128 + number,))
+            leaving.daemon = True
+            leaving.start()
+        heard.append(number)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, hear, number)
 
 
 @contextmanager

@@ -12,12 +12,11 @@ from typing import NoReturn
 
 import pytest
 
-from reconciler.service.transport.errors import ListenError
-from reconciler.service.transport.private_folder import LOCK, SOCKET, private_folder
+from reconciler.service.transport.process import LOCK, SOCKET, ListenError, private_folder
 
 KILLED = """
 import os, signal, socket
-from reconciler.service.transport.private_folder import private_folder
+from reconciler.service.transport.process import private_folder
 with private_folder() as folder:
     socket.socket(socket.AF_UNIX).bind(str(folder / "grpc"))
     print(folder, flush=True)

@@ -11,8 +11,8 @@ import pytest
 
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.operations.dispatch import Incoming, Received
+from reconciler.service.transport.admission import Budget
 from reconciler.service.transport.bodies import Bodies
-from reconciler.service.transport.budget import Budget
 from reconciler.service.transport.json_bodies import read_body
 from reconciler.service.transport.limits import SMALL_BODY, Limits
 from reconciler.service.transport.memory import JSON_FACTOR
