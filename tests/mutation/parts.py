@@ -54,7 +54,6 @@ PARTS = {
         (
             "tests/contract/test_operations.py",
             "tests/unit/service/operations/test_engine.py",
-            "tests/unit/service/operations/test_check_headers.py",
             "tests/unit/service/operations/test_request.py",
             "tests/unit/service/operations/test_dispatch.py",
             "tests/unit/service/operations/test_session.py",

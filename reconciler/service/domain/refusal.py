@@ -7,7 +7,6 @@ never repeats a value that the caller sent.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from reconciler.resources import call
 
@@ -39,12 +38,12 @@ class RefusalError(Exception):
         details: Further facts about it, by name.
     """
 
-    def __init__(self, code: Code, message: str, reason: str, **details: Any) -> None:
+    def __init__(self, code: Code, message: str, reason: str, **details: str) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.reason = reason
-        self.details: Mapping[str, Any] = details
+        self.details: Mapping[str, str] = details
 
     @property
     def http_status(self) -> int:
@@ -101,55 +100,46 @@ def organization_unnamed() -> Refusal:
     )
 
 
+def _precondition(reason: str, message: str) -> Refusal:
+    return Refusal(Code.PRECONDITION_FAILED, message, reason)
+
+
 def key_reused() -> Refusal:
     """Refuse because an idempotency key came back with another request."""
-    return Refusal(
-        Code.PRECONDITION_FAILED,
-        "the idempotency key was used for another request",
-        "idempotency.reused",
-    )
+    return _precondition("idempotency.reused", "the idempotency key was used for another request")
 
 
 def secret_gone() -> Refusal:
     """Refuse because the secret of the first answer cannot be read any more."""
-    return Refusal(
-        Code.PRECONDITION_FAILED,
-        "this was done before, and its secret cannot be answered again",
-        "idempotency.secret_gone",
+    return _precondition(
+        "idempotency.secret_gone", "this was done before, and its secret cannot be answered again"
     )
 
 
 def object_gone() -> Refusal:
     """Refuse to answer a create again: what it made is not there any more, or has another name."""
-    return Refusal(
-        Code.PRECONDITION_FAILED,
-        "this was done before, and the object that was made then was removed or renamed since",
+    return _precondition(
         "idempotency.object_gone",
+        "this was done before, and the object that was made then was removed or renamed since",
     )
 
 
 def secret_replaced() -> Refusal:
     """Refuse to answer an owed secret: the application has a newer one."""
-    return Refusal(
-        Code.PRECONDITION_FAILED, "the application has a newer secret", "custody.replaced"
-    )
+    return _precondition("custody.replaced", "the application has a newer secret")
 
 
 def secret_lost() -> Refusal:
     """Refuse to answer an owed secret: it was kept for as long as it may be, and dropped."""
-    return Refusal(
-        Code.PRECONDITION_FAILED,
-        "the secret was not fetched in time and is lost; make a new one",
-        "custody.lost",
+    return _precondition(
+        "custody.lost", "the secret was not fetched in time and is lost; make a new one"
     )
 
 
 def secret_unreadable() -> Refusal:
     """Refuse to answer an owed secret: the service does not have the key that opens its seal."""
-    return Refusal(
-        Code.PRECONDITION_FAILED,
-        "the seal key that opens this secret is not the one of the service",
-        "custody.unreadable",
+    return _precondition(
+        "custody.unreadable", "the seal key that opens this secret is not the one of the service"
     )
 
 

@@ -6,11 +6,11 @@ The shapes are those of the API that this service is compatible with.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+from reconciler.resources.fields import Spec
 from reconciler.resources.oidc import MESSAGES, compliance_problems, is_none_compliant
 from reconciler.service.domain.oidc_application import allowed_origins
 from reconciler.service.domain.refusal import Refusal
@@ -62,7 +62,7 @@ def details_at(organization: str, sequence: int) -> Answer:
     }
 
 
-def made_id(answer: Mapping[str, Any]) -> str:
+def made_id(answer: Answer) -> str:
     """Return the id of the object that a create made; empty for the answers of other calls."""
     return answer.get("appId") or answer.get("idpId") or answer.get("id") or ""
 
@@ -135,7 +135,7 @@ def app_view(row: ObjectRow) -> Answer:
     }
 
 
-def compliance_view(spec: Mapping[str, Any]) -> Answer:
+def compliance_view(spec: Spec) -> Answer:
     """Return what is answered about a configuration's compliance, on create and on read."""
     problems = compliance_problems(spec)
     return {

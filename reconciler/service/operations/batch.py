@@ -63,9 +63,9 @@ class NotTried(NamedTuple):
     needed: int
 
 
-Outcome = dict[str, Any] | Refusal | NotTried
+Outcome = Answer | Refusal | NotTried
 Find = Callable[[str], Operation | None]
-Write = Callable[[Request], dict[str, Any] | Refusal]
+Write = Callable[[Request], Answer | Refusal]
 
 
 class Orders:
@@ -169,7 +169,7 @@ def _check_headers(request: Request) -> None:
             raise invalid(header, "is not for a batch: each order says it for itself")
 
 
-def _order(found: Any, earlier: Sequence[Order], caller: Caller, find: Find) -> Order:
+def _order(found: object, earlier: Sequence[Order], caller: Caller, find: Find) -> Order:
     """Return one order of a batch.
 
     Raises:
@@ -199,7 +199,7 @@ def _order(found: Any, earlier: Sequence[Order], caller: Caller, find: Find) -> 
     return Order(request, operation.effect, _taken(order, earlier, path))
 
 
-def _typed(found: Any, path: str) -> Answer:
+def _typed(found: object, path: str) -> Answer:
     """Return the keys of an order that are given, each of its type."""
     if not isinstance(found, dict):
         raise invalid(path, "must be an object")

@@ -7,9 +7,7 @@ once: a repeated call gets the first answer, with its secret, while what was mad
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from hashlib import sha256
-from typing import Any
 
 from reconciler.service.domain.oidc_application import hash_of
 from reconciler.service.domain.refusal import (
@@ -205,7 +203,7 @@ def _checksum(asked: bytes, answer: str, seal: str | None, slot: int) -> bytes:
     return sha256(asked + f"{seal} {slot} {answer}".encode()).digest()
 
 
-def _made_before(tx: Transaction, request: Request, answer: Mapping[str, Any]) -> ObjectRow | None:
+def _made_before(tx: Transaction, request: Request, answer: Answer) -> ObjectRow | None:
     """Return the object that a repeated call made, or made a secret for; None for other calls.
 
     Raises:

@@ -8,9 +8,8 @@ secret whose custody ends.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
 
 from reconciler.resources.secret import Secret
 from reconciler.service.domain.refusal import secret_gone
@@ -30,7 +29,7 @@ NOWHERE: Place = (None, 0)
 
 
 def keep(
-    tx: Transaction, request: Request, answer: Mapping[str, Any], batch: Batch, runtime: Runtime
+    tx: Transaction, request: Request, answer: Answer, batch: Batch, runtime: Runtime
 ) -> Place:
     """Put the secret of an answer among those that the commit seals; return its seal and slot.
 
@@ -46,7 +45,7 @@ def keep(
     return place
 
 
-def with_secret_shown(answer: dict[str, Any]) -> Answer:
+def with_secret_shown(answer: Answer) -> Answer:
     """Return an answer as it leaves the service: here, and only here, a secret becomes text."""
     secret = answer.get(SHOWN_ONCE)
     if isinstance(secret, Secret):
@@ -56,7 +55,7 @@ def with_secret_shown(answer: dict[str, Any]) -> Answer:
     return answer
 
 
-def check_seal(request: Request, answer: Mapping[str, Any], batch: Batch) -> None:
+def check_seal(request: Request, answer: Answer, batch: Batch) -> None:
     """Refuse a call whose secret would have to be sealed, where that is known to fail.
 
     Raises:
@@ -66,7 +65,7 @@ def check_seal(request: Request, answer: Mapping[str, Any], batch: Batch) -> Non
         raise batch.unsealed
 
 
-def _is_sealed(request: Request, answer: Mapping[str, Any]) -> bool:
+def _is_sealed(request: Request, answer: Answer) -> bool:
     """Return whether a call makes a secret that is kept for a repeated call, or for a run."""
     return SHOWN_ONCE in answer and bool(request.custody or request.idempotency_key)
 
@@ -79,9 +78,7 @@ def _put(draft: SealDraft, secret: Secret, runtime: Runtime, kept: int) -> Place
     return draft.id, len(draft.secrets) - 1
 
 
-def _owed_row(
-    request: Request, answer: Mapping[str, Any], place: Place, expires_at: int
-) -> OwedRow:
+def _owed_row(request: Request, answer: Answer, place: Place, expires_at: int) -> OwedRow:
     details = answer["details"]
     return OwedRow(
         answer.get("appId") or request.fields["appId"],

@@ -49,6 +49,10 @@ class Fields:
             raise self.wrong(name, "must be a whole number, 0 or more")
         return value
 
+    def limit(self, most: int) -> int:
+        """Return the length of a page, at most ``most``, which is also what 0 and none mean."""
+        return min(self.number("limit") or most, most)
+
     def flag(self, name: str) -> bool:
         """Return a flag; one that is left out is false."""
         value = self._taken(name, default=False)

@@ -60,11 +60,18 @@ def _event_view(event: StoredEvent) -> Answer:
     return {
         "type": event.type,
         "version": event.version,
+        **_recorded(event),
+        "payload": payload,
+    }
+
+
+def _recorded(event: StoredEvent) -> Answer:
+    """Return the members that tell when, by whom and why an event was written."""
+    return {
         "sequence": str(event.sequence),
         "recordedAt": timestamp(event.sequence),
         "writer": event.writer,
         "context": json.loads(event.context) if event.context else {},
-        "payload": payload,
     }
 
 
@@ -74,12 +81,9 @@ def list_removals(call: Reading, fields: Fields) -> Answer:
     One call looks through a part of the organization's log; ``next`` is the sequence after which
     the following part begins, and is empty at the end. It tells nothing of other organizations.
     """
-    organization = call.owner(
-        Kind.ORGANIZATION, fields.text("organizationId") or call.organization().id
-    )
-    sequence, limit = fields.number("cursor"), fields.number("limit", AT_ONCE)
+    organization = call.organization(fields.text("organizationId"))
+    sequence, left = fields.number("cursor"), fields.limit(AT_ONCE)
     fields.end()
-    left = min(limit or AT_ONCE, AT_ONCE)
     removed: list[StoredEvent] = []
     page: Sequence[StoredEvent] = ()
     wanted = 0
@@ -104,10 +108,7 @@ def _removal_view(call: Reading, event: StoredEvent) -> Answer:
         "name": row.name,
         "trees": list(trees_of(row.marks)),
         "type": event.type,
-        "sequence": str(event.sequence),
-        "recordedAt": timestamp(event.sequence),
-        "writer": event.writer,
-        "context": json.loads(event.context) if event.context else {},
+        **_recorded(event),
     }
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from reconciler.resources.ref import APPLICATION, Kind
 from reconciler.service.eventstore.rows import MarkedKey, ObjectQuery, ObjectRow, OwedRow
@@ -22,17 +22,15 @@ PAGE = 1000
 TREES_EACH = 100  # objects of an organization that the listing of trees looks at
 TREES_IN_ALL = 20_000
 
-_Said: TypeAlias = tuple[str, str, str]
+_Traces: TypeAlias = tuple[str, str, str]
+"""Last writer, context and marks of an object. Very many objects share very few of them."""
 
 
 def list_objects(call: Reading, fields: Fields) -> Answer:
     """Answer a page of an organization's objects: the organization itself, then by id."""
-    organization = call.owner(
-        Kind.ORGANIZATION, fields.text("organizationId") or call.organization().id
-    )
-    after, limit = fields.text("cursor"), fields.number("limit", PAGE)
+    organization = call.organization(fields.text("organizationId"))
+    after, limit = fields.text("cursor"), fields.limit(PAGE)
     fields.end()
-    limit = min(limit or PAGE, PAGE)
     if call.request.as_text:
         return _texts(call, organization, after, limit)
     page = call.view.objects_page(organization.id, after=after, limit=limit + 1)
@@ -48,24 +46,24 @@ def _texts(call: Reading, organization: ObjectRow, after: str, limit: int) -> An
     page = call.view.page_keys(organization.id, after=after, limit=limit + 1)
     keys = page[:limit]
     if not after:
-        keys = [MarkedKey(organization.id, organization.sequence, *_said(organization)), *keys]
-    lasting = chain.from_iterable(call.runtime.texts.of(_lasting, keys, call.view.get_objects))
-    endings = map(_Endings().__getitem__, map(_said, keys))
-    objects = within(text[:-1] + ending for text, ending in zip(lasting, endings, strict=True))
+        keys = [MarkedKey(organization.id, organization.sequence, *_traces(organization)), *keys]
+    texts = chain.from_iterable(call.runtime.texts.of(_object_view, keys, call.view.get_objects))
+    endings = map(_Endings().__getitem__, map(_traces, keys))
+    objects = within(text[:-1] + ending for text, ending in zip(texts, endings, strict=True))
     is_last = len(objects) == len(keys) and len(page) <= limit
     return {"objects": listed(objects), "next": "" if is_last else keys[len(objects) - 1].id}
 
 
 def _views(rows: Sequence[ObjectRow]) -> list[Answer]:
     specs = json.loads(f"[{','.join(row.spec for row in rows)}]")  # one parse is faster than many
-    parsed = _Parsed()
+    parsed = _ParsedTexts()
     return [
-        {**_lasting(row, spec), **_marked(_said(row), parsed)}
+        {**_object_view(row, spec), **_traces_view(_traces(row), parsed)}
         for row, spec in zip(rows, specs, strict=True)
     ]
 
 
-def _lasting(row: ObjectRow, spec: dict[str, Any] | None = None) -> Answer:
+def _object_view(row: ObjectRow, spec: Answer | None = None) -> Answer:
     """Return the members that only an event of the object changes; ``spec`` if it is parsed."""
     return {
         "kind": row.kind,
@@ -80,13 +78,12 @@ def _lasting(row: ObjectRow, spec: dict[str, Any] | None = None) -> Answer:
     }
 
 
-_said: Callable[[ObjectRow | MarkedKey], _Said] = itemgetter(-3, -2, -1)
-"""Returns the last writer, context and marks. Very many objects share very few of them."""
+_traces: Callable[[ObjectRow | MarkedKey], _Traces] = itemgetter(-3, -2, -1)
 
 
-def _marked(said: _Said, parsed: Mapping[str, dict[str, Any]]) -> Answer:
+def _traces_view(traces: _Traces, parsed: Mapping[str, Answer]) -> Answer:
     """Return the members that contexts leave behind."""
-    changed_by, context, text = said
+    changed_by, context, text = traces
     marks = parsed[text]
     return {
         "trees": marks["trees"],
@@ -98,24 +95,24 @@ def _marked(said: _Said, parsed: Mapping[str, dict[str, Any]]) -> Answer:
     }
 
 
-class _Parsed(dict[str, dict[str, Any]]):
+class _ParsedTexts(dict[str, Answer]):
     """The fields of JSON texts, for the length of one answer: contexts are never kept."""
 
     def __missing__(self, text: str) -> Answer:
-        fields: dict[str, Any] = json.loads(text) if text else {}
+        fields: Answer = json.loads(text) if text else {}
         self[text] = fields
         return fields
 
 
-class _Endings(dict[_Said, bytes]):
+class _Endings(dict[_Traces, bytes]):
     """What stands at the end of an object's JSON: what contexts leave behind.
 
     It is kept for the length of one answer.
     """
 
-    def __missing__(self, said: _Said) -> bytes:
-        text = json_bytes(_marked(said, _Parsed()))
-        ending = self[said] = b"," + text[1:]
+    def __missing__(self, traces: _Traces) -> bytes:
+        text = json_bytes(_traces_view(traces, _ParsedTexts()))
+        ending = self[traces] = b"," + text[1:]
         return ending
 
 

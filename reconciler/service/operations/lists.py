@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from reconciler.resources.ref import Kind, fold
 from reconciler.service.eventstore.rows import NameFilter, ObjectKey, ObjectQuery, ObjectRow
@@ -43,7 +42,7 @@ _SORTABLE = {
         "ACTION_FIELD_NAME_STATE",
     ),
 }
-_VIEWS: dict[Kind, Callable[[ObjectRow], dict[str, Any]]] = {
+_VIEWS: dict[Kind, Callable[[ObjectRow], Answer]] = {
     Kind.ORGANIZATION: organization_view,
     Kind.PROJECT: project_view,
     Kind.IDP_JWT_CONFIG: idp_view,
@@ -175,7 +174,7 @@ def _listed(
     cut.end()
     fields.end()
     total, keys = call.view.list_objects(query)
-    answer: dict[str, Any] = {"details": _list_details(total, keys)}
+    answer: Answer = {"details": _list_details(total, keys)}
     if column:
         answer["sortingColumn"] = column
     answer["result"] = call.shown(_VIEWS[kind], keys)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from pydantic import ConfigDict, ValidationError
 
 from reconciler.resources.duration import ACTION_TIMEOUT, CLOCK_SKEW, format_duration
-from reconciler.resources.fields import NO_NUL
+from reconciler.resources.fields import NO_NUL, Spec
 from reconciler.resources.models import Model, Name, model_of
 from reconciler.resources.normal import normal_form
 from reconciler.resources.ref import Kind
@@ -34,7 +34,7 @@ class Message(Model):
 class SpecMessage(Message):
     """A request with a whole spec among its fields; ``with_fields_of`` puts them there."""
 
-    def spec_of(self, kind: Kind) -> dict[str, Any]:
+    def spec_of(self, kind: Kind) -> Spec:
         """Return the fields of the spec alone, in normal form."""
         names = set(model_of(kind).model_fields)
         return normal_form(kind, self.model_dump(mode="json", by_alias=True, include=names))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 from reconciler.resources.ref import Kind
 from reconciler.resources.secret import Secret
@@ -38,9 +38,8 @@ class _Asked(NamedTuple):
 def list_owed_secrets(call: Reading, fields: Fields) -> Answer:
     """Answer a page of the secrets that are owed in an organization, by application id."""
     organization = _organization(call, fields)
-    after, limit = fields.text("cursor"), fields.number("limit", PAGE)
+    after, limit = fields.text("cursor"), fields.limit(PAGE)
     fields.end()
-    limit = min(limit or PAGE, PAGE)
     page = call.view.owed_page(organization.id, after=after, limit=limit + 1)
     rows = page[:limit]
     held = _applications(call, rows)
@@ -162,7 +161,7 @@ def _asked(fields: Fields) -> Sequence[_Asked]:
     return asked
 
 
-def _applications(call: Reading, rows: Sequence[OwedRow] | Any) -> Mapping[str, ObjectRow]:
+def _applications(call: Reading, rows: Collection[OwedRow]) -> Mapping[str, ObjectRow]:
     """Return the applications that owe, by id. A removed application owes nothing."""
     ids = [row.id for row in rows]
     return {row.id: row for row in call.view.get_objects(ids)} if ids else {}

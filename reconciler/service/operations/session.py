@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from reconciler.resources.ref import Kind
 from reconciler.service.domain.events import Event, SideEvent, side_stream
@@ -61,13 +60,13 @@ class Reading:
         self.runtime = runtime
         self.batch = batch
 
-    def organization(self) -> ObjectRow:
-        """Return the organization the call is made for.
+    def organization(self, named: str = "") -> ObjectRow:
+        """Return the organization of an id, or by default the one the call is made for.
 
         Raises:
             Refusal: it is missing, or the caller may not see it, which looks the same.
         """
-        named = self.request.organization or self.caller.only_organization
+        named = named or self.request.organization or self.caller.only_organization
         if not named:
             raise organization_unnamed()
         return self.owner(Kind.ORGANIZATION, named)
@@ -123,7 +122,7 @@ class Reading:
     def _texts(self, view: View, keys: Sequence[ObjectKey]) -> Sequence[bytes]:
         return whole(self.runtime.texts.of(view, keys, self.view.get_objects))
 
-    def _views(self, view: View, keys: Sequence[ObjectKey]) -> Iterator[dict[str, Any]]:
+    def _views(self, view: View, keys: Sequence[ObjectKey]) -> Iterator[Answer]:
         """Yield views of a page that is not too long as text, the same limit for every form.
 
         To make the texts costs as much as all the rest, so it is done only where they may be too

@@ -39,7 +39,7 @@ class Encoded(bytes):
     """A JSON text in UTF-8, in the place of the value of a member of an answer."""
 
 
-def json_bytes(value: Any) -> bytes:
+def json_bytes(value: object) -> bytes:
     """Return the JSON text of a value, in UTF-8."""
     return _encode(value).encode()
 

@@ -98,7 +98,7 @@ class EncodedEvent(NamedTuple):
     spec: str
 
 
-def canonical(value: Any) -> str:
+def canonical(value: object) -> str:
     """Return the one JSON text of a value: equal values give equal texts.
 
     A number that is not finite becomes null: JSON has none, and no field is a number.
@@ -111,7 +111,7 @@ def canonical(value: Any) -> str:
 
 
 @cache
-def _writer() -> Callable[[Any], bytes]:
+def _writer() -> Callable[[object], bytes]:
     import orjson  # loading it takes a plan longer than it gains by it
 
     # Not what else it could write: nothing that keeps to itself becomes text by accident.
