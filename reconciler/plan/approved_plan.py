@@ -104,7 +104,7 @@ def _differences(old: Change, new: Change) -> Iterator[str]:
     elif was is not None and held is not None and was.sequence != held.sequence:
         sequences = f"sequence {was.sequence} -> {held.sequence}"
         yield f"changed on the service since, by {_who(new)} ({sequences})"
-    if _after(old) != _after(new):
+    if essence(old).after != essence(new).after:
         yield "declared differently"
     if word(old) != word(new):
         yield f"it was to {word(old)}, and is now to {word(new)}"
@@ -156,10 +156,6 @@ def _who(change: Change) -> str:
     if held is None or not held.changed_by:
         return "somebody"
     return f"{held.changed_by} at {held.changed_at}"
-
-
-def _after(change: Change) -> object:
-    return essence(change)[-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +292,9 @@ class _Comparison:
         held = held_of(new) if new is not None else None
         if held is None or isinstance(old, Delete) or held.changed_for != self._digest:
             return False
-        return new is not None and held == self._held(old) and _after(old) == _after(new)
+        return (
+            new is not None and held == self._held(old) and essence(old).after == essence(new).after
+        )
 
     def _held(self, old: Change) -> ObservedObject | None:
         if isinstance(old, Create):

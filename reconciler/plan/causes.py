@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from reconciler.plan.diff import (
     CREDENTIAL,
@@ -35,6 +35,7 @@ from reconciler.plan.model import (
     ref_of,
     signs_in_with_secret,
 )
+from reconciler.resources.fields import Spec
 from reconciler.state import ObjectEvent, ObservedObject
 
 NO_CAUSES: Mapping[str, Cause] = {}
@@ -232,7 +233,7 @@ class Step:
 
 def steps_of(events: Sequence[ObjectEvent]) -> Iterator[Step]:
     """Yield what each event changed, oldest first."""
-    before: Mapping[str, Any] = {}
+    before: Spec = {}
     for event in events:
         after = _fields_after(before, event)
         yield Step(
@@ -256,13 +257,13 @@ class SinceApplied(NamedTuple):
         altered: The last event that gave a field another value, by its name.
     """
 
-    applied: Mapping[str, Any]
+    applied: Spec
     altered: Mapping[str, ObjectEvent]
 
 
 def since_applied(events: Sequence[ObjectEvent], tree: str) -> SinceApplied | None:
     """Return what a tree applied last and what happened since; None if it applied nothing."""
-    fields: Mapping[str, Any] = {}
+    fields: Spec = {}
     altered: dict[str, ObjectEvent] = {}
     applied = None
     for event in events:
@@ -281,7 +282,7 @@ def gives_secret(event: ObjectEvent) -> bool:
     return event.type.endswith(_REGENERATED)
 
 
-def _fields_after(before: Mapping[str, Any], event: ObjectEvent) -> Mapping[str, Any]:
+def _fields_after(before: Spec, event: ObjectEvent) -> Spec:
     after = dict(before)
     name, spec = event.payload.get("name"), event.payload.get("spec")
     if isinstance(name, str):

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from reconciler.plan.model import Adopt, Change, Create, Delete, Update, lacks_secret
+from reconciler.resources.fields import Spec
 from reconciler.resources.normal import TYPES
 from reconciler.resources.oidc import has_client_secret
 from reconciler.state import Resource
@@ -100,7 +100,7 @@ def field_changes(change: Change) -> tuple[FieldChange, ...]:
     )
 
 
-def _in_order(resource: Resource) -> Mapping[str, Any]:
+def _in_order(resource: Resource) -> Spec:
     """Return the fields in the order of their kind, not in that of the manifest."""
     return {name: resource.spec[name] for name in TYPES[resource.ref.kind]}
 

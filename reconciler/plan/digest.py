@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
+from typing import NamedTuple
 
-from reconciler.plan.model import Adopt, Change, Delete, Plan, Update, held_of, ref_of, word
-from reconciler.resources.ref import fold
+from reconciler.plan.model import Adopt, Change, Create, Delete, Plan, Update, held_of, ref_of, word
+from reconciler.resources.ref import ResourceRef, fold
 from reconciler.state import DesiredState, Resource
 
 
@@ -42,34 +42,42 @@ def _digest(plan: Plan) -> str:
     )
 
 
-def hash_of(value: Any) -> str:
+def hash_of(value: object) -> str:
     """Return the SHA-256 of a JSON-shaped value in its one canonical form, in hexadecimal."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def essence(change: Change) -> list[Any]:
-    """Return what the digest covers of a change: kind of change, ref, id, sequence, hashes."""
+class Essence(NamedTuple):
+    """The part of a change that the digest covers; id, sequence and hashes may be empty or 0."""
+
+    change: str
+    ref: ResourceRef
+    id: str
+    sequence: int
+    before: str
+    after: str
+
+
+def essence(change: Change) -> Essence:
+    """Return what the digest covers of a change."""
     held = held_of(change)
-    after = None
-    if not isinstance(change, Delete):
-        resource = change.resource
-        after = hash_of(_after_of(change, resource))
-    return [
+    return Essence(
         word(change),
-        list(ref_of(change)),
+        ref_of(change),
         held.id if held else "",
         held.sequence if held else 0,
         hash_of([held.ref.name, held.spec]) if held else "",
-        after or "",
-    ]
+        "" if isinstance(change, Delete) else _hash_after(change),
+    )
 
 
-def _after_of(change: Change, resource: Resource) -> list[Any]:
-    """Return what is declared; a secret that is to be replaced is part of what is approved."""
+def _hash_after(change: Create | Update | Adopt) -> str:
+    """Return the hash of what is declared; that a secret is replaced is part of it."""
+    resource = change.resource
     after = [resource.spec, resource.prevent_delete, resource.critical]
-    replaced = isinstance(change, Update | Adopt) and change.new_secret
-    return [*after, "new secret"] if replaced else after
+    is_replaced = isinstance(change, Update | Adopt) and change.new_secret
+    return hash_of([*after, "new secret"] if is_replaced else after)
 
 
 def declared_digest(desired: DesiredState) -> str:
@@ -81,5 +89,5 @@ def declared_digest(desired: DesiredState) -> str:
     return "sha256:" + hash_of(declared)
 
 
-def _after(resource: Resource) -> list[Any]:
+def _after(resource: Resource) -> list[object]:
     return [hash_of(resource.spec), resource.prevent_delete, resource.critical]

@@ -8,7 +8,7 @@ covers every byte; it is no signature, and does not need to be one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
@@ -26,8 +26,8 @@ from reconciler.plan.model import (
     Scope,
     Unmanaged,
     Update,
-    ref_of,
 )
+from reconciler.resources.fields import Spec
 from reconciler.resources.ref import ResourceRef
 from reconciler.resources.shard import read_shard
 from reconciler.state import ObservedObject, OwedSecret, Resource
@@ -153,7 +153,7 @@ class SavedResource:
     """A resource and the place where its manifest begins, as a plan file has them."""
 
     ref: ResourceRef
-    spec: Mapping[str, Any]
+    spec: Spec
     written: frozenset[str]
     place: SourceLocation
     pinned_id: str
@@ -191,19 +191,8 @@ class _SavedChange:
     @classmethod
     def of(cls, change: Change) -> Self:
         """Return the form of a change, with what its digest is made of."""
-        name, _, object_id, sequence, before, after = essence(change)
         resource = None if isinstance(change, Delete) else SavedResource.of(change.resource)
-        return _like(
-            cls,
-            change,
-            ref=ref_of(change),
-            change=name,
-            id=object_id,
-            sequence=sequence,
-            before=before,
-            after=after,
-            resource=resource,
-        )
+        return _like(cls, change, essence(change), resource=resource)
 
     def planned(self) -> Change:
         """Return the change.
@@ -212,7 +201,7 @@ class _SavedChange:
             SavedFileError: it has no object or no resource where it needs one, or wrong hashes.
         """
         change = self._unchecked()
-        if essence(change)[-2:] != [self.before, self.after]:
+        if essence(change)[-2:] != (self.before, self.after):
             raise SavedFileError("has a change with wrong hashes")
         return change
 

@@ -11,16 +11,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from reconciler.plan.model import Change, Create, Delete, lacks_secret
+from reconciler.resources.fields import Spec
 from reconciler.resources.normal import DEFAULTS
 from reconciler.resources.oidc import compliance_problems
 from reconciler.resources.origin import is_loopback_host
 from reconciler.resources.ref import Kind
 
-Spec: TypeAlias = Mapping[str, Any]
-Test: TypeAlias = Callable[[Any, Any], bool]
+Value: TypeAlias = str | bool | list[str] | None
+Test: TypeAlias = Callable[[Value, Value], bool]
 
 
 class Risk(NamedTuple):
@@ -48,7 +49,7 @@ class Rule:
     also_new: bool = False
 
 
-_STRENGTH = {
+_STRENGTH: Mapping[object, int] = {
     "OIDC_AUTH_METHOD_TYPE_NONE": 0,
     "OIDC_AUTH_METHOD_TYPE_POST": 1,
     "OIDC_AUTH_METHOD_TYPE_BASIC": 2,
@@ -56,54 +57,54 @@ _STRENGTH = {
 }
 
 
-def _is_weaker(before: Any, after: Any) -> bool:
+def _is_weaker(before: Value, after: Value) -> bool:
     return _STRENGTH.get(after, 0) < _STRENGTH.get(before, 0)
 
 
-def _is_stronger(before: Any, after: Any) -> bool:
+def _is_stronger(before: Value, after: Value) -> bool:
     return _STRENGTH.get(after, 0) > _STRENGTH.get(before, 0)
 
 
-def _differs(before: Any, after: Any) -> bool:
+def _differs(before: Value, after: Value) -> bool:
     return bool(before != after)
 
 
-def _turned_on(before: Any, after: Any) -> bool:
+def _turned_on(before: Value, after: Value) -> bool:
     return bool(after) and not before
 
 
-def _turned_off(before: Any, after: Any) -> bool:
+def _turned_off(before: Value, after: Value) -> bool:
     return bool(before) and not after
 
 
 def _gains(value: str) -> Test:
-    def test(before: Any, after: Any) -> bool:
+    def test(before: Value, after: Value) -> bool:
         return value in _items(after) and value not in _items(before)
 
     return test
 
 
-def _loses_any(before: Any, after: Any) -> bool:
+def _loses_any(before: Value, after: Value) -> bool:
     return not set(_items(before)) <= set(_items(after))
 
 
-def _gains_any(before: Any, after: Any) -> bool:
+def _gains_any(before: Value, after: Value) -> bool:
     return not set(_items(after)) <= set(_items(before))
 
 
-def _gains_authority(before: Any, after: Any) -> bool:
+def _gains_authority(before: Value, after: Value) -> bool:
     known = {authority_of(uri) for uri in _items(before)}
     return any(authority_of(uri) not in known for uri in _items(after))
 
 
-def _gains_plain_http(before: Any, after: Any) -> bool:
+def _gains_plain_http(before: Value, after: Value) -> bool:
     return any(is_plain_http(uri) for uri in _items(after) if uri not in _items(before))
 
 
-def _items(value: Any) -> Sequence[Any]:
+def _items(value: Value) -> Sequence[str]:
     if isinstance(value, str):
         return (value,)
-    return value or ()
+    return value if isinstance(value, list) else ()
 
 
 _APP, _IDP, _ACTION = Kind.OIDC_APPLICATION, Kind.IDP_JWT_CONFIG, Kind.ACTION

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from reconciler.apply.outcome import ApplyReport, Delivered, Outcome, Status
 from reconciler.errors import ReconcilerError
@@ -13,6 +12,7 @@ from reconciler.report.place import Place, place_as_json, place_as_text
 from reconciler.report.plan_json import FORMAT_VERSION, ref_as_json
 from reconciler.report.style import PLAIN, WHOLE, Style
 from reconciler.report.visible import visible
+from reconciler.resources.call import JsonObject
 
 DONE = {"create": "created", "update": "updated", "adopt": "adopted", "delete": "deleted"}
 
@@ -102,7 +102,7 @@ def _outcome(outcome: Outcome, style: Style) -> str:
     return line
 
 
-def report_as_json(report: ApplyReport, place: Place) -> dict[str, Any]:
+def report_as_json(report: ApplyReport, place: Place) -> JsonObject:
     """Return what came of every change, and where."""
     return {
         "format_version": FORMAT_VERSION,
@@ -125,7 +125,7 @@ def counts_as_json(report: ApplyReport) -> dict[str, int | None]:
     }
 
 
-def delivered_as_json(delivered: Delivered) -> dict[str, Any]:
+def delivered_as_json(delivered: Delivered) -> JsonObject:
     """Return what became of a secret that was owed."""
     return {
         "ref": ref_as_json(delivered.ref),
@@ -141,7 +141,7 @@ def error_text(failure: ReconcilerError | None) -> str | None:
     return f"{failure.problem}. {failure.remedy}" if failure else None
 
 
-def outcome_as_json(outcome: Outcome) -> dict[str, Any]:
+def outcome_as_json(outcome: Outcome) -> JsonObject:
     """Return what came of one change."""
     return {
         "ref": ref_as_json(ref_of(outcome.change)),

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher, unified_diff
 from itertools import groupby, islice, zip_longest
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from reconciler.plan.diff import CREDENTIAL, FieldChange, ItemChange
 from reconciler.report.style import Style
@@ -70,7 +70,7 @@ def secret_words(field: FieldChange) -> tuple[str, str]:
     return ("(held)" if field.before else "(none)"), after
 
 
-def _lines(value: Any, *, by_line: bool, strip: bool) -> list[str]:
+def _lines(value: object, *, by_line: bool, strip: bool) -> list[str]:
     if value is None:
         return []
     if by_line and isinstance(value, str):
@@ -79,7 +79,7 @@ def _lines(value: Any, *, by_line: bool, strip: bool) -> list[str]:
     return [json.dumps(item, ensure_ascii=False) for item in items]
 
 
-def value_as_text(value: Any) -> str:
+def value_as_text(value: object) -> str:
     """Return a value as JSON, on one line and with nothing hidden."""
     return visible(json.dumps(value, ensure_ascii=False))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from reconciler.plan.drift import Drift, DriftedObject, Reason, Unjudged
 from reconciler.plan.model import Cause
@@ -14,6 +13,7 @@ from reconciler.report.plan_json import FORMAT_VERSION, ref_as_json
 from reconciler.report.plan_parts import owed_sentences
 from reconciler.report.style import PLAIN, Style
 from reconciler.report.visible import visible
+from reconciler.resources.call import JsonObject
 
 LIMIT = 60_000
 NO_HISTORY = (
@@ -70,7 +70,7 @@ def drift_as_markdown(drift: Drift, place: Place, limit: int = LIMIT) -> str:
     return f"### {drift_sentence(drift)}\n\n{fence}text\n{text}\n{fence}\n"
 
 
-def drift_as_json(drift: Drift, place: Place) -> dict[str, Any]:
+def drift_as_json(drift: Drift, place: Place) -> JsonObject:
     """Return drift in stable keys."""
     return {
         "format_version": FORMAT_VERSION,
@@ -117,7 +117,7 @@ def _author(cause: Cause) -> str:
     return f"by {visible(cause.by)}{tree} at {visible(cause.at)} (sequence {cause.sequence})"
 
 
-def _drifted_as_json(drifted: DriftedObject) -> dict[str, Any]:
+def _drifted_as_json(drifted: DriftedObject) -> JsonObject:
     return {
         "ref": ref_as_json(drifted.ref),
         "drift": "removed" if drifted.removed else "changed",

@@ -12,12 +12,12 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from reconciler.diagnostics import Diagnostic, Severity, SourceLocation
 from reconciler.report.place import without_credentials
 from reconciler.report.style import PLAIN, Style
 from reconciler.report.visible import visible
+from reconciler.resources.call import JsonObject
 
 _LOOKS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 NARROWEST = 40
@@ -101,7 +101,7 @@ def _count(number: int, severity: Severity) -> str:
     return f"{number} {severity.value}{'' if number == 1 else 's'}" if number else ""
 
 
-def finding_as_json(finding: Diagnostic) -> dict[str, Any]:
+def finding_as_json(finding: Diagnostic) -> JsonObject:
     """Return a finding as JSON-shaped fields."""
     place = finding.location
     return {

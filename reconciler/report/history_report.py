@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from reconciler.plan.causes import Step
 from reconciler.report.differences import field_lines, fields_as_json
 from reconciler.report.plan_json import FORMAT_VERSION
 from reconciler.report.style import PLAIN, Style
 from reconciler.report.visible import visible
+from reconciler.resources.call import JsonObject
 
 _CONTEXT = (("tree", "tree"), ("revision", "revision"), ("plan", "plan"))
 
@@ -22,7 +22,7 @@ def history_as_text(name: str, steps: Sequence[Step], style: Style = PLAIN) -> s
     return "\n\n".join([style(visible(name), "bold"), *blocks])
 
 
-def history_as_json(object_id: str, steps: Sequence[Step]) -> dict[str, Any]:
+def history_as_json(object_id: str, steps: Sequence[Step]) -> JsonObject:
     """Return the events of an object in stable keys."""
     return {
         "format_version": FORMAT_VERSION,

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote
 
 from reconciler.diagnostics import name_as_text
 from reconciler.plan.model import Plan
 from reconciler.report.visible import visible
+from reconciler.resources.call import JsonObject
 from reconciler.resources.shard import Shard
 
 LONGEST = 400
@@ -92,7 +93,7 @@ def _encoded(name: str) -> str:
     return f"{encoded[: LONGEST // 4]}~{hashlib.sha256(encoded.encode()).hexdigest()[:16]}"
 
 
-def place_as_json(place: Place) -> dict[str, Any]:
+def place_as_json(place: Place) -> JsonObject:
     """Return the place in stable keys; ``instance`` is null where there is no store yet."""
     return {
         "service": place.address,

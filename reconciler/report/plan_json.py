@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from reconciler import __version__
 from reconciler.diagnostics import Diagnostic
@@ -15,6 +14,7 @@ from reconciler.plan.risk import expected_problems, risks_of
 from reconciler.report.differences import fields_as_json
 from reconciler.report.findings import finding_as_json
 from reconciler.report.place import place_as_json, place_of
+from reconciler.resources.call import JsonObject
 from reconciler.resources.oidc import MESSAGES
 from reconciler.resources.ref import ResourceRef
 from reconciler.state import OwedSecret
@@ -22,7 +22,7 @@ from reconciler.state import OwedSecret
 FORMAT_VERSION = "1.0"
 
 
-def plan_as_json(plan: Plan, service: str, findings: Sequence[Diagnostic]) -> dict[str, Any]:
+def plan_as_json(plan: Plan, service: str, findings: Sequence[Diagnostic]) -> JsonObject:
     """Return a plan and the findings that go with it."""
     changes = [
         {**change_as_json(plan, change), "cause": _cause(cause_in_plan(plan, change))}
@@ -45,7 +45,7 @@ def plan_as_json(plan: Plan, service: str, findings: Sequence[Diagnostic]) -> di
     }
 
 
-def change_as_json(plan: Plan, change: Change) -> dict[str, Any]:
+def change_as_json(plan: Plan, change: Change) -> JsonObject:
     """Return one change of a plan: its fields, its risks, what the service will say of it."""
     held, fields = held_of(change), field_changes(change)
     return {
@@ -88,7 +88,7 @@ def _cause(cause: Cause | None) -> dict[str, str | None] | None:
     }
 
 
-def owed_as_json(secret: OwedSecret) -> dict[str, Any]:
+def owed_as_json(secret: OwedSecret) -> JsonObject:
     """Return what is known of an owed secret; the secret itself is not."""
     return {
         "ref": ref_as_json(secret.ref),

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import PurePath
-from typing import Any
 from urllib.parse import quote
 
 from reconciler import __version__
 from reconciler.diagnostics import Diagnostic, SourceLocation
 from reconciler.report.codes import CODES, as_sentence
 from reconciler.report.visible import visible
+from reconciler.resources.call import JsonObject
 
 VERSION = "2.1.0"
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
-def findings_as_sarif(findings: Sequence[Diagnostic]) -> dict[str, Any]:
+def findings_as_sarif(findings: Sequence[Diagnostic]) -> JsonObject:
     """Return findings as one run."""
     codes = sorted({finding.code for finding in findings})
     places = {code: index for index, code in enumerate(codes)}
@@ -40,9 +40,9 @@ def findings_as_sarif(findings: Sequence[Diagnostic]) -> dict[str, Any]:
     }
 
 
-def _rule(name: str) -> dict[str, Any]:
+def _rule(name: str) -> JsonObject:
     """Return what code scanning shows of a code."""
-    rule: dict[str, Any] = {"id": name, "name": _pascal(name)}
+    rule: dict[str, object] = {"id": name, "name": _pascal(name)}
     code = CODES.get(name)
     if code is not None:
         rule["shortDescription"] = {"text": as_sentence(code.title)}
@@ -55,8 +55,8 @@ def _pascal(code: str) -> str:
     return "".join(part.capitalize() for part in code.split("-"))
 
 
-def _result(finding: Diagnostic, rule: int) -> dict[str, Any]:
-    result: dict[str, Any] = {
+def _result(finding: Diagnostic, rule: int) -> JsonObject:
+    result: dict[str, object] = {
         "ruleId": finding.code,
         "ruleIndex": rule,
         "level": finding.severity.value,
@@ -68,8 +68,8 @@ def _result(finding: Diagnostic, rule: int) -> dict[str, Any]:
     return result
 
 
-def _place(location: SourceLocation) -> dict[str, Any]:
-    place: dict[str, Any] = {"artifactLocation": {"uri": _uri(location.file)}}
+def _place(location: SourceLocation) -> JsonObject:
+    place: dict[str, object] = {"artifactLocation": {"uri": _uri(location.file)}}
     if location.line:
         place["region"] = {"startLine": location.line, "startColumn": max(location.column, 1)}
     return place

@@ -7,7 +7,7 @@ not know; a new version of the stream would say so first. No record holds a secr
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from reconciler import __version__
 from reconciler.apply.outcome import ApplyReport, Delivered, Outcome, Status
@@ -21,10 +21,12 @@ from reconciler.report.place import Place, place_as_json, place_as_text
 from reconciler.report.plan_json import change_as_json, ref_as_json
 from reconciler.report.plan_text import summary_sentence
 from reconciler.report.visible import visible
+from reconciler.resources.call import JsonObject
 
 VERSION = "1.0"
 
-Record: TypeAlias = dict[str, Any]
+Record: TypeAlias = JsonObject
+"""One line of the stream."""
 
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warn", Severity.NOTE: "info"}
 
@@ -116,5 +118,5 @@ def error_record(failure: ReconcilerError) -> Record:
     return diagnostic_record(finding)
 
 
-def _record(kind: str, level: str, message: str, **fields: Any) -> Record:
+def _record(kind: str, level: str, message: str, **fields: object) -> Record:
     return {"@level": level, "@message": message, "type": kind, **fields}
