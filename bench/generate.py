@@ -1,16 +1,20 @@
 """Writes realistic manifests from a fixed seed.
 
-``python bench/generate.py COUNT FOLDER [PER_FILE]``
+``python bench/generate.py COUNT FOLDER [PER_FILE [STYLE]]``
 
 The mix is that of a grown organization: six applications to two and a half actions to one
-project, a few identity providers, about a hundred to an organization.
+project, a few identity providers, about a hundred to an organization. ``STYLES`` write the same
+resources in another way, or with findings, which cost a reader more.
 """
 
 from __future__ import annotations
 
+import json
 import random
+import re
 import sys
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 MIX = (("app", 0.594), ("action", 0.250), ("project", 0.101), ("idp", 0.046), ("org", 0.009))
@@ -98,9 +102,62 @@ def _provider(dice: random.Random, number: int, owner: str, project: int) -> str
 _WRITERS = {"app": _application, "action": _action, "idp": _provider}
 
 
-def write(count: int, folder: Path, per_file: int = 1) -> None:
+_SCRIPT = re.compile(r"script: \|\n(.*)", re.DOTALL)
+_SCALAR = re.compile(r"^( *(?:- )?(?:\w+: )?)([A-Za-z][^\n\[]*[^:\n]|[0-9.]+s)$", re.MULTILINE)
+
+
+def _quoted_script(document: str) -> str:
+    """Return a document with its script in double quotes on one line."""
+    return _SCRIPT.sub(lambda found: f"script: {json.dumps(textwrap.dedent(found[1]))}\n", document)
+
+
+def _quoted(document: str) -> str:
+    """Return a document with every text in double quotes."""
+    head, script, rest = _quoted_script(document).partition("  script: ")
+    plain = _SCALAR.sub(lambda found: f'{found[1]}"{found[2]}"', head)
+    return re.sub('"(true|false)"', r"\1", plain) + script + rest
+
+
+def _warned(document: str) -> str:
+    """Return a document with one warning, if it is of a kind that has a dangerous setting."""
+    if "kind: OidcApplication" in document:
+        return f"{document}  devMode: true\n"
+    return document.replace("  issuer: https:", "  issuer: http:")
+
+
+def _every_tenth_warned(documents: list[str]) -> list[str]:
+    """Warn as often as one document in ten; those that cannot hold a warning leave it to others."""
+    owed, written = 0.0, []
+    for document in documents:
+        owed += 0.1
+        warned = _warned(document) if owed >= 1 else document
+        owed -= warned != document
+        written.append(warned)
+    return written
+
+
+def _second_population(documents: list[str]) -> list[str]:
+    """Warn in a quarter of the applications, and write scripts in double quotes."""
+    applications = 0
+    written = []
+    for document in documents:
+        applications += "kind: OidcApplication" in document
+        warns = "kind: OidcApplication" in document and applications % 4 == 0
+        written.append(_warned(document) if warns else _quoted_script(document))
+    return written
+
+
+STYLES: Mapping[str, Callable[[list[str]], list[str]]] = {
+    "plain": lambda documents: documents,
+    "quoted": lambda documents: [_quoted(each) for each in documents],
+    "tenth": _every_tenth_warned,
+    "second": _second_population,
+}
+
+
+def write(count: int, folder: Path, per_file: int = 1, style: str = "plain") -> None:
     """Write so many manifests into a folder."""
-    documents = list(manifests(count))
+    documents = STYLES[style](list(manifests(count)))
     for start in range(0, len(documents), per_file):
         number = start // per_file
         target = folder / f"{number // FILES_PER_FOLDER:04d}" / f"{number:06d}.yaml"
@@ -109,4 +166,4 @@ def write(count: int, folder: Path, per_file: int = 1) -> None:
 
 
 if __name__ == "__main__":
-    write(int(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else 1)
+    write(int(sys.argv[1]), Path(sys.argv[2]), *map(int, sys.argv[3:4]), *sys.argv[4:5])

@@ -13,7 +13,6 @@ from reconciler.manifests.manifest import Loaded, Manifest, SourceFile
 from reconciler.manifests.resolve import Resolver
 from reconciler.manifests.text import TextError, decode
 from reconciler.manifests.trace import Trace
-from reconciler.manifests.yaml_source import read_documents
 from reconciler.resources.collector import collector_paused
 from reconciler.resources.shard import Shard
 
@@ -64,7 +63,7 @@ class Reader:
                 yield Manifest(document, file, index)
 
     def _documents(self, file: SourceFile) -> list[Any]:
-        documents = read_documents(file.text)
+        documents = file.read()
         findings: list[Diagnostic] = []
         if documents is None:
             trace = file.trace()

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from reconciler.diagnostics import Diagnostic, SourceLocation
 from reconciler.manifests.trace import Mark, Trace
-from reconciler.manifests.yaml_source import trace_documents
+from reconciler.manifests.yaml_source import Start, read_documents, trace_documents
 from reconciler.resources.ref import Kind
 
 Path = tuple[str | int, ...]
@@ -59,11 +59,11 @@ class Manifest:
 
     def place(self, *path: str | int) -> SourceLocation:
         """Return the place of a value, or of the nearest one above it."""
-        return self._location(self.file.trace().value_mark(self.index, self._written(path)))
+        return self._location(self.file.value_mark(self.index, self._written(path)))
 
     def place_of_key(self, *path: str | int) -> SourceLocation:
         """Return the place of the key of a value."""
-        return self._location(self.file.trace().key_mark(self.index, self._written(path)))
+        return self._location(self.file.key_mark(self.index, self._written(path)))
 
     def place_within(self, line: int, column: int, *path: str | int) -> SourceLocation:
         """Return the place of a line and column, from 1, of the text under a path.
@@ -74,7 +74,7 @@ class Manifest:
         origin = self.origins.get(path)
         if origin is not None:
             return SourceLocation(origin.file, line, column)
-        mark = self.file.trace().value_mark(self.index, path)
+        mark = self.file.value_mark(self.index, path)
         if mark.style != "|":
             return self._location(mark)
         return self._location(self._in_block(mark, line, column, path))
@@ -128,19 +128,44 @@ class Root:
 
 
 class SourceFile:
-    """The text of one file, its name as it is shown, and its folder beneath the root."""
+    """The text of one file, its name as it is shown, and its folder beneath the root.
 
-    __slots__ = ("folder", "name", "root", "text")
+    ``starts`` has the start of each document where the first reading found nothing wrong.
+    """
+
+    __slots__ = ("folder", "name", "root", "starts", "text")
 
     def __init__(self, name: str, text: str, root: Root, folder: tuple[str, ...]) -> None:
         self.name = name
         self.text = text
         self.root = root
         self.folder = folder
+        self.starts: list[Start] = []
+
+    def read(self) -> list[Any] | None:
+        """Return the documents, or None where only ``trace`` can tell what is wrong."""
+        documents = read_documents(self.text, self.starts)
+        if documents is None:
+            self.starts.clear()
+        return documents
 
     def trace(self) -> Trace:
         """Return findings and places, by reading the text once more."""
-        return _trace_of(self)
+        return _trace_of(self, None)
+
+    def value_mark(self, document: int, path: Path) -> Mark:
+        """Return the place of a value, or of the nearest one above it."""
+        trace, index = self._trace_with(document)
+        return trace.value_mark(index, path)
+
+    def key_mark(self, document: int, path: Path) -> Mark:
+        """Return the place of the key of a value, or of the value itself if it has no key."""
+        trace, index = self._trace_with(document)
+        return trace.key_mark(index, path)
+
+    def _trace_with(self, document: int) -> tuple[Trace, int]:
+        """Return a trace that a document is in, and the document's position there."""
+        return (_trace_of(self, document), 0) if self.starts else (self.trace(), document)
 
     def lines(self) -> list[str]:
         """Return the lines of the text."""
@@ -152,7 +177,12 @@ def _lines_of(file: SourceFile) -> list[str]:
     return file.text.split("\n")
 
 
-# Findings come file by file: a few traces are enough, and one of a large file is large.
+# Findings come document by document: a few traces are enough, and one of a large file is large.
 @lru_cache(maxsize=16)
-def _trace_of(file: SourceFile) -> Trace:
-    return trace_documents(file.text, file.name)
+def _trace_of(file: SourceFile, document: int | None) -> Trace:
+    """Return the trace of one document, or of all."""
+    if document is None:
+        return trace_documents(file.text, file.name)
+    start, *after = file.starts[document : document + 2]
+    end = after[0].characters if after else len(file.text)
+    return trace_documents(file.text[start.characters : end], file.name, start.lines)

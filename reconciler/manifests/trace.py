@@ -26,12 +26,14 @@ class Trace:
 
     Attributes:
         file: Name of the file as it is shown.
+        lines_before: Number of lines of the file before what was read.
         documents: The documents of the file, in order; None where there is nothing to judge.
         keys: Places of keys, by the identity of their mapping (kept alive by ``documents``).
         values: Places of values, by the identity of their mapping or list.
     """
 
     file: str
+    lines_before: int = 0
     findings: list[Diagnostic] = field(default_factory=list)
     documents: list[Any] = field(default_factory=list)
     keys: dict[tuple[int, str | int], Mark] = field(default_factory=dict)

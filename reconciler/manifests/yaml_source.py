@@ -5,14 +5,15 @@ no anchors, aliases, merge keys or tags, no key twice, and limits on everything 
 The loaders of the library are never used: they share what an alias repeats, keep the last of
 two equal keys, and end the process on 30 kB of ``[``.
 
-The first pass remembers no places. Whatever it does not like makes it give up; the second pass
-over that one file then goes to the end, notes every finding, and knows every place.
+The first pass remembers no places but the start of each document. Whatever it does not like makes
+it give up; a second pass over that one file then goes to the end, and notes every finding and
+every place. For the place of a later finding, only the document that it is in is read again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from yaml._yaml import CParser
 from yaml.error import MarkedYAMLError, YAMLError
@@ -52,25 +53,38 @@ class _GiveUpError(Exception):
     """The pass cannot go on."""
 
 
-def read_documents(text: str) -> list[Any] | None:
+class Start(NamedTuple):
+    """Start of the line in which a document begins.
+
+    Attributes:
+        characters: Number of characters before it.
+        lines: Number of lines before it.
+    """
+
+    characters: int
+    lines: int
+
+
+def read_documents(text: str, starts: list[Start] | None = None) -> list[Any] | None:
     """Return the documents of a text, or None where only ``trace_documents`` can tell.
 
-    A document without content is None.
+    A document without content is None. The start of each is added to ``starts``.
     """
     try:
-        reader = _Reader(text, None)
+        reader = _Reader(text, None, starts)
         reader.read()
     except (_GiveUpError, YAMLError):
         return None
     return reader.documents
 
 
-def trace_documents(text: str, file: str) -> Trace:
+def trace_documents(text: str, file: str, lines_before: int = 0) -> Trace:
     """Return the documents of a text with every finding and every place.
 
-    A document with a finding in it is None, like one without content.
+    A document with a finding in it is None, like one without content. ``lines_before`` is the
+    number of lines of the file before the text.
     """
-    trace = Trace(file)
+    trace = Trace(file, lines_before)
     try:
         _Reader(text, trace).read()
     except _GiveUpError:
@@ -92,11 +106,12 @@ def _place(fault: MarkedYAMLError) -> Mark:
 class _Reader:
     """One pass over one text: recursive descent, no deeper than MAX_DEPTH."""
 
-    __slots__ = ("_depth", "_next", "_trace", "documents")
+    __slots__ = ("_depth", "_next", "_starts", "_trace", "documents")
 
-    def __init__(self, text: str, trace: Trace | None) -> None:
+    def __init__(self, text: str, trace: Trace | None, starts: list[Start] | None = None) -> None:
         self.documents: list[Any] = trace.documents if trace is not None else []
         self._trace = trace
+        self._starts = starts
         self._depth = 0
         self._next: _NextEvent = CParser(text).get_event
         if len(text) > _SHORT:
@@ -105,6 +120,7 @@ class _Reader:
     def read(self) -> None:
         """Read every document."""
         next_event, documents, trace = self._next, self.documents, self._trace
+        starts = self._starts
         next_event()  # the start of the stream
         while type(event := next_event()) is DocumentStartEvent:
             findings = len(trace.findings) if trace is not None else 0
@@ -112,6 +128,8 @@ class _Reader:
                 self._refuse_directive(event)
             if len(documents) == MAX_DOCUMENTS:
                 self._stop(event, "YAML-DOCUMENTS", f"more than {MAX_DOCUMENTS} documents")
+            if starts is not None:
+                starts.append(_start(event))
             if trace is None:
                 documents.append(self._value(next_event()))
             else:
@@ -122,7 +140,7 @@ class _Reader:
         event, index = self._next(), len(trace.documents)
         trace.documents.append(None)
         value = self._value(event)
-        trace.values[id(trace.documents), index] = _mark(event)
+        trace.values[id(trace.documents), index] = _mark(trace, event)
         if len(trace.findings) == findings:
             trace.documents[index] = value
 
@@ -160,8 +178,8 @@ class _Reader:
             value_event = next_event()
             value = self._value(value_event)
             if trace is not None:
-                trace.keys.setdefault((id(values), key), _mark(event))
-                trace.values.setdefault((id(values), key), _mark(value_event))
+                trace.keys.setdefault((id(values), key), _mark(trace, event))
+                trace.values.setdefault((id(values), key), _mark(trace, value_event))
             values[key] = value
         return values
 
@@ -171,7 +189,7 @@ class _Reader:
         while type(event := next_event()) is not SequenceEndEvent:
             value = self._value(event)
             if trace is not None:
-                trace.values[id(values), len(values)] = _mark(event)
+                trace.values[id(values), len(values)] = _mark(trace, event)
             values.append(value)
         return values
 
@@ -254,7 +272,7 @@ class _Reader:
     def _refuse(self, event: _Event, code: str, summary: str, remedy: str) -> None:
         if self._trace is None:
             raise _GiveUpError
-        self._trace.refuse(code, summary, remedy, _mark(event))
+        self._trace.refuse(code, summary, remedy, _mark(self._trace, event))
         if len(self._trace.findings) >= MAX_FINDINGS:
             raise _GiveUpError
 
@@ -282,7 +300,12 @@ class _Reader:
         return counted
 
 
-def _mark(event: _Event) -> Mark:
+def _start(event: _Event) -> Start:
+    mark = event.start_mark
+    return Start(mark.index - mark.column, mark.line)
+
+
+def _mark(trace: Trace, event: _Event) -> Mark:
     start = event.start_mark
     style = event.style if type(event) is ScalarEvent else ""
-    return Mark(start.line + 1, start.column + 1, style or "")
+    return Mark(trace.lines_before + start.line + 1, start.column + 1, style or "")

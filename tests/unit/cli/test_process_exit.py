@@ -70,7 +70,7 @@ def test_a_valid_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     def again(text: str, file: str) -> None:
         raise AssertionError(f"{file} is read a second time")
 
-    monkeypatch.setattr("reconciler.manifests.source_file.trace_documents", again)
+    monkeypatch.setattr("reconciler.manifests.manifest.trace_documents", again)
     manifest = "apiVersion: reconciler/v1\nkind: Organization\nmetadata:\n  name: acme\n"
     (tmp_path / "acme.yaml").write_text(manifest, encoding="utf-8")
 

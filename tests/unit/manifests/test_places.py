@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 
 from reconciler.manifests.manifest import Manifest, Root, SourceFile
@@ -75,3 +78,45 @@ def test_other_styles_give_the_place_of_the_whole(written: str) -> None:
     [manifest] = manifests_of(f"script: {written}\n")
 
     assert manifest.place_within(1, 2, "script") == ("a.yaml", 1, 9)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(TEXT, id="a comment before the first, none before the second"),
+        pytest.param(
+            "%YAML 1.2\n---\na: 1\n...\n# x\n%YAML 1.2\n--- # y\nb: [2]\n", id="directives"
+        ),
+        pytest.param("  a: 1\n--- {b: 2}\n---\n- c: é\n", id="on the line of the dashes, indented"),
+        pytest.param(
+            "a: 😀\n---\nb:\n  c: 日本 # ü\n---\n  d: x\n", id="characters of several bytes"
+        ),
+        pytest.param("a: 1\r\n---\r\nb: 2\r\n---\r\nc: 3", id="line ends of Windows"),
+        pytest.param("a: 1\r---\rb: 2\r", id="line ends of old"),
+        pytest.param(
+            'a: "x\n\n  y"\n---\nb: >\n  folded\n  text\n---\n---\nc: 1\n', id="texts over lines"
+        ),
+    ],
+)
+def test_a_document_read_alone_has_the_places_of_the_whole_file(text: str) -> None:
+    file = SourceFile("a.yaml", text, Root("tree"), ())
+    documents = file.read()
+    whole = manifests_of(text)
+    assert documents == [manifest.document for manifest in whole]
+    assert len(file.starts) == len(documents) > 1
+
+    for index, manifest in enumerate(whole):
+        alone = Manifest(manifest.document, file, index)
+        for path in [(), *paths_in(manifest.document)]:
+            assert alone.place(*path) == manifest.place(*path)
+            assert alone.place_of_key(*path) == manifest.place_of_key(*path)
+
+
+def paths_in(value: Any) -> Iterator[tuple[str | int, ...]]:
+    """Yield the path of every value in a document."""
+    if not isinstance(value, dict | list):
+        return
+    steps: Any = value.items() if isinstance(value, dict) else enumerate(value)
+    for step, inner in steps:
+        yield (step,)
+        yield from ((step, *rest) for rest in paths_in(inner))
