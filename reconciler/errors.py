@@ -24,7 +24,8 @@ The numbers are gRPC codes. Any other exception that reaches the user is a bug i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -96,6 +97,23 @@ class InterruptedRunError(ReconcilerError, KeyboardInterrupt):
             remedy="What was done is recorded; run the same command again to continue.",
         )
         self.signal_number = signal_number
+
+
+@contextmanager
+def ungrouped_interruption() -> Iterator[None]:
+    """Raise an interruption as itself where a library has put it into a group of exceptions.
+
+    A task group does so with every exception that leaves its block.
+    """
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        inner: BaseException | None = group.subgroup(KeyboardInterrupt)
+        if inner is None:
+            raise
+        while isinstance(inner, BaseExceptionGroup):
+            inner = inner.exceptions[0]
+        raise inner from None
 
 
 class ServiceError(ReconcilerError):

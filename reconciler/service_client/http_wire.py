@@ -23,6 +23,7 @@ from typing import NamedTuple, TypeAlias
 import httpx
 
 from reconciler import __version__
+from reconciler.errors import ungrouped_interruption
 from reconciler.resources.call import WRITE_BATCH, Call, Code
 from reconciler.service_client.credentials import Credentials
 from reconciler.service_client.endpoint import Endpoint
@@ -182,8 +183,9 @@ class HttpWire:
         return None
 
     def _sent(self, calls: Sequence[Call], targets: Sequence[Target]) -> list[Reply]:
-        bearer = self._credentials.bearer(self.fetch)
-        return self._runner.run(self._all(list(zip(calls, targets, strict=True)), bearer.reveal()))
+        with ungrouped_interruption():
+            bearer = self._credentials.bearer(self.fetch).reveal()
+            return self._runner.run(self._all(list(zip(calls, targets, strict=True)), bearer))
 
     async def _all(self, asked: Sequence[tuple[Call, Target]], bearer: str) -> list[Reply]:
         rate = self._limits.per_second
