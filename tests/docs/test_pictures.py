@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from docs.pictures import architecture
 from docs.pictures.make import a_changed_tree
 from docs.pictures.terminal import EDGE, WIDTH, as_svg
 from tests.program import ROOT, program
@@ -34,6 +35,15 @@ def test_the_picture_of_the_terminal_is_the_plan_of_today(tmp_path: Path) -> Non
     wanted = f"$ reconciler plan --prune {plan}"
 
     assert words_of(shown) == words_of(wanted), "run: python -m docs.pictures.make"
+
+
+def test_the_picture_of_the_parts_is_of_the_tables_of_today() -> None:
+    """A part that may import another one is above it; every part has a box."""
+    picture = (PICTURES / "architecture.svg").read_text(encoding="utf-8")
+
+    assert picture == architecture.as_svg(), "run: python -m docs.pictures.architecture"
+    for part in (*architecture.reconciler(), *architecture.service()):
+        assert f">{part}</text>" in picture
 
 
 def words_in(picture: str) -> list[str]:
