@@ -536,13 +536,13 @@ class FakeSink:
             return failure
         return Kept(f"fake:{delivery.ref.path}")
 
-    def holds(self, ref: ResourceRef, client_id: str) -> bool | None:
+    def _holds(self, ref: ResourceRef, client_id: str) -> bool | None:
         """Say whether the secret of an application is here."""
         return (ref.key, client_id) in self.kept
 
     def held(self, applications: Sequence[Application]) -> Sequence[bool | None]:
         """Return for each application whether its secret is here."""
-        return [self.holds(*application) for application in applications]
+        return [self._holds(*application) for application in applications]
 
     def moved(self, moves: Sequence[Move]) -> Sequence[Followed]:
         """Keep secrets under the new names of their applications."""

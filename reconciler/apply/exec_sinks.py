@@ -65,10 +65,6 @@ class ExecSink:
 
         return several_at_once(delivered_owed, deliveries, self._parallel)
 
-    def holds(self, ref: ResourceRef, client_id: str) -> bool | None:
-        """Return None: such a command cannot be asked what it keeps."""
-        return None
-
     def held(self, applications: Sequence[Application]) -> Sequence[bool | None]:
         """Return None for each application."""
         return [None for _ in applications]
@@ -143,10 +139,6 @@ class ExecBatchSink(ExecSink):
         shares = [deliveries[start :: self._parallel] for start in range(self._parallel)]
         done = several_at_once(put, [share for share in shares if share], self._parallel)
         return [done[at % self._parallel][at // self._parallel] for at in range(len(deliveries))]
-
-    def holds(self, ref: ResourceRef, client_id: str) -> bool | None:
-        """Ask the command about one application."""
-        return self.held([Application(ref, client_id)])[0]
 
     def held(self, applications: Sequence[Application]) -> Sequence[bool | None]:
         """Ask the command about all of them, in one process."""

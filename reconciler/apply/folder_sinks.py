@@ -70,10 +70,6 @@ class FolderSink(ABC):
         """Write one file per secret, beside files of other client ids that have its name."""
         return self._folder.put([self._new_file(delivery) for delivery in deliveries])
 
-    def holds(self, ref: ResourceRef, client_id: str) -> bool | None:
-        """Look for the file of the client id, under the names of the application first."""
-        return self.held([Application(ref, client_id)])[0]
-
     def held(self, applications: Sequence[Application]) -> Sequence[bool | None]:
         """Look for the files of client ids; read the whole folder once for those not found.
 

@@ -63,7 +63,7 @@ def unanswered_secrets(
             continue
         if not isinstance(result, Written) or result.client_secret is not None:
             continue
-        if sink is None or not sink.holds(ref_of(change), result.client_id):
+        if sink is None or not sink.held([Application(ref_of(change), result.client_id)])[0]:
             yield not_in_sink(ref_of(change), is_error=True)
 
 

@@ -19,7 +19,15 @@ from reconciler.apply.delivery import DeliveryResult, deliver_held
 from reconciler.apply.journal import Intent, Journal, left_open
 from reconciler.apply.missing_secrets import not_in_sink
 from reconciler.apply.outcome import Delivered
-from reconciler.apply.sink import Delivery, Kept, NotGivenError, SecretSink, Stops, never
+from reconciler.apply.sink import (
+    Application,
+    Delivery,
+    Kept,
+    NotGivenError,
+    SecretSink,
+    Stops,
+    never,
+)
 from reconciler.apply.sink_sync import SINK_PURPOSES
 from reconciler.diagnostics import Diagnostic, warning
 from reconciler.errors import (
@@ -146,7 +154,9 @@ class Recovery:
         for each in unknown:
             # A replaced secret cannot be told from the old one: both have the same client id.
             is_create = each.intent.purpose == "create"
-            holds = is_create and self._sink.holds(each.held.ref, each.held.client_id)
+            holds = (
+                is_create and self._sink.held([Application(each.held.ref, each.held.client_id)])[0]
+            )
             if not holds:
                 self._recovered.notes.append(not_in_sink(each.held.ref, is_error=True))
         return unknown

@@ -96,12 +96,8 @@ class SecretSink(Protocol):
         """
         ...
 
-    def holds(self, ref: ResourceRef, client_id: str) -> bool | None:
-        """Return whether the secret of an application is here; None where that is not known."""
-        ...
-
     def held(self, applications: Sequence[Application]) -> Sequence[bool | None]:
-        """Return for each application what ``holds`` returns, at the cost of one look."""
+        """Return for each application whether its secret is here; None where that is not known."""
         ...
 
     def moved(self, moves: Sequence[Move]) -> Sequence[Followed]:

@@ -70,10 +70,6 @@ class MaskingSink:
             click.echo(f"::add-mask::{delivery.client_secret.reveal()}", err=True)
         return self._sink.deliver(deliveries, stops)
 
-    def holds(self, ref: ResourceRef, client_id: str) -> bool | None:
-        """Ask the other sink."""
-        return self._sink.holds(ref, client_id)
-
     def held(self, applications: Sequence[Application]) -> Sequence[bool | None]:
         """Ask the other sink."""
         return self._sink.held(applications)

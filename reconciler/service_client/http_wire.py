@@ -174,9 +174,8 @@ class HttpWire:
         """Ask an address of the service's own origin; None where no answer came."""
         for tries in range(1, FIRST_TRIES + 1):
             try:
-                asked = self._exchange(
-                    self._connections[0], verb, url, (headers, body), self._limits
-                )
+                request = Target(verb, url, body)
+                asked = self._exchange(self._connections[0], request, headers, self._limits)
                 return self._runner.run(asked)
             except (httpx.TransportError, OSError, ValueError):
                 time.sleep(pause(tries, self._chance(), 0.0))
@@ -249,11 +248,9 @@ class HttpWire:
         headers: Mapping[str, str],
         limits: Limits,
     ) -> _Tried:
-        url = self._endpoint.address + target.path
+        request = target._replace(path=self._endpoint.address + target.path)
         try:
-            fetched = await self._exchange(
-                connection, target.verb, url, (headers, target.body), limits
-            )
+            fetched = await self._exchange(connection, request, headers, limits)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as failure:
             return self._unreached(failure)
         except (httpx.TransportError, OSError) as failure:
@@ -276,12 +273,11 @@ class HttpWire:
     async def _exchange(
         self,
         connection: httpx.AsyncHTTPTransport,
-        verb: str,
-        url: str,
-        content: tuple[Mapping[str, str], bytes | None],
+        target: Target,
+        headers: Mapping[str, str],
         limits: Limits,
     ) -> Fetched:
-        """Send one request and read its response, within all limits.
+        """Send one request, to an address in full, and read its response, within all limits.
 
         Raises:
             httpx.TransportError, OSError: it failed on the way.
@@ -289,7 +285,7 @@ class HttpWire:
         """
         timeouts = {"connect": limits.connect, "pool": limits.connect}
         timeouts |= {"read": limits.silence, "write": limits.silence}
-        headers, body = content
+        verb, url, body = target
         request = httpx.Request(
             verb, url, headers={**FIXED, **headers}, content=body, extensions={"timeout": timeouts}
         )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from reconciler.errors import ServiceError, ServiceUnavailableError
 from reconciler.resources.call import Call, JsonObject
@@ -25,12 +25,32 @@ from reconciler.service_client.refusals import AGAIN, service_error
 from reconciler.service_client.wire import Answer, Reply, WireRefusal
 from reconciler.state import ObservedObject, is_in_step, is_owned_by
 
-_CREATES: Mapping[Kind, str] = {
-    Kind.ORGANIZATION: "AddOrg",
-    Kind.PROJECT: "AddProject",
-    Kind.IDP_JWT_CONFIG: "AddOrgJWTIDP",
-    Kind.OIDC_APPLICATION: "AddOIDCApp",
-    Kind.ACTION: "CreateAction",
+
+class _Operations(NamedTuple):
+    """The operations that write one kind.
+
+    Attributes:
+        rename: Changes the name; the same as ``configure`` where one call changes both.
+        id_field: Name of the object's id among the fields of all but ``create``.
+    """
+
+    create: str
+    rename: str = ""
+    configure: str = ""
+    remove: str = ""
+    id_field: str = ""
+
+
+_OPERATIONS: Mapping[Kind, _Operations] = {
+    Kind.ORGANIZATION: _Operations("AddOrg"),
+    Kind.PROJECT: _Operations("AddProject"),
+    Kind.IDP_JWT_CONFIG: _Operations(
+        "AddOrgJWTIDP", "UpdateOrgIDP", "UpdateOrgIDPJWTConfig", "RemoveOrgIDP", "idpId"
+    ),
+    Kind.OIDC_APPLICATION: _Operations(
+        "AddOIDCApp", "UpdateApp", "UpdateOIDCAppConfig", "RemoveApp", "appId"
+    ),
+    Kind.ACTION: _Operations("CreateAction", "UpdateAction", "UpdateAction", "DeleteAction", "id"),
 }
 
 
@@ -46,10 +66,9 @@ def calls_of(order: Order, context: Context, run: str = "") -> Sequence[Call]:
         case CreateOrder():
             return (_create(order, context, run),)
         case UpdateOrder():
-            update = _UPDATES.get(order.resource.ref.kind, _update_nothing)
-            return update(order, context) or (
-                _update(order, context, "RecordContext", {"id": order.held.id}),
-            )
+            return [_update(order, context, *call) for call in _changes(order)] or [
+                _update(order, context, "RecordContext", {"id": order.held.id})
+            ]
         case DeleteOrder():
             return (_delete(order, context),)
         case SecretOrder():
@@ -70,7 +89,7 @@ def _create(order: CreateOrder, context: Context, run: str) -> Call:
     if order.ref.kind is Kind.OIDC_APPLICATION:
         fields["projectId"] = order.project_id
     return Call(
-        _CREATES[order.ref.kind],
+        _OPERATIONS[order.ref.kind].create,
         fields,
         organization=order.organization_id,
         idempotency_key=order.key,
@@ -79,48 +98,27 @@ def _create(order: CreateOrder, context: Context, run: str) -> Call:
     )
 
 
-def _update_nothing(order: UpdateOrder, context: Context) -> Sequence[Call]:
-    """Return no call: organizations and projects have nothing that changes."""
-    return ()
+def _changes(order: UpdateOrder) -> Iterator[tuple[str, JsonObject]]:
+    """Yield operation and fields of each call of an update; none if name and spec stay."""
+    held, wanted = order.held, order.resource
+    operations, name = _OPERATIONS[wanted.ref.kind], {"name": wanted.ref.name}
+    is_renamed, is_changed = held.ref.name != wanted.ref.name, held.spec != wanted.spec
+    if not operations.configure:  # organizations and projects have nothing that changes
+        return
+    if operations.rename == operations.configure:
+        if is_renamed or is_changed:
+            yield operations.configure, {**_target(held), **name, **_sent(order)}
+        return
+    if is_renamed:
+        yield operations.rename, {**_target(held), **name}
+    if is_changed:
+        yield operations.configure, {**_target(held), **_sent(order)}
 
 
-def _update_action(order: UpdateOrder, context: Context) -> Sequence[Call]:
-    name = order.resource.ref.name
-    if (order.held.ref.name, order.held.spec) == (name, order.resource.spec):
-        return ()
-    fields = {"id": order.held.id, "name": name, **_sent(order)}
-    return (_update(order, context, "UpdateAction", fields),)
-
-
-def _update_idp(order: UpdateOrder, context: Context) -> Sequence[Call]:
-    target = {"idpId": order.held.id}
-    return _renamed_and_configured(
-        order, context, target, rename="UpdateOrgIDP", configure="UpdateOrgIDPJWTConfig"
-    )
-
-
-def _update_application(order: UpdateOrder, context: Context) -> Sequence[Call]:
-    target = {"projectId": order.held.project_id, "appId": order.held.id}
-    return _renamed_and_configured(
-        order, context, target, rename="UpdateApp", configure="UpdateOIDCAppConfig"
-    )
-
-
-def _renamed_and_configured(
-    order: UpdateOrder,
-    context: Context,
-    target: Mapping[str, str],
-    *,
-    rename: str,
-    configure: str,
-) -> Sequence[Call]:
-    calls = []
-    name = order.resource.ref.name
-    if order.held.ref.name != name:
-        calls.append(_update(order, context, rename, {**target, "name": name}))
-    if order.held.spec != order.resource.spec:
-        calls.append(_update(order, context, configure, {**target, **_sent(order)}))
-    return calls
+def _target(held: ObservedObject) -> Mapping[str, str]:
+    """Return the fields that name a held object."""
+    project = {"projectId": held.project_id} if held.ref.kind is Kind.OIDC_APPLICATION else {}
+    return {**project, _OPERATIONS[held.ref.kind].id_field: held.id}
 
 
 def _sent(order: UpdateOrder) -> dict[str, Any]:
@@ -140,24 +138,11 @@ def _update(order: UpdateOrder, context: Context, operation: str, fields: JsonOb
     )
 
 
-_UPDATES: Mapping[Kind, Callable[[UpdateOrder, Context], Sequence[Call]]] = {
-    Kind.IDP_JWT_CONFIG: _update_idp,
-    Kind.OIDC_APPLICATION: _update_application,
-    Kind.ACTION: _update_action,
-}
-
-
 def _delete(order: DeleteOrder, context: Context) -> Call:
     held = order.held
-    removes: Mapping[Kind, tuple[str, Mapping[str, str]]] = {
-        Kind.IDP_JWT_CONFIG: ("RemoveOrgIDP", {"idpId": held.id}),
-        Kind.OIDC_APPLICATION: ("RemoveApp", {"projectId": held.project_id, "appId": held.id}),
-        Kind.ACTION: ("DeleteAction", {"id": held.id}),
-    }
-    operation, fields = removes[held.ref.kind]
     return Call(
-        operation,
-        fields,
+        _OPERATIONS[held.ref.kind].remove,
+        _target(held),
         organization=held.organization_id,
         expected_sequence=held.sequence,
         context=json.dumps(context),
@@ -207,10 +192,6 @@ def written(order: Order, answer: Answer) -> Written | ServiceError:
         return ServiceUnavailableError(failure.problem, remedy=AGAIN)
 
 
-# The first of an update's two calls: the fields are not sent yet.
-_RENAMES_ALONE = frozenset({"UpdateApp", "UpdateOrgIDP"})
-
-
 def confirmed_result(order: Order, call: Call, now: Mapping[str, ObservedObject]) -> Written | None:
     """Return what carrying out the call gave if the service now holds what it asked for."""
     if isinstance(order, DeleteOrder):
@@ -226,7 +207,9 @@ def confirmed_result(order: Order, call: Call, now: Mapping[str, ObservedObject]
 
 def _is_as_asked(order: UpdateOrder, call: Call, held: ObservedObject) -> bool:
     wanted = order.resource
-    if call.operation in _RENAMES_ALONE:
+    operations = _OPERATIONS[wanted.ref.kind]
+    if call.operation == operations.rename != operations.configure:
+        # The first of the update's two calls: the fields are not sent yet.
         wanted = replace(wanted, spec=order.held.spec)
     tree = json.loads(call.context).get("tree") if call.context else None
     return is_in_step(wanted, held) and (tree is None or is_owned_by(held, tree))

@@ -32,7 +32,7 @@ from reconciler.service_client.wire import Wire, WireRefusal
 from reconciler.state import ObservedObject, OwedSecret
 
 AT_ONCE = 500  # secrets of one claim or acknowledgement
-_STATES = {"owed": False, "lost": True}  # whether the service can no longer open its seal
+_STATES = {"owed": False, "lost": True}  # whether only a new one can be made
 T = TypeVar("T")
 
 

@@ -123,7 +123,7 @@ def test_a_command_is_asked_about_all_in_one_process(helper: Helper) -> None:
     asked = [Application(a_ref(name=f"app-{number}"), f"id-{number}") for number in (1, 7, 0)]
 
     assert sink.held(asked) == [True, False, True]
-    assert sink.holds(*asked[1]) is False
+    assert sink.held(asked[1:2])[0] is False
     assert sink.held([]) == []
     assert helper.runs == ["put", "has", "has"]
 
@@ -144,7 +144,7 @@ def test_what_a_command_does_not_say_is_not_known(
     sink.deliver(deliveries(1))
     helper.write(before=before)
 
-    assert sink.holds(a_ref(name="app-0"), "id-0") is known
+    assert sink.held([Application(a_ref(name="app-0"), "id-0")])[0] is known
 
 
 @pytest.mark.parametrize(

@@ -305,7 +305,7 @@ def test_a_rename_that_was_cut_short_is_found_and_ended(sink: FolderSink, folder
     delivered(sink, delivery(), delivery(a_ref(name="other"), "8"))
 
     assert sink.held([Application(PORTAL, "7"), Application(PORTAL, "9")]) == [True, False]
-    assert sink.holds(PORTAL, "7") is True
+    assert sink.held([Application(PORTAL, "7")])[0] is True
     third = a_ref(name="third")
     assert codes(sink.moved([Move(PORTAL, third, "7")])) == ["SECRET-MOVED"]
     assert sink.own(Application(third, "7")) is not None
@@ -329,7 +329,7 @@ def test_a_folder_that_is_not_there_holds_nothing(sink: FolderSink, folder: Path
     """An empty folder on a new machine is no error."""
     folder.rmdir()
 
-    assert sink.holds(WEB, "7") is False
+    assert sink.held([Application(WEB, "7")])[0] is False
     assert codes(sink.moved([Move(WEB, PORTAL, "7")])) == []
     assert codes(sink.removed([Application(WEB, "7")])) == []
 
@@ -345,7 +345,7 @@ def test_a_secret_is_not_moved_over_something_else(folder: Path) -> None:
 
     assert isinstance(failure, LocalFileError)
     assert "something else is there" in failure.problem
-    assert sink.holds(PORTAL, "7") is True
+    assert sink.held([Application(PORTAL, "7")])[0] is True
 
 
 # What a killed run leaves, and what a live one has.

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reconciler.apply.folder_sinks import FileSink, file_name
-from reconciler.apply.sink import Delivery, Kept, SecretSink, plain_name
+from reconciler.apply.sink import Application, Delivery, Kept, SecretSink, plain_name
 from reconciler.apply.sinks import open_sink
 from reconciler.errors import LocalFileError
 from reconciler.resources.ref import ResourceRef
@@ -115,7 +115,7 @@ def test_the_sink_holds_a_secret_only_for_the_client_it_was_made_for(
     if content is not None:
         (folder / file_name(WEB)).write_bytes(content)
 
-    assert sink.holds(WEB, "7@shop") is held
+    assert sink.held([Application(WEB, "7@shop")])[0] is held
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_a_file_says_exactly_what_was_delivered(
         "client_id": "id",
         "client_secret": secret,
     }
-    assert sink.holds(ref, "id") is True
+    assert sink.held([Application(ref, "id")])[0] is True
 
 
 def test_one_name_never_looks_like_three() -> None:
