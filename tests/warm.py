@@ -60,6 +60,7 @@ class Copy:
     Attributes:
         pid: The id of its process.
         returncode: The exit code, or minus a signal; None as long as no end was seen.
+        peak: The most memory that it had, in bytes; 0 as long as no end was seen.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Copy:
         stderr: int | None = None,
     ) -> None:
         self.returncode: int | None = None
+        self.peak = 0
         self._call = socket.socket(socket.AF_UNIX)
         self._call.settimeout(SECONDS)
         self._call.connect(warm_address(is_server="serve" in arguments))
@@ -118,6 +120,7 @@ class Copy:
             if not ready:
                 raise subprocess.TimeoutExpired("reconciler", timeout or 0.0)
             self.returncode = number(self._call)
+            self.peak = number(self._call) << 10
             self._call.close()
             self._said = [_text(stream) for stream in self._kept]
         return self.returncode
@@ -195,7 +198,10 @@ def _load(unloaded: tuple[str, ...]) -> None:
 
 
 def _keep(call: socket.socket) -> None:
-    """Make a copy; answer its process id, then its exit code: many can run at the same time."""
+    """Make a copy; answer its process id, then its exit code and peak memory in KiB.
+
+    Many can run at the same time.
+    """
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     asked, streams, _, _ = socket.recv_fds(call, _MAX_REQUEST, len(_STREAMS))
     copy = os.fork()
@@ -207,8 +213,9 @@ def _keep(call: socket.socket) -> None:
         os.close(stream)
     with suppress(BrokenPipeError, ConnectionResetError):  # whoever asked does not wait for it
         tell(call, copy)
-        _, status = os.waitpid(copy, 0)
+        _, status, usage = os.wait4(copy, 0)
         tell(call, os.waitstatus_to_exitcode(status))
+        tell(call, usage.ru_maxrss)
     os._exit(0)
 
 

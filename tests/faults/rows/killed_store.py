@@ -11,13 +11,15 @@ from contextlib import closing
 from pathlib import Path
 
 from reconciler.service.build import open_sqlite
+from tests.faults import store_writer
 from tests.faults.catalogue import Row, must
 from tests.faults.invariants import check_store
 from tests.faults.store_writer import Answer, check_acknowledged, command, request, told
 from tests.program import environment, program
+from tests.warm import Copy
 
 STORE = "identity.db"
-CALLS = 12
+OPTIONS = {"calls": 12, "reopen": 5, "pragma": "wal_autocheckpoint=40"}
 SURELY = 8  # so many calls of each kind it takes to make a store
 WITHIN = 60
 IN_MAKING = ("pwrite64", "fdatasync", "fsync", "link", "unlink")
@@ -38,7 +40,7 @@ def killed_at_the_nth_call(dice: random.Random, folder: Path) -> int:
     acknowledged: list[Answer] = []
     for number in range(6):
         call, upto = dice.choice((("pwrite64", 260), ("fdatasync", 45)))
-        died = _writer(path, call, dice.randint(1, upto if number else SURELY))
+        died = _struck(path, call, dice.randint(1, upto if number else SURELY))
         kills += died.returncode == -signal.SIGKILL
         _check(path, acknowledged, told(died.stdout))
     whole = _writer(path)
@@ -59,7 +61,7 @@ def killed_while_it_is_made(dice: random.Random, folder: Path) -> int:
                 step = f"S11:{dice.randint(1, STEPS_OF_MAKING)}"
                 died = _writer(path, RECONCILER_CRASHPOINT=step)
             else:
-                died = _writer(path, dice.choice(IN_MAKING), dice.randint(1, 12))
+                died = _struck(path, dice.choice(IN_MAKING), dice.randint(1, 12))
             kills += died.returncode == -signal.SIGKILL
             if path.exists():
                 check_store(path)
@@ -81,18 +83,22 @@ def _refuses_a_newer_one(dice: random.Random, folder: Path) -> None:
     must((folder / STORE).read_bytes() == before, "I9", "the newer store was changed")
 
 
-def _writer(
-    path: Path, call: str = "", nth: int = 0, **more: str
-) -> subprocess.CompletedProcess[str]:
-    """Run a writer, which is killed at the nth call of a kind if one is named."""
-    tracer: Sequence[str] = ()
-    if call:
-        inject = f"inject={call}:signal=KILL:when={nth}"
-        tracer = ("strace", "-D", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e", inject)
+def _writer(path: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run a writer to its end."""
+    _, _, _, *arguments = command(path, **OPTIONS)
+    copy = Copy([store_writer.__file__, *arguments], path.parent, environment(**more))
+    out, err = copy.communicate(WITHIN)
+    return subprocess.CompletedProcess(arguments, copy.wait(), out, err)
+
+
+def _struck(path: Path, call: str, nth: int) -> subprocess.CompletedProcess[str]:
+    """Run a writer that is killed at the nth call of a kind."""
+    inject = f"inject={call}:signal=KILL:when={nth}"
+    tracer = ("strace", "-D", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e", inject)
     return subprocess.run(
-        [*tracer, *command(path, calls=CALLS, reopen=5, pragma="wal_autocheckpoint=40")],
+        [*tracer, *command(path, **OPTIONS)],
         cwd=path.parent,
-        env=environment(**more),
+        env=environment(),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

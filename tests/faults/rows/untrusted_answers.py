@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import random
 import subprocess
-import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.faults.catalogue import Row, must
+from tests.faults.catalogue import Row, ViolationError, must
 from tests.faults.world import APPLY, World, a_server
-from tests.program import environment
 
 MEGABYTE = 1 << 20
 MORE_MEMORY = 64 * MEGABYTE
@@ -198,34 +194,12 @@ def _as_it_was(first: bytes, whole: bytes) -> bytes:
 
 def _memory(world: World, arguments: tuple[str, ...]) -> tuple[int, int, str]:
     """Run the program; return its exit code, the most memory it took, and what it said."""
-    said = world.folder / "said.txt"
-    with said.open("wb") as file:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "reconciler", *arguments],
-            cwd=world.folder,
-            env=environment(**world.here),
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=file,
-        )
+    with world.started(*arguments) as process:
         try:
-            status, usage = _waited(process)
-        finally:
-            process.kill()
-            process.wait()
-    return status, usage, said.read_text(encoding="utf-8")
-
-
-def _waited(process: subprocess.Popen[bytes]) -> tuple[int, int]:
-    deadline = time.monotonic() + ENDS_WITHIN
-    while time.monotonic() < deadline:
-        ended, status, usage = os.wait4(process.pid, os.WNOHANG)
-        if ended:
-            process.returncode = os.waitstatus_to_exitcode(status)
-            return process.returncode, usage.ru_maxrss * 1024
-        time.sleep(0.02)
-    must(None, "I9", "the program does not end")
-    raise AssertionError
+            said = "".join(process.communicate(ENDS_WITHIN))
+        except subprocess.TimeoutExpired as endless:
+            raise ViolationError("I9", "the program does not end") from endless
+    return process.wait(), process.peak, said
 
 
 ROWS = (
