@@ -8,6 +8,9 @@ import pytest
 from hypothesis import settings
 
 from tests.postgres_server import PostgresServer, a_server
+from tests.surroundings import settle_in
+
+settle_in()
 
 # How long one example takes says how busy the machine is. Time is asked about where it matters.
 settings.register_profile("untimed", deadline=None)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.surroundings import usual
 from tests.warm import SECONDS, Copy, can_be_warm
 
 ROOT = Path(__file__).parents[1]
@@ -38,10 +39,7 @@ Run = Callable[..., Ran]
 
 def environment(**more: str) -> dict[str, str]:
     """Return an environment that tells the program nothing, and more by keyword."""
-    clean = {name: value for name, value in os.environ.items() if "RECONCILER" not in name}
-    for name in ("FORCE_COLOR", "CI"):  # tests of what CI means set it themselves
-        clean.pop(name, None)
-    return {**clean, "PYTHONPATH": str(ROOT), **more}
+    return {**usual(os.environ), "PYTHONPATH": str(ROOT), **more}
 
 
 def run_fresh(

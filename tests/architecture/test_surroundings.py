@@ -1,0 +1,32 @@
+"""What the shell that starts the tests says changes no test."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from tests.program import environment
+from tests.surroundings import UMASK, usual
+
+
+def test_variables_that_change_what_a_program_does_are_taken_away() -> None:
+    """What a test needs to run at all is kept, and times are those of one zone."""
+    shell = {
+        "CI": "true", "NO_COLOR": "1", "FORCE_COLOR": "1", "TERM": "dumb", "COLUMNS": "20",
+        "LANG": "tr_TR.UTF-8", "LC_ALL": "C", "TZ": "Asia/Kathmandu", "GIT_DIR": "/elsewhere",
+        "RECONCILER_SERVICE": "sqlite:mine.db", "PGHOST": "db.example.com", "GITHUB_SHA": "1",
+        "PATH": "/usr/bin", "HOME": "mine", "TIMES": "10",
+    }  # fmt: skip
+
+    assert usual(shell) == {"PATH": "/usr/bin", "HOME": "mine", "TIMES": "10", "TZ": "UTC"}
+
+
+def test_every_test_has_the_usual_surroundings() -> None:
+    """The process of the tests, and all that it starts."""
+    umask = os.umask(UMASK)
+    os.umask(umask)
+
+    assert dict(os.environ).items() >= usual(os.environ).items()
+    assert not {"CI", "NO_COLOR", "LANG", "RECONCILER_SERVICE"} & set(environment())
+    assert time.tzname[0] == "UTC"
+    assert umask == UMASK

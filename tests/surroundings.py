@@ -1,0 +1,55 @@
+"""The same surroundings for every test, whatever the shell that started the tests says.
+
+Variables that change what a program does are taken away, and files are made with the usual rights.
+A test that is about such a variable sets it itself.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+
+UMASK = 0o022
+# Of this program, of CI services, of Git (a hook has them), of PostgreSQL, and of the language.
+_FAMILIES = ("RECONCILER", "CI_", "GITHUB_", "GITLAB_", "GIT_", "PG", "LC_")
+_SINGLE = frozenset(
+    {
+        "CI",
+        "COLORTERM",
+        "COLUMNS",
+        "EDITOR",
+        "FORCE_COLOR",
+        "LANG",
+        "LANGUAGE",
+        "LINES",
+        "NO_COLOR",
+        "PAGER",
+        "PYTHONHASHSEED",
+        "PYTHONWARNINGS",
+        "SOURCE_DATE_EPOCH",
+        "TERM",
+        "XDG_CACHE_HOME",
+        "XDG_CONFIG_HOME",
+        "XDG_STATE_HOME",
+    }
+)
+
+
+def usual(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment without the variables that change what a program does."""
+    kept = {
+        name: value
+        for name, value in environ.items()
+        if name not in _SINGLE and not name.startswith(_FAMILIES)
+    }
+    return {**kept, "TZ": "UTC"}
+
+
+def settle_in() -> None:
+    """Give this process, and all that it starts, the usual surroundings."""
+    wanted = usual(os.environ)
+    os.environ.clear()
+    os.environ.update(wanted)
+    time.tzset()
+    os.umask(UMASK)
