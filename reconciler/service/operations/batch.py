@@ -48,6 +48,7 @@ class Order(NamedTuple):
 
     Attributes:
         request: As far as it is known before the batch is carried out.
+        effect: Effect of its operation, which decides what later orders may take from it.
         taken: Names of values that are taken from earlier orders, with the index of each order,
             by index. A name is that of a field, ``organizationId`` or ``ifMatch``.
     """
@@ -115,7 +116,8 @@ class Orders:
     def add(self, outcomes: Sequence[Outcome]) -> None:
         """Keep the outcomes of the next orders, which are committed."""
         self._outcomes += outcomes
-        self._at_once = min(2 * len(outcomes), MAX_A_COMMIT)  # no more than time may allow
+        # Where time allowed for 10, it will not allow for 256: those would be looked up in vain.
+        self._at_once = min(2 * len(outcomes), MAX_A_COMMIT)
 
     def fail(self, refusal: Refusal) -> None:
         """Try half as many orders next, as these failed together; refuse one that failed alone."""

@@ -34,7 +34,7 @@ from reconciler.service.operations.session import Reading, Writing
 from reconciler.service.operations.table import operation_of, writes
 from reconciler.service.projections.objects import canonical
 
-TRIES = 5
+TRIES = 5  # each is lost only where another writer has committed in the meantime
 _REGENERATE = "RegenerateOIDCClientSecret"
 
 
@@ -82,7 +82,7 @@ class Commit:
                     custody.check_seal(request, answer, self._batch)
             except StreamConflictError:
                 self._batch.leases.clear()
-                asked = operation.read(request.fields, text)  # a handler may have used it up
+                asked = operation.read(request.fields, text)  # handlers use ``Fields`` up
                 continue
             return answer
         raise in_the_way()
@@ -113,6 +113,7 @@ class Commit:
         """Carry out a write and keep its answer. The secret in it is kept in a seal only."""
         expires_at = self._runtime.now() + KEPT
         answer = self._done(request, admitted)
+        # The seal itself is put at the commit: here its id and the place in it are known.
         seal, slot = custody.keep(self._tx, request, answer, self._batch, self._runtime)
         kept = canonical({name: answer[name] for name in answer if name != SHOWN_ONCE})
         checksum = _checksum(asked, kept, seal, slot)

@@ -1,4 +1,4 @@
-"""Calls from outside: who calls, what the headers say, and then the operations.
+"""Calls from outside: callers and headers are judged, then the operations carried out.
 
 Every transport comes through here, so that permission and headers are judged in one place.
 """
@@ -112,7 +112,8 @@ class Dispatcher:
         self._engine = engine
         self._now = now
         self._failing = ""  # the problem of the store that the log has told, while it lasts
-        self._own: dict[bytes, str] = {}  # the only organization of each token that has one
+        # The only organization of each token that has one. Those of a token are never changed.
+        self._own: dict[bytes, str] = {}
 
     def load(self) -> None:
         """Load what calls need, before the first one comes."""

@@ -1,4 +1,8 @@
-"""Carrying out calls: who may, what is asked, once only, in a transaction."""
+"""Transactions of a store: the calls that share one, and what is tried again, and without whom.
+
+Reads share a view, writes a commit. A commit that fails for a cause that is known to be of some
+calls is tried again, and those are refused in it. See ``commit`` for the calls themselves.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +69,9 @@ class Engine:
     def __init__(self, store: EventStore, runtime: Runtime) -> None:
         self._store = store
         self._runtime = runtime
-        self._work_share = 0.5  # of the time of a batch's commit, what its orders may take
+        # Of the time of a batch's commit, what its orders may take; the rest is for the store.
+        # It is learned: of 80 ms the first orders get 40 ms.
+        self._work_share = 0.5
 
     def load(self) -> None:
         """Load what calls need. A server that ran short of memory or files could not later."""
@@ -87,6 +93,22 @@ class Engine:
             return self.write(requests, alone=False)
         with self._store.snapshot() as view:
             return self.read(view, requests)
+
+    def _run_one(self, request: Request) -> list[Answer | Refusal]:
+        """Carry out one call; a batch of orders in as many commits as it takes."""
+        if request.operation != WRITE_BATCH:
+            return self.run((request,))
+        try:
+            orders = self.take_orders(request)
+        except Refusal as refusal:
+            return [refusal]
+        while not orders.are_done:
+            self.write_orders(orders)
+        return [orders.answer()]
+
+    def read(self, view: Snapshot, requests: Sequence[Request]) -> list[Answer | Refusal]:
+        """Answer calls of which none writes from one view."""
+        return [answered(view, request, self._runtime, Batch()) for request in requests]
 
     def write(self, requests: Sequence[Request], *, alone: bool = True) -> list[Answer | Refusal]:
         """Carry out calls of which any may write.
@@ -137,22 +159,6 @@ class Engine:
         else:
             orders.end(in_the_way())
 
-    def _run_one(self, request: Request) -> list[Answer | Refusal]:
-        """Carry out one call; a batch of orders in as many commits as it takes."""
-        if request.operation != WRITE_BATCH:
-            return self.run((request,))
-        try:
-            orders = self.take_orders(request)
-        except Refusal as refusal:
-            return [refusal]
-        while not orders.are_done:
-            self.write_orders(orders)
-        return [orders.answer()]
-
-    def read(self, view: Snapshot, requests: Sequence[Request]) -> list[Answer | Refusal]:
-        """Answer calls of which none writes from one view."""
-        return [answered(view, request, self._runtime, Batch()) for request in requests]
-
     def _committed(
         self, requests: Sequence[Request], work: Callable[[Write], list[T]], *, alone: bool = True
     ) -> list[T]:
@@ -188,11 +194,14 @@ class Engine:
                     failures.unknown.get(request.caller.token) or commit.carry_out(request)
                 )
             )
+            # Once for all calls, because the cost is per seal. Refused calls have left no secret.
             try:
                 commit.seal()
             except SealingError as failure:
                 failures.cannot_seal(failure)
                 raise ConflictError from failure
+            # Last, because a call may have waited for a lock for seconds, in which its token was
+            # revoked.
             self._check_tokens(tx, requests, failures.unknown)
         return done
 

@@ -175,7 +175,7 @@ class Writing(Reading):
         """Refuse if the object is no longer at the sequence that the caller expects."""
         if self._expected not in {None, row.sequence}:
             raise moved_on(row.sequence)
-        self._expected = None
+        self._expected = None  # it was for this object; ``end`` refuses one that was for none
 
     def end(self) -> None:
         """Refuse an expectation that no object was held to."""
@@ -261,7 +261,7 @@ class Writing(Reading):
         """Refuse if the call names a lease that is not the one of this folded organization name."""
         if not self.request.lease:
             return
-        leases = self.batch.leases
+        leases = self.batch.leases  # locked by the first look, so none changes until the commit
         if organization not in leases:
             leases[organization] = self.tx.lease(organization)
         lease, now = leases[organization], self.runtime.lease_time()
