@@ -222,13 +222,13 @@ def _carry_out(run: Run, plan: Plan, observed: ObservedState, client: ServiceCli
         run.output.show_report(report, place)
     else:
         run.output.show_no_changes(place)
-    if lost_output():  # what was done must be said somewhere
+    if lost_output():  # the report must not be lost
         click.echo(report_as_text(report, place), err=True)
     return exit_code(report)
 
 
 def exit_code(report: ApplyReport) -> int:
-    """Return the exit code that tells what came of an apply."""
+    """Return the exit code of an apply with this report."""
     if report.interrupted:
         return ExitCode.SIGNAL + report.interrupted
     failed = [delivered.error for delivered in report.delivered]

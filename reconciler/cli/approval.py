@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 SKEW = 300  # seconds that two clocks may differ
 SHOWN = 50
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
-AGAIN = "Run `reconciler plan` again and review the new plan. Nothing was written."
+PLAN_AGAIN = "Run `reconciler plan` again and review the new plan. Nothing was written."
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Approval:
         For a plan file that an earlier run carried out in part, it is the rest of that plan.
 
         Raises:
-            StalePlanError: it is not; what moved is told on stderr, object by object.
+            StalePlanError: it is not; what moved is printed on stderr, object by object.
             InvalidManifestsError: the manifests contradict what is held.
             ServiceError: the service cannot be read.
         """
@@ -98,7 +98,7 @@ def _other_digest(approved: str, now: str, begun: int) -> StalePlanError:
         )
     return StalePlanError(
         "the plan is no longer the one that was approved",
-        remedy=f"Approved was {approved}; now it is {now}. {AGAIN}",
+        remedy=f"Approved was {approved}; now it is {now}. {PLAN_AGAIN}",
     )
 
 
@@ -116,9 +116,9 @@ def _preview_again(
         show_warnings(failure.diagnostics)
         raise StalePlanError(
             "the service has changed so that the manifests no longer fit what it holds",
-            remedy=AGAIN,
+            remedy=PLAN_AGAIN,
         ) from failure
-    return _same_or_left(file, plan, desired, observed, service), observed
+    return _same_or_rest(file, plan, desired, observed, service), observed
 
 
 class _OneService:
@@ -143,7 +143,8 @@ class _OneService:
         else:
             problem = f"the plan was made before there was a service; now it is {now}"
         raise StalePlanError(
-            problem, remedy=f"Give the --service it was made for ({self._file.service}). {AGAIN}"
+            problem,
+            remedy=f"Give the --service it was made for ({self._file.service}). {PLAN_AGAIN}",
         )
 
     def _was_made_for(self, observed: ObservedState) -> bool:
@@ -182,27 +183,27 @@ def _check_use(file: PlanFile, now: int) -> None:
         taken = time_in_words(file.against.taken_at)
         raise StalePlanError(
             f"the plan was made against a snapshot of {taken}, not against the service",
-            remedy=f"It can be shown but not applied. {AGAIN}",
+            remedy=f"It can be shown but not applied. {PLAN_AGAIN}",
         )
     if now >= file.expires_at:
         ago = age_in_words(now - file.expires_at)
         raise StalePlanError(
             f"the plan has expired: it was good until {time_in_words(file.expires_at)} ({ago} ago)",
-            remedy=AGAIN,
+            remedy=PLAN_AGAIN,
         )
     if file.made_at > now + SKEW:
         raise StalePlanError(
             f"the plan was made in the future, at {time_in_words(file.made_at)}",
-            remedy=f"Check the clocks of both machines. {AGAIN}",
+            remedy=f"Check the clocks of both machines. {PLAN_AGAIN}",
         )
     if file.tool_version != __version__:
         raise StalePlanError(
             f"the plan was made by version {file.tool_version}, and this is {__version__}",
-            remedy=AGAIN,
+            remedy=PLAN_AGAIN,
         )
 
 
-def _same_or_left(
+def _same_or_rest(
     file: PlanFile,
     plan: Plan,
     desired: DesiredState,
@@ -212,7 +213,7 @@ def _same_or_left(
     """Return the plan of now if it is the approved one, or what is left of that one.
 
     Raises:
-        StalePlanError: it is neither; what moved is told on stderr, object by object.
+        StalePlanError: it is neither; what moved is printed on stderr, object by object.
     """
     from reconciler.plan.approved_plan import moved, other_options
 
@@ -220,7 +221,7 @@ def _same_or_left(
     if options:
         raise StalePlanError(
             "the plan was made with other options",
-            remedy=f"It was made {', '.join(options)}: give the same to apply it. {AGAIN}",
+            remedy=f"It was made {', '.join(options)}: give the same to apply it. {PLAN_AGAIN}",
         )
     is_declared = file.declared == declared_digest(desired)
     if is_declared and file.digest == plan_digest(replace(plan, instance=file.plan.instance)):
@@ -230,15 +231,15 @@ def _same_or_left(
     )
     found = moved(state.expected, state.left, desired, observed)
     if state.was_begun and is_declared and not found:
-        _tell_progress(state.done, len(file.plan.changes))
+        _show_progress(state.done, len(file.plan.changes))
         return state.left
-    _tell(found)
+    _show_moved(found)
     if found:
         problem = f"{len(found)} object(s) moved since the plan was approved"
     else:
         problem = "the manifests declare something else than when the plan was approved"
     paths = " ".join(file.paths)
-    raise StalePlanError(problem, remedy=f"It was made from the manifests in {paths}. {AGAIN}")
+    raise StalePlanError(problem, remedy=f"It was made from the manifests in {paths}. {PLAN_AGAIN}")
 
 
 def _traces(file: PlanFile, plan: Plan, observed: ObservedState, service: HistoryReader) -> Traces:
@@ -255,14 +256,14 @@ def _traces(file: PlanFile, plan: Plan, observed: ObservedState, service: Histor
     return traces_of(file.digest, removals, histories)
 
 
-def _tell_progress(done: int, total: int) -> None:
+def _show_progress(done: int, total: int) -> None:
     if done == total:
         hint("Every change of this plan is done already.")
     else:
         hint(f"Going on with this plan: {done} of {total} done already.")
 
 
-def _tell(found: Sequence[Moved]) -> None:
+def _show_moved(found: Sequence[Moved]) -> None:
     show_warnings(
         [
             error("PLAN-STALE", str(each), "It is no longer as it was approved.", ref=each.ref)

@@ -173,7 +173,7 @@ def _remote_service(connection: Connection) -> Iterator[RemoteService]:
 
 
 def _credentials_of(connection: Connection, endpoint: Endpoint) -> Credentials:
-    """Return who we are to a service. A file that is named wins over the environment.
+    """Return the credentials for a service. A file that is named wins over the environment.
 
     There is no flag for the token itself: other processes could see it.
 

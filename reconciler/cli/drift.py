@@ -54,7 +54,7 @@ def drift_command(
     else:
         click.echo(drift_as_text(drift, place, stdout_style()))
     sys.stdout.flush()
-    _tell_incomplete(observed)
+    _warn_incomplete(observed)
     return exit_code(drift, observed) if detailed_exitcode else ExitCode.DONE
 
 
@@ -65,7 +65,7 @@ def exit_code(drift: Drift, observed: ObservedState) -> ExitCode:
     return ExitCode.CHANGES if drift.objects or drift.untold else ExitCode.DONE
 
 
-def _tell_incomplete(observed: ObservedState) -> None:
+def _warn_incomplete(observed: ObservedState) -> None:
     show_warnings(
         [
             warning("DRIFT-INCOMPLETE-READ", "the service's listing is not complete", reason)

@@ -50,7 +50,7 @@ class InProcessWire:
             ServiceError: the store failed; nothing of the batch was written.
         """
         requests = [request_of(call, self._caller) for call in calls]
-        with store_errors(), _told(calls):
+        with store_errors(), _timed_if_verbose(calls):
             results = self._service.call_many(requests)
         return [
             WireRefusal(result.code, result.message, result.details)
@@ -60,8 +60,8 @@ class InProcessWire:
         ]
 
 
-def _told(calls: Sequence[Call]) -> AbstractContextManager[None]:
-    """Return what tells the operations of a batch and how long they took, with ``--verbose``."""
+def _timed_if_verbose(calls: Sequence[Call]) -> AbstractContextManager[None]:
+    """Return a context that prints the operations of a batch and their time, with ``--verbose``."""
     if not chosen().verbose:
         return nullcontext()
     counted = Counter(call.operation for call in calls)
@@ -115,7 +115,7 @@ def database_holds_store(service: str) -> bool:
 
 @contextmanager
 def store_errors() -> Iterator[None]:
-    """Tell the failure of a store in words of the reconciler."""
+    """Turn the failure of a store into an error of the reconciler."""
     try:
         yield
     except StoreError as failure:

@@ -1,7 +1,7 @@
 """The variables of this program: which there are, and what is wrong with those that are set.
 
-The environment is not typed by a person who looks at it. A variable that is empty because a
-secret of CI was never set, or that is misspelt, would quietly leave a default in force.
+A variable that is misspelt, or empty because a secret of CI was never set, would leave a default
+in force without a word.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def export_command(
     else:
         click.echo(export.stream(), nl=False)
         sys.stdout.flush()
-    _tell(export)
+    _show_left_out(export)
 
 
 def _observed(reader: ReadOnlyService, organizations: Sequence[str]) -> ObservedState:
@@ -207,7 +207,7 @@ def _others(folder: Path, files: Mapping[str, str]) -> list[str]:
     return [name for name in names if name not in files]
 
 
-def _tell(export: Export) -> None:
+def _show_left_out(export: Export) -> None:
     for line in export.left_out:
         click.echo(f"not exported: {visible(line)}", err=True)
 
@@ -266,10 +266,10 @@ def of_refs(export: Export, refs: Sequence[ResourceRef]) -> Export:
     for ref in refs:
         if ref.key in manifests:
             continue
-        told = [line for line in export.left_out if line.startswith(f"{ref}: ")]
-        if told:
+        reasons = [line for line in export.left_out if line.startswith(f"{ref}: ")]
+        if reasons:
             raise ServiceError(
-                f"this object cannot be exported: {told[0]}",
+                f"this object cannot be exported: {reasons[0]}",
                 remedy="Change the object on the service so that a manifest can express it.",
             )
         raise ObjectNotFoundError(

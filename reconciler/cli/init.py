@@ -127,7 +127,7 @@ def _write_starter(target: Path) -> None:
         )
     shutil.copytree(STARTER, target, dirs_exist_ok=True)
     shutil.copytree(schema_folder(), target / SCHEMAS)
-    _tell(path for path in sorted(target.rglob("*")) if SCHEMAS not in path.parts)
+    _show_written(path for path in sorted(target.rglob("*")) if SCHEMAS not in path.parts)
 
 
 def _write_new(files: Mapping[Path, tuple[bytes, int]]) -> None:
@@ -143,10 +143,10 @@ def _write_new(files: Mapping[Path, tuple[bytes, int]]) -> None:
         path.write_bytes(content)
         if mode & 0o111:
             path.chmod(mode)
-    _tell(files)
+    _show_written(files)
 
 
-def _tell(paths: Iterable[Path]) -> None:
+def _show_written(paths: Iterable[Path]) -> None:
     for path in paths:
         if path.is_file():
             click.echo(f"wrote {visible(str(path))}")

@@ -29,7 +29,7 @@ from reconciler.service_client.port import ServiceClient
 T = TypeVar("T")
 
 RETRY_SECONDS = 0.5
-BRIEF = 1.0  # seconds; what another run leaves open is taken over in a few milliseconds
+JOURNAL_WAIT = 1.0  # seconds; what another run leaves open is taken over in a few milliseconds
 _EXACT = "~"  # before the digest of a tree's exact name; no plain name has it
 _SHARD = r"(\.\d+-of-\d+)?"
 
@@ -41,30 +41,30 @@ def locked(client: ServiceClient, organizations: Collection[str], timeout: float
     Raises:
         LockHeldError: another run still holds it.
     """
-    patiently(lambda: client.acquire(organizations), timeout)
+    wait_for_lock(lambda: client.acquire(organizations), timeout)
     try:
         yield
     finally:
         client.release()
 
 
-def patiently(take: Callable[[], T], timeout: float) -> T:
+def wait_for_lock(take: Callable[[], T], timeout: float) -> T:
     """Return what can be taken once no other run has it, waiting as long as was asked.
 
     Raises:
         LockHeldError: another run still has it.
     """
     deadline = time.monotonic() + timeout
-    told = False
+    is_waiting = False
     while True:
         try:
             return take()
         except LockHeldError as failure:
             if time.monotonic() >= deadline:
                 raise
-            if not told:
+            if not is_waiting:
                 hint(f"Waiting, at most {timeout:g} s: {visible(failure.problem)}.")
-                told = True
+                is_waiting = True
             time.sleep(RETRY_SECONDS)
 
 
@@ -79,10 +79,10 @@ def open_journal(
         LocalFileError: it cannot be used.
     """
     path = journal_path(service, instance, scope)
-    patience = max(timeout, BRIEF)
-    with patiently(lambda: Journal(path, scope.tree), patience) as journal:
+    patience = max(timeout, JOURNAL_WAIT)
+    with wait_for_lock(lambda: Journal(path, scope.tree), patience) as journal:
         others = _others(path, journal_path(service, instance, Scope(tree=scope.tree)), scope.tree)
-        patiently(lambda: take_over(journal, others, organizations), patience)
+        wait_for_lock(lambda: take_over(journal, others, organizations), patience)
         yield journal
 
 

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import click
 
 from reconciler import __version__
-from reconciler.cli.process_exit import end, exit_on_signals, let_go, raise_on_signals
+from reconciler.cli.process_exit import end, exit_on_signals, forget_kept, raise_on_signals
 from reconciler.cli.streams import choose, forget_choice, lost_output
 from reconciler.errors import (
     InterruptedRunError,
@@ -21,7 +21,7 @@ from reconciler.errors import (
 )
 
 _RESULTS = (0, 2, 3)
-"""Exit codes that say what the output says; without the output they would be half of it."""
+"""Exit codes of a run with a result: an error takes their place if the result was lost."""
 
 # Each command is imported when it is called: start-up time is a feature.
 COMMANDS = {
@@ -59,7 +59,7 @@ class LazyGroup(click.Group):
         module, _, name = COMMANDS[cmd_name].partition(":")
         command = getattr(importlib.import_module(module), name)
         if not isinstance(command, click.Command):
-            raise TypeError(f"{COMMANDS[cmd_name]} is no command")
+            raise TypeError(f"{COMMANDS[cmd_name]} is not a command")
         from reconciler.cli.options import with_output_options
 
         return with_output_options(command)
@@ -67,7 +67,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command, and say that it is about to run."""
+        """Find the command, and call back just before it runs."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             raise click.exceptions.NoSuchCommand(args[0], possibilities=COMMANDS, ctx=ctx)
         found = super().resolve_command(ctx, args)
@@ -116,7 +116,7 @@ def run(arguments: list[str] | None = None, on_command: Callable[[], None] = lam
 
     ``on_command`` is called once the command's modules are loaded, before it runs.
     """
-    let_go()
+    forget_kept()
     forget_choice()
     try:
         result: Any = cli.main(
@@ -124,28 +124,28 @@ def run(arguments: list[str] | None = None, on_command: Callable[[], None] = lam
         )
         sys.stdout.flush()
     except click.exceptions.Exit as leaving:
-        return _printed(leaving.exit_code)
+        return _after_printing(leaving.exit_code)
     except click.ClickException as failure:
         from reconciler.cli.suggestions import in_words
 
         in_words(failure, sys.argv[1:] if arguments is None else arguments).show()
         return 1
     except ReconcilerError as failure:
-        return _told(failure)
+        return _show_failure(failure)
     except (click.Abort, KeyboardInterrupt) as interruption:
-        cause = interruption.__cause__  # click has its own word for it
+        cause = interruption.__cause__  # click wraps it in Abort
         if not isinstance(cause, InterruptedRunError):
             cause = InterruptedRunError(signal.SIGINT)
-        return _told(cause)
-    return _printed(result if isinstance(result, int) else 0)
+        return _show_failure(cause)
+    return _after_printing(result if isinstance(result, int) else 0)
 
 
-def _printed(code: int) -> int:
+def _after_printing(code: int) -> int:
     """Return the exit code of a run that ended well, unless its result could not be printed."""
     lost = lost_output()
     if not lost or code not in _RESULTS:
         return code
-    return _told(
+    return _show_failure(
         OutputError(
             f"the result could not be printed: {lost}",
             remedy="Run the command again with a stdout that can be written.",
@@ -153,8 +153,8 @@ def _printed(code: int) -> int:
     )
 
 
-def _told(failure: ReconcilerError) -> int:
-    """Tell a foreseen failure in words on stderr and return its exit code."""
+def _show_failure(failure: ReconcilerError) -> int:
+    """Print an expected failure on stderr; return its exit code."""
     from reconciler.cli.output import show_error, show_warnings
     from reconciler.cli.process_exit import exit_code_of
 

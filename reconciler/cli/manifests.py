@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from reconciler.cli.output import timed
-from reconciler.cli.process_exit import hold
+from reconciler.cli.process_exit import keep_until_exit
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import InvalidManifestsError, UsageError
 from reconciler.manifests.discovery import in_one_order
@@ -43,7 +43,7 @@ def read_whole(
 ) -> tuple[DesiredState, tuple[Diagnostic, ...], Scope]:
     """Return what the manifests declare, the warnings, and the scope with its folders resolved.
 
-    What is declared can tell what the rest of the repository declares, but for other trees.
+    The desired state can look up what the rest of the repository declares, without other trees.
 
     Raises:
         InvalidManifestsError: with every finding, warnings included.
@@ -83,7 +83,7 @@ def read_desired(
     """
     with timed("read and validate the manifests"):
         judgement = judge(load(paths or DEFAULT_PATHS, shard))
-    hold(judgement)
+    keep_until_exit(judgement)
     if any(finding.is_error for finding in judgement.diagnostics):
         raise InvalidManifestsError(judgement.diagnostics)
     return judgement.desired, judgement.diagnostics

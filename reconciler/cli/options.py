@@ -13,8 +13,8 @@ from click.core import ParameterSource
 from reconciler.cli.connection import DEFAULT_SERVICE
 from reconciler.cli.environment import PREFIX, is_ci, variable, warn_of_misspelt
 from reconciler.cli.parameter_types import (
-    Glass,
-    GlassType,
+    BreakGlass,
+    BreakGlassType,
     RefType,
     keep_owed_seconds,
     shard_named,
@@ -28,7 +28,7 @@ from reconciler.resources.ref import ESCAPES_IN_WORDS, Kind, ResourceRef, fold
 from reconciler.resources.shard import Shard
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-"""What gives a command an option, or several."""
+"""Gives a command an option, or several."""
 
 _WARNED = "reconciler.environment"
 
@@ -170,7 +170,7 @@ _SCOPE_OPTIONS = {
     "break_glass": option(
         "--break-glass",
         multiple=True,
-        type=GlassType(),
+        type=BreakGlassType(),
         metavar="REF=REASON",
         help="Let a plan pass that may lock people out of this object: "
         f"Kind/organization[/project]/name; {ESCAPES_IN_WORDS}. The reason is kept with what is "
@@ -254,7 +254,7 @@ def _scope(
     allow_updates: int | None,
     allow_deletes: int | None,
     no_adopt: bool,
-    break_glass: tuple[Glass, ...],
+    break_glass: tuple[BreakGlass, ...],
     rotate_missing: tuple[ResourceRef, ...],
     take_over: tuple[ResourceRef, ...],
     other_tree: tuple[str, ...],

@@ -38,28 +38,28 @@ def style_on(stream: IO[str]) -> Style:
     return style_of(stream, os.environ, chosen().color)
 
 
-def loud(findings: Sequence[Diagnostic]) -> Sequence[Diagnostic]:
-    """Return the findings to tell a person: without notes, where ``--quiet`` was given."""
+def not_quiet(findings: Sequence[Diagnostic]) -> Sequence[Diagnostic]:
+    """Return the findings that are shown: without notes, where ``--quiet`` was given."""
     if not chosen().quiet:
         return findings
     return [finding for finding in findings if finding.severity is not Severity.NOTE]
 
 
 def hint(text: str) -> None:
-    """Tell on stderr what helps and is no result, unless ``--quiet`` was given."""
+    """Print a hint on stderr, unless ``--quiet`` was given."""
     if not chosen().quiet:
         click.echo(text, err=True)
 
 
 def detail(text: str) -> None:
-    """Tell on stderr how the work goes, where ``--verbose`` was given. Never a secret."""
+    """Print a detail of the work on stderr, where ``--verbose`` was given. Never a secret."""
     if chosen().verbose:
         click.echo(style_on(sys.stderr)(visible(text), "dim"), err=True)
 
 
 @contextmanager
 def timed(work: str) -> Iterator[None]:
-    """Tell how long some work took, where ``--verbose`` was given."""
+    """Print how long some work took, where ``--verbose`` was given."""
     began = time.monotonic()
     try:
         yield
@@ -90,24 +90,24 @@ def print_done(lines: Sequence[str]) -> str:
 
 def show_findings(findings: Sequence[Diagnostic], stream: IO[str]) -> None:
     """Print findings and their number on a stream, if there are any."""
-    if told := loud(findings):
-        click.echo(findings_as_text(told, layout_of(stream)), file=stream)
+    if shown := not_quiet(findings):
+        click.echo(findings_as_text(shown, layout_of(stream)), file=stream)
 
 
 def show_warnings(findings: Sequence[Diagnostic]) -> None:
-    """Tell findings on stderr, if there are any."""
+    """Print findings on stderr, if there are any."""
     show_findings(findings, sys.stderr)
 
 
 def show_saved(findings: Sequence[Diagnostic]) -> None:
-    """Tell findings of a saved plan on stderr: its files may be others by now, or elsewhere."""
-    if told := loud(findings):
+    """Print findings of a saved plan on stderr, without lines: its files may have changed."""
+    if shown := not_quiet(findings):
         layout = Layout(style_on(sys.stderr), width_of(sys.stderr))
-        click.echo(findings_as_text(told, layout), err=True)
+        click.echo(findings_as_text(shown, layout), err=True)
 
 
 def show_error(failure: ReconcilerError) -> None:
-    """Tell on stderr what went wrong, and what to do."""
+    """Print on stderr what went wrong, and what to do."""
     style, width = style_on(sys.stderr), width_of(sys.stderr)
     problem = wrapped(f"Error: {visible(failure.problem)}", width).removeprefix("Error:")
     click.echo(f"{style('Error:', 'red', 'bold')}{problem}", err=True)

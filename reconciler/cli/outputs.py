@@ -45,7 +45,7 @@ def outputs_command(paths: tuple[str, ...], connection: Connection, form: str) -
     else:
         lines = _as_env(applications) if form == "env" else _as_text(applications)
         click.echo("".join(f"{line}\n" for line in lines), nl=False)
-    _tell_missing([ref for ref, held in applications if held is None])
+    _show_missing([ref for ref, held in applications if held is None])
     sys.stdout.flush()
 
 
@@ -98,6 +98,6 @@ def _quoted(value: str) -> str:
     return shlex.quote(value)
 
 
-def _tell_missing(refs: Sequence[ResourceRef]) -> None:
+def _show_missing(refs: Sequence[ResourceRef]) -> None:
     for ref in refs:
         click.echo(f"not applied yet: {visible(ref.path)}", err=True)

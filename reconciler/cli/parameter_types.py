@@ -58,7 +58,7 @@ class RefType(click.ParamType["ResourceRef"]):
 
 
 @dataclass(frozen=True, slots=True)
-class Glass:
+class BreakGlass:
     """An object that a plan may lock people out of, and why."""
 
     ref: ResourceRef
@@ -69,7 +69,7 @@ class Glass:
         return f"{self.ref.address}={self.reason}"
 
 
-class GlassType(click.ParamType["Glass"]):
+class BreakGlassType(click.ParamType["BreakGlass"]):
     """A flag of the form REF=REASON; in the environment, one on each line."""
 
     name = "glass"
@@ -83,13 +83,13 @@ class GlassType(click.ParamType["Glass"]):
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Glass:
+    ) -> BreakGlass:
         """Return the object and the reason.
 
         Raises:
             UsageError: the text names no object, or gives no reason that can be kept.
         """
-        if isinstance(value, Glass):
+        if isinstance(value, BreakGlass):
             return value
         address, _, text = str(value).partition("=")
         ref, reason = ref_named(address, "--break-glass"), text.strip()
@@ -100,7 +100,7 @@ class GlassType(click.ParamType["Glass"]):
         elif not reason.isprintable():
             problem = "gives a reason with characters that cannot be printed"
         else:
-            return Glass(ref, reason)
+            return BreakGlass(ref, reason)
         raise UsageError(
             f"--break-glass {ref.address} {problem}",
             remedy=f"Write --break-glass '{ref.address}=REASON': why this may be done, in 1 to "

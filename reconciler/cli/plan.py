@@ -13,7 +13,7 @@ from reconciler.cli.manifests import DEFAULT_PATHS, Made, read_whole, revision_o
 from reconciler.cli.options import option, paths_argument, takes_scope
 from reconciler.cli.output import timed
 from reconciler.cli.parameter_types import seconds_of
-from reconciler.cli.process_exit import ExitCode, hold
+from reconciler.cli.process_exit import ExitCode, keep_until_exit
 from reconciler.cli.show import PlanForm, show_plan, takes_plan_form
 from reconciler.cli.sink import secrets_option, sink_for, warn_without_sink, why_a_sink
 from reconciler.loop import explained, preview
@@ -76,7 +76,7 @@ def plan_command(
         with open_for_plan(connection) as reader, timed("observe and plan"):
             plan, observed = preview(desired, reader, scope, allowed)
             plan = explained(plan, reader)
-        hold(observed)
+        keep_until_exit(observed)
     sink = sink_for(service, secrets_to) if why_a_sink(plan) else None
     plan = warn_without_sink(plan, sink)
     made = Made(int(time.time()), revision_of(paths or DEFAULT_PATHS, os.environ))

@@ -43,7 +43,7 @@ T = TypeVar("T")
 def is_plan_file(path: str) -> bool:
     """Return whether a path is meant as a plan file, and not as a file of manifests.
 
-    Manifests end in .yaml or .yml. A plan file may end so, too; then its beginning tells.
+    Manifests end in .yaml or .yml. A plan file may end so, too; then its first bytes decide.
     """
     if is_folder(path) or not os.path.lexists(path):
         return False
@@ -76,7 +76,7 @@ def open_snapshot(path: str) -> SnapshotFile:
 def save_snapshot(
     observed: ObservedState, service: str, organizations: Sequence[str], path: str
 ) -> None:
-    """Save what a service holds in some organizations, or in all; tell on stderr how much it is.
+    """Save what a service holds in some organizations, or in all; print on stderr how many objects.
 
     Raises:
         LocalFileError: the file cannot be written.
@@ -148,7 +148,7 @@ class Saving:
     made: Made
 
     def save(self, out: str, plan: Plan, desired: DesiredState) -> None:
-        """Write the plan file, and tell on stderr how to go on.
+        """Write the plan file, and print on stderr how to apply it.
 
         Raises:
             LocalFileError: it cannot be written.

@@ -5,8 +5,8 @@ nothing to bring to an end: the process leaves at once. While a command runs an 
 raised, so that files are closed and locks are released; ``apply`` and ``serve`` have ways of
 their own.
 
-A large tree is a million small values. To free them one by one takes a tenth of a plan's time,
-and the system takes all memory back at once.
+A large tree is a million small values. To free them one by one takes a tenth of a plan's time;
+the system takes all memory back at once.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
 
-AGAIN = 0.005
+DELAY = 0.005
 """Seconds after which an interruption is raised again where the place could not take it."""
 
 _IMPORT_SYSTEM = "<frozen importlib._bootstrap>"
 
-_held: list[object] = []
-_put_off: set[int] = set()
+_kept: list[object] = []
+_delayed: set[int] = set()
 
 
-def hold(value: object) -> None:
+def keep_until_exit(value: object) -> None:
     """Keep a value as long as the run lasts."""
-    _held.append(value)
+    _kept.append(value)
 
 
-def let_go() -> None:
-    """Forget what was held: another run begins in the same process."""
-    _held.clear()
+def forget_kept() -> None:
+    """Forget the values of the run before: another one begins in the same process."""
+    _kept.clear()
 
 
 def exit_on_signals() -> None:
@@ -52,7 +52,7 @@ def exit_on_signals() -> None:
     """
     leave_on_signals()
     signal.setitimer(signal.ITIMER_REAL, 0)
-    for number in _put_off:
+    for number in _delayed:
         signal.raise_signal(number)
 
 
@@ -64,7 +64,7 @@ def raise_on_signals() -> None:
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     if _is_in_import(frame):
-        _send_again(number)
+        _raise_later(number)
     elif number == signal.SIGINT:
         raise KeyboardInterrupt
     else:
@@ -72,7 +72,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _is_in_import(frame: FrameType | None) -> bool:
-    """Tell whether a module is being loaded at this moment.
+    """Return whether a module is being loaded at this moment.
 
     A compiled library that imports a module in the middle of its work may not expect an
     exception there: the validator of JSON schemas ends the process with a panic.
@@ -93,25 +93,25 @@ def _raise_again(lost: UnraisableHookArgs) -> None:
     if not isinstance(lost.exc_value, KeyboardInterrupt):
         sys.__unraisablehook__(lost)
         return
-    _send_again(getattr(lost.exc_value, "signal_number", signal.SIGINT))
+    _raise_later(getattr(lost.exc_value, "signal_number", signal.SIGINT))
 
 
-def _send_again(number: int) -> None:
+def _raise_later(number: int) -> None:
     def send(*_: object) -> None:
-        _put_off.discard(number)
+        _delayed.discard(number)
         signal.raise_signal(number)
 
-    _put_off.add(number)
+    _delayed.add(number)
     signal.signal(signal.SIGALRM, send)
-    signal.setitimer(signal.ITIMER_REAL, AGAIN)
+    signal.setitimer(signal.ITIMER_REAL, DELAY)
 
 
 def end(code: int) -> NoReturn:
-    """Leave with an exit code, and with what is held as it is.
+    """Leave with an exit code, without freeing the values of the run.
 
     A module and its functions refer to each other, so that only the collector frees what they
-    hold, and it does not look at what is frozen. All else goes its usual way: what waits for the
-    end of the process is called, and output is flushed.
+    hold, and it does not look at what is frozen. The rest of the exit is as usual: exit handlers
+    are called, and output is flushed.
     """
     gc.freeze()
     sys.exit(code)

@@ -138,9 +138,9 @@ def deliver_command(
                 owed = _owed(client.observe(names), tree, keys)
             done = _deliver(owed, client, sink, tree, watch)
         stopped = watch.stop_signal()
-    code = _tell(owed, done)
+    code = _show_delivered(owed, done)
     if not owed:
-        click.echo(_nothing(observed, Scope(tree)))
+        click.echo(_nothing_owed(observed, Scope(tree)))
     return ExitCode.SIGNAL + stopped if stopped else code
 
 
@@ -169,7 +169,7 @@ def _owed(
     return [secret for secret in owed if not keys or secret.ref.key in keys]
 
 
-def _nothing(observed: ObservedState, scope: Scope) -> str:
+def _nothing_owed(observed: ObservedState, scope: Scope) -> str:
     """Return that nothing is owed to a tree, and how much is owed to others."""
     others = owed_elsewhere(scope, observed)
     if not others:
@@ -200,7 +200,7 @@ def _deliver(
     return deliver_owed(kept, client, sink, context, watch.stop_signal)
 
 
-def _tell(owed: Sequence[OwedSecret], done: DeliveryResult) -> int:
+def _show_delivered(owed: Sequence[OwedSecret], done: DeliveryResult) -> int:
     show_warnings([*lost_secrets(owed), *done.notes])
     style = stdout_style()
     print_done([delivered_as_text(delivered, style) for delivered in done.delivered])

@@ -99,7 +99,7 @@ def serve_store(connection: Connection, listening: Listening, log_format: str) -
         set_up_logs(log_format)
         opened.hold_seal_key()
         if not _has_token(opened):
-            _tell(log_format, _how_to_begin(service))
+            _announce(log_format, _how_to_begin(service))
         lane_of = one_lane if is_file(service) else opened.dispatcher.organization_of
         serving = Serving(
             front=Front(opened.dispatcher, lane_of),
@@ -138,10 +138,10 @@ def _is_open(opened: IdentityService) -> bool | None:
 def _ready(log_format: str, address: str) -> None:
     """Print the address of the server once it can answer calls."""
     collect_seldom()
-    _tell(log_format, f"listening on {address}")
+    _announce(log_format, f"listening on {address}")
 
 
-def _tell(log_format: str, words: str) -> None:
+def _announce(log_format: str, words: str) -> None:
     """Print a message for the person who started the server; for machines, as a record."""
     if log_format == "json":
         LOG.info(words)

@@ -120,9 +120,9 @@ def show_plan(
     findings: Sequence[Diagnostic],
     form: PlanForm,
     made: Made,
-    tell: Callable[[Sequence[Diagnostic]], None] = show_warnings,
+    show: Callable[[Sequence[Diagnostic]], None] = show_warnings,
 ) -> None:
-    """Print a plan on stdout; ``tell`` prints findings beside it, where the form has no room."""
+    """Print a plan on stdout; ``show`` prints the findings of the text form."""
     if form.form == "json":
         from reconciler.report.plan_json import plan_as_json
 
@@ -137,7 +137,7 @@ def show_plan(
 
         click.echo(plan_as_html(plan, service, findings, about=form.about(made)), nl=False)
     else:
-        tell((*findings, *plan.warnings, *plan.blocks))
+        show((*findings, *plan.warnings, *plan.blocks))
         folded = is_folded(sys.stdout, full=form.full)
         click.echo(plan_as_text(plan, service, stdout_style(), folded=folded))
     sys.stdout.flush()

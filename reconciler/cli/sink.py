@@ -45,7 +45,7 @@ def sink_for(service: str, secrets_to: str | None) -> SecretSink | None:
 
 
 class MaskingSink:
-    """Tells the runner of a GitHub job to mask each secret, before another sink gets it.
+    """A sink that has the runner of a GitHub job mask each secret before another sink gets it.
 
     The runner takes this line out of the log; it goes to stderr, which is never a result.
     """

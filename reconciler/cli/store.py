@@ -55,7 +55,7 @@ def backup_command(service: str, target: str) -> None:
     """Copy the store into a new FILE, also while it is in use."""
     with open_service(Connection(service), read_only=True) as opened:
         opened.store.backup(Path(target))
-    _tell_done([f"Saved to {visible(target)}. The seal key is not in it."])
+    _show_done([f"Saved to {visible(target)}. The seal key is not in it."])
 
 
 @store_group.command("restore")
@@ -88,10 +88,10 @@ def restore_command(service: str, backup: str, *, auto_approve: bool) -> None:
     lines = [f"Restored from {visible(backup)}."]
     if kept is not None:
         lines.append(f"The store before is kept in {visible(str(kept))}.")
-    _tell_done(lines)
+    _show_done(lines)
 
 
-def _tell_done(lines: Sequence[str]) -> None:
+def _show_done(lines: Sequence[str]) -> None:
     """Print what was done.
 
     Raises:

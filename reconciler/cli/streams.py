@@ -85,7 +85,7 @@ class OutputChoice:
 
     Attributes:
         color: ``always`` or ``never``; with ``auto`` the environment and the stream decide.
-        verbose: Whether requests and timings are told on stderr.
+        verbose: Whether requests and timings are printed on stderr.
         quiet: Whether progress, notes and hints are left out; results, warnings and errors stay.
     """
 

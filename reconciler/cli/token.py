@@ -1,4 +1,4 @@
-"""``reconciler token``: who may call a server."""
+"""``reconciler token``: the tokens that callers of a server have."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import click
 from reconciler.cli.manifests import DEFAULT_PATHS
 from reconciler.cli.options import format_option, paths_argument, shard_option
 from reconciler.cli.output import print_json, show_findings, stdout_style
-from reconciler.cli.process_exit import ExitCode, hold
+from reconciler.cli.process_exit import ExitCode, keep_until_exit
 from reconciler.diagnostics import Diagnostic, by_place
 from reconciler.errors import LocalFileError
 from reconciler.manifests.loader import load
@@ -38,7 +38,7 @@ def validate_command(paths: tuple[str, ...], shard: Shard | None, form: str) -> 
     """
     loaded = load(paths or DEFAULT_PATHS, shard)
     judgement = judge(loaded)
-    hold((loaded, judgement))
+    keep_until_exit((loaded, judgement))
     undeclared = undeclared_owners(judgement.desired) if judgement.is_valid else ()
     findings = by_place([*judgement.diagnostics, *undeclared])
     files = [manifest.file.name for manifest in loaded.manifests]

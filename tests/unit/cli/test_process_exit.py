@@ -14,7 +14,7 @@ from reconciler import errors
 from reconciler.apply.outcome import ApplyReport, Delivered, Outcome, Status
 from reconciler.cli import apply, plan
 from reconciler.cli.main import run
-from reconciler.cli.process_exit import exit_code_of, hold, let_go
+from reconciler.cli.process_exit import exit_code_of, forget_kept, keep_until_exit
 from reconciler.diagnostics import error, warning
 from reconciler.errors import ReconcilerError
 from reconciler.plan.model import Create, Plan, Unmanaged
@@ -22,12 +22,12 @@ from tests.builders import GREET, WEB, a_plan, declared
 
 PROGRAM = """
 import atexit, os, sys
-from reconciler.cli.process_exit import end, hold
+from reconciler.cli.process_exit import end, keep_until_exit
 class Large:
     def __del__(self, write=os.write):
         write(1, b"taken apart")
 if sys.argv[1] == "held":
-    hold(Large())
+    keep_until_exit(Large())
 else:
     sys.large = Large()
 atexit.register(print, "called at exit")
@@ -56,11 +56,11 @@ def test_another_run_in_the_process_lets_go_of_what_the_last_one_held() -> None:
 
     large = Large()
     gone = weakref.ref(large)
-    hold(large)
+    keep_until_exit(large)
     del large
     assert gone() is not None
 
-    let_go()
+    forget_kept()
     assert gone() is None
 
 
