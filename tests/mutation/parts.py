@@ -50,9 +50,16 @@ PARTS = {
         ("tests/unit/resources",),
     ),
     "authorizer": Part(
-        _in("service/operations", "caller", "headers", "dispatcher", "session", "tokens"),
+        _in("service/operations", "callers", "dispatch", "session"),
         (
-            "tests/contract/test_operations.py",
+            "tests/contract/test_creates.py",
+            "tests/contract/test_updates.py",
+            "tests/contract/test_malformed_requests.py",
+            "tests/contract/test_idempotency.py",
+            "tests/contract/test_permissions.py",
+            "tests/contract/test_lists.py",
+            "tests/contract/test_own_operations.py",
+            "tests/contract/test_leases.py",
             "tests/unit/service/operations/test_engine.py",
             "tests/unit/service/operations/test_request.py",
             "tests/unit/service/operations/test_dispatch.py",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,8 @@ JWT = {
     "headerName": "x-token",
 }
 SCRIPT = "function greet(ctx, api) {}"
+CODE = "OIDC_GRANT_TYPE_AUTHORIZATION_CODE"
+TIME = re.compile(r"2027-01-15T08:00:00\.\d{6}Z")  # what a Clock shows as it begins
 
 
 class Clock:
