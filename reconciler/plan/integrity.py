@@ -75,7 +75,8 @@ def _check(content: bytes, told: Mapping[str, object], kind: str, version: str) 
 
 
 def _lines(value: object) -> str:
-    """Return a value as text, the items of a list on a line each."""
+    """Return a value as text, the items of a list or a set on a line each."""
+    value = sorted(value) if isinstance(value, frozenset) else value
     if not isinstance(value, list | tuple) or not value:
         return as_json(value)
     return "[\n  " + ",\n  ".join(map(as_json, value)) + "\n ]"

@@ -76,7 +76,7 @@ class _SnapshotDocument(Document):
     incomplete: tuple[str, ...]
     unexpressed: tuple[str, ...]
     elsewhere: tuple[tuple[str, ...], ...]
-    caller_objects: tuple[str, ...]
+    caller_objects: frozenset[str]
     doubles: tuple[ObservedObject, ...]
     objects: tuple[ObservedObject, ...]
 
@@ -94,7 +94,7 @@ def snapshot_content(file: SnapshotFile) -> bytes:
         incomplete=state.incomplete,
         unexpressed=state.unexpressed,
         elsewhere=tuple((name, *sorted(state.elsewhere[name])) for name in sorted(state.elsewhere)),
-        caller_objects=tuple(sorted(state.caller_objects)),
+        caller_objects=state.caller_objects,
         doubles=tuple(sorted(state.name_clashes, key=_place)),
         objects=tuple(state.objects[key] for key in sorted(state.objects)),
     )
@@ -119,7 +119,7 @@ def read_snapshot(content: bytes) -> SnapshotFile:
         document.unexpressed,
         document.doubles,
         {name: frozenset(trees) for name, *trees in document.elsewhere},
-        frozenset(document.caller_objects),
+        document.caller_objects,
     )
     organizations = None if document.all else document.organizations
     file = SnapshotFile(
