@@ -40,7 +40,6 @@ from reconciler.errors import (
 from reconciler.plan.model import signs_in_with_secret
 from reconciler.resources.crashpoint import crashpoint
 from reconciler.resources.ref import fold
-from reconciler.resources.secret import Secret
 from reconciler.service_client.port import Context, CreateOrder, ServiceClient, Written
 from reconciler.state import ObservedObject, ObservedState
 
@@ -50,14 +49,6 @@ class _Open(NamedTuple):
 
     intent: Intent
     held: ObservedObject
-
-
-class _Found(NamedTuple):
-    """A secret that an interrupted run made, and that the service answered again."""
-
-    open: _Open
-    client_id: str
-    client_secret: Secret
 
 
 class Recovery:
@@ -122,14 +113,15 @@ class Recovery:
     def _settle(self, left: Sequence[_Open], *, has_custody: bool) -> None:
         """End intents whose secret is not owed: another run made it, or it was delivered."""
         first = self._first_answers(left)
-        found: list[_Found] = []
+        found: list[tuple[_Open, Delivery]] = []
         done: list[_Open] = []
         unknown: list[_Open] = []
         for each in left:
             answer = first.get(each.intent.key)
             if isinstance(answer, Written):
                 if _is_latest(answer, each.held) and answer.client_secret is not None:
-                    found.append(_Found(each, answer.client_id, answer.client_secret))
+                    secret = Delivery(each.held.ref, answer.client_id, answer.client_secret)
+                    found.append((each, secret))
                 elif has_custody or answer.id != each.held.id:
                     done.append(each)
                 else:
@@ -140,13 +132,13 @@ class Recovery:
                 done.append(each)
             else:
                 (done if has_custody else unknown).append(each)
-        done += self._witnessed(unknown)
+        done += self._asked_of_sink(unknown)
         failures = self._deliver(found, done)
         self._journal.end([each.intent.key for each in done])
         if failures:
             raise failures[0]
 
-    def _witnessed(self, unknown: Sequence[_Open]) -> Sequence[_Open]:
+    def _asked_of_sink(self, unknown: Sequence[_Open]) -> Sequence[_Open]:
         """Report secrets that are not in the sink; return the intents that end with that."""
         if self._sink is None:
             self._recovered.notes += [_still_owed(each.held) for each in unknown]
@@ -154,34 +146,30 @@ class Recovery:
         for each in unknown:
             # A replaced secret cannot be told from the old one: both have the same client id.
             is_create = each.intent.purpose == "create"
-            holds = (
-                is_create and self._sink.held([Application(each.held.ref, each.held.client_id)])[0]
-            )
-            if not holds:
+            application = Application(each.held.ref, each.held.client_id)
+            if not (is_create and self._sink.held([application])[0]):
                 self._recovered.notes.append(not_in_sink(each.held.ref, is_error=True))
         return unknown
 
-    def _deliver(self, found: Sequence[_Found], done: list[_Open]) -> Sequence[ReconcilerError]:
+    def _deliver(
+        self, found: Sequence[tuple[_Open, Delivery]], done: list[_Open]
+    ) -> Sequence[ReconcilerError]:
         """Deliver the secrets that were answered again; add to ``done``; return the failures."""
         if not found:
             return ()
         if self._sink is None:
-            self._recovered.notes += [_still_owed(each.open.held) for each in found]
+            self._recovered.notes += [_still_owed(each.held) for each, _ in found]
             return ()
-        deliveries = [
-            Delivery(each.open.held.ref, each.client_id, each.client_secret) for each in found
-        ]
+        deliveries = [delivery for _, delivery in found]
         self._sink.prove([delivery.ref for delivery in deliveries])
         failures: list[ReconcilerError] = []
         results = deliver_held(self._sink, deliveries, self._service, self._stops)
-        for each, kept in zip(found, results, strict=True):
-            held = each.open.held
+        for (each, delivery), kept in zip(found, results, strict=True):
             if isinstance(kept, Kept):
-                self._recovered.notes += [_delivered(held), *kept.notes]
-                self._recovered.delivered.append(
-                    Delivered(held.ref, held.id, each.client_id, kept.at)
-                )
-                done.append(each.open)
+                self._recovered.notes += [_delivered(each.held), *kept.notes]
+                delivered = Delivered(delivery.ref, each.held.id, delivery.client_id, kept.at)
+                self._recovered.delivered.append(delivered)
+                done.append(each)
             elif not isinstance(kept, NotGivenError):  # after a signal the intent stays open
                 failures.append(kept)
         return failures

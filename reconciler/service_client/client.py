@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import replace
 
 from reconciler.errors import (
-    LockHeldError,
     PreconditionFailedError,
     ReconcilerError,
     ServiceError,
@@ -20,7 +19,7 @@ from reconciler.errors import (
 from reconciler.resources.call import Call, Code, JsonObject
 from reconciler.resources.ref import ResourceRef, fold
 from reconciler.service_client.batches import MOST_ORDERS, BatchingWire
-from reconciler.service_client.locks import ProcessIdentity, holder_in_words
+from reconciler.service_client.locks import ProcessIdentity, lock_error
 from reconciler.service_client.observation import (
     Owner,
     id_of,
@@ -161,6 +160,8 @@ class OperationsClient(HistoryClient):
         Raises:
             ServiceError: the wire failed before it told of any order.
         """
+        # One call of each order at a time: the second call of an update needs the sequence that the
+        # first one answers. Calls of different orders do not wait for each other.
         plans = [deque(calls_of(order, context, self.run)) for order in orders]
         results: list[Written | ServiceError] = [unchanged(order) for order in orders]
         is_first = True
@@ -170,6 +171,7 @@ class OperationsClient(HistoryClient):
             try:
                 answered = self._carried_out(asked)
             except ServiceError as failure:
+                # Nothing was told of any order yet, so the failure is that of all of them.
                 if is_first:
                     raise
                 return _cut_short(results, turn, failure)
@@ -216,6 +218,7 @@ class OperationsClient(HistoryClient):
     def acquire(self, organizations: Collection[str]) -> None:
         """Take the lease of each organization, all or none."""
         self._renewed = self._clock()
+        # In the same order in every run: two runs cannot each hold what the other needs.
         for name in sorted(organizations, key=fold):
             try:
                 self._leases[name] = self._lease(name, instead_of="")
@@ -233,6 +236,7 @@ class OperationsClient(HistoryClient):
             LockHeldError: another run holds it now.
             PreconditionFailedError: another run held it meanwhile, and may have written.
         """
+        # The time before the call counts: a slow answer must not make the lease seem newer.
         names, now = list(self._leases), self._clock()
         if not names or now - self._renewed < RENEW_AFTER_SECONDS:
             return
@@ -267,6 +271,7 @@ class OperationsClient(HistoryClient):
             Call("ReleaseLease", {"organization": name, "lease": lease})
             for name, lease in self._leases.items()
         ]
+        # Cleared first: whatever comes of the calls, no later write goes under these leases.
         self._leases.clear()
         if calls:
             with suppress(ServiceError):
@@ -289,7 +294,7 @@ class OperationsClient(HistoryClient):
         # meant: of two runs that do so, one gets it.
         if not instead_of and fence and self._holder.knows_dead(held_by):
             return self._lease(name, instead_of=fence)
-        raise _lock_error(name, reply)
+        raise lock_error(name, reply)
 
 
 def _owners(organizations: Collection[str], seen: Mapping[str, JsonObject]) -> Mapping[str, Owner]:
@@ -302,6 +307,7 @@ def _as_sent(order: Order, call: Call, leases: Mapping[str, str]) -> Call:
     """Return a call with what every write has. A new secret is made once per order."""
     lease = leases.get(fold(_ref(order).organization), "")
     if isinstance(order, SecretOrder):
+        # The key lets the wire repeat the call without a second secret.
         return replace(call, idempotency_key=uuid.uuid4().hex, lease=lease)
     return replace(call, lease=lease) if lease else call
 
@@ -334,14 +340,3 @@ def _go_on(calls: deque[Call], result: Written | ServiceError) -> None:
         calls.clear()
     elif calls:
         calls[0] = replace(calls[0], expected_sequence=result.sequence)
-
-
-def _lock_error(name: str, refusal: WireRefusal) -> ReconcilerError:
-    holder = refusal.details.get("holder")
-    if not holder:
-        return service_error(refusal)
-    return LockHeldError(
-        f"organization {name} is locked by {holder_in_words(holder)} "
-        f"since {refusal.details.get('acquiredAt', 'an unknown time')}",
-        remedy="Wait until it is done, or give --lock-timeout to wait for it.",
-    )

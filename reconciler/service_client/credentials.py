@@ -118,6 +118,8 @@ def read_private(path: Path) -> str:
         LocalFileError: it cannot be read, or others may read it.
     """
     try:
+        # Without blocking, so that a pipe named here cannot hang the command. The open file is
+        # checked, as its name may be given to another one meanwhile.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as file:
             status = os.fstat(descriptor)
@@ -199,6 +201,7 @@ class KeyFileToken:
         now = self._clock()
         if self._token is None or now > self._ends - EARLY:
             self._token, life = self._new_token(fetch, int(now))
+            # At least a second of use: a token of a short life is not renewed before each call.
             self._ends = now + max(life, EARLY + 1)
         return self._token
 
@@ -224,6 +227,7 @@ class KeyFileToken:
         issuer, where = found.get("issuer"), found.get("token_endpoint")
         if not isinstance(issuer, str) or not isinstance(where, str):
             raise _refused("the service does not say where to ask for a token")
+        # The signed statement is as good as a token. A discovery document cannot send it elsewhere.
         if not where.startswith(f"{self._endpoint.origin}/"):
             raise _refused("the service's token endpoint is not at the service's own address")
         return issuer, where
@@ -242,6 +246,7 @@ def signed(key: ServiceUserKey, audience: str, now: int) -> str:
     claims = {"iss": key.user, "sub": key.user, "aud": audience, "iat": now, "exp": now + LIFE}
     body = f"{_part(json.dumps(header).encode())}.{_part(json.dumps(claims).encode())}"
     try:
+        # No password: the key file holds the key in the clear, which is why its mode is checked.
         private = serialization.load_pem_private_key(key.private.reveal().encode(), password=None)
     except (ValueError, TypeError):
         raise _refused("the key in the key file cannot be read") from None

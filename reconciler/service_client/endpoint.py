@@ -47,14 +47,17 @@ def parse_endpoint(address: str) -> Endpoint:
         host, port = parts.hostname or "", parts.port
     except ValueError:
         raise _wrong("the address of the service cannot be read") from None
+    # The address is shown in messages and kept in plans, so it must hold no secret.
     if "@" in parts.netloc:
         raise _wrong("the address of the service holds a user or a password")
     if parts.query or parts.fragment or not _PATH.fullmatch(parts.path) or "/.." in parts.path:
         raise _wrong("the address of the service holds more than host, port and path")
     if parts.scheme not in {"http", "https"} or not _HOST.fullmatch(host):
         raise _wrong("the address of the service cannot be read")
+    # Only the names and addresses of this machine: 0.0.0.0 and private networks do not count.
     if parts.scheme == "http" and not is_loopback(host):
         raise _wrong(f"http to {host} would send the token unencrypted")
+    # urlsplit takes the brackets of an IPv6 address away.
     shown = f"[{host}]" if ":" in host else host
     at = f":{port}" if port is not None else ""
     return Endpoint(f"{parts.scheme}://{shown}{at}", parts.path.rstrip("/"))

@@ -41,8 +41,10 @@ def target_of(call: Call) -> Target:
     path = _PARAMETER.sub(lambda found: _segment(call.fields[found[1]]), template)
     rest = {name: value for name, value in call.fields.items() if name not in in_path}
     if verb == "GET":
+        # An empty text means the same as none, and makes the shorter address.
         query = urlencode({name: value for name, value in rest.items() if value != ""})
         return Target(verb, f"{path}?{query}" if query else path, None)
+    # A DELETE has a body only where its address does not say everything, as for leases.
     if verb == "DELETE" and not rest:
         return Target(verb, path, None)
     return Target(verb, path, json.dumps(rest, separators=(",", ":")).encode())
@@ -73,6 +75,8 @@ def _segment(value: object) -> str:
 
 
 MAX_VALUES = 500_000  # several times what a full page has; they fit into 50 MB of memory
+# For bodies without a code of their own, such as those of proxies. 409 is the weakest of its three
+# meanings, which promises nothing about the object.
 _CODES: Mapping[int, int] = {
     400: Code.INVALID_ARGUMENT,
     401: Code.UNAUTHENTICATED,
@@ -126,6 +130,7 @@ def _refusal(status: int, content_type: str, content: bytes) -> WireRefusal:
 
 
 def _read(content: bytes) -> dict[str, Any]:
+    # Millions of tiny values would take many times the memory of their bytes.
     check_count(content, MAX_VALUES)
     return read_object(content)
 

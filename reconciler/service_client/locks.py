@@ -17,7 +17,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from reconciler.errors import LocalFileError, LockHeldError
+from reconciler.errors import LocalFileError, LockHeldError, ReconcilerError
+from reconciler.service_client.refusals import service_error
+from reconciler.service_client.wire import WireRefusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,18 @@ def holder_in_words(text: str) -> str:
     if holder is None:
         return text
     return f"{holder.user} on {holder.host} (process {holder.process})"
+
+
+def lock_error(name: str, refusal: WireRefusal) -> ReconcilerError:
+    """Return the error of a lease that was refused, with the run that holds it if that is told."""
+    holder = refusal.details.get("holder")
+    if not holder:
+        return service_error(refusal)
+    return LockHeldError(
+        f"organization {name} is locked by {holder_in_words(holder)} "
+        f"since {refusal.details.get('acquiredAt', 'an unknown time')}",
+        remedy="Wait until it is done, or give --lock-timeout to wait for it.",
+    )
 
 
 def _read(text: str) -> ProcessIdentity | None:

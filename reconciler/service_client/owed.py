@@ -94,6 +94,7 @@ class Custody:
             ServiceError: a call was refused, or its answer cannot be used.
         """
         found: dict[str, Written | ServiceError] = {}
+        # Claims are recorded with the reason, like writes.
         text = json.dumps(context)
         asked = []
         for owner, mine in self._by_owner(owed, lambda each: each.id):
@@ -104,6 +105,7 @@ class Custody:
         for (mine, _), answer in zip(asked, answers, strict=True):
             results = _claimed_all(mine, answer)
             found.update((each.id, result) for each, result in zip(mine, results, strict=True))
+        # An application that was neither written nor listed here has no owner to ask.
         return [found.get(each.id) or no_custody() for each in owed]
 
     def acknowledge(self, delivered: Collection[Written], leases: Mapping[str, str]) -> None:
@@ -199,6 +201,7 @@ def _claimed_all(owed: Sequence[OwedSecret], answer: JsonObject) -> list[Written
         ServiceError: it is not the answer to this claim.
     """
     found = objects_of(answer, "secrets")
+    # A secret given to the wrong application would be delivered under its name.
     if [each.get("id") for each in found] != [each.id for each in owed]:
         raise unsound("?", "a claim was answered with other secrets")
     return [_claimed(each, fields) for each, fields in zip(owed, found, strict=True)]

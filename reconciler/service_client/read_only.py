@@ -87,6 +87,7 @@ class HistoryClient:
             fields = {"query": {"offset": len(found), "limit": PAGE, "asc": True}}
             page = objects_of(self._told(Call(operation, fields, organization)), "result")
             found += page
+            # A page that is not full is the last one.
             if len(page) < PAGE:
                 return found
         raise unsound(organization or "?", "its pages do not end")
@@ -97,6 +98,8 @@ class HistoryClient:
             page = self._told(Call(operation, {**fields, cursor: here} if here else fields))
             yield page
             here = text_of(page, "next")
+            # The last page has no cursor, which counts as seen. One that comes again would repeat
+            # what was read.
             if here in seen:
                 return
             seen.add(here)
@@ -106,6 +109,7 @@ class HistoryClient:
         (reply,) = self._wire.send([call])
         if isinstance(reply, Answer):
             return reply.fields
+        # An older service of ours, or one of another make, does not have the operation.
         if reply.code == Code.UNIMPLEMENTED:
             raise no_history()
         raise service_error(reply)

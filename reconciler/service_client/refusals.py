@@ -126,6 +126,7 @@ def service_error(refusal: WireRefusal) -> ServiceError:
     """
     kind, remedy = _MEANINGS.get(refusal.code, (ServiceError, AGAIN))
     kind, remedy = _BY_ID.get(error_id(refusal), (kind, remedy))
+    # Last, as it overrules the rest: an error that says "refused" must mean "not carried out".
     if refusal.unsure or refusal.code == NO_ANSWER:
         kind, remedy = ServiceUnavailableError, AGAIN
     who = "" if refusal.code == NO_ANSWER else "the service refused: "
@@ -137,6 +138,7 @@ def refusal_in(
 ) -> WireRefusal:
     """Return the refusal in the body of an error, or one of this code and message."""
     told = fields.get("code")
+    # A number outside gRPC's is not believed; True is no number.
     if type(told) is int and 1 <= told <= 16:
         code = told
     said = fields.get("message")
@@ -163,5 +165,6 @@ def error_id(refusal: WireRefusal) -> str:
     told = refusal.details.get("id")
     if isinstance(told, str) and told:
         return told
+    # ZITADEL ends its sentences with the id in parentheses: "... (COMMAND-1m88i)".
     in_words = re.search(r"\(([A-Za-z0-9]+-[A-Za-z0-9]+)\)\s*$", refusal.message)
     return in_words[1] if in_words else ""

@@ -111,6 +111,7 @@ class ZitadelClient:
         while True:
             seen = read_organizations(self._wire, organizations)
             missing = self._not_shown(seen, organizations)
+            # After the longest wait the plan is blocked instead: it would be made from an old list.
             if not missing or waited >= self._patience.longest:
                 break
             self._patience.sleep(self._patience.step)
@@ -159,6 +160,7 @@ class ZitadelClient:
             paused: list[tuple[float, _Running]] = []
             self._run(waiting, paused, results)
             if paused:
+                # All that wait do so together, for as long as the longest of them needs.
                 self._patience.sleep(max(pause for pause, _ in paused) * self._patience.settling)
             waiting = [running for _, running in paused]
         for order, result in zip(orders, results, strict=True):
@@ -222,6 +224,7 @@ class ZitadelClient:
             if ref.organization not in names:
                 continue
             shows = by_id.get(object_id, 0)
+            # What was removed must not show; what was written must, at its sequence or later.
             if (shows == 0) if sequence == 0 else (shows >= sequence):
                 del self._awaited[ref, object_id]
             else:

@@ -78,6 +78,7 @@ def application(fields: JsonObject, owner: Owner, project_owner: Owner) -> Obser
     ref = ResourceRef(Kind.OIDC_APPLICATION, owner.name, project_owner.name, name)
     said = fields.get("oidcConfig")
     if not isinstance(said, dict):
+        # Without an auth method it differs from everything that a manifest can say.
         nothing = {**DEFAULTS[Kind.OIDC_APPLICATION], "authMethodType": ""}
         strange = ReadSpec(nothing, {}, _strange(fields))
         return replace(_observed(ref, fields, owner, strange), project_id=project_owner.id)

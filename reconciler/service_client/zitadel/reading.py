@@ -68,6 +68,7 @@ class Listing:
         page, total = items_of(answer), _total(answer)
         if self.total < 0:
             self.total = total
+        # The list may change between two pages: an item that moved comes twice, another never.
         known = {id_of(item) for item in self.items}
         fresh = {id_of(item) for item in page}
         if len(fresh) != len(page) or known & fresh or (page and total != self.total):
@@ -178,6 +179,7 @@ def read_organizations(wire: Wire, organizations: Collection[str]) -> Seen:
         unsound = [some.owner.name for some in lists if not some.are_sound]
         for some in lists:
             seen.add(some.objects())
+        # Lists of a busy service contradict themselves now and then. They are read again.
         if not unsound:
             break
     seen.incomplete += [f"The lists of {name} contradict their own totals." for name in unsound]

@@ -145,6 +145,7 @@ def _look(
             i for i in items_of(reply.fields) if fold(text_of(i, "name")) == fold(order.ref.name)
         ]
         ids = sorted(id_of(item) for item in items)
+        # Lists lag behind writes. Two equal looks in a row are taken for the truth.
         if ids == before:
             return _one_of(order, items)
         before = ids
@@ -204,6 +205,7 @@ def _new_secret(order: SecretOrder, context: Context) -> Steps:
 def _update(order: UpdateOrder, context: Context) -> Steps:
     held = order.held
     calls = [_as_sent(call, held) for call in calls_of(order, context)]
+    # Contexts are kept by our service alone.
     calls = [call for call in calls if call.operation != "RecordContext"]
     result: Written | ServiceError = unchanged(order)
     if calls:
@@ -214,6 +216,7 @@ def _update(order: UpdateOrder, context: Context) -> Steps:
         reply = yield from _repeated(call)
         if isinstance(reply, Answer):
             result = written(order, reply)
+        # An update that changes nothing is an error there and a success here.
         elif error_id(reply) not in NOT_CHANGED:
             return service_error(reply)
     return result
@@ -248,6 +251,7 @@ def _moved_on(held: ObservedObject) -> Generator[Call | Pause, Reply, ServiceErr
     details = found.get("details") if isinstance(found, dict) else None
     if not isinstance(details, dict):
         return ServiceError("the service answered without details", remedy=AGAIN)
+    # Another writer may still come between this read and the write: there is no If-Match.
     if sequence_of(details) > held.sequence:
         return PreconditionFailedError(
             f"{held.ref} has changed since it was planned",
@@ -291,6 +295,7 @@ def _as_sent(call: Call, held: ObservedObject) -> Call:
     """Return a call of an update; what stands beside a provider goes with its name."""
     fields = dict(call.fields)
     if call.operation == "UpdateOrgIDPJWTConfig":
+        # The configuration has no such fields; the rename would reset them if they were left out.
         fields = {name: value for name, value in fields.items() if name not in BESIDE_IDP}
     elif call.operation == "UpdateOrgIDP":
         beside = {name: held.carried[name] for name in BESIDE_IDP if name in held.carried}
