@@ -23,12 +23,12 @@ from reconciler.service.build import IdentityService
 from reconciler.service.eventstore.errors import StoreError
 from reconciler.service.eventstore.port import RemoteStore
 from reconciler.service.operations.callers import all_tokens
-from reconciler.service.transport.batching import Front
+from reconciler.service.transport.batching import Batcher
 from reconciler.service.transport.listener import (
     Serving,
     bind,
     no_wait,
-    one_lane,
+    one_queue,
     run_loop,
     serve,
     tls_context,
@@ -100,9 +100,9 @@ def serve_store(connection: Connection, listening: Listening, log_format: str) -
         opened.hold_seal_key()
         if not _has_token(opened):
             _announce(log_format, _how_to_begin(service))
-        lane_of = one_lane if is_file(service) else opened.dispatcher.organization_of
+        queue_of = one_queue if is_file(service) else opened.dispatcher.organization_of
         serving = Serving(
-            front=Front(opened.dispatcher, lane_of),
+            batcher=Batcher(opened.dispatcher, queue_of),
             observer=Observer(Metrics()),
             listening=listening.calls,
             metrics=listening.metrics,

@@ -1,4 +1,4 @@
-"""The messages of the gRPC face: in step with their sources, and with what the API publishes."""
+"""The messages of gRPC: in step with their sources, and with what the API publishes."""
 
 from __future__ import annotations
 

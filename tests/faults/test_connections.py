@@ -20,10 +20,10 @@ import pytest
 import uvloop
 
 from reconciler.service.build import IdentityService, open_sqlite
-from reconciler.service.transport.batching import Front
+from reconciler.service.transport.batching import Batcher
 from reconciler.service.transport.connections import RESERVED, fitted
 from reconciler.service.transport.limits import Limits
-from reconciler.service.transport.listener import Serving, bind, one_lane, serve
+from reconciler.service.transport.listener import Serving, bind, one_queue, serve
 from reconciler.service.transport.metrics import Metrics
 from reconciler.service.transport.observer import Observer
 from reconciler.service.transport.protobuf import METHODS
@@ -147,7 +147,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Here]:
         ends: list[Callable[[], None]] = []
         await serve(
             Serving(
-                front=Front(service.dispatcher, one_lane),
+                batcher=Batcher(service.dispatcher, one_queue),
                 observer=Observer(Metrics()),
                 listening=bind("127.0.0.1", 0),
                 limits=FEW,

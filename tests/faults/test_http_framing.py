@@ -20,9 +20,9 @@ from typing import Any, BinaryIO
 import pytest
 
 from reconciler.service.build import open_sqlite
-from reconciler.service.transport.batching import Front
+from reconciler.service.transport.batching import Batcher
 from reconciler.service.transport.limits import RECEIVE_BYTES, Limits
-from reconciler.service.transport.listener import Serving, bind, one_lane, serve
+from reconciler.service.transport.listener import Serving, bind, one_queue, serve
 from reconciler.service.transport.metrics import Metrics
 from reconciler.service.transport.observer import Observer
 from tests.raw_http import exchange, read_response, request
@@ -352,7 +352,7 @@ async def _served(store: Path, talk: Talk, limits: Limits = QUICK) -> None:
     stops: list[Callable[[], None]] = []
     with closing(open_sqlite(store)) as service:
         serving = Serving(
-            front=Front(service.dispatcher, one_lane),
+            batcher=Batcher(service.dispatcher, one_queue),
             observer=Observer(Metrics()),
             listening=bind("127.0.0.1", 0),
             limits=limits,

@@ -87,14 +87,36 @@ def too_many_calls() -> UnreadError:
     )
 
 
+class Tally:
+    """A number for each caller, and their sum. One event loop; no locks.
+
+    Attributes:
+        total: The sum.
+    """
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._of: Counter[bytes] = Counter()
+
+    def of(self, caller: bytes) -> int:
+        """Return the number of a caller."""
+        return self._of[caller]
+
+    def add(self, caller: bytes, number: int) -> None:
+        """Add to the number of a caller. Where it becomes 0, nothing is kept of the caller."""
+        self.total += number
+        self._of[caller] += number
+        if not self._of[caller]:
+            del self._of[caller]
+
+
 class Shares:
     """Calls at one time: a number for all callers, and a smaller one for each."""
 
     def __init__(self, total: int, share: int) -> None:
         self._total = total
         self._share = share
-        self._count = 0
-        self._by_caller: Counter[bytes] = Counter()
+        self._calls = Tally()
 
     @contextmanager
     def place(self, caller: bytes) -> Iterator[None]:
@@ -103,17 +125,13 @@ class Shares:
         Raises:
             UnreadError: there are too many calls already, of this caller or of all.
         """
-        if self._count >= self._total or self._by_caller[caller] >= self._share:
+        if self._calls.total >= self._total or self._calls.of(caller) >= self._share:
             raise too_many_calls()
-        self._count += 1
-        self._by_caller[caller] += 1
+        self._calls.add(caller, 1)
         try:
             yield
         finally:
-            self._count -= 1
-            self._by_caller[caller] -= 1
-            if not self._by_caller[caller]:
-                del self._by_caller[caller]
+            self._calls.add(caller, -1)
 
 
 @dataclass(eq=False, slots=True)
@@ -150,7 +168,7 @@ class Budget:
         self._total = total
         self._share = share
         self._wait_seconds = wait_seconds
-        self._held: Counter[bytes] = Counter()
+        self._held = Tally()
         self._queue: list[_Waiting] = []
 
     @classmethod
@@ -166,7 +184,7 @@ class Budget:
     @property
     def held(self) -> int:
         """Return the bytes in use."""
-        return self._held.total()
+        return self._held.total
 
     @property
     def waiting(self) -> int:
@@ -211,9 +229,7 @@ class Budget:
             raise
 
     def _give_back(self, caller: bytes, size: int) -> None:
-        self._held[caller] -= size
-        if not self._held[caller]:
-            del self._held[caller]
+        self._held.add(caller, -size)
         self._grant()
         until = asyncio.get_running_loop().time() + self._wait_seconds
         for waiting in self._queue:
@@ -230,13 +246,13 @@ class Budget:
             waiting
             for waiting in self._queue
             if not waiting.granted.done()  # its caller went away in this very turn
-            and self._held[waiting.caller] + waiting.size <= self._share
+            and self._held.of(waiting.caller) + waiting.size <= self._share
         ]:
-            first = min(allowed, key=lambda waiting: self._held[waiting.caller])
+            first = min(allowed, key=lambda waiting: self._held.of(waiting.caller))
             if self.held + first.size > self._total:
                 return
             self._queue.remove(first)
-            self._held[first.caller] += first.size
+            self._held.add(first.caller, first.size)
             first.granted.set_result(None)
 
 

@@ -58,16 +58,16 @@ class Turn(Enum):
     """Locks of writers: one holder at a time, in the order in which they came."""
 
     CALLER = auto()  # batches of one caller, by its account
-    BATCH = auto()  # batches of one lane
-    WRITE = auto()  # commits of one lane
-    OWN = auto()  # commits of one caller whose writes have no lane
+    BATCH = auto()  # batches of one queue
+    WRITE = auto()  # commits of one queue
+    OWN = auto()  # commits of one caller whose writes have no queue
 
 
 Key = tuple[Turn, str]
 
 
 @dataclass(slots=True)
-class Lane:
+class WriteQueue:
     """Writes that wait for their turn, and whether batches of them are taken to a thread.
 
     They are the keys of a dictionary, so that one whose caller leaves is removed at once.
@@ -77,27 +77,27 @@ class Lane:
     is_carried: bool = False
 
 
-class Front:
+class Batcher:
     """Answers calls from any transport, on one event loop."""
 
-    def __init__(self, dispatcher: Dispatcher, lane_of: Callable[[Incoming], str]) -> None:
+    def __init__(self, dispatcher: Dispatcher, queue_of: Callable[[Incoming], str]) -> None:
         """Serve a dispatcher.
 
-        ``lane_of`` says which writes wait for one another and share commits: those of one lane.
+        ``queue_of`` says which writes wait for one another and share commits: those of one queue.
         Where it answers nothing, writes of one caller do. Reads of one caller share views of the
         store: a thread for each would fight over the interpreter.
         """
         dispatcher.load()
         self._reception = dispatcher
-        self._lane_of = lane_of
-        self._lanes: dict[Key, Lane] = {}
+        self._queue_of = queue_of
+        self._queues: dict[Key, WriteQueue] = {}
         self._readers = Readers(self._read)
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting = Shares(WAITING, WAITING_OF_ONE)
         self._threads = _started(THREADS)
         self._turns: WeakValueDictionary[Key, asyncio.Lock] = WeakValueDictionary()
         self._is_ending = False
-        self._is_ready = Question(dispatcher.can_read, READY_SECONDS)
+        self._is_ready = StoreCheck(dispatcher.can_read, READY_SECONDS)
 
     async def answer(self, call: Incoming) -> Received:
         """Carry out a call. Nothing is raised: a refusal is an answer."""
@@ -142,27 +142,27 @@ class Front:
             job.call = NO_CALL  # of a caller that left, only its place in the line is kept
 
     async def _written(self, job: Job, caller: bytes) -> Received:
-        """Let a write take its turn in its lane."""
-        name = self._lane_of(job.call)
-        lane = self._queue(job, (Turn.WRITE, name) if name else (Turn.OWN, caller.hex()))
+        """Let a write take its turn in its queue."""
+        name = self._queue_of(job.call)
+        queue = self._enqueue(job, (Turn.WRITE, name) if name else (Turn.OWN, caller.hex()))
         try:
             return await job.done
         finally:
-            lane.waiting.pop(job, None)  # its caller may have left before its turn
+            queue.waiting.pop(job, None)  # its caller may have left before its turn
 
-    def _queue(self, job: Job, key: Key) -> Lane:
-        """Add a write to a lane, which goes on even if the caller leaves."""
-        lane = self._lanes.setdefault(key, Lane())
-        lane.waiting[job] = None
-        if not lane.is_carried:
-            task = asyncio.get_running_loop().create_task(self._drain(key, lane))
-            lane.is_carried = True
+    def _enqueue(self, job: Job, key: Key) -> WriteQueue:
+        """Add a write to a queue, which goes on even if the caller leaves."""
+        queue = self._queues.setdefault(key, WriteQueue())
+        queue.waiting[job] = None
+        if not queue.is_carried:
+            task = asyncio.get_running_loop().create_task(self._drain(key, queue))
+            queue.is_carried = True
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        return lane
+        return queue
 
-    async def _drain(self, key: Key, lane: Lane) -> None:
-        waiting = lane.waiting
+    async def _drain(self, key: Key, queue: WriteQueue) -> None:
+        waiting = queue.waiting
         try:
             while waiting:
                 await gathered(waiting)
@@ -173,9 +173,9 @@ class Front:
                     if batch:
                         await self._carry_out(batch)
         finally:
-            lane.is_carried = False
+            queue.is_carried = False
             if not waiting:
-                del self._lanes[key]
+                del self._queues[key]
 
     async def _write_batch(self, call: Incoming) -> Received:
         """Answer a batch of orders. How many there are at a time is bounded by their bytes."""
@@ -189,17 +189,17 @@ class Front:
         """Carry out a batch of orders in as many commits as it takes, taking turns with others.
 
         Batches of one caller are carried out one after the other, so that the first is answered
-        while the next is carried out. Of several callers' batches in a lane only one at a time
+        while the next is carried out. Of several callers' batches in a queue only one at a time
         waits for its turn there, so that other writes wait for one commit of one batch at most.
         """
         loop = asyncio.get_running_loop()
         orders = await loop.run_in_executor(self._threads, self._reception.take_batch, call)
         if isinstance(orders, Received):
             return orders
-        lane = self._lane_of(call) or orders.organization
+        queue = self._queue_of(call) or orders.organization
         async with self._turn(Turn.CALLER, orders.caller.account):
             while not orders.are_done:
-                async with self._turn(Turn.BATCH, lane), self._turn(Turn.WRITE, lane):
+                async with self._turn(Turn.BATCH, queue), self._turn(Turn.WRITE, queue):
                     if self._is_ending:
                         orders.end(ENDING)
                     elif call.has_left():  # it sends the batch again, if it needs it
@@ -255,8 +255,11 @@ def _started(count: int) -> ThreadPoolExecutor:
     return threads
 
 
-class Question:
-    """A question that is asked once at a time: all who ask meanwhile get the same answer."""
+class StoreCheck:
+    """A check of the store that runs once at a time: callers that come meanwhile share its result.
+
+    It has a thread of its own, so that pages are answered while calls keep all others busy.
+    """
 
     def __init__(self, ask: Callable[[], bool | None], seconds: float) -> None:
         """Take what asks the store, on a thread; None means that the store gives no answer.

@@ -18,8 +18,8 @@ from reconciler.service.transport.process import SOCKET, private_folder
 from reconciler.service.transport.protobuf import SERVICES
 
 
-class Faces(NamedTuple):
-    """The two faces, as ``listener.serve`` takes them.
+class FrontEnds(NamedTuple):
+    """The two front ends, as ``listener.serve`` takes them.
 
     Attributes:
         inside: Where gRPC listens, and what its connections share.
@@ -33,9 +33,9 @@ class Faces(NamedTuple):
 
 
 @asynccontextmanager
-async def grpc_faces(
+async def grpc_front_ends(
     answer: Answer, observer: Observer, bodies: Bodies, limits: Limits
-) -> AsyncIterator[Faces]:
+) -> AsyncIterator[FrontEnds]:
     """Answer gRPC on a private socket until the block ends.
 
     Raises:
@@ -55,7 +55,7 @@ async def grpc_faces(
 
         try:
             inside = Inside(str(socket), Budget.of_grpc(limits), new_calls)
-            yield Faces(inside, dict.fromkeys(SERVICES, web), drain)
+            yield FrontEnds(inside, dict.fromkeys(SERVICES, web), drain)
         finally:
             await server.stop()
 

@@ -1,4 +1,4 @@
-"""The gRPC face: every operation of the table that has a method, health and reflection.
+"""The gRPC front end: every operation of the table that has a method, health and reflection.
 
 It listens on a private unix socket; connections from outside are spliced to it (``splice``).
 Importing this module loads the gRPC library, which only a server needs.

@@ -1,4 +1,4 @@
-"""The REST face: every address of the table of operations, in JSON.
+"""The REST front end: every address of the table of operations, in JSON.
 
 An ASGI application of a few lines, because it stands on the path of every call.
 """

@@ -30,7 +30,7 @@ from uvicorn.server import ServerState
 
 from reconciler.service.operations.dispatch import Incoming
 from reconciler.service.transport.admission import Budget
-from reconciler.service.transport.batching import READY_SECONDS, Front, Question
+from reconciler.service.transport.batching import READY_SECONDS, Batcher, StoreCheck
 from reconciler.service.transport.bodies import Bodies
 from reconciler.service.transport.connections import (
     Acceptor,
@@ -81,7 +81,7 @@ class Serving:
         until: Is handed what ends the server.
     """
 
-    front: Front
+    batcher: Batcher
     observer: Observer
     listening: socket.socket
     metrics: socket.socket | None = None
@@ -142,8 +142,8 @@ def run_loop(main: Coroutine[Any, Any, None]) -> None:
         runner.run(main)
 
 
-def one_lane(_: Incoming) -> str:
-    """Put all writes in one lane: a store that has one writer at a time."""
+def one_queue(_: Incoming) -> str:
+    """Put all writes in one queue: a store that has one writer at a time."""
     return "all"
 
 
@@ -154,30 +154,30 @@ async def serve(serving: Serving) -> None:
     """
     draining = asyncio.Event()
     serving = replace(serving, limits=fitted(serving.limits, raise_file_limit()))
-    is_open = Question(serving.is_open, READY_SECONDS)
+    is_open = StoreCheck(serving.is_open, READY_SECONDS)
 
     async def is_ready() -> bool:
-        return not draining.is_set() and await serving.front.is_ready()
+        return not draining.is_set() and await serving.batcher.is_ready()
 
-    bodies = Bodies(serving.front.answer, Budget.of(serving.limits))
-    async with _grpc_faces(serving, bodies) as faces:
-        answer, observer = serving.front.answer, serving.observer
+    bodies = Bodies(serving.batcher.answer, Budget.of(serving.limits))
+    async with _grpc_front_ends(serving, bodies) as front_ends:
+        answer, observer = serving.batcher.answer, serving.observer
         state = State(is_ready, is_open.answer)
-        app = build_app(answer, observer, state, bodies, faces.web_routes)
+        app = build_app(answer, observer, state, bodies, front_ends.web_routes)
         config = _config(
-            app, partial(_protocol, serving=serving, inside=faces.inside), serving.limits
+            app, partial(_protocol, serving=serving, inside=front_ends.inside), serving.limits
         )
         config.ssl = serving.tls
-        server = _Server(config, serving, draining, faces.drain)
+        server = _Server(config, serving, draining, front_ends.drain)
         async with _figures_served(serving, server):
             try:
                 await server.serve([serving.listening])
             finally:
                 is_open.close()
-                await serving.front.close()
+                await serving.batcher.close()
 
 
-class Faces(Protocol):
+class FrontEnds(Protocol):
     """Front ends of other transports: see ``grpc_front_end``, which loads them."""
 
     @property
@@ -196,18 +196,18 @@ class Faces(Protocol):
         ...
 
 
-class _NoFaces(NamedTuple):
+class _NoFrontEnds(NamedTuple):
     inside: None = None
     web_routes: Mapping[str, ASGIApp] = MappingProxyType({})
     drain: Callable[[], Awaitable[None]] = _nothing
 
 
-def _grpc_faces(serving: Serving, bodies: Bodies) -> AbstractAsyncContextManager[Faces]:
+def _grpc_front_ends(serving: Serving, bodies: Bodies) -> AbstractAsyncContextManager[FrontEnds]:
     if not serving.grpc:
-        return nullcontext(_NoFaces())
-    from reconciler.service.transport.grpc_front_end import grpc_faces
+        return nullcontext(_NoFrontEnds())
+    from reconciler.service.transport.grpc_front_end import grpc_front_ends
 
-    return grpc_faces(serving.front.answer, serving.observer, bodies, serving.limits)
+    return grpc_front_ends(serving.batcher.answer, serving.observer, bodies, serving.limits)
 
 
 def _protocol(
@@ -298,7 +298,7 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Take nothing new, and finish what is in flight."""
         self._draining.set()
-        self._serving.front.end_waiting()
+        self._serving.batcher.end_waiting()
         self._acceptor.close()
         within = self._serving.limits.drain_seconds * GIVE_UP
         asyncio.get_running_loop().call_later(within, self._serving.abandon)

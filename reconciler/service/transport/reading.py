@@ -1,15 +1,15 @@
 """Fair reading: callers take turns with the threads that read.
 
-Every caller has a line (queue) of its own. A carrier (task) takes the next line in the round and
+Every caller has a queue of its own. A worker (task) takes the next queue in the round and
 answers some of its calls, for a short time; what is left waits for the next round. Callers whose
-calls take long share a few carriers, so that some are always there for the others.
+calls take long share a few workers, so that some are always there for the others.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence, Sized
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -17,6 +17,7 @@ from functools import partial
 
 from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.operations.request import caller_key
+from reconciler.service.transport.admission import Tally
 from reconciler.service.transport.limits import KIB, MIB
 
 UNREAD = 16 * MIB  # of answers that callers have not taken yet
@@ -42,15 +43,15 @@ class Job:
 
 
 @dataclass(slots=True)
-class Line:
-    """Calls of one caller that wait, and how many carriers answer some of them.
+class CallerQueue:
+    """Calls of one caller that wait, and how many workers answer some of them.
 
     Attributes:
-        is_gathered: Whether a carrier is about to take all that wait, so no other is needed.
+        is_gathered: Whether a worker is about to take all that wait, so no other is needed.
     """
 
     waiting: deque[Job] = field(default_factory=deque)
-    carriers: int = 0
+    workers: int = 0
     is_gathered: bool = False
 
 
@@ -128,10 +129,10 @@ class Readers:
         self._carry_out = carry_out
         self._now = now
         self._pause = pause
-        self._lines: dict[bytes, Line] = {}  # in the order of their turns
+        self._queues: dict[bytes, CallerQueue] = {}  # in the order of their turns
         self._slow: dict[bytes, float] = {}  # until when
-        self._slow_carriers = 0
-        self._carriers: set[asyncio.Task[None]] = set()
+        self._slow_workers = 0
+        self._workers: set[asyncio.Task[None]] = set()
         self._turns: set[Turn] = set()
         self._ending: Received | None = None
         self._unread = Unread(self._start)
@@ -143,10 +144,10 @@ class Readers:
         call is answered.
         """
         name = caller_key(job.call.headers)
-        line = self._lines.setdefault(name, Line())
-        if len(line.waiting) >= WAITING_OF_ONE:
+        queue = self._queues.setdefault(name, CallerQueue())
+        if len(queue.waiting) >= WAITING_OF_ONE:
             return False
-        line.waiting.append(job)
+        queue.waiting.append(job)
         self._start()
         return True
 
@@ -156,41 +157,41 @@ class Readers:
         The time it has left is for callers whose calls do not take long.
         """
         self._ending = answer
-        for name, line in self._lines.items():
+        for name, queue in self._queues.items():
             if self._is_slow(name):
-                _refuse(line.waiting, answer)
+                _refuse(queue.waiting, answer)
 
     async def close(self) -> None:
         """Wait until nothing is left."""
-        while self._carriers:
-            await asyncio.gather(*self._carriers, return_exceptions=True)
+        while self._workers:
+            await asyncio.gather(*self._workers, return_exceptions=True)
 
     def _start(self) -> None:
-        """Start a carrier if there is something for one more to do."""
-        if len(self._carriers) < READERS and self._next() is not None:
-            task = asyncio.get_running_loop().create_task(self._carry())
-            self._carriers.add(task)
+        """Start a worker if there is something for one more to do."""
+        if len(self._workers) < READERS and self._next() is not None:
+            task = asyncio.get_running_loop().create_task(self._work())
+            self._workers.add(task)
             task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._carriers.discard(task)
+        self._workers.discard(task)
         if not task.cancelled():
             task.exception()  # its callers were told; it is not told again as one never looked at
             self._start()
 
     def _next(self) -> bytes | None:
-        """Return the caller whose turn it is, or None if no caller may have a carrier."""
-        for name, line in self._lines.items():
-            if line.waiting and not line.is_gathered and self._has_room(name, line):
+        """Return the caller whose turn it is, or None if no caller may have a worker."""
+        for name, queue in self._queues.items():
+            if queue.waiting and not queue.is_gathered and self._has_room(name, queue):
                 return name
         return None
 
-    def _has_room(self, name: bytes, line: Line) -> bool:
+    def _has_room(self, name: bytes, queue: CallerQueue) -> bool:
         if not self._unread.has_room(name):
             return False
         if self._is_slow(name):
-            return self._slow_carriers < READERS_OF_SLOW
-        return line.carriers < READERS_OF_ONE
+            return self._slow_workers < READERS_OF_SLOW
+        return queue.workers < READERS_OF_ONE
 
     def _is_slow(self, name: bytes) -> bool:
         return self._slow.get(name, 0.0) > self._now()
@@ -211,33 +212,33 @@ class Readers:
         self._slow = {each: until for each, until in self._slow.items() if until > now}
         self._slow[name] = now + SLOW_FOR_SECONDS
 
-    async def _carry(self) -> None:
+    async def _work(self) -> None:
         while (name := self._next()) is not None:
-            line = self._lines[name] = self._lines.pop(name)  # to the end of the round
+            queue = self._queues[name] = self._queues.pop(name)  # to the end of the round
             was_slow = self._is_slow(name)
-            line.carriers += 1
-            self._slow_carriers += was_slow
+            queue.workers += 1
+            self._slow_workers += was_slow
             try:
-                await self._turn(name, line)
+                await self._turn(name, queue)
             finally:
-                line.carriers -= 1
-                self._slow_carriers -= was_slow
-                if not line.carriers and not line.waiting:
-                    del self._lines[name]
+                queue.workers -= 1
+                self._slow_workers -= was_slow
+                if not queue.workers and not queue.waiting:
+                    del self._queues[name]
 
-    async def _turn(self, name: bytes, line: Line) -> None:
-        waiting = line.waiting
-        line.is_gathered = True
+    async def _turn(self, name: bytes, queue: CallerQueue) -> None:
+        waiting = queue.waiting
+        queue.is_gathered = True
         try:
             await gathered(waiting, self._pause)
         finally:
-            line.is_gathered = False
+            queue.is_gathered = False
         batch: list[Job] = []
         while waiting and len(batch) < BATCH:
             job = waiting.popleft()
             if not job.done.done():  # a caller that went away has ended it
                 batch.append(job)
-        if not batch:  # another carrier took them
+        if not batch:  # another worker took them
             return
         turn = Turn(name, self._now())
         self._turns.add(turn)
@@ -293,23 +294,19 @@ class Unread:
     def __init__(self, on_taken: Callable[[], None], total: int = UNREAD) -> None:
         """Let all answers together have ``total`` bytes; call ``on_taken`` after each delivery."""
         self._on_taken = on_taken
-        self._left = total
-        self._held: Counter[bytes] = Counter()
+        self._most = total
+        self._held = Tally()
 
     def has_room(self, caller: bytes) -> bool:
         """Return whether one more answer of a caller may be made."""
-        return self._held[caller] < self._left
+        return self._held.of(caller) < self._most - self._held.total
 
     def count(self, caller: bytes, size: int, delivery: ExitStack) -> None:
         """Count an answer of so many bytes until its delivery has ended."""
         if size > UNCOUNTED:
-            self._left -= size
-            self._held[caller] += size
+            self._held.add(caller, size)
             delivery.callback(partial(self._taken, caller, size))
 
     def _taken(self, caller: bytes, size: int) -> None:
-        self._left += size
-        self._held[caller] -= size
-        if not self._held[caller]:
-            del self._held[caller]
+        self._held.add(caller, -size)
         self._on_taken()

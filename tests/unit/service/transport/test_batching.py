@@ -1,4 +1,4 @@
-"""The front: calls are handed to threads, and nobody is left to wait for ever."""
+"""The batcher: calls are handed to threads, and nobody is left to wait for ever."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from reconciler.service.operations.commit import Commit
 from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.operations.engine import Engine
 from reconciler.service.operations.request import Request
-from reconciler.service.transport.batching import THREADS, WAITING, Front, Question
+from reconciler.service.transport.batching import THREADS, WAITING, Batcher, StoreCheck
 from reconciler.service.transport.reading import BATCH, READERS, WAITING_OF_ONE
 from tests.memory_store import MemoryEventStore, open_memory
 from tests.running import furnish
@@ -30,20 +30,20 @@ ACTION = {"name": "greet", "script": "function greet() {}"}
 
 
 def answers_of(
-    calls: int, spoil: Callable[[Front, pytest.MonkeyPatch], None], patch: pytest.MonkeyPatch
+    calls: int, spoil: Callable[[Batcher, pytest.MonkeyPatch], None], patch: pytest.MonkeyPatch
 ) -> Sequence[Received]:
     """Return the answers to calls, one after the other, once something is spoilt."""
     service = open_memory()
     bearer = {"authorization": [f"Bearer {furnish(service).tokens['editor']}"]}
 
     async def ask() -> Sequence[Received]:
-        front = Front(service.dispatcher, lambda _: "all")
-        spoil(front, patch)
+        batcher = Batcher(service.dispatcher, lambda _: "all")
+        spoil(batcher, patch)
         call = Incoming("CreateAction", ACTION, bearer)
         try:
-            return [await asyncio.wait_for(front.answer(call), 10) for _ in range(calls)]
+            return [await asyncio.wait_for(batcher.answer(call), 10) for _ in range(calls)]
         finally:
-            await front.close()
+            await batcher.close()
 
     return asyncio.run(ask())
 
@@ -65,18 +65,18 @@ def failing_once(failure: BaseException, really: Callable[..., Any]) -> Callable
     return once
 
 
-def no_thread(front: Front, patch: pytest.MonkeyPatch) -> None:
-    submit: Callable[..., Future[Any]] = front._threads.submit
+def no_thread(batcher: Batcher, patch: pytest.MonkeyPatch) -> None:
+    submit: Callable[..., Future[Any]] = batcher._threads.submit
     failure = RuntimeError("can't start new thread")
-    patch.setattr(front._threads, "submit", failing_once(failure, submit))
+    patch.setattr(batcher._threads, "submit", failing_once(failure, submit))
 
 
-def no_memory(_: Front, patch: pytest.MonkeyPatch) -> None:
+def no_memory(_: Batcher, patch: pytest.MonkeyPatch) -> None:
     really = MemoryEventStore.transaction
     patch.setattr(MemoryEventStore, "transaction", failing_once(MemoryError(), really))
 
 
-def no_file(_: Front, patch: pytest.MonkeyPatch) -> None:
+def no_file(_: Batcher, patch: pytest.MonkeyPatch) -> None:
     really = MemoryEventStore.transaction
     failure = OSError(24, "Too many open files")
     patch.setattr(MemoryEventStore, "transaction", failing_once(failure, really))
@@ -84,9 +84,9 @@ def no_file(_: Front, patch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("spoil", [no_thread, no_memory, no_file])
 def test_who_asks_while_the_machine_gives_out_is_told_and_the_next_is_served(
-    spoil: Callable[[Front, pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+    spoil: Callable[[Batcher, pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A lane whose task had ended would keep every later write waiting."""
+    """A queue whose task had ended would keep every later write waiting."""
     first, second = answers_of(2, spoil, monkeypatch)
 
     assert isinstance(first.answer, Refusal)
@@ -98,7 +98,7 @@ def test_every_thread_has_begun_before_the_first_call(monkeypatch: pytest.Monkey
     """Later there may be no memory for one."""
     begun: list[int] = []
 
-    answers_of(1, lambda front, _: begun.append(len(front._threads._threads)), monkeypatch)
+    answers_of(1, lambda batcher, _: begun.append(len(batcher._threads._threads)), monkeypatch)
 
     assert begun == [THREADS]
 
@@ -123,16 +123,16 @@ def test_reads_that_wait_together_share_a_view_and_each_gets_its_own_answer(
     views: list[int] = []
 
     async def ask() -> Sequence[Received]:
-        front = Front(service.dispatcher, lambda _: "all")
+        batcher = Batcher(service.dispatcher, lambda _: "all")
         calls = [
             Incoming("GetServiceInfo" if number % 3 else "ListOrgs", {}, bearer if number else {})
             for number in range(60)
         ]
         count(monkeypatch, "snapshot", views)
         try:
-            return await asyncio.gather(*map(front.answer, calls))
+            return await asyncio.gather(*map(batcher.answer, calls))
         finally:
-            await front.close()
+            await batcher.close()
 
     first, *others = asyncio.run(ask())
 
@@ -154,17 +154,17 @@ def test_writes_that_come_one_after_the_other_share_a_commit(
     commits: list[int] = []
 
     async def ask() -> Sequence[Received]:
-        front = Front(service.dispatcher, lambda _: "all")
+        batcher = Batcher(service.dispatcher, lambda _: "all")
         count(monkeypatch, "transaction", commits)
         asked = []
         for number in range(60):
             call = Incoming("CreateAction", {**ACTION, "name": f"greet{number}"}, bearer)
-            asked.append(asyncio.ensure_future(front.answer(call)))
+            asked.append(asyncio.ensure_future(batcher.answer(call)))
             await asyncio.sleep(0)
         try:
             return await asyncio.gather(*asked)
         finally:
-            await front.close()
+            await batcher.close()
 
     assert not any(isinstance(received.answer, Refusal) for received in asyncio.run(ask()))
     assert len(commits) == 1
@@ -186,20 +186,20 @@ def test_a_long_read_is_in_the_way_of_none_that_comes_later(
         return really(store)
 
     async def ask() -> None:
-        front = Front(service.dispatcher, lambda _: "all")
+        batcher = Batcher(service.dispatcher, lambda _: "all")
         monkeypatch.setattr(MemoryEventStore, "snapshot", long)
-        first = asyncio.ensure_future(front.answer(call))
+        first = asyncio.ensure_future(batcher.answer(call))
         try:
             await asyncio.to_thread(begun.wait, 10)
             for _ in range(20):
-                received = await asyncio.wait_for(front.answer(call), 10)
+                received = await asyncio.wait_for(batcher.answer(call), 10)
                 assert not isinstance(received.answer, Refusal)
             assert not first.done()
             may_end.set()
             assert not isinstance((await first).answer, Refusal)
         finally:
             may_end.set()
-            await front.close()
+            await batcher.close()
 
     asyncio.run(ask())
 
@@ -216,13 +216,13 @@ def reads_beside_a_bad_one(patch: pytest.MonkeyPatch, failure: Exception) -> Seq
         return really(engine, view, requests)
 
     async def ask() -> Sequence[Received]:
-        front = Front(service.dispatcher, lambda _: "all")
+        batcher = Batcher(service.dispatcher, lambda _: "all")
         patch.setattr(Engine, "read", fragile)
         calls = [Incoming("GetAction", {"id": str(number)}, bearer) for number in range(30)]
         try:
-            return await asyncio.gather(*map(front.answer, calls))
+            return await asyncio.gather(*map(batcher.answer, calls))
         finally:
-            await front.close()
+            await batcher.close()
 
     return asyncio.run(ask())
 
@@ -287,10 +287,10 @@ def test_a_batch_lets_other_writers_in_after_each_of_its_commits(
     committed = by_two(monkeypatch, commits)
 
     async def ask() -> Sequence[Received]:
-        front = Front(service.dispatcher, lambda _: "all")
+        batcher = Batcher(service.dispatcher, lambda _: "all")
         batches = [
             asyncio.ensure_future(
-                front.answer(Incoming("WriteBatch", orders(20, 20 * number), bearer(tokens[by])))
+                batcher.answer(Incoming("WriteBatch", orders(20, 20 * number), bearer(tokens[by])))
             )
             for number, by in enumerate(("editor", "stranger", "editor", "stranger"))
         ]
@@ -300,11 +300,11 @@ def test_a_batch_lets_other_writers_in_after_each_of_its_commits(
                 before = len(commits)
                 fields = {**ACTION, "name": f"single{number}"}
                 call = Incoming("CreateAction", fields, bearer(tokens["editor"]))
-                assert not isinstance((await front.answer(call)).answer, Refusal)
+                assert not isinstance((await batcher.answer(call)).answer, Refusal)
                 waited.append(len(commits) - before)
             return await asyncio.gather(*batches)
         finally:
-            await front.close()
+            await batcher.close()
 
     answered = asyncio.run(ask())
 
@@ -325,11 +325,11 @@ def test_batches_of_a_caller_come_in_turn_and_those_of_two_callers_alternate(
     committed = by_two(monkeypatch, [])
 
     async def ask() -> None:
-        front = Front(service.dispatcher, lambda _: "all")
+        batcher = Batcher(service.dispatcher, lambda _: "all")
 
         async def batch(name: str, by: str, count: int, start: int) -> None:
             call = Incoming("WriteBatch", orders(count, start), bearer(tokens[by]))
-            assert isinstance((await front.answer(call)).answer, dict)
+            assert isinstance((await batcher.answer(call)).answer, dict)
             done.append(name)
 
         try:
@@ -339,7 +339,7 @@ def test_batches_of_a_caller_come_in_turn_and_those_of_two_callers_alternate(
                 first, batch("second", "editor", 4, 200), batch("other", "stranger", 4, 0)
             )
         finally:
-            await front.close()
+            await batcher.close()
 
     asyncio.run(ask())
 
@@ -354,13 +354,13 @@ def test_no_organization_that_an_order_names_makes_a_batch_wait_for_itself() -> 
     names = (f"batches by {account}", "batches of x", account, "x")
 
     async def ask() -> Sequence[Received]:
-        front = Front(service.dispatcher, service.dispatcher.organization_of)
+        batcher = Batcher(service.dispatcher, service.dispatcher.organization_of)
         batches = [[{**orders(1)["orders"][0], "organizationId": name}] for name in names]
         calls = [Incoming("WriteBatch", {"orders": batch}, bearer(token)) for batch in batches]
         try:
-            return [await asyncio.wait_for(front.answer(call), 3) for call in calls]
+            return [await asyncio.wait_for(batcher.answer(call), 3) for call in calls]
         finally:
-            await front.close()
+            await batcher.close()
 
     for received in asyncio.run(ask()):
         assert isinstance(received.answer, dict)
@@ -379,8 +379,8 @@ def test_a_batch_takes_no_turn_of_an_organization_that_its_caller_does_not_see()
         for by in ("editor", "stranger", "admin")
     }
 
-    lanes = {by: found.organization for by, found in taken.items() if isinstance(found, Orders)}
-    assert lanes == {
+    queues = {by: found.organization for by, found in taken.items() if isinstance(found, Orders)}
+    assert queues == {
         "editor": "",
         "stranger": known.other_organization,
         "admin": known.other_organization,
@@ -400,14 +400,14 @@ def test_a_server_that_stops_answers_what_was_committed(monkeypatch: pytest.Monk
     committed = by_two(monkeypatch, commits)
 
     async def ask() -> Received:
-        front = Front(service.dispatcher, lambda _: "all")
-        batch = asyncio.ensure_future(front.answer(Incoming("WriteBatch", orders(500), bearer)))
+        batcher = Batcher(service.dispatcher, lambda _: "all")
+        batch = asyncio.ensure_future(batcher.answer(Incoming("WriteBatch", orders(500), bearer)))
         try:
             await asyncio.to_thread(committed.wait, 10)
-            front.end_waiting()
+            batcher.end_waiting()
             return await asyncio.wait_for(batch, 10)
         finally:
-            await front.close()
+            await batcher.close()
 
     answer = asyncio.run(ask()).answer
 
@@ -429,11 +429,11 @@ def test_a_batch_ends_when_its_caller_has_left(monkeypatch: pytest.MonkeyPatch) 
     call = Incoming("WriteBatch", orders(20), headers, has_left=lambda: len(commits) == 3)
 
     async def ask() -> Received:
-        front = Front(service.dispatcher, lambda _: "all")
+        batcher = Batcher(service.dispatcher, lambda _: "all")
         try:
-            return await asyncio.wait_for(front.answer(call), 10)
+            return await asyncio.wait_for(batcher.answer(call), 10)
         finally:
-            await front.close()
+            await batcher.close()
 
     answer = asyncio.run(ask()).answer
 
@@ -466,13 +466,13 @@ def test_a_batch_under_which_something_fails_is_answered(
         return really(commit, request)
 
     async def ask() -> Sequence[Received]:
-        front = Front(service.dispatcher, lambda _: "all")
+        batcher = Batcher(service.dispatcher, lambda _: "all")
         monkeypatch.setattr(Commit, "carry_out", fragile)
         calls = [Incoming("WriteBatch", orders(4, start), bearer) for start in (0, 4)]
         try:
-            return [await asyncio.wait_for(front.answer(call), 10) for call in calls]
+            return [await asyncio.wait_for(batcher.answer(call), 10) for call in calls]
         finally:
-            await front.close()
+            await batcher.close()
 
     first, second = [received.answer for received in asyncio.run(ask())]
 
@@ -498,17 +498,17 @@ def test_whatever_a_thread_ends_with_the_next_read_is_answered(
     call = Incoming("Healthz", {}, {})
 
     async def ask() -> None:
-        front = Front(service.dispatcher, lambda _: "all")
-        really = front._threads.submit
+        batcher = Batcher(service.dispatcher, lambda _: "all")
+        really = batcher._threads.submit
         try:
             for _ in range(READERS + 1):
-                monkeypatch.setattr(front._threads, "submit", failing_once(PanicError(), really))
-                lost = await asyncio.wait_for(front.answer(call), 10)
+                monkeypatch.setattr(batcher._threads, "submit", failing_once(PanicError(), really))
+                lost = await asyncio.wait_for(batcher.answer(call), 10)
                 assert isinstance(lost.answer, Refusal)
-            answered = await asyncio.wait_for(front.answer(call), 10)
+            answered = await asyncio.wait_for(batcher.answer(call), 10)
             assert not isinstance(answered.answer, Refusal)
         finally:
-            await front.close()
+            await batcher.close()
 
     asyncio.run(ask())
 
@@ -538,31 +538,32 @@ class Slow:
 
 
 def slowly(
-    lane: str, main: Callable[[Front, Slow, Callable[..., asyncio.Task[Received]]], Awaitable[None]]
+    queue: str,
+    main: Callable[[Batcher, Slow, Callable[..., asyncio.Task[Received]]], Awaitable[None]],
 ) -> None:
-    """Run something with a front whose threads are slow, and a way to ask it."""
+    """Run something with a batcher whose threads are slow, and a way to ask it."""
 
     async def running() -> None:
         slow: Any = Slow()
-        front = Front(slow, lambda _: lane)
+        batcher = Batcher(slow, lambda _: queue)
 
         def ask(operation: str, token: str, fields: dict[str, Any] | None = None) -> Any:
             call = Incoming(operation, {} if fields is None else fields, bearer(token))
-            return asyncio.ensure_future(front.answer(call))
+            return asyncio.ensure_future(batcher.answer(call))
 
         try:
             async with asyncio.timeout(10):
-                await main(front, slow, ask)
+                await main(batcher, slow, ask)
         finally:
             slow.may_end.set()
-            await front.close()
+            await batcher.close()
 
     asyncio.run(running())
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("operation", "lane", "threads", "most"),
+    ("operation", "queue", "threads", "most"),
     [
         ("CreateAction", "all", 1, 0),
         ("CreateAction", "", READERS, 4 * BATCH),
@@ -570,12 +571,12 @@ def slowly(
     ],
 )
 def test_nothing_is_kept_of_a_call_whose_caller_left(
-    operation: str, lane: str, threads: int, most: int
+    operation: str, queue: str, threads: int, most: int
 ) -> None:
     """But of those that threads are at: calls can be sent and cancelled faster than that."""
     alive: WeakSet[Body] = WeakSet()
 
-    async def main(_: Front, slow: Slow, ask: Callable[..., asyncio.Task[Received]]) -> None:
+    async def main(_: Batcher, slow: Slow, ask: Callable[..., asyncio.Task[Received]]) -> None:
         first = [ask(operation, f"first{at}") for at in range(READERS)]
         for _ in range(threads):
             await asyncio.to_thread(slow.begun.acquire, timeout=10)
@@ -592,7 +593,7 @@ def test_nothing_is_kept_of_a_call_whose_caller_left(
         slow.may_end.set()
         await asyncio.gather(*first)
 
-    slowly(lane, main)
+    slowly(queue, main)
 
 
 def body(alive: WeakSet[Body]) -> Body:
@@ -610,7 +611,7 @@ async def settled() -> None:
 
 @pytest.mark.parametrize("operation", ["CreateAction", "GetAction"])
 def test_calls_of_one_caller_that_wait_keep_no_other_from_calling(operation: str) -> None:
-    async def main(_: Front, slow: Slow, ask: Callable[..., asyncio.Task[Received]]) -> None:
+    async def main(_: Batcher, slow: Slow, ask: Callable[..., asyncio.Task[Received]]) -> None:
         many = [ask(operation, "greedy") for _ in range(WAITING + 1)]
         await asyncio.to_thread(slow.begun.acquire, timeout=10)
         await settled()
@@ -634,14 +635,14 @@ def test_a_call_that_has_no_token_takes_no_turn_to_be_refused() -> None:
     unread = Refusal(Code.ABORTED, "the message was not taken in", "message.unread")
 
     async def ask() -> Received:
-        def lane_of(_: Incoming) -> str:
-            raise AssertionError("it was put in a lane")
+        def queue_of(_: Incoming) -> str:
+            raise AssertionError("it was put in a queue")
 
-        front = Front(service.dispatcher, lane_of)
+        batcher = Batcher(service.dispatcher, queue_of)
         try:
-            return await asyncio.wait_for(front.answer(Incoming("CreateAction", unread, {})), 10)
+            return await asyncio.wait_for(batcher.answer(Incoming("CreateAction", unread, {})), 10)
         finally:
-            await front.close()
+            await batcher.close()
 
     assert refusal_of(asyncio.run(ask())).reason == "token.invalid"
 
@@ -656,7 +657,7 @@ def test_all_who_ask_at_once_share_one_answer() -> None:
         return go.wait(5)
 
     async def many() -> list[bool | None]:
-        question = Question(ask, 5)
+        question = StoreCheck(ask, 5)
         waiting = [asyncio.ensure_future(question.answer()) for _ in range(20)]
         await asyncio.sleep(0)
         go.set()
@@ -678,7 +679,7 @@ def test_a_silent_store_gives_no_answer_and_is_not_asked_again_meanwhile() -> No
         return go.wait(5)
 
     async def twice() -> list[bool | None]:
-        question = Question(ask, 0.01)
+        question = StoreCheck(ask, 0.01)
         told = [await question.answer(), await question.answer()]
         go.set()
         question.close()
@@ -695,7 +696,7 @@ def test_a_failure_is_no_answer(caplog: pytest.LogCaptureFixture) -> None:
         raise ValueError("a defect")
 
     async def once() -> bool | None:
-        return await Question(ask, 5).answer()
+        return await StoreCheck(ask, 5).answer()
 
     assert asyncio.run(once()) is None
     assert "a question to the store failed" in caplog.text

@@ -8,7 +8,7 @@ from pathlib import Path
 from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.transport.admission import Budget
 from reconciler.service.transport.bodies import Bodies
-from reconciler.service.transport.grpc_front_end import grpc_faces
+from reconciler.service.transport.grpc_front_end import grpc_front_ends
 from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.metrics import Metrics
 from reconciler.service.transport.observer import Observer
@@ -32,10 +32,10 @@ def test_the_socket_is_private_and_goes_with_the_server() -> None:
     async def main() -> None:
         limits = Limits()
         bodies = Bodies(nothing, Budget.of(limits))
-        async with grpc_faces(nothing, Observer(Metrics()), bodies, limits) as faces:
-            assert who_may(faces.inside.address) == 0o700
-            assert set(faces.web_routes) == set(SERVICES)
-            addresses.append(faces.inside.address)
+        async with grpc_front_ends(nothing, Observer(Metrics()), bodies, limits) as front_ends:
+            assert who_may(front_ends.inside.address) == 0o700
+            assert set(front_ends.web_routes) == set(SERVICES)
+            addresses.append(front_ends.inside.address)
 
     addresses: list[str] = []
     asyncio.run(main())

@@ -17,7 +17,7 @@ from reconciler.service.operations.request import bearer_token
 from reconciler.service.transport import grpc_server
 from reconciler.service.transport.admission import Budget
 from reconciler.service.transport.bodies import Bodies
-from reconciler.service.transport.grpc_front_end import grpc_faces
+from reconciler.service.transport.grpc_front_end import grpc_front_ends
 from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.metrics import Metrics
 from reconciler.service.transport.observer import Observer
@@ -58,8 +58,8 @@ async def a_channel(door: Door, limits: Limits = HASTY) -> AsyncIterator[grpc.ai
     """Serve gRPC, and connect to it."""
     bodies = Bodies(door.answer, Budget.of(limits))
     async with (
-        grpc_faces(door.answer, Observer(Metrics()), bodies, limits) as faces,
-        grpc.aio.insecure_channel(f"unix:{faces.inside.address}") as channel,
+        grpc_front_ends(door.answer, Observer(Metrics()), bodies, limits) as front_ends,
+        grpc.aio.insecure_channel(f"unix:{front_ends.inside.address}") as channel,
     ):
         yield channel
 

@@ -116,7 +116,7 @@ def played(scene: Callable[[Threads], Awaitable[None]]) -> None:
         while threads.at_work:
             await threads.finish(threads.at_work[0][0], QUICK)
         await asyncio.wait_for(threads.readers.close(), 5)
-        assert not threads.readers._lines
+        assert not threads.readers._queues
 
     asyncio.run(play())
 
@@ -365,10 +365,10 @@ def test_what_waits_behind_long_calls_is_refused_when_the_server_stops() -> None
     played(scene)
 
 
-@pytest.mark.parametrize("carriers", [1, READERS])
-def test_a_turn_that_ends_in_an_error_ends_no_other(carriers: int) -> None:
+@pytest.mark.parametrize("workers", [1, READERS])
+def test_a_turn_that_ends_in_an_error_ends_no_other(workers: int) -> None:
     async def scene(threads: Threads) -> None:
-        for number in range(carriers):
+        for number in range(workers):
             threads.ask(str(number), *many(1))
             await settled()
         threads.ask("later", "call")
@@ -433,7 +433,7 @@ def test_answers_that_are_taken_make_room_again() -> None:
         assert not unread.has_room(B)
 
     assert told == [True]
-    assert not unread._held
+    assert not unread._held._of  # nothing is kept of a caller
 
 
 def test_short_answers_are_not_counted() -> None:
