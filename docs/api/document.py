@@ -12,6 +12,7 @@ from docs.api.answers import answer_schema, components
 from docs.api.requests import request_schema
 from docs.api.schemas import ID, Schema, ref
 from reconciler import __version__
+from reconciler.resources.fields import NO_NUL
 from reconciler.service.operations.dispatch import NEEDS_NO_TOKEN
 from reconciler.service.operations.operation import Effect, Operation
 from reconciler.service.operations.table import operations
@@ -190,13 +191,12 @@ carries wins over one of the same name in the body. An update is full: what is l
 default afterwards. The same operations are answered over gRPC and gRPC-web."""
 
 _PRINTABLE = "^[ -~]*$"
-_WITHOUT_NUL = "^[^\\u0000]*$"
 _CONTEXT = {
     "type": "object",
-    "propertyNames": {"pattern": _WITHOUT_NUL},
+    "propertyNames": {"pattern": NO_NUL},
     "additionalProperties": {
         "anyOf": [
-            {"type": "string", "pattern": _WITHOUT_NUL},
+            {"type": "string", "pattern": NO_NUL},
             {"type": "integer", "minimum": 1 - 2**64, "maximum": 2**64 - 1},
             {"type": ["boolean", "null"]},
         ]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from docs.api.schemas import (
-    LARGEST,
-    NO_NUL,
     Schema,
     choice,
     closed,
@@ -17,10 +15,21 @@ from docs.api.schemas import (
     or_null,
     text,
 )
+from reconciler.resources.fields import NO_NUL
 from reconciler.resources.origin import DEFAULT_PORTS
+from reconciler.resources.ref import Kind
 from reconciler.service.operations.batch import MAX_ORDERS
+from reconciler.service.operations.fields import LARGEST
 from reconciler.service.operations.leases import MAX_HOLDER, MAX_SECONDS
-from reconciler.service.operations.lists import MAX_PAGE, MAX_QUERIES, METHODS
+from reconciler.service.operations.lists import (
+    ACTION_STATES,
+    IDP_OWNER_TYPES,
+    MAX_PAGE,
+    MAX_QUERIES,
+    METHODS,
+    ORG_STATES,
+    SORTABLE,
+)
 from reconciler.service.operations.operation import Operation
 from reconciler.service.operations.owed_secrets import AT_ONCE
 from reconciler.service.operations.table import operations
@@ -142,16 +151,13 @@ def _by(field: str, schema: Schema) -> Schema:
 
 
 def _list_orgs() -> Schema:
-    states = choice(
-        f"ORG_STATE_{name}" for name in ("UNSPECIFIED", "ACTIVE", "INACTIVE", "REMOVED")
-    )
     return _list(
         {
             "nameQuery": _by_name(),
             "idQuery": _by("id", text()),
-            "stateQuery": _by("state", states),
+            "stateQuery": _by("state", choice(ORG_STATES)),
         },
-        ("ORG_FIELD_NAME_UNSPECIFIED", "ORG_FIELD_NAME_NAME"),
+        SORTABLE[Kind.ORGANIZATION],
     )
 
 
@@ -161,14 +167,13 @@ def _list_projects() -> Schema:
 
 
 def _list_idps() -> Schema:
-    types = choice(f"IDP_OWNER_TYPE_{name}" for name in ("UNSPECIFIED", "SYSTEM", "ORG"))
     return _list(
         {
             "idpIdQuery": _by("id", text()),
             "idpNameQuery": _by_name(),
-            "ownerTypeQuery": _by("ownerType", types),
+            "ownerTypeQuery": _by("ownerType", choice(IDP_OWNER_TYPES)),
         },
-        ("IDP_FIELD_NAME_UNSPECIFIED", "IDP_FIELD_NAME_NAME"),
+        SORTABLE[Kind.IDP_JWT_CONFIG],
     )
 
 
@@ -177,14 +182,13 @@ def _list_apps() -> Schema:
 
 
 def _list_actions() -> Schema:
-    states = choice(f"ACTION_STATE_{name}" for name in ("UNSPECIFIED", "INACTIVE", "ACTIVE"))
     return _list(
         {
             "actionIdQuery": _by("id", text()),
             "actionNameQuery": _by_name(),
-            "actionStateQuery": _by("state", states),
+            "actionStateQuery": _by("state", choice(ACTION_STATES)),
         },
-        tuple(f"ACTION_FIELD_NAME_{name}" for name in ("UNSPECIFIED", "NAME", "ID", "STATE")),
+        SORTABLE[Kind.ACTION],
     )
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from reconciler.resources.fields import NO_NUL
+from reconciler.service.operations.fields import LARGEST, MAX_TEXT
+
 Schema = dict[str, Any]
 
-LARGEST = 2**63 - 1
-LONGEST_TEXT = 200
-NO_NUL = r"^[^\u0000]*$"
 ID = r"^[A-Za-z0-9_-]{1,200}$"
 TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z$"
 
@@ -25,7 +25,7 @@ def closed(properties: Mapping[str, Schema], required: Iterable[str] | None = No
     return {**schema, "required": wanted} if wanted else schema
 
 
-def text(description: str = "", *, longest: int = LONGEST_TEXT, shortest: int = 0) -> Schema:
+def text(description: str = "", *, longest: int = MAX_TEXT, shortest: int = 0) -> Schema:
     """Return a text as ``Fields`` reads it."""
     schema: Schema = {"type": "string", "maxLength": longest, "pattern": NO_NUL}
     if shortest:

@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from reconciler.resources.installation import how_to_install
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore.errors import StoreError, StoreUnusableError
 from reconciler.service.eventstore.port import EventStore
+from reconciler.service.operations.answers import Answer
 from reconciler.service.operations.dispatch import Dispatcher
 from reconciler.service.operations.engine import Engine
 from reconciler.service.operations.request import Request
@@ -87,7 +88,7 @@ class IdentityService:
         """
         self._hold_key()
 
-    def call(self, request: Request) -> dict[str, Any]:
+    def call(self, request: Request) -> Answer:
         """Carry out one call.
 
         Raises:
@@ -99,7 +100,7 @@ class IdentityService:
             raise answer
         return answer
 
-    def call_many(self, requests: Sequence[Request]) -> list[dict[str, Any] | Refusal]:
+    def call_many(self, requests: Sequence[Request]) -> list[Answer | Refusal]:
         """Carry out calls in their order. Those that write share one commit.
 
         A refused call leaves no trace and keeps no other from being carried out. When this

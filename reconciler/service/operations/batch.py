@@ -216,7 +216,7 @@ def _typed(found: object, path: str) -> Answer:
     return given
 
 
-def _context(context: Mapping[str, Any] | None, path: str) -> str:
+def _context(context: Mapping[str, object] | None, path: str) -> str:
     try:
         return "" if context is None else canonical(context)
     except TypeError:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from reconciler.service.domain.refusal import Code, Refusal, store_unusable
 from reconciler.service.eventstore.errors import (
@@ -70,7 +70,7 @@ class Incoming:
     """
 
     operation: str
-    fields: Mapping[str, Any] | Refusal
+    fields: Mapping[str, object] | Refusal
     headers: Headers
     encode: Callable[[Answer], bytes] | None = None
     as_text: bool = False

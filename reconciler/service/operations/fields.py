@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from reconciler.service.domain.refusal import invalid
 
@@ -23,7 +22,7 @@ class Fields:
     None is the same as left out, but only for a field that is known.
     """
 
-    def __init__(self, fields: Mapping[str, Any], path: str = "") -> None:
+    def __init__(self, fields: Mapping[str, object], path: str = "") -> None:
         self._left = dict(fields)
         self._path = path
 
@@ -75,7 +74,7 @@ class Fields:
         """Return a list of parts that have fields of their own."""
         return [self._part(f"{name}[{at}]", item) for at, item in enumerate(self.values(name))]
 
-    def values(self, name: str) -> Sequence[Any]:
+    def values(self, name: str) -> Sequence[object]:
         """Return a list of values of any kind."""
         value = self._taken(name, [])
         if not isinstance(value, (list, tuple)):
@@ -95,7 +94,7 @@ class Fields:
         """Return the refusal of a field."""
         return invalid(f"{self._path}{name}", rule)
 
-    def _taken(self, name: str, default: Any) -> Any:
+    def _taken(self, name: str, default: object) -> object:
         value = self._left.pop(name, None)
         return default if value is None else value
 

@@ -32,7 +32,15 @@ METHODS = {
     "TEXT_QUERY_METHOD_ENDS_WITH": ("ends", False),
     "TEXT_QUERY_METHOD_ENDS_WITH_IGNORE_CASE": ("ends", True),
 }
-_SORTABLE = {
+ORG_STATES = (
+    "ORG_STATE_UNSPECIFIED",
+    "ORG_STATE_ACTIVE",
+    "ORG_STATE_INACTIVE",
+    "ORG_STATE_REMOVED",
+)
+IDP_OWNER_TYPES = ("IDP_OWNER_TYPE_UNSPECIFIED", "IDP_OWNER_TYPE_SYSTEM", "IDP_OWNER_TYPE_ORG")
+ACTION_STATES = ("ACTION_STATE_UNSPECIFIED", "ACTION_STATE_INACTIVE", "ACTION_STATE_ACTIVE")
+SORTABLE: Mapping[Kind, Sequence[str]] = {
     Kind.ORGANIZATION: ("ORG_FIELD_NAME_UNSPECIFIED", "ORG_FIELD_NAME_NAME"),
     Kind.IDP_JWT_CONFIG: ("IDP_FIELD_NAME_UNSPECIFIED", "IDP_FIELD_NAME_NAME"),
     Kind.ACTION: (
@@ -73,11 +81,11 @@ class Filters:
         wanted = frozenset({query.text("id")})
         self.ids = wanted if self.ids is None else self.ids & wanted
 
-    def only(self, field: str, held: str, *others: str) -> Callable[[Fields], None]:
+    def only(self, field: str, held: str, choices: Sequence[str]) -> Callable[[Fields], None]:
         """Return a test of something that is the same for every object."""
 
         def test(query: Fields) -> None:
-            if query.choice(field, (*others, held)) != held:
+            if query.choice(field, choices) != held:
                 self.nothing = True
 
         return test
@@ -89,13 +97,7 @@ def list_orgs(call: Reading, fields: Fields) -> Answer:
     queries: _Queries = {
         "nameQuery": filters.name,
         "idQuery": filters.id,
-        "stateQuery": filters.only(
-            "state",
-            "ORG_STATE_ACTIVE",
-            "ORG_STATE_UNSPECIFIED",
-            "ORG_STATE_INACTIVE",
-            "ORG_STATE_REMOVED",
-        ),
+        "stateQuery": filters.only("state", "ORG_STATE_ACTIVE", ORG_STATES),
     }
     return _listed(call, Kind.ORGANIZATION, "", fields, (filters, queries))
 
@@ -118,12 +120,7 @@ def list_idps(call: Reading, fields: Fields) -> Answer:
     queries: _Queries = {
         "idpIdQuery": filters.id,
         "idpNameQuery": filters.name,
-        "ownerTypeQuery": filters.only(
-            "ownerType",
-            "IDP_OWNER_TYPE_ORG",
-            "IDP_OWNER_TYPE_UNSPECIFIED",
-            "IDP_OWNER_TYPE_SYSTEM",
-        ),
+        "ownerTypeQuery": filters.only("ownerType", "IDP_OWNER_TYPE_ORG", IDP_OWNER_TYPES),
     }
     owner = call.organization()
     return _listed(call, Kind.IDP_JWT_CONFIG, owner.id, fields, (filters, queries))
@@ -143,9 +140,7 @@ def list_actions(call: Reading, fields: Fields) -> Answer:
     queries: _Queries = {
         "actionIdQuery": filters.id,
         "actionNameQuery": filters.name,
-        "actionStateQuery": filters.only(
-            "state", "ACTION_STATE_ACTIVE", "ACTION_STATE_UNSPECIFIED", "ACTION_STATE_INACTIVE"
-        ),
+        "actionStateQuery": filters.only("state", "ACTION_STATE_ACTIVE", ACTION_STATES),
     }
     owner = call.organization()
     return _listed(call, Kind.ACTION, owner.id, fields, (filters, queries))
@@ -159,7 +154,7 @@ def _listed(
     if len(parts) > MAX_QUERIES:
         raise fields.wrong("queries", f"must be at most {MAX_QUERIES}")
     _read_queries(parts, queries)
-    column = fields.choice("sortingColumn", _SORTABLE[kind]) if kind in _SORTABLE else ""
+    column = fields.choice("sortingColumn", SORTABLE[kind]) if kind in SORTABLE else ""
     cut = fields.part("query")
     query = ObjectQuery(
         kind,

@@ -72,7 +72,7 @@ class Operation:
         """Return whether it writes an object, so that an order of a batch may do the same."""
         return self.effect in {Effect.CREATES, Effect.CHANGES, Effect.REMOVES}
 
-    def read(self, fields: Mapping[str, Any], text: str) -> Fields | Model:
+    def read(self, fields: Mapping[str, object], text: str) -> Fields | Model:
         """Return its request from the fields of a call, or from their JSON text.
 
         Raises:
@@ -97,7 +97,7 @@ class Admitted(NamedTuple):
     text: str
 
 
-def without_null(operation: Operation, fields: dict[str, Any]) -> dict[str, Any]:
+def without_null(operation: Operation, fields: dict[str, object]) -> dict[str, object]:
     """Return fields without those that are null: left out, as in the JSON form of protobuf.
 
     An unknown field stays, to be refused. Where the handler reads the fields, it does the same.

@@ -9,7 +9,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
 
 from reconciler.resources.call import HEADERS, ORGANIZATION_OF_ZITADEL, Call
 from reconciler.resources.strict_json import JsonError, read_object
@@ -80,7 +79,7 @@ def caller_key(headers: Headers) -> bytes:
         return b""
 
 
-def read_call(operation: str, fields: Mapping[str, Any], headers: Headers) -> Call:
+def read_call(operation: str, fields: Mapping[str, object], headers: Headers) -> Call:
     """Return a call of an operation, with the values of the headers that operations know.
 
     Raises:

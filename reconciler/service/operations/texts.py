@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import repeat
 from operator import itemgetter
 from threading import Lock
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from reconciler.service.domain.refusal import invalid
 from reconciler.service.eventstore.rows import MarkedKey, ObjectKey, ObjectRow
@@ -29,7 +29,7 @@ ENTRY_BYTES = 400  # a key with its id and sequence, and its place in a dictiona
 _ID, _SEQUENCE = itemgetter(0), itemgetter(1)  # of a key of either kind
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
-View: TypeAlias = Callable[[ObjectRow], dict[str, Any]]
+View: TypeAlias = Callable[[ObjectRow], dict[str, object]]
 Name: TypeAlias = tuple[View, str, int]
 """Of a text: its view, and the id and sequence of its object."""
 LookUp: TypeAlias = Callable[[Collection[str]], Sequence[ObjectRow]]
@@ -44,7 +44,7 @@ def json_bytes(value: object) -> bytes:
     return _encode(value).encode()
 
 
-def answer_bytes(answer: Mapping[str, Any]) -> bytes:
+def answer_bytes(answer: Mapping[str, object]) -> bytes:
     """Return the JSON text of an answer, of which some members may be encoded already."""
     if not any(isinstance(value, Encoded) for value in answer.values()):
         return json_bytes(answer)
