@@ -7,11 +7,11 @@ models here: every object of a listing comes by.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from reconciler.resources.duration import normal_duration
-from reconciler.resources.fields import Spec
+from reconciler.resources.fields import Field, Spec
 from reconciler.resources.kinds import KINDS
 from reconciler.resources.normal import DURATIONS, TYPES
 from reconciler.resources.ref import Kind
@@ -26,11 +26,6 @@ _VALUE_TYPES = {kind: [*fields.values()] for kind, fields in TYPES.items()}
 _LISTS = {
     kind: [name for name, type_ in fields.items() if type_ is list]
     for kind, fields in TYPES.items()
-}
-# Defaults of the fields that an older service of ours does not have.
-_LATER: Mapping[Kind, Spec] = {
-    kind: {field.name: field.default for field in row.fields if field.since}
-    for kind, row in KINDS.items()
 }
 _HAVE_NO_UPDATE = frozenset({Kind.ORGANIZATION, Kind.PROJECT})
 
@@ -57,7 +52,7 @@ def read_spec(kind: Kind, answered: Spec) -> ReadSpec:
     """
     fields = TYPES[kind]
     if [*map(type, answered.values())] != _VALUE_TYPES[kind] or [*answered] != _NAMES[kind]:
-        answered = {**_LATER[kind], **answered}
+        answered = with_later_fields(KINDS[kind].fields, answered)
         _check_types(fields, answered)
     for name in _LISTS[kind]:
         for item in answered[name]:
@@ -73,6 +68,11 @@ def read_spec(kind: Kind, answered: Spec) -> ReadSpec:
     if kind in _HAVE_NO_UPDATE:
         return ReadSpec(spec, {}, (*strange, *unknown))
     return ReadSpec(spec, unknown, strange)
+
+
+def with_later_fields(fields: Iterable[Field], answered: Spec) -> Spec:
+    """Return an answer with the defaults of those later fields that an older service lacks."""
+    return {**{field.name: field.default for field in fields if field.since}, **answered}
 
 
 def _check_types(fields: Mapping[str, type], answered: Spec) -> None:

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from reconciler.resources.fields import flag, text
 from reconciler.resources.ref import Kind
-from reconciler.service_client.specs import ReadSpec, read_spec
+from reconciler.service_client.specs import ReadSpec, read_spec, with_later_fields
 from tests.builders import GREET, PARTNER, WEB, declared
 
 SPECS = {
@@ -81,3 +82,19 @@ def test_a_missing_field_is_an_error(kind: Kind) -> None:
     for name in SPECS[kind]:
         with pytest.raises(ValueError, match=name):
             read_spec(kind, {key: value for key, value in SPECS[kind].items() if key != name})
+
+
+@pytest.mark.parametrize(
+    ("answered", "read"),
+    [
+        pytest.param({"a": "x"}, {"later": False, "a": "x"}, id="an older service"),
+        pytest.param({"a": "x", "later": True}, {"a": "x", "later": True}, id="a newer one"),
+        pytest.param({}, {"later": False}, id="a field that every service has"),
+    ],
+)
+def test_a_field_that_an_older_service_lacks_is_at_its_default(
+    answered: dict[str, Any], read: dict[str, Any]
+) -> None:
+    fields = (text("a", "A.", longest=9), flag("later", "B.")._replace(since="0.2"))
+
+    assert with_later_fields(fields, answered) == read
