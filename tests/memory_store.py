@@ -214,6 +214,7 @@ class MemoryEventStore(ObjectRows):
         Raises:
             NameTakenError: another object has its name.
         """
+        # Removed first, so that its former name is free again if it has another one now.
         name = (row.parent, row.kind, row.folded)
         if self._names.get(name, row.id) != row.id:
             raise NameTakenError

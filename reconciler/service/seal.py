@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from reconciler.resources.secret import Secret
 from reconciler.service.eventstore.errors import StoreError, StoreUnusableError
-from reconciler.service.eventstore.files import beside, publish
+from reconciler.service.eventstore.files import publish, temporary_file
 
 if TYPE_CHECKING:
     import pyrage
@@ -154,7 +154,7 @@ class KeyFile:
 
         identity = pyrage.x25519.Identity.generate()
         try:
-            with beside(self._path) as unfinished:
+            with temporary_file(self._path) as unfinished:
                 unfinished.write_text(f"{identity}\n", encoding="ascii")
                 with suppress(FileExistsError):
                     publish(unfinished, self._path)

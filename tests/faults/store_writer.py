@@ -102,7 +102,7 @@ def main() -> None:
     if chosen.pragma:
         sqlite_files.connect = _with_pragma(sqlite_files.connect, chosen.pragma)
     if not chosen.settle:
-        files.settle = _not_at_all
+        files.sync = _not_at_all
     answers: list[Answer] = []
     while len(answers) < chosen.calls:
         with closing(open_sqlite(chosen.path, create=True)) as service:

@@ -14,7 +14,7 @@ import pytest
 from psycopg.errors import SqlserverRejectedEstablishmentOfSqlconnection as Refused
 
 from reconciler.service.build import IdentityService, open_postgres, postgres_holds_store
-from reconciler.service.eventstore import postgres_address, postgres_errors
+from reconciler.service.eventstore import postgres_errors
 from reconciler.service.eventstore.errors import (
     StoreBusyError,
     StoreConflictError,
@@ -25,6 +25,7 @@ from reconciler.service.eventstore.errors import (
     StoreUnreachableError,
     StoreUnusableError,
 )
+from reconciler.service.eventstore.postgres_pool import place_of
 from reconciler.service.eventstore.postgres_tables import COLUMNS, IS_BY_CODE_POINT, TABLES
 from reconciler.service.projections.maintenance import rebuild, verify
 from tests.faults.writers import call, create
@@ -207,7 +208,7 @@ def test_an_address_is_told_without_its_parameters() -> None:
     """They may be long, and are of no help."""
     said = "postgresql://me@db:5432/identity"
 
-    assert postgres_address.place_of(f"{said}?sslmode=require#x") == said
+    assert place_of(f"{said}?sslmode=require#x") == said
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,8 @@ def chained(
     head: Head, stream: StreamAt, new: NewEvent, author: Author, now: int
 ) -> tuple[StoredEvent, Head]:
     """Return the event as it follows a head, still without a position, and the head after it."""
+    # The sequence is also what If-Match compares, so two events of an organization never share one,
+    # whatever the clock does.
     sequence = next_sequence(head.sequence, now)
     version = stream.version + 1
     said = (
@@ -46,6 +48,7 @@ def event_hash(event: StoredEvent) -> bytes:
 
 
 def _digest(previous: bytes, said: tuple[object, ...]) -> bytes:
+    # For instance ("a", 1, "bc") becomes "1,1,2\na1bc", which ("a1", "b", "c") cannot become.
     parts = list(map(str, said))
     lengths = ",".join(map(str, map(len, parts)))
     text = f"{lengths}\n{''.join(parts)}"

@@ -2,13 +2,13 @@
 
 StoreError                   a person has to do something, or wait
 ├── StoreUnusableError           the file is not a store, or no longer a sound one
-│   └── StoreMissingError            there is none there yet
+│   └── StoreMissingError            no store exists there yet
 ├── StoreUnreachableError        the database does not answer, or not any more
 │   └── StoreMovedError              the path no longer names the files that are open
 ├── SealingError                 the key that seals secrets cannot be used
 ├── StoreReadOnlyError           it may be read, not written
 ├── StoreFullError               no room; reads still work
-└── StoreBusyError               somebody else is writing, for longer than anybody waits
+└── StoreBusyError               another program writes, for longer than the limit of a wait
     └── StoreConflictError           (also a ConflictError) the whole transaction lost a race
 ConflictError                two writers want what only one can have
 ├── StreamConflictError          the stream is not where the writer thinks, or not new
@@ -74,5 +74,6 @@ class NameTakenError(ConflictError):
     """Another object of the kind and owner has the name, ignoring case."""
 
 
+# Both: the engine tries a conflict again, and who is left with one reads that the store is busy.
 class StoreConflictError(StoreBusyError, ConflictError):
     """The transaction lost against others as a whole. Nothing of it was written; try again."""

@@ -11,7 +11,7 @@ OWNER_ONLY = 0o600
 
 
 @contextmanager
-def beside(target: Path) -> Iterator[Path]:
+def temporary_file(target: Path) -> Iterator[Path]:
     """Yield the path of a new empty file in the target's folder; remove what is left of it.
 
     Raises:
@@ -27,7 +27,7 @@ def beside(target: Path) -> Iterator[Path]:
                 path.with_name(path.name + suffix).unlink()
 
 
-def settle(path: Path) -> None:
+def sync(path: Path) -> None:
     """Make what a file holds survive a power cut."""
     handle = os.open(path, os.O_RDONLY)
     try:
@@ -42,13 +42,14 @@ def publish(finished: Path, target: Path) -> None:
     Raises:
         FileExistsError: something has the name already; it is left as it is.
     """
-    settle(finished)
+    sync(finished)
+    # A link, unlike a rename, fails where the name is taken: of two writers one wins, and knows it.
     os.link(finished, target)
-    settle(target.parent)
+    sync(target.parent)
 
 
-def take_over(finished: Path, target: Path) -> None:
+def publish_over(finished: Path, target: Path) -> None:
     """Put a finished file in the place of another, durably and in one step."""
-    settle(finished)
+    sync(finished)
     finished.replace(target)
-    settle(target.parent)
+    sync(target.parent)  # the name is in the folder, and is lost in a power cut if that is not

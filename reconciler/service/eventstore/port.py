@@ -1,9 +1,9 @@
-"""The port: what every store of the service promises. Implementations come in several.
+"""The port: the promises of every store of the service, in SQLite, PostgreSQL or memory.
 
 A transaction is at its heart. Inside it, reads see its own writes; it commits when its block
 ends and rolls back when an exception leaves the block. Unique constraints, not looking first,
-decide who of two writers has a name, a stream version or a sequence: several processes may
-write to one store. The first append to an organization locks its head row until the commit.
+decide which of two writers has a name, a stream version or a sequence: several processes may write
+to one store. The first append to an organization locks its head row until the commit.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Snapshot(Protocol):
 
         Positions are for paging within one view. Another view may have events of another
         organization at positions that were passed; those of one organization only grow.
-        In a transaction nobody else can append from then on to what was there.
+        In a transaction, no other one can append from then on to what was there.
         """
         ...
 

@@ -24,7 +24,7 @@ class PostgresReadOnlyStore:
         """Open a store that exists.
 
         Raises:
-            StoreMissingError: there is none in this database.
+            StoreMissingError: this database has no store.
             StoreError: the database cannot be used.
         """
         self._connections = Connections(address)
@@ -87,7 +87,7 @@ class PostgresEventStore(PostgresReadOnlyStore):
         """Open a store that exists.
 
         Raises:
-            StoreMissingError: there is none in this database.
+            StoreMissingError: this database has no store.
             StoreError: the database cannot be used.
         """
         super().__init__(address)
@@ -114,6 +114,7 @@ class PostgresEventStore(PostgresReadOnlyStore):
 
     def _is_due(self, now: int) -> bool:
         """Return whether to look for what has expired, which need not be done in every commit."""
+        # Not under a lock: two threads that look at once only do it twice.
         if now - self._swept < SWEPT_EVERY:
             return False
         self._swept = now

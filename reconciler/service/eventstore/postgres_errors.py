@@ -1,6 +1,6 @@
 """Errors of PostgreSQL in words: one table, and the only place that knows its error codes.
 
-Neither its sentences nor SQL reach anybody: they may quote what somebody sent.
+Neither its sentences nor SQL reach a message or a log: they may quote what a caller sent.
 """
 
 from __future__ import annotations
@@ -21,65 +21,65 @@ from reconciler.service.eventstore.errors import (
 )
 from reconciler.service.eventstore.postgres_connection import REFUSED_CONNECTION, SilentError
 
-_Made = tuple[type[StoreError], str, str]
+_Told = tuple[type[StoreError], str, str]
 
-_CONFLICT: _Made = (
+_CONFLICT: _Told = (
     StoreConflictError,
     "other writers got in the way at {place}",
     "Run the command again. Nothing was written.",
 )
-_BUSY: _Made = (
+_BUSY: _Told = (
     StoreBusyError,
     "another program kept {place} busy for too long",
     "Wait until it is done, then run the command again.",
 )
-_CROWDED: _Made = (
+_CROWDED: _Told = (
     StoreBusyError,
     "{place} refuses more connections: all are in use",
     "Wait, or raise max_connections, or run fewer servers.",
 )
-_READ_ONLY: _Made = (
+_READ_ONLY: _Told = (
     StoreReadOnlyError,
     "{place} can only be read",
     "Name the primary server, or make the database writable.",
 )
-_UNREACHABLE: _Made = (
+_UNREACHABLE: _Told = (
     StoreUnreachableError,
     "{place} cannot be reached",
     "Check that it runs, and its host and port; then run the command again.",
 )
-_SILENT: _Made = (
+_SILENT: _Told = (
     StoreUnreachableError,
     "{place} does not answer",
     "Check that it runs and is not overloaded, and the network; then run the command again.",
 )
-_STARTING: _Made = (
+_STARTING: _Told = (
     StoreUnreachableError,
     "{place} is starting up or shutting down",
     "Wait until the database accepts connections, then run the command again.",
 )
-_REFUSED: _Made = (
+_REFUSED: _Told = (
     StoreUnusableError,
     "{place} refuses the connection",
     "Check the user, the password and the name of the database; its log says which is wrong.",
 )
-_NOT_LET_IN: _Made = (
+_NOT_LET_IN: _Told = (
     StoreUnusableError,
     "{place} does not let this user in",
     "Name the user in the address, and give the password in PGPASSWORD or PGPASSFILE.",
 )
-_DAMAGED: _Made = (
+_DAMAGED: _Told = (
     StoreUnusableError,
     "{place} is damaged",
     "Read the log of the database, and restore a backup with its own tools.",
 )
-_CHANGED: _Made = (
+_CHANGED: _Told = (
     StoreUnusableError,
     "the tables at {place} are not as this version made them",
     "Name the store's own database. Nothing was changed.",
 )
-# By code; where there is none of the whole code, by its class, which is its first two signs.
-_MEANINGS: dict[str, _Made] = {
+# By SQLSTATE; one that is not listed goes by its first three, then two characters.
+_MEANINGS: dict[str, _Told] = {
     "08": _UNREACHABLE,
     "08004": _REFUSED,
     "0A": (
@@ -124,14 +124,14 @@ _MEANINGS: dict[str, _Made] = {
     "XX001": _DAMAGED,
     "XX002": _DAMAGED,
 }
-_UNFORESEEN: _Made = (
+_UNKNOWN: _Told = (
     StoreError,
     "{place} cannot be used",
     "Read the log of the database.",
 )
 # What a database says when it refuses a connection: its code does not get through libpq. These
 # words only make the message more exact; in another language they are not found.
-_SENTENCES: tuple[tuple[str, _Made], ...] = (
+_SENTENCES: tuple[tuple[str, _Told], ...] = (
     ("too many clients", _CROWDED),
     ("remaining connection slots", _CROWDED),
     ("too many connections", _CROWDED),
@@ -147,7 +147,7 @@ _BECAUSE = (psycopg.errors.InFailedSqlTransaction, psycopg.errors.PipelineAborte
 
 
 @contextmanager
-def in_words(place: str) -> Iterator[None]:
+def store_errors(place: str) -> Iterator[None]:
     """Turn what PostgreSQL raises in the block into a ``StoreError`` about this place.
 
     Raises:
@@ -184,7 +184,7 @@ def lost_while_committing(place: str) -> StoreError:
     )
 
 
-def _meaning(error: psycopg.Error) -> _Made:
+def _meaning(error: psycopg.Error) -> _Told:
     if isinstance(error, (SilentError, psycopg.errors.ConnectionTimeout)):
         return _SILENT
     code = error.sqlstate or ""
@@ -196,4 +196,4 @@ def _meaning(error: psycopg.Error) -> _Made:
             return _MEANINGS[known]
     if not code and isinstance(error, psycopg.OperationalError):
         return _UNREACHABLE
-    return _UNFORESEEN
+    return _UNKNOWN

@@ -54,7 +54,9 @@ class LockingUnit(UnitOfWork):
     def _lock(self, organization: str) -> Tip:
         """Return the end of an organization's chain, which only this transaction can now move."""
         tip = self._locked.get(organization) or self._lock_head(organization)
-        if tip is None:  # make the first head, or wait for the transaction that is making it
+        # The INSERT makes the first head, or waits for the transaction that is making it. It goes
+        # through ``_write``, because a savepoint must cover a row that is made.
+        if tip is None:
             self._write(tables.ADD_HEAD, first_head(organization))
             tip = self._lock_head(organization)
         if tip is None:
@@ -64,6 +66,8 @@ class LockingUnit(UnitOfWork):
     def _lock_head(self, organization: str) -> Tip | None:
         """Wait for a head and lock it, and look up what was announced; None if it is missing."""
         run, asked = self._connection.execute, self._asked
+        # In READ COMMITTED each statement sees what was committed before it began. Those after the
+        # lock begin once it is had, although they were sent with it.
         with self._connection.pipeline():
             head = run(tables.LOCK_HEAD, (organization,))
             objects = run(tables.OBJECTS, (list(asked.objects),))

@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL: how they are made, kept and found to be lost."""
+"""Connections to PostgreSQL: their addresses, how they are made, kept and found to be lost."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from threading import Lock
 from time import monotonic
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -15,7 +16,6 @@ from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import Int8Dumper
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
-from reconciler.service.eventstore import postgres_address as addresses
 from reconciler.service.eventstore.errors import (
     StoreError,
     StoreUnreachableError,
@@ -29,11 +29,13 @@ from reconciler.service.eventstore.postgres_connection import (
     SilentError,
     connect,
 )
-from reconciler.service.eventstore.postgres_errors import in_words
+from reconciler.service.eventstore.postgres_errors import store_errors
 
+SCHEMES = ("postgresql", "postgres")
+SECRETS = frozenset({"password", "sslpassword"})  # parameters of an address
 SIZE = 16  # a server's threads; four servers stay below the usual max_connections of 100
 WAIT_SECONDS = 10.0
-RETRY_SECONDS = 3.0  # then the next who asks begins anew, so that a wait never grows long
+RETRY_SECONDS = 3.0  # then the next caller begins anew, so that a wait never grows long
 IDLE_SECONDS = 60.0
 CLOSE_SECONDS = 1.0  # for each thread of a pool; one that connects to a silent database is left
 # What an address may say otherwise. A lost peer is noticed after some 15 seconds.
@@ -69,7 +71,7 @@ CLOSED = "this connection is closed"
 
 Pool = ConnectionPool[BoundedConnection]
 
-# Whoever serves may listen to the pool; a command does not get its warnings on the terminal.
+# A server may configure these loggers; a command must not have warnings on its terminal.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 # A pool whose database fell silent is left without a wait for its threads, which end by themselves.
 logging.getLogger("psycopg.pool").addFilter(lambda record: "stop thread" not in str(record.msg))
@@ -82,10 +84,10 @@ class Connections:
         """Take an address.
 
         Raises:
-            StoreUnusableError: it is none, or holds a secret.
+            StoreUnusableError: it is not an address, or holds a secret.
         """
-        addresses.check(address)
-        self.place = addresses.place_of(address)
+        _check(address)
+        self.place = place_of(address)
         self._conninfo = _complete(address)
         self._availability = Availability(self.place, self._probe, self._drop_pool)
         self._lock = Lock()
@@ -98,7 +100,7 @@ class Connections:
         Raises:
             StoreError: it cannot be had, or what was done with it failed.
         """
-        with in_words(self.place):
+        with store_errors(self.place):
             connection = connect(self._conninfo)
             try:
                 self._configure(connection)
@@ -114,7 +116,7 @@ class Connections:
             StoreError: the database failed.
             StoreUnreachableError: it does not answer; at once where that is known already.
         """
-        with in_words(self.place):
+        with store_errors(self.place):
             pool, connection = self._begun(begin)
             try:
                 yield connection
@@ -211,7 +213,7 @@ class Connections:
             StoreUnreachableError: there is no answer.
         """
         try:
-            with in_words(self.place):
+            with store_errors(self.place):
                 connect(self._conninfo).close()
         except StoreUnreachableError:
             raise
@@ -238,7 +240,38 @@ def _complete(address: str) -> str:
         usual = {name: value for name, value in USUAL.items() if name not in said}
         return make_conninfo(address, **usual, client_encoding="utf8")
     except psycopg.ProgrammingError:
+        raise _not_an_address() from None
+
+
+def _check(address: str) -> None:
+    """Accept an address without a secret in it.
+
+    Raises:
+        StoreUnusableError: it holds a password, or is not the address of a database.
+    """
+    try:
+        parts = urlsplit(address)
+        said = {name.casefold() for name, _ in parse_qsl(parts.query, keep_blank_values=True)}
+        has_password = parts.password is not None
+    except ValueError:
+        raise _not_an_address() from None
+    if has_password or said & SECRETS:
         raise StoreUnusableError(
-            "this is not the address of a PostgreSQL database",
-            "Write postgresql://USER@HOST:PORT/DATABASE.",
-        ) from None
+            "the address of the database holds a password",
+            "Leave it out, and put it into a password file (PGPASSFILE) or into PGPASSWORD:"
+            " every user of the machine can see addresses, and they are logged.",
+        )
+    if parts.scheme not in SCHEMES or "\0" in address:
+        raise _not_an_address()
+
+
+def _not_an_address() -> StoreUnusableError:
+    return StoreUnusableError(
+        "this is not the address of a PostgreSQL database",
+        "Write postgresql://USER@HOST:PORT/DATABASE.",
+    )
+
+
+def place_of(address: str) -> str:
+    """Return an address as messages show it: without its parameters."""
+    return address.partition("?")[0].partition("#")[0]

@@ -63,7 +63,7 @@ def create(connection: Connection, place: str) -> None:
     for _ in range(TRIES):
         if _is_ours(connection, place):
             return
-        # Whoever loses finds that tables or types of these names have come to be, or, with
+        # The loser of a race finds that tables or types of these names have come to be, or, with
         # databases that do not lock what is made, that the transaction cannot be carried out.
         try:
             with connection.transaction():

@@ -81,6 +81,7 @@ class UnitOfWork(SqlSnapshot):
     @contextmanager
     def savepoint(self) -> Iterator[None]:
         """Undo what is done in the block if an exception leaves it, and only that."""
+        # Before the savepoint, so that the database need not have it for the sake of memory alone.
         if len(self._queue) >= SENT_AT_ONCE:
             self._send()
         self._notes.clear()
@@ -115,6 +116,7 @@ class UnitOfWork(SqlSnapshot):
             self._make_savepoint(self._queue[: self._start])
             del self._queue[: self._start]
             self._start = 0
+        # Taken from the queue first: what fails is undone by the database, and never sent twice.
         waiting, self._queue = self._queue, []
         if waiting:
             with self._one_writer_wins(), self._connection.pipeline():
@@ -157,9 +159,11 @@ class UnitOfWork(SqlSnapshot):
                 self._hand_over(self._queue)
                 committed = self._connection.execute("COMMIT")
         except psycopg.OperationalError as error:
+            # COMMIT was sent with the rows, so whether it arrived is not known.
             if self._connection.closed:
                 raise lost_while_committing(self._place) from error
             raise
+        # In a transaction that failed, COMMIT is answered with ROLLBACK, and not with an error.
         if committed.statusmessage != "COMMIT":
             raise self._lost_a_race()
 

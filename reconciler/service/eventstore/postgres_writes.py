@@ -183,6 +183,7 @@ class PostgresTransaction(LockingUnit):
             stored.append(event)
             stream = StreamAt(event.organization, event.stream, event.version)
             self._queue.append((tables.ADD_EVENT, event))
+            # One row a chain is written at the commit, whatever number of them waits.
             self._queue.append((tables.PUT_HEAD, (*head, tip.position)))
             crashpoint("S4")
         self._note(self._tips, stream.organization, tip)
@@ -205,6 +206,8 @@ class PostgresTransaction(LockingUnit):
             NameTakenError: another object has its name.
             StreamConflictError: another object has its client id.
         """
+        # The lock of the organization keeps other writers from its names until the commit, so the
+        # row may wait. The name of an organization itself is under no lock.
         if row.parent and row.organization in self._locked:
             if self._holder(name_of(row)) not in {None, row.id}:
                 raise NameTakenError
@@ -257,6 +260,8 @@ class PostgresTransaction(LockingUnit):
         before = self._put.get(name)
         if before is None:
             before = self._seen[name] if name in self._seen else self.record(*name)
+        # Removed by its time, and not just by its key: a record that another writer has put in its
+        # place since is left alone, and makes the INSERT fail.
         if before is not None:
             self._queue.append((tables.DROP_RECORD, (*name, before.expires_at)))
         self._queue.append((tables.ADD_RECORD, record))
@@ -283,7 +288,7 @@ class PostgresTransaction(LockingUnit):
         """Drop records and seals whose time has come, where that was not done just now."""
         if not self._is_due(now):
             return
-        self._send()
+        self._send()  # a record that was put in this transaction may have expired, too
         for statement in tables.EXPIRE:
             self._connection.execute(statement, (now,))
         for name in list(self._put):
@@ -304,6 +309,8 @@ class PostgresTransaction(LockingUnit):
         """
         name = lease.organization
         held = self._leases[name] if name in self._leases else self.lease(name)
+        # A row that exists is locked since it was read. The first one of a name is not, so the
+        # insert must not overwrite what another transaction made meanwhile.
         statement = tables.ADD_LEASE if held is None else tables.PUT_LEASE
         if not self._write(statement, lease).rowcount:
             raise StreamConflictError

@@ -27,6 +27,7 @@ class Author(NamedTuple):
     context: str
 
 
+# The order of the fields is that of the columns, and of what the hash of an event covers.
 class StoredEvent(NamedTuple):
     """One event of the log.
 

@@ -68,6 +68,7 @@ def upsert(columns: Columns, table: str, *key: str) -> str:
     return insert(columns, table) + on_conflict(columns, *key)
 
 
+# An organization is an object of itself, which its pages leave out.
 _PAGE = "WHERE organization = ? AND id > ? AND id <> organization ORDER BY id LIMIT ?"
 
 
@@ -211,6 +212,8 @@ class SqlSnapshot:
 
     def list_objects(self, query: ObjectQuery) -> tuple[int, Sequence[ObjectKey]]:
         """Return how many objects a query finds, and the keys of those of its page."""
+        # Two statements: a count in the same one would read every row that the page skips. Both run
+        # in one transaction, so they see the same rows.
         where, values = self._filters(query)
         (total,) = self._run(self._sql.count_objects + where, values).fetchone()
         limit = length_of_page(query, total)
@@ -278,6 +281,8 @@ class SqlSnapshot:
         return str(found[0]) if found else ""
 
 
+# Each order is that of an index, from either end: no page is ever sorted. Names repeat across
+# kinds, so the id makes the order by name total, and pages neither repeat nor skip an object.
 _ORDERS = {
     (False, False): " ORDER BY id",
     (False, True): " ORDER BY id DESC",

@@ -11,9 +11,9 @@ from pathlib import Path
 from reconciler.resources.crashpoint import crashpoint
 from reconciler.service.eventstore import sqlite_files as files
 from reconciler.service.eventstore.errors import StoreBusyError, StoreError, StoreReadOnlyError
-from reconciler.service.eventstore.files import beside, publish
+from reconciler.service.eventstore.files import publish, temporary_file
 from reconciler.service.eventstore.sql import SqlSnapshot
-from reconciler.service.eventstore.sqlite_errors import in_words
+from reconciler.service.eventstore.sqlite_errors import store_errors
 from reconciler.service.eventstore.sqlite_place import Place
 from reconciler.service.eventstore.sqlite_tables import DIALECT, SET_META
 from reconciler.service.eventstore.sqlite_writes import SqliteTransaction
@@ -48,9 +48,11 @@ class SqliteEventStore:
                 the one that is open.
             ConflictError: what was decided does not hold; nothing was written.
         """
-        with self._lock, in_words(self._path):
+        with self._lock, store_errors(self._path):
             self._place.check()
             crashpoint("S1")
+            # IMMEDIATE takes the write lock now. A transaction that began as a reader would fail at
+            # its first write if another process had written since.
             self._writer.execute("BEGIN IMMEDIATE")
             crashpoint("S2")
             try:
@@ -61,6 +63,7 @@ class SqliteEventStore:
                 if self._writer.in_transaction:
                     self._writer.execute("ROLLBACK")
             crashpoint("S8")
+            # Nothing is acknowledged that went into a file that the path no longer names.
             self._place.check()
 
     @contextmanager
@@ -70,7 +73,7 @@ class SqliteEventStore:
         Raises:
             StoreMovedError: the path names another file than the one that is open.
         """
-        with in_words(self._path):
+        with store_errors(self._path):
             reader = self._reader()
             try:
                 reader.execute("BEGIN")
@@ -106,6 +109,7 @@ class SqliteEventStore:
         return reader
 
     def _give_back(self, reader: sqlite3.Connection) -> None:
+        # A kept reader saves opening the file and reading the schema; each costs memory and files.
         if len(self._readers) < READERS_KEPT:
             self._readers.append(reader)
         else:
@@ -117,12 +121,12 @@ class SqliteEventStore:
         Raises:
             StoreError: the store cannot be written to.
         """
-        with self._lock, in_words(self._path):
+        with self._lock, store_errors(self._path):
             self._writer.execute(SET_META, (name, value))
 
     def is_outdated(self) -> bool:
         """Return whether an earlier version made the store, and nothing has upgraded it since."""
-        with in_words(self._path):
+        with store_errors(self._path):
             return files.is_outdated(self._writer)
 
     def damage(self) -> Sequence[str]:
@@ -139,7 +143,7 @@ class SqliteEventStore:
 
     def close(self) -> None:
         """Let go of everything. A closed store is not used again."""
-        with in_words(self._path):
+        with store_errors(self._path):
             while self._readers:
                 self._readers.pop().close()
             self._writer.close()
@@ -156,7 +160,7 @@ class SqliteReadOnlyStore:
         """
         files.recognise(path)
         self._path = path
-        self._print = files.print_of(path)
+        self._fingerprint = files.fingerprint(path)
         self._connection = files.connect_to_read(path)
 
     @contextmanager
@@ -164,29 +168,29 @@ class SqliteReadOnlyStore:
         """Read, undisturbed by writers.
 
         Raises:
-            StoreBusyError: somebody began to write just then; what was read may be torn.
+            StoreBusyError: a writer began just then; what was read may be torn.
         """
-        with in_words(self._path):
-            self._look_again()
+        with store_errors(self._path):
+            self._reopen_if_written()
             self._connection.execute("BEGIN")
             try:
                 yield SqlSnapshot(self._connection.cursor().execute, DIALECT)
             finally:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
-            if not self._print[-1] and files.print_of(self._path) != self._print:
+            if not self._fingerprint[-1] and files.fingerprint(self._path) != self._fingerprint:
                 raise StoreBusyError(
                     f"{self._path} was written to while it was read", "Run the command again."
                 )
 
-    def _look_again(self) -> None:
+    def _reopen_if_written(self) -> None:
         """Open the file anew if it was written to since."""
-        found = files.print_of(self._path)
-        if found != self._print:
+        found = files.fingerprint(self._path)
+        if found != self._fingerprint:
             self._connection.close()
             files.recognise(self._path)
             self._connection = files.connect_to_read(self._path)
-            self._print = found
+            self._fingerprint = found
 
     def transaction(self) -> AbstractContextManager[SqliteTransaction]:
         """Refuse to write.
@@ -198,7 +202,7 @@ class SqliteReadOnlyStore:
 
     def is_outdated(self) -> bool:
         """Return whether an earlier version made the store, and nothing has upgraded it since."""
-        with in_words(self._path):
+        with store_errors(self._path):
             return files.is_outdated(self._connection)
 
     def damage(self) -> Sequence[str]:
@@ -220,7 +224,7 @@ class SqliteReadOnlyStore:
 
 def _damage(path: Path, connection: sqlite3.Connection) -> Sequence[str]:
     try:
-        with in_words(path):
+        with store_errors(path):
             found = [str(line) for (line,) in connection.execute("PRAGMA integrity_check")]
             found += [
                 f"a row of {row[0]} refers to nothing"
@@ -238,8 +242,8 @@ def copy(path: Path, connection: sqlite3.Connection, target: Path) -> None:
         StoreError: the target exists or cannot be written.
     """
     try:
-        with beside(target) as unfinished:
-            with in_words(path), closing(sqlite3.connect(unfinished)) as made:
+        with temporary_file(target) as unfinished:
+            with store_errors(path), closing(sqlite3.connect(unfinished)) as made:
                 connection.backup(made)
             publish(unfinished, target)
     except FileExistsError as error:

@@ -15,20 +15,20 @@ from reconciler.service.eventstore.errors import (
     StoreUnusableError,
 )
 
-_Made = tuple[type[StoreError], str, str]
+_Told = tuple[type[StoreError], str, str]
 
-_DAMAGED: _Made = (
+_DAMAGED: _Told = (
     StoreUnusableError,
     "{path} is damaged",
     "Restore a backup with `store restore`. The file was left as it is.",
 )
-_UNREACHABLE: _Made = (
+_UNREACHABLE: _Told = (
     StoreUnusableError,
     "{path} cannot be opened",
     "Check that it is a file, and that this user may read and write it and its folder.",
 )
 # By primary error code, which is the lowest byte of the extended one.
-_MEANINGS: dict[int, _Made] = {
+_MEANINGS: dict[int, _Told] = {
     sqlite3.SQLITE_NOTADB: (
         StoreUnusableError,
         "{path} is not a store of the identity service",
@@ -63,7 +63,7 @@ _MEANINGS: dict[int, _Made] = {
         "Wait until it is done, then run the command again.",
     ),
 }
-_UNFORESEEN: _Made = (
+_UNKNOWN: _Told = (
     StoreError,
     "{path} cannot be used",
     "Run `store verify` to see whether it is sound.",
@@ -71,7 +71,7 @@ _UNFORESEEN: _Made = (
 
 
 @contextmanager
-def in_words(path: Path) -> Iterator[None]:
+def store_errors(path: Path) -> Iterator[None]:
     """Turn what SQLite raises in the block into a ``StoreError`` about this file.
 
     Raises:
@@ -88,7 +88,8 @@ def store_error(path: Path, error: sqlite3.Error | UnicodeDecodeError) -> StoreE
 
     It reports some damage in bytes of the damage itself, which are then no text.
     """
+    # The primary code is the lowest byte; the others tell apart what needs the same remedy.
     damaged = isinstance(error, UnicodeDecodeError)
     code = sqlite3.SQLITE_CORRUPT if damaged else getattr(error, "sqlite_errorcode", 0) & 0xFF
-    kind, problem, remedy = _MEANINGS.get(code, _UNFORESEEN)
+    kind, problem, remedy = _MEANINGS.get(code, _UNKNOWN)
     return kind(problem.format(path=path), remedy)

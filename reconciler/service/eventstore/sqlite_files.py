@@ -1,6 +1,6 @@
 """The file of a SQLite store: making it, recognising it, opening it.
 
-A file is looked at before SQLite is: what is not a store, is somebody else's, is newer or is
+A file is looked at before SQLite is: what is not a store, is another program's, is newer or is
 cut short is refused with its bytes untouched.
 """
 
@@ -14,8 +14,8 @@ from urllib.parse import quote
 
 from reconciler.resources.crashpoint import crashpoint
 from reconciler.service.eventstore.errors import StoreReadOnlyError, StoreUnusableError
-from reconciler.service.eventstore.files import beside, publish
-from reconciler.service.eventstore.sqlite_errors import in_words
+from reconciler.service.eventstore.files import publish, temporary_file
+from reconciler.service.eventstore.sqlite_errors import store_errors
 from reconciler.service.eventstore.sqlite_tables import (
     ADD_META,
     APPLICATION_ID,
@@ -48,8 +48,8 @@ def create(path: Path) -> None:
             f" store, remove {log} first: it holds what was written last.",
         )
     try:
-        with beside(path) as unfinished:
-            with in_words(path):
+        with temporary_file(path) as unfinished:
+            with store_errors(path):
                 _fill(unfinished)
             crashpoint("S11")
             with suppress(FileExistsError):
@@ -76,7 +76,7 @@ def recognise(path: Path) -> None:
     """Accept a file that is a whole store of this version, or of one that can be upgraded.
 
     Raises:
-        StoreUnusableError: it is none; the message says what it is instead.
+        StoreUnusableError: it is something else, which the message names.
     """
     try:
         with path.open("rb") as file:
@@ -113,7 +113,7 @@ def _log_has_the_rest(path: Path) -> bool:
     """
     if not has_log(path):
         return False
-    with in_words(path), closing(connect_to_read(path)) as connection:
+    with store_errors(path), closing(connect_to_read(path)) as connection:
         return bool(connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",))
 
 
@@ -165,7 +165,7 @@ def connect(path: Path, cache_kib: int = CACHE_KIB) -> sqlite3.Connection:
     Raises:
         StoreError: it cannot be.
     """
-    with in_words(path):
+    with store_errors(path):
         connection = _opened(path, "mode=rw")  # never makes a file
         try:
             connection.execute("PRAGMA journal_mode = WAL")
@@ -184,15 +184,15 @@ def connect(path: Path, cache_kib: int = CACHE_KIB) -> sqlite3.Connection:
 def connect_to_read(path: Path) -> sqlite3.Connection:
     """Open a store for reading, and leave every file as it is.
 
-    While somebody has the store open, their log of recent commits lies beside it, and SQLite
+    While another process has the store open, its log of recent commits lies beside it, and SQLite
     reads along. Otherwise it is told that the file does not change, for else it would make
-    such a log itself. That it does not change is then the reader's to check (``print_of``).
+    such a log itself. That it does not change is then the reader's to check (``fingerprint``).
 
     Raises:
         StoreError: it cannot be.
     """
     rest = "mode=ro" if has_log(path) else "mode=ro&immutable=1"
-    with in_words(path):
+    with store_errors(path):
         return _opened(path, rest)
 
 
@@ -232,7 +232,7 @@ def has_log(path: Path) -> bool:
         return False
 
 
-def print_of(path: Path) -> tuple[int, int, int, bool]:
+def fingerprint(path: Path) -> tuple[int, int, int, bool]:
     """Return a value that changes with every write to the store.
 
     Raises:

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from reconciler.service.eventstore.errors import StoreReadOnlyError, StoreUnusableError
-from reconciler.service.eventstore.files import beside, publish, take_over
-from reconciler.service.eventstore.sqlite_errors import in_words
+from reconciler.service.eventstore.files import publish, publish_over, temporary_file
+from reconciler.service.eventstore.sqlite_errors import store_errors
 from reconciler.service.eventstore.sqlite_files import (
     connect_alone,
     connect_to_read,
@@ -33,11 +33,11 @@ def replace(backup: Path, target: Path) -> Path | None:
             "Name another file. This one was left as it is.",
         )
     try:
-        with beside(target) as unfinished:
+        with temporary_file(target) as unfinished:
             _copy(backup, unfinished)
             _quiesce(target)
             kept = _keep(target)
-            take_over(unfinished, target)
+            publish_over(unfinished, target)
             return kept
     except OSError as error:
         raise StoreReadOnlyError(
@@ -66,7 +66,7 @@ def _keep(target: Path) -> Path | None:
 
 def _copy(backup: Path, unfinished: Path) -> None:
     with (
-        in_words(backup),
+        store_errors(backup),
         closing(connect_to_read(backup)) as source,
         closing(sqlite3.connect(unfinished)) as made,
     ):
@@ -76,17 +76,17 @@ def _copy(backup: Path, unfinished: Path) -> None:
 def _quiesce(target: Path) -> None:
     """Make sure that no process has a store open, and that no log is left beside it.
 
-    A damaged one is let go as it is: nobody can be working with it.
+    A damaged one is left as it is: no process can be working with it.
 
     Raises:
-        StoreBusyError: somebody has it open.
+        StoreBusyError: a process has it open.
     """
     if not target.exists():
         return
     with suppress(StoreUnusableError):
         recognise(target)
         with (
-            in_words(target),
+            store_errors(target),
             closing(connect_alone(target)) as held,
         ):
             held.execute("PRAGMA journal_mode = DELETE")

@@ -43,6 +43,7 @@ class SqliteTransaction(SqlSnapshot):
     @contextmanager
     def savepoint(self) -> Iterator[None]:
         """Undo what is done in the block if an exception leaves it, and only that."""
+        # Savepoints never nest here, so one name will do.
         self._write("SAVEPOINT one")
         try:
             yield
@@ -85,6 +86,7 @@ class SqliteTransaction(SqlSnapshot):
             NameTakenError: another object has its name.
             StreamConflictError: another object has its client id.
         """
+        # The event was appended before. Where the name is taken, the savepoint undoes it.
         try:
             self._write(tables.PUT_OBJECT, row)
         except sqlite3.IntegrityError as error:
