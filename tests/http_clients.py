@@ -20,7 +20,7 @@ from reconciler.service_client.endpoint import parse_endpoint
 from reconciler.service_client.http_wire import HttpWire, Limits
 from reconciler.service_client.locks import LocalLock, ProcessIdentity, this_process
 from reconciler.service_client.port import ServiceClient
-from reconciler.service_client.zitadel.client import Patience, ZitadelClient
+from reconciler.service_client.zitadel.client import ListDelays, ZitadelClient
 from reconciler.state import DesiredState
 
 QUICK = Limits(connect=1, silence=2, one_try=2, total=20)
@@ -50,10 +50,10 @@ def http_client(
 
 @contextmanager
 def zitadel_client(
-    address: str, token: str, folder: Path, patience: Patience | None = None
+    address: str, token: str, folder: Path, patience: ListDelays | None = None
 ) -> Iterator[ZitadelClient]:
     """Open a client of a ZITADEL that is quick to settle."""
-    quick = patience or Patience(settling=0.05, step=0.02, longest=2.0)
+    quick = patience or ListDelays(settling=0.05, step=0.02, longest=2.0)
     with http_wire(address, token) as wire:
         yield ZitadelClient(wire, address, LocalLock(folder, this_process()), quick)
 

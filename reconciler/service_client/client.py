@@ -207,7 +207,7 @@ class OperationsClient(HistoryClient):
         told = zip(asked, replies, strict=True)
         results = [result_of(order, reply) for (order, _), reply in told]
         # The first try of an update or delete may be what made its second try fail.
-        unsure = [index for index, reply in enumerate(replies) if _may_be_our_own_doing(reply)]
+        unsure = [index for index, reply in enumerate(replies) if _may_be_done_already(reply)]
         if unsure:
             names = {_ref(asked[index][0]).organization for index in unsure}
             now = {held.id: held for held in self.observe(names).objects.values()}
@@ -312,7 +312,7 @@ def _as_sent(order: Order, call: Call, leases: Mapping[str, str]) -> Call:
     return replace(call, lease=lease) if lease else call
 
 
-def _may_be_our_own_doing(reply: Reply) -> bool:
+def _may_be_done_already(reply: Reply) -> bool:
     """Return whether a second try may be refused because the first one was carried out."""
     return (
         isinstance(reply, WireRefusal)

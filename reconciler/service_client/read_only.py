@@ -73,7 +73,9 @@ class HistoryClient:
 
     def _names(self, organization_id: str) -> tuple[str, Mapping[str, str]]:
         """Return the name of an organization, and those of its projects by id."""
-        answer = self._told(Call("ListOrgs", {"queries": [{"idQuery": {"id": organization_id}}]}))
+        answer = self._answer_to(
+            Call("ListOrgs", {"queries": [{"idQuery": {"id": organization_id}}]})
+        )
         organization = [text_of(found, "name") for found in objects_of(answer, "result")]
         if not organization:
             raise unsound(organization_id, "it is not in any list")
@@ -85,7 +87,7 @@ class HistoryClient:
         found: list[JsonObject] = []
         for _ in range(MOST_PAGES):
             fields = {"query": {"offset": len(found), "limit": PAGE, "asc": True}}
-            page = objects_of(self._told(Call(operation, fields, organization)), "result")
+            page = objects_of(self._answer_to(Call(operation, fields, organization)), "result")
             found += page
             # A page that is not full is the last one.
             if len(page) < PAGE:
@@ -95,7 +97,7 @@ class HistoryClient:
     def _pages(self, operation: str, fields: JsonObject, cursor: str) -> Iterator[JsonObject]:
         here, seen = "", {""}
         for _ in range(MOST_PAGES):
-            page = self._told(Call(operation, {**fields, cursor: here} if here else fields))
+            page = self._answer_to(Call(operation, {**fields, cursor: here} if here else fields))
             yield page
             here = text_of(page, "next")
             # The last page has no cursor, which counts as seen. One that comes again would repeat
@@ -105,7 +107,7 @@ class HistoryClient:
             seen.add(here)
         raise unsound("?", "its pages do not end")
 
-    def _told(self, call: Call) -> JsonObject:
+    def _answer_to(self, call: Call) -> JsonObject:
         (reply,) = self._wire.send([call])
         if isinstance(reply, Answer):
             return reply.fields

@@ -28,7 +28,7 @@ from reconciler.service_client.port import (
     UpdateOrder,
     Written,
 )
-from reconciler.service_client.zitadel.client import Patience, ZitadelClient
+from reconciler.service_client.zitadel.client import ListDelays, ZitadelClient
 from tests.builders import (
     BASIC,
     a_jwt_config,
@@ -282,7 +282,7 @@ def test_lists_that_never_show_it_block_the_next_plan(
 ) -> None:
     """Nobody knows what such a list would leave out next."""
     fake.lag = 1000
-    patience = Patience(settling=0.01, step=0.01, longest=0.05)
+    patience = ListDelays(settling=0.01, step=0.01, longest=0.05)
     with zitadel_client(address, IAM, tmp_path, patience) as client:
         order = CreateOrder(GREET, declared(GREET).spec, "k", fake.organization)
         client.write([order], {})
@@ -311,7 +311,7 @@ def test_answers_that_are_lost_make_no_duplicates_and_replace_no_secret(
     refs += [a_ref(Kind.ACTION, f"action{i}") for i in range(350)]
     fake._catch_up(float("inf"))
     choose = at_random(7, 0.4, once_only=True)
-    patience = Patience(settling=0.15, step=0.05, longest=3)
+    patience = ListDelays(settling=0.15, step=0.05, longest=3)
     with (
         listening(fake.app()) as address,
         fault_proxy(address, choose) as proxy,

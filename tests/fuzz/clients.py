@@ -21,14 +21,14 @@ from reconciler.service_client.http_messages import reply_of
 from reconciler.service_client.locks import LocalLock, this_process
 from reconciler.service_client.port import ServiceClient
 from reconciler.service_client.wire import Answer, Wire, WireRefusal
-from reconciler.service_client.zitadel.client import Patience, ZitadelClient
+from reconciler.service_client.zitadel.client import ListDelays, ZitadelClient
 from tests.builders import GREET, PARTNER, WEB, declared, desired
 from tests.memory_store import open_memory
 from tests.unit.service.asking import ADMIN, Asking, Clock
 
 DECLARED = desired(declared(WEB), declared(GREET), declared(PARTNER))
 _ANYTHING = Allowances(updates=10_000, deletes=10_000)
-_AT_ONCE = Patience(settling=0, step=0, longest=0)
+_AT_ONCE = ListDelays(settling=0, step=0, longest=0)
 
 
 class _Scripted:

@@ -32,8 +32,8 @@ from reconciler.service_client.refusals import no_custody
 from reconciler.service_client.wire import Wire, WireRefusal, is_id
 from reconciler.service_client.zitadel.reading import (
     Seen,
-    asked,
     read_organizations,
+    reply_to,
     visible_organizations,
 )
 from reconciler.service_client.zitadel.steps import Pause, Steps, serial_key_of, steps_of
@@ -44,7 +44,7 @@ _INSTANCE_IDS = ("iamProjectId", "defaultOrgId", "globalOrgId")
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class ListDelays:
     """Time limits for lists to catch up with writes, in seconds.
 
     Attributes:
@@ -80,7 +80,7 @@ class ZitadelClient:
         wire: Wire,
         address: str,
         lock: LocalLock,
-        patience: Patience | None = None,
+        patience: ListDelays | None = None,
         *,
         batch_size: int = BATCH,
     ) -> None:
@@ -89,7 +89,7 @@ class ZitadelClient:
         self._wire = wire
         self._address = address
         self._lock = lock
-        self._patience = patience or Patience()
+        self._delays = patience or ListDelays()
         self._instance = ""
         # What was written and must show: by the key of its ref, with its id; 0 for removed.
         self._awaited: dict[tuple[ResourceRef, str], int] = {}
@@ -97,7 +97,7 @@ class ZitadelClient:
     def instance(self) -> str:
         """Return the id of the service: that of its own project, or made of its address."""
         if not self._instance:
-            told = asked(self._wire, Call("GetIAM"))
+            told = reply_to(self._wire, Call("GetIAM"))
             known = {} if isinstance(told, WireRefusal) else told
             ids = (known.get(name) for name in _INSTANCE_IDS)
             made = hashlib.sha256(self._address.encode()).hexdigest()[:20]
@@ -112,10 +112,10 @@ class ZitadelClient:
             seen = read_organizations(self._wire, organizations)
             missing = self._not_shown(seen, organizations)
             # After the longest wait the plan is blocked instead: it would be made from an old list.
-            if not missing or waited >= self._patience.longest:
+            if not missing or waited >= self._delays.longest:
                 break
-            self._patience.sleep(self._patience.step)
-            waited += self._patience.step
+            self._delays.sleep(self._delays.step)
+            waited += self._delays.step
         incomplete = [f"The service does not show {ref} as it was written." for ref in missing]
         return ObservedState(
             instance,
@@ -161,7 +161,7 @@ class ZitadelClient:
             self._run(waiting, paused, results)
             if paused:
                 # All that wait do so together, for as long as the longest of them needs.
-                self._patience.sleep(max(pause for pause, _ in paused) * self._patience.settling)
+                self._delays.sleep(max(pause for pause, _ in paused) * self._delays.settling)
             waiting = [running for _, running in paused]
         for order, result in zip(orders, results, strict=True):
             if isinstance(result, Written):

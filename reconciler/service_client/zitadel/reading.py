@@ -124,7 +124,7 @@ def _total(answer: JsonObject) -> int:
     raise unsound("?", "details.totalResult is not a number")
 
 
-def asked(wire: Wire, call: Call) -> JsonObject | WireRefusal:
+def reply_to(wire: Wire, call: Call) -> JsonObject | WireRefusal:
     """Return what one call answers, or why it does not."""
     (reply,) = wire.send([call])
     return reply.fields if isinstance(reply, Answer) else reply
@@ -157,7 +157,7 @@ def visible_organizations(wire: Wire) -> Sequence[str]:
         ServiceError: not even its own.
     """
     listing = Listing("ListOrgs", "")
-    first = asked(wire, listing.next_page())
+    first = reply_to(wire, listing.next_page())
     if isinstance(first, WireRefusal):
         return [_own(wire, first).ref.name]
     listing.take(first)
@@ -187,7 +187,7 @@ def read_organizations(wire: Wire, organizations: Collection[str]) -> Seen:
 
 
 def _find(wire: Wire, name: str, seen: Seen) -> ObservedObject | None:
-    answer = asked(wire, named(Kind.ORGANIZATION, name, ""))
+    answer = reply_to(wire, named(Kind.ORGANIZATION, name, ""))
     if isinstance(answer, WireRefusal):
         own = _own(wire, answer)
         if fold(own.ref.name) == fold(name):
