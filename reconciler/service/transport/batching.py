@@ -167,12 +167,14 @@ class Batcher:
             while waiting:
                 await gathered(waiting)
                 async with self._turn(*key):
+                    # Taken only now: what came while the last commit was made shares the next one.
                     batch = list(islice(waiting, BATCH))
                     for job in batch:
                         del waiting[job]
                     if batch:
                         await self._carry_out(batch)
         finally:
+            # After an error, writes that are left start another task with the next one that comes.
             queue.is_carried = False
             if not waiting:
                 del self._queues[key]
@@ -232,7 +234,7 @@ class Batcher:
             )
         except (MemoryError, RuntimeError) as failure:
             LOG.warning("a batch could not be handed over: %r", failure)
-        finally:  # nobody may be left to wait for ever
+        finally:  # without this, a failure would leave callers waiting for ever
             for job, answer in zip(batch, answers, strict=False):
                 if not job.done.done():
                     job.done.set_result(answer)
@@ -264,7 +266,7 @@ class StoreCheck:
     def __init__(self, ask: Callable[[], bool | None], seconds: float) -> None:
         """Take what asks the store, on a thread; None means that the store gives no answer.
 
-        ``seconds`` is how long anybody waits for an answer.
+        ``seconds`` is the longest wait for an answer.
         """
         self._ask = ask
         self._seconds = seconds

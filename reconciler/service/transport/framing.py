@@ -101,7 +101,7 @@ class Framing:
             self.part = Part.HEAD
             self.requests += 1
         end = data.find(b"\r\n\r\n") + 4
-        if end < 4:
+        if end < 4:  # find() gave -1: the head is not whole
             self._check_unfinished(data)
             return b"", data
         head = data[:end]
@@ -114,6 +114,7 @@ class Framing:
         self._check_request_line(data)
         if len(data) > self._limits.head_bytes:
             raise FramingError(431, "the headers are too long")
+        # Two readers that disagree on where a line ends could see two different requests.
         if data.count(b"\n") != data.count(b"\r\n"):
             raise FramingError(400, "lines must end with CR LF")
 

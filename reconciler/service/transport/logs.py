@@ -55,7 +55,7 @@ class GatheringHandler(logging.StreamHandler[TextIO]):
                 self.stream.write("".join(lines))
                 super().flush()
             except (OSError, ValueError):
-                return  # nobody reads any more; calls are answered all the same
+                return  # the reader of stderr is gone; calls are answered all the same
 
     def _flush_soon(self) -> None:
         try:

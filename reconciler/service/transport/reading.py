@@ -181,6 +181,7 @@ class Readers:
 
     def _next(self) -> bytes | None:
         """Return the caller whose turn it is, or None if no caller may have a worker."""
+        # The dictionary is in the order of turns: ``_work`` moves a caller to its end.
         for name, queue in self._queues.items():
             if queue.waiting and not queue.is_gathered and self._has_room(name, queue):
                 return name
@@ -246,6 +247,7 @@ class Readers:
             spent = await self._carry_out(batch)
         finally:
             self._turns.discard(turn)
+        # Calls that the time of the turn did not reach keep their places at the front.
         waiting.extendleft(reversed(batch[spent.answered :]))
         self._count_answers(name, batch[: spent.answered])
         if self._is_slow_turn(turn, spent):
