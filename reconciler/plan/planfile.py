@@ -90,7 +90,7 @@ def read_plan_file(content: bytes) -> PlanFile:
     """Return the plan file of a content.
 
     Raises:
-        SavedFileError: it is none, of another version, cut short, or not as it was written.
+        SavedFileError: it is something else, of another version, cut short, or changed.
     """
     document = unsealed(content, FORMAT, FORMAT_VERSION, _PlanDocument)
     file = _file(document)

@@ -105,7 +105,7 @@ def read_snapshot(content: bytes) -> SnapshotFile:
     """Return the snapshot of a content.
 
     Raises:
-        SavedFileError: it is none, of another version, cut short, or not as it was written.
+        SavedFileError: it is something else, of another version, cut short, or changed.
     """
     document = unsealed(content, FORMAT, FORMAT_VERSION, _SnapshotDocument)
     for held in (*document.objects, *document.doubles):

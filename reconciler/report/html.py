@@ -1,6 +1,6 @@
 """A plan as one HTML file that a reviewer can read anywhere: nothing is loaded, nothing is sent.
 
-Names and values are written by whoever opened the pull request. They stand in the page as
+Names and values are written by the author of the pull request. They stand in the page as
 escaped text and nowhere else: no attribute holds one. The page's policy lets only its own style
 and script count, and no connection at all.
 """

@@ -1,7 +1,7 @@
 """A plan as Markdown, for the comment under a pull request.
 
-Whoever opens a pull request writes the names and values in it, and the comment is posted by
-somebody who is trusted. So: every heading, list and fold is ours, and everything else stands in
+The author of a pull request writes the names and values in it, and a trusted account posts the
+comment. So: every heading, list and fold is ours, and everything else stands in
 a fence that is longer than any run of back-ticks inside. A comment has a limit; what does not
 fit is left out and counted, the summary never.
 """

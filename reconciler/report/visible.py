@@ -4,7 +4,7 @@ Terminals obey control characters, readers are deceived by bidirectional and zer
 and CI runners take commands from log lines (reliability-security T-06, finding 12). Every string
 that this program did not write itself goes through here on its way out.
 
-What is shown stays as it is when it is shown again, so a text that somebody wrote like an escape
+What is shown stays as it is when it is shown again, so a text that was written like an escape
 looks like one: no way to tell the two apart would leave scripts and patterns readable.
 """
 
