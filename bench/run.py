@@ -82,9 +82,9 @@ class Bench:
                 worst[name] = max(ratio, measured)
         self.lines += [
             "",
-            "Each cell: ratio to `yaml.CSafeLoader` alone (seconds; peak memory). In `quoted` files",
-            "every text is in double quotes; in `tenth`, every tenth document has a warning; in",
-            "`second`, a quarter of the applications has one, and scripts are in double quotes.",
+            "Each cell: ratio to `yaml.CSafeLoader` alone (seconds; peak memory). In `quoted`",
+            "files every text is in double quotes; in `tenth`, every tenth document has a warning;",
+            "in `second`, a quarter of the applications has one; scripts are in double quotes.",
         ]
         safe, validate, plan = (
             self._read[MAIN][name] for name in ("safe-load", "validate", "plan")

@@ -20,9 +20,9 @@ _WORDS: Mapping[Kind, Mapping[str, frozenset[str]]] = {
     kind: {field.name: frozenset(field.words) for field in row.fields if field.words}
     for kind, row in KINDS.items()
 }
-# What a usual answer looks like, to be compared at once: names and types, in their order.
-_NAMES = {kind: [*fields] for kind, fields in TYPES.items()}
-_VALUE_TYPES = {kind: [*fields.values()] for kind, fields in TYPES.items()}
+# A usual answer is compared at once: our service sends the fields in the order of the alphabet.
+_NAMES = {kind: sorted(fields) for kind, fields in TYPES.items()}
+_VALUE_TYPES = {kind: [fields[name] for name in sorted(fields)] for kind, fields in TYPES.items()}
 _LISTS = {
     kind: [name for name, type_ in fields.items() if type_ is list]
     for kind, fields in TYPES.items()
