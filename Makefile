@@ -41,6 +41,7 @@ lint: $(READY)
 
 types: $(READY)
 	$(BIN)/mypy
+	$(BIN)/mypy tests
 
 # Names that nothing reads go; what only a library or a test reads is listed in .ci/not_dead.py.
 dead: $(READY)

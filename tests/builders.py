@@ -50,9 +50,11 @@ from reconciler.service_client.port import (
 )
 from reconciler.state import (
     DesiredState,
+    ObjectEvent,
     ObservedObject,
     ObservedState,
     OwedSecret,
+    Removal,
     Resource,
 )
 
@@ -313,6 +315,14 @@ class FakeService:
         found = observed(*(replace(o, has_secret=o.id in self.secrets) for o in here))
         owed = tuple(each for each in self.owed.values() if each.id in {o.id for o in here})
         return replace(found, custody=True, owed=owed)
+
+    def history(self, object_id: str) -> Sequence[ObjectEvent]:
+        """Refuse: it keeps no history."""
+        raise ServiceError(f"no history of {object_id} is kept", remedy="Ask another service.")
+
+    def removals(self, organization_id: str) -> Sequence[Removal]:
+        """Refuse: it keeps no history."""
+        raise ServiceError(f"no removals of {organization_id} are kept", remedy="Ask another.")
 
     def claim(
         self, owed: Sequence[OwedSecret], context: Mapping[str, Any]

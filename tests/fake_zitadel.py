@@ -344,8 +344,9 @@ class FakeZitadel:
         return item
 
     def _touch(self, kind: str, item: Item) -> None:
-        owner = item["details"]["resourceOwner"]
-        aggregate = {"apps": item.get("project", ""), "idps": owner}.get(kind, item["id"])
+        owner: str = item["details"]["resourceOwner"]
+        aggregates: dict[str, str] = {"apps": item.get("project", ""), "idps": owner}
+        aggregate = aggregates.get(kind, str(item["id"]))
         self._sequences[aggregate] = self._sequences.get(aggregate, 0) + (
             2 if kind == "apps" else 1
         )

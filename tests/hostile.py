@@ -6,6 +6,7 @@ Every text carries a mark, so that a test can ask where it ended up.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error, warning
 from reconciler.plan.model import Adopt, Create, Delete, Plan, Scope, Unmanaged, Update
@@ -98,7 +99,8 @@ def _changes(at: int, text: str) -> list[Create | Update | Adopt | Delete]:
     action = a_ref(Kind.ACTION, name, organization=text)
     provider = a_ref(Kind.IDP_JWT_CONFIG, name, organization=text)
     config = a_jwt_config(jwtEndpoint=text, issuer=text, keysEndpoint=text, headerName=text)
-    object_id, by = text, {"changed_by": text, "changed_at": text, "changed_in": text}
+    object_id = text
+    by: dict[str, Any] = {"changed_by": text, "changed_at": text, "changed_in": text}
     return [
         Create(declared(app, application, source=source)),
         Create(declared(action, an_action(script=f"{text}\n{text}"), source=source)),

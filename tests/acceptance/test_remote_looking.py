@@ -21,8 +21,8 @@ def looking(
     write(small.parent / "theirs" / "greet.yaml", an_action(timeout="1s"))
     write(small.parent / "theirs" / "other.yaml", an_action("other"))
     with running_server(tmp_path_factory.mktemp("server")) as server:
-        apply = ("apply", "--auto-approve", "--secrets-to", "file:kept")
-        apply = (*apply, "--service", server.address)
+        sink = ("--secrets-to", "file:kept")
+        apply = ("apply", "--auto-approve", *sink, "--service", server.address)
         ours = run(*apply, RECONCILER_TOKEN=server.token("editor"))
         theirs = run(*apply, "theirs", "--tree", "t", RECONCILER_TOKEN=server.token("admin"))
         assert ours.code == theirs.code == 0, ours.all + theirs.all

@@ -6,8 +6,8 @@ import subprocess
 from pathlib import Path
 
 from tests.acceptance.conftest import Run, an_action, write
-from tests.acceptance.test_drift import Direct
 from tests.acceptance.test_saved_plans import digest_of
+from tests.direct import Direct
 
 
 def test_from_a_branch_to_the_service_and_back(run: Run, small: Path, tmp_path: Path) -> None:

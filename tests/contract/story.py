@@ -70,7 +70,7 @@ class Step:
     writes: int = 0
 
 
-def app(name: str = "web", **fields: Any) -> dict[str, Any]:
+def app(name: Any = "web", **fields: Any) -> dict[str, Any]:
     return {"projectId": Id("project"), "name": name, **fields}
 
 

@@ -16,7 +16,7 @@ from tests.unit.service.asking import JWT, SCRIPT, Asking
 GREET = {"name": "greet", "script": SCRIPT}
 
 
-def order(operation: str, /, take: Mapping[str, int] | None = None, **given: Any) -> dict[str, Any]:
+def order(operation: str, /, take: Any = None, **given: Any) -> dict[str, Any]:
     """Return an order; what goes beside its fields is told from them by its name."""
     beside = {name: given.pop(name) for name in BESIDE & given.keys()}
     return {

@@ -216,7 +216,10 @@ def _providers(call: _Caller) -> Iterator[tuple[str, Any]]:
 
 def _applications(call: _Caller) -> Iterator[tuple[str, Any]]:
     app = call("AddOIDCApp", **call.project, name="first")["appId"]
-    spa = {"authMethodType": "OIDC_AUTH_METHOD_TYPE_NONE", "redirectUris": ["http://x", "app://y"]}
+    spa: dict[str, Any] = {
+        "authMethodType": "OIDC_AUTH_METHOD_TYPE_NONE",
+        "redirectUris": ["http://x", "app://y"],
+    }
     _judge("AddOIDCApp", call("AddOIDCApp", **call.project, name="second", **spa))
     yield call.told("AddOIDCApp", **call.project, name="third")
     yield call.told("ListApps", **call.project)
@@ -245,7 +248,7 @@ def _own(call: _Caller) -> Iterator[tuple[str, Any]]:
     yield call.told("WriteBatch", orders=[action, action, removal])
     yield call.told("ListObjects", organizationId=call.known.organization)
     yield call.told("ListRemovals", organizationId=call.known.organization)
-    lease = {"organization": "acme", "seconds": 5}
+    lease: dict[str, Any] = {"organization": "acme", "seconds": 5}
     held = call("AcquireLease", holder="me", **lease)
     yield "AcquireLease", held
     yield from _owed(call, held["lease"])

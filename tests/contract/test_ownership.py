@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from reconciler.service.domain.refusal import Refusal
+from reconciler.service.operations.request import Request
 from reconciler.service.projections.maintenance import rebuild, verify
 from tests.unit.service.asking import SCRIPT, Asking
 
@@ -126,7 +127,7 @@ def test_an_object_is_written_by_thirty_two_trees_and_no_more(ask: Asking) -> No
     """None is forgotten for the next one: the last that wrote an object owns it."""
     made = ask.an_action(context='{"tree": "t0"}')
 
-    def update(tree: str, timeout: int) -> dict[str, Any]:
+    def update(tree: str, timeout: int) -> Request:
         fields = {"id": made["id"], "name": "greet", "script": SCRIPT, "timeout": f"{timeout}s"}
         return ask.request("UpdateAction", {**fields, "context": json.dumps({"tree": tree})})
 

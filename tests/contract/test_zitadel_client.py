@@ -172,7 +172,7 @@ def test_fields_that_are_not_known_here_survive_an_update(
     client: ZitadelClient, fake: FakeZitadel, tmp_path: Path
 ) -> None:
     """An update is full: what is not sent back would be reset."""
-    carried = {
+    carried: dict[str, Any] = {
         "backChannelLogoutUri": "https://shop.example.com/out",
         "loginVersion": {"loginV2": {"baseUri": "https://login.example.com"}},
     }

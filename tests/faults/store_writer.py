@@ -72,8 +72,8 @@ def check_acknowledged(service: IdentityService, answers: Sequence[Answer]) -> N
             must(f'"h{number}"' in event.payload, "I1", f"call {number} wrote something else")
     keyed = [number for number, call in enumerate(asked) if call.idempotency_key]
     again = service.call_many([asked[number] for number in keyed])
-    for number, answer in zip(keyed, again, strict=True):
-        must(answer == answers[number], "I3", f"call {number} is answered otherwise: {answer!r}")
+    for number, other in zip(keyed, again, strict=True):
+        must(other == answers[number], "I3", f"call {number} is answered otherwise: {other!r}")
 
 
 def told(out: str) -> list[Answer]:
@@ -132,7 +132,7 @@ def _with_pragma(
     return connected
 
 
-def _not_at_all(_: Path) -> None:
+def _not_at_all(path: Path) -> None:
     """Leave it to chance whether a file survives."""
 
 

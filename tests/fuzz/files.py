@@ -18,7 +18,7 @@ from reconciler.manifests.loader import load
 from reconciler.manifests.text import TextError, decode
 from reconciler.manifests.yaml_source import read_documents, trace_documents
 from reconciler.plan.integrity import SEAL, SavedFileError, check_spec, sealed
-from reconciler.plan.model import Adopt, Create, Delete, Plan, Scope, Unmanaged, Update
+from reconciler.plan.model import Adopt, Change, Create, Delete, Plan, Scope, Unmanaged, Update
 from reconciler.plan.planfile import (
     FORMAT,
     FORMAT_VERSION,
@@ -240,8 +240,8 @@ def saved_parts(data: bytes) -> bool:
     assert plan_file_content(again) == content
     assert again.digest == file.digest
     _show(again)
-    held = {each.ref.key: each for each in objects}
-    state = ObservedState("instance", held, elsewhere={"other": frozenset({"a", "b"})})
+    by_key = {each.ref.key: each for each in objects}
+    state = ObservedState("instance", by_key, elsewhere={"other": frozenset({"a", "b"})})
     snapshot = SnapshotFile(state, "1", "service", 1, None)
     assert read_snapshot(snapshot_content(snapshot)) == snapshot
     return True
@@ -251,7 +251,7 @@ def _file_of(
     resources: list[Resource], objects: list[ObservedObject], findings: list[Diagnostic]
 ) -> PlanFile:
     pairs = [(one, two) for one, two in zip(resources, objects, strict=False)]
-    changes = [
+    changes: list[Change] = [
         *(Create(resource) for resource in resources),
         *(Update(*pair) for pair in pairs if pair[0].ref.kind is pair[1].ref.kind),
         *(Adopt(*pair) for pair in pairs if pair[0].ref.kind is pair[1].ref.kind),

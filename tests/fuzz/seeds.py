@@ -217,7 +217,9 @@ def _replies() -> Iterator[bytes]:
     for status in (200, 400, 409, 503):
         for text in _JSON:
             yield struct.pack(">H", status) + text.encode("utf-8", "surrogatepass")
-    refusal = Refusal(Code.PRECONDITION_FAILED, "no (COMMAND-2m9fs)", "object.moved_on", sequence=1)
+    refusal = Refusal(
+        Code.PRECONDITION_FAILED, "no (COMMAND-2m9fs)", "object.moved_on", sequence="1"
+    )
     yield struct.pack(">H", 409) + json_answer(refusal, b"1").body
 
 

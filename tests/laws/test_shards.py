@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.apply.outcome import Status
-from reconciler.plan.digest import essence
+from reconciler.plan.digest import Essence, essence
 from reconciler.plan.model import Plan
 from reconciler.resources.ref import fold
 from reconciler.resources.shard import Shard
@@ -30,7 +30,7 @@ def parts(bench: Bench, count: int) -> list[Plan]:
     return [bench.plan(bench.read(shard), shard) for shard in shards(count)]
 
 
-def essences(plans: Sequence[Plan]) -> list[list[Any]]:
+def essences(plans: Sequence[Plan]) -> list[Essence]:
     return sorted(essence(change) for plan in plans for change in plan.changes)
 
 

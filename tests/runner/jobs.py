@@ -318,7 +318,7 @@ class _JobRun:
         return Step(step["name"], outcome, done.stdout), dict(line.split("=", 1) for line in lines)
 
 
-def is_started_by(workflow: Mapping[str, Any], event: str, changed: Sequence[str]) -> bool:
+def is_started_by(workflow: Mapping[Any, Any], event: str, changed: Sequence[str]) -> bool:
     """Return whether an event that changes these files starts a workflow."""
     triggers = workflow[True]  # YAML 1.1 reads the key "on" as a boolean
     if event not in triggers:

@@ -59,7 +59,10 @@ class JumpingClock(Clock):
         super().__init__()
         self._dice = dice
         self._lock = threading.Lock()
-        self._ways = [*dice.sample(JUMPS, dice.randint(1, 3)), lambda true: true]
+        self._ways: list[Callable[[int], int]] = [
+            *dice.sample(JUMPS, dice.randint(1, 3)),
+            lambda true: true,
+        ]
         self._share = dice.uniform(0.005, 0.1)
         self._away = 0
         self._shown = [NOON]

@@ -370,7 +370,7 @@ def test_a_create_is_asked_for_again_just_as_it_was_sent(
 
     recover(service, journal, sink)
 
-    marks = {"prevent_delete": True, "critical": True}
+    marks: dict[str, Any] = {"prevent_delete": True, "critical": True}
     assert asked == [CreateOrder(WEB, SPEC, "key-1", id_of(ACME), id_of(SHOP), **marks)]
 
 

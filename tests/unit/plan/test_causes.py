@@ -35,7 +35,17 @@ from reconciler.plan.model import (
 from reconciler.resources.normal import normal_form
 from reconciler.resources.ref import Kind
 from reconciler.state import ObjectEvent
-from tests.builders import GREET, WEB, a_plan, a_ref, an_action, an_application, declared, held
+from tests.builders import (
+    GREET,
+    WEB,
+    FakeService,
+    a_plan,
+    a_ref,
+    an_action,
+    an_application,
+    declared,
+    held,
+)
 
 ANA: dict[str, Any] = {"changed_by": "ana", "changed_at": "2026-01-01T00:00:00Z", "sequence": 43}
 
@@ -196,10 +206,11 @@ def test_without_an_event_of_the_tree_the_last_writer_stands_for_every_field() -
     assert told == {"timeout": Cause(CauseKind.SERVICE, "ana", "2026-01-01T00:00:00Z", 43)}
 
 
-class Histories:
+class Histories(FakeService):
     """A service that counts which histories are read, and fails from some number on."""
 
     def __init__(self, failing_from: int = 1000) -> None:
+        super().__init__()
         self.asked: list[str] = []
         self._failing_from = failing_from
 

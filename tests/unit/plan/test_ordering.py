@@ -187,8 +187,8 @@ def test_whatever_the_input_order_every_name_is_free_when_it_is_taken(
     for batch in cut:
         assert 0 < len(batch) <= size
         assert len({KINDS[ref_of(change).kind].rank for change in batch}) == 1
-        freed = {key for change in batch if (key := _frees(change)) is not None}
-        assert not freed & {
+        given_up = {key for change in batch if (key := _frees(change)) is not None}
+        assert not given_up & {
             ref_of(c).key for c in batch if not isinstance(c, Delete) and _frees(c) != ref_of(c).key
         }
 

@@ -184,7 +184,7 @@ def paths_of(value: Any, here: tuple[str | int, ...] = ()) -> Iterator[tuple[str
         yield from paths_of(inner, (*here, key))
 
 
-WRONG = (None, True, 0, -1, 2**64, 1.5, "", "x", [], ["x"], {}, {"x": 1})
+WRONG: tuple[Any, ...] = (None, True, 0, -1, 2**64, 1.5, "", "x", [], ["x"], {}, {"x": 1})
 
 
 def with_value(fields: dict[str, Any], path: tuple[str | int, ...], value: Any) -> dict[str, Any]:

@@ -441,7 +441,11 @@ def test_ids_of_builders_are_of_one_object_each() -> None:
     assert len({id_of(ref) for ref in refs}) == len(refs)
 
 
-LINES = {("metadata", "id"): 5, ("metadata", "name"): 6, ("metadata", "project"): 7}
+LINES: dict[tuple[str | int, ...], int] = {
+    ("metadata", "id"): 5,
+    ("metadata", "name"): 6,
+    ("metadata", "project"): 7,
+}
 SOURCE = FakeSource(lines=LINES)
 OTHER = a_ref(name="other")
 

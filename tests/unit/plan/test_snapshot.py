@@ -30,7 +30,7 @@ def test_what_was_held_is_read_back() -> None:
 
 def test_the_order_of_objects_does_not_show() -> None:
     """Two snapshots of the same state are the same file but for the date."""
-    turned = replace(STATE, objects=dict(reversed(STATE.objects.items())))
+    turned = replace(STATE, objects=dict(reversed(list(STATE.objects.items()))))
 
     assert snapshot_content(replace(FILE, state=turned)) == CONTENT
 

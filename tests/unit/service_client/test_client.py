@@ -204,7 +204,7 @@ LISTED = [
      listed(Kind.ACTION, "4", "greet", spec=declared(GREET).spec).items()
      if key != "preventDelete"},
 ]  # fmt: skip
-ORG = {"organization_id": "1", "sequence": 41, "changed_by": "ana",
+ORG: dict[str, Any] = {"organization_id": "1", "sequence": 41, "changed_by": "ana",
        "changed_at": "2026-01-01T00:00:00Z", "has_secret": False}  # fmt: skip
 SEEN = [
     ObservedObject(a_ref(Kind.ORGANIZATION, organization="Acme"), "1", spec={},

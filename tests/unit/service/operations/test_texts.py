@@ -48,7 +48,7 @@ def _call(service: IdentityService, known: Known, operation: str, **fields: Any)
     )
 
 
-LISTS = [
+LISTS: list[tuple[str, dict[str, Any]]] = [
     ("ListActions", {}),
     ("ListActions", {"query": {"limit": 1}, "sortingColumn": "ACTION_FIELD_NAME_NAME"}),
     ("ListActions", {"queries": [{"actionNameQuery": {"name": "nothing"}}]}),
@@ -172,7 +172,8 @@ def test_a_listing_of_large_objects_is_cut_and_goes_on_from_there(
     _call_many(service, known, 40, "x" * 900)
     monkeypatch.setattr("reconciler.service.operations.texts.MAX_LIST_BYTES", 10_000)
 
-    ids, cursor = [], ""
+    ids: list[str] = []
+    cursor = ""
     while not ids or cursor:
         page = _page(service, known, "ListObjects", as_text=True, cursor=cursor)
         assert len(page["objects"]) < 14

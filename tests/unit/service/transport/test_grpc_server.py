@@ -91,7 +91,8 @@ async def never() -> AsyncIterator[bytes]:
 
 async def none() -> AsyncIterator[bytes]:
     """End without a message."""
-    for message in ():
+    nothing: tuple[bytes, ...] = ()
+    for message in nothing:
         yield message
 
 

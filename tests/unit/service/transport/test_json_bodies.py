@@ -14,7 +14,7 @@ from reconciler.service.domain.refusal import Refusal
 from reconciler.service.transport.json_bodies import read_body
 from tests.effort import cases
 
-TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=20)
+TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
 VALUES = st.recursive(
     st.booleans() | st.integers(-(10**18), 10**18) | TEXT,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),

@@ -16,9 +16,10 @@ import uvloop
 from reconciler.service.transport.admission import Budget
 from reconciler.service.transport.calls import NO_ROOM
 from reconciler.service.transport.connections import Room
+from reconciler.service.transport.frames import PREFACE
 from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.new_calls import Inside, NewCalls, NewCallsOfOne
-from reconciler.service.transport.splice import PREFACE, FirstBytes
+from reconciler.service.transport.splice import FirstBytes
 from tests import h2
 from tests.wires import frame as message
 
