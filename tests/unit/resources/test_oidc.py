@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from itertools import chain, combinations, product
 from typing import Any
 
 import pytest
 
 from reconciler.resources.normal import normal_form
-from reconciler.resources.oidc import FieldProblem, has_client_secret, oidc_problems
+from reconciler.resources.oidc import (
+    MESSAGES,
+    NOTE,
+    PREFIX,
+    FieldProblem,
+    compliance_problems,
+    has_client_secret,
+    is_none_compliant,
+    oidc_problems,
+)
 from reconciler.resources.ref import Kind
 
 CODE, ID_TOKEN, BOTH_TOKENS = (
@@ -85,3 +95,153 @@ def test_what_is_wrong_is_told_all_at_once() -> None:
             "write scheme, host and port only, such as https://app.example.com",
         ),
     ]
+
+
+CODE = "OIDC_GRANT_TYPE_AUTHORIZATION_CODE"
+IMPLICIT = "OIDC_GRANT_TYPE_IMPLICIT"
+REFRESH = "OIDC_GRANT_TYPE_REFRESH_TOKEN"
+DEVICE = "OIDC_GRANT_TYPE_DEVICE_CODE"
+SECURE, PLAIN, LOCAL, CUSTOM = (
+    "https://a.test/cb",
+    "http://a.test/cb",
+    "http://localhost/cb",
+    "app:/",
+)
+
+
+def problems(app_type: str, grants: list[str], auth: str, uris: list[str]) -> list[str]:
+    spec = normal_form(
+        Kind.OIDC_APPLICATION,
+        {
+            "appType": f"OIDC_APP_TYPE_{app_type}",
+            "grantTypes": grants,
+            "authMethodType": f"OIDC_AUTH_METHOD_TYPE_{auth}",
+            "redirectUris": uris,
+        },
+    )
+    return [key.removeprefix(PREFIX + "V1.") for key in compliance_problems(spec)]
+
+
+@pytest.mark.parametrize(
+    ("app_type", "grants", "auth", "uris", "keys"),
+    [
+        ("WEB", [CODE], "BASIC", [SECURE], []),
+        ("WEB", [CODE], "BASIC", [PLAIN], []),
+        ("WEB", [CODE], "BASIC", [], ["NotCompliant", "NoRedirectUris"]),
+        (
+            "WEB",
+            [CODE],
+            "BASIC",
+            ["app://cb"],
+            ["NotCompliant", "Code.RedirectUris.CustomOnlyForNative"],
+        ),
+        (
+            "USER_AGENT",
+            [CODE],
+            "NONE",
+            [LOCAL],
+            ["NotCompliant", "Code.RedirectUris.HttpOnlyForWeb"],
+        ),
+        (
+            "USER_AGENT",
+            [CODE],
+            "BASIC",
+            [SECURE],
+            ["NotCompliant", "UserAgent.AuthMethodType.NotNone"],
+        ),
+        (
+            "NATIVE",
+            [CODE],
+            "NONE",
+            ["http://10.0.0.1/cb"],
+            ["NotCompliant", "Native.RedirectUris.MustBeHttpLocalhost"],
+        ),
+        ("NATIVE", [CODE, REFRESH], "NONE", ["app://cb", "http://127.0.0.1/cb"], []),
+        ("NATIVE", [CODE], "NONE", ["http://[::1]:8080/cb"], []),
+        (
+            "NATIVE",
+            [CODE],
+            "NONE",
+            ["http://localhost.evil.test/cb"],
+            ["NotCompliant", "Native.RedirectUris.MustBeHttpLocalhost"],
+        ),
+        (
+            "NATIVE",
+            [CODE],
+            "NONE",
+            ["http://[::1/cb"],
+            ["NotCompliant", "Native.RedirectUris.MustBeHttpLocalhost"],
+        ),
+        ("NATIVE", [CODE], "BASIC", [SECURE], ["NotCompliant", "Native.AuthMethodType.NotNone"]),
+        ("WEB", [CODE, IMPLICIT], "BASIC", ["http://a"], ["NotAllCombinationsAreAllowed"]),
+        ("WEB", [CODE, IMPLICIT], "BASIC", [SECURE], []),
+        ("WEB", [CODE], "BASIC", [SECURE, PLAIN], []),
+        (
+            "WEB",
+            [REFRESH, IMPLICIT],
+            "BASIC",
+            [PLAIN],
+            [
+                "NotCompliant",
+                "GrantType.Refresh.NoAuthCode",
+                "Implicit.RedirectUris.HttpNotAllowed",
+            ],
+        ),
+        (
+            "WEB",
+            [CODE, IMPLICIT],
+            "BASIC",
+            [CUSTOM],
+            ["NotCompliant", "Implicit.RedirectUris.CustomNotAllowed"],
+        ),
+        (
+            "WEB",
+            [IMPLICIT],
+            "NONE",
+            ["http://a"],
+            ["NotCompliant", "Implicit.RedirectUris.HttpNotAllowed"],
+        ),
+        (
+            "NATIVE",
+            [IMPLICIT],
+            "NONE",
+            [CUSTOM],
+            ["NotCompliant", "Implicit.RedirectUris.CustomNotAllowed"],
+        ),
+        ("WEB", [DEVICE], "NONE", [], []),
+        ("WEB", [DEVICE, CODE], "NONE", [], ["NotCompliant", "NoRedirectUris"]),
+        (
+            "WEB",
+            [REFRESH],
+            "NONE",
+            [],
+            ["NotCompliant", "NoRedirectUris", "GrantType.Refresh.NoAuthCode"],
+        ),
+        ("WEB", [REFRESH, DEVICE], "NONE", [], []),
+    ],
+)
+def test_the_examples_of_the_wire_facts(
+    app_type: str, grants: list[str], auth: str, uris: list[str], keys: list[str]
+) -> None:
+    assert problems(app_type, grants, auth, uris) == keys
+
+
+def test_over_every_configuration() -> None:
+    """Each key once, each with its sentence, and the headline exactly where it belongs."""
+    every = [CODE, IMPLICIT, REFRESH, DEVICE]
+    grants = list(chain.from_iterable(combinations(every, size) for size in range(1, 5)))
+    kinds = [SECURE, PLAIN, LOCAL, CUSTOM]
+    uris = list(chain.from_iterable(combinations(kinds, size) for size in range(4)))
+    for app_type, grant, auth, uri in product(
+        ("WEB", "USER_AGENT", "NATIVE"), grants, ("NONE", "BASIC"), uris
+    ):
+        keys = [PREFIX + "V1." + key for key in problems(app_type, [*grant], auth, [*uri])]
+
+        assert len(keys) == len(set(keys))
+        assert set(keys) <= set(MESSAGES)
+        assert (PREFIX + "V1.NotCompliant" in keys) == is_none_compliant(keys)
+        assert (NOTE not in keys) or keys == [NOTE] or "AuthMethodType" in keys[-1]
+
+
+def test_every_key_has_a_sentence_of_ours() -> None:
+    assert all(sentence.endswith(".") for sentence in MESSAGES.values())
