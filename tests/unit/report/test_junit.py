@@ -44,7 +44,8 @@ def xml_of(document: str) -> Element:
 
     parser.StartElementHandler, parser.EndElementHandler = start, end
     parser.CharacterDataHandler = text
-    parser.Parse(document, 1)
+    is_final = True  # a document that ends too soon is an error
+    parser.Parse(document, is_final)
     return path[0].inside[0]
 
 
