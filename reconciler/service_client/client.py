@@ -6,20 +6,17 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 
 from reconciler.errors import (
-    PreconditionFailedError,
-    ReconcilerError,
     ServiceError,
     ServiceUnavailableError,
-    UnseenOrganizationError,
 )
 from reconciler.resources.call import Call, Code, JsonObject
 from reconciler.resources.ref import ResourceRef, fold
 from reconciler.service_client.batches import MOST_ORDERS, BatchingWire
-from reconciler.service_client.locks import ProcessIdentity, lock_error
+from reconciler.service_client.leases import Leases
+from reconciler.service_client.locks import ProcessIdentity
 from reconciler.service_client.observation import (
     Owner,
     id_of,
@@ -41,12 +38,9 @@ from reconciler.service_client.port import (
     Written,
 )
 from reconciler.service_client.read_only import HistoryClient
-from reconciler.service_client.refusals import answers_of, no_custody, service_error
-from reconciler.service_client.wire import Answer, Reply, Wire, WireRefusal
+from reconciler.service_client.refusals import answers_of, no_custody
+from reconciler.service_client.wire import Reply, Wire, WireRefusal
 from reconciler.state import ObservedObject, ObservedState, OwedSecret
-
-LEASE_SECONDS = 120  # much longer than a batch takes: it is renewed between two of them
-RENEW_AFTER_SECONDS = LEASE_SECONDS / 4
 
 
 class OperationsClient(HistoryClient):
@@ -71,11 +65,10 @@ class OperationsClient(HistoryClient):
         super().__init__(wire)
         self._writes = wire
         self._packs = packs
-        self._holder = holder
-        self._leases: dict[str, str] = {}
-        self._fences: dict[str, int] = {}
-        self._clock = clock
-        self._renewed = clock()
+        # In this process, calls that are sent together share a commit. Over a network they may be
+        # carried out in any order, and two runs could each keep the other from one lease; one by
+        # one, in order, the run that gets the first name in common goes on.
+        self._leases = Leases(wire, holder, clock, at_once=1 if packs else batch_size)
         self._instance = ""
         self._keeps_secrets = False
         self._sees_all = True
@@ -189,20 +182,17 @@ class OperationsClient(HistoryClient):
         self.instance()
         if not self._keeps_secrets:
             raise no_custody()
-        return self._custody.claim(owed, context, self._folded_leases())
+        return self._custody.claim(owed, context, self._leases.by_folded_name())
 
     def acknowledge(self, delivered: Collection[Written]) -> None:
         """End the custody of secrets that are safely delivered."""
         self.instance()
         if self._keeps_secrets:
-            self._custody.acknowledge(delivered, self._folded_leases())
-
-    def _folded_leases(self) -> Mapping[str, str]:
-        return {fold(name): lease for name, lease in self._leases.items()}
+            self._custody.acknowledge(delivered, self._leases.by_folded_name())
 
     def _carried_out(self, asked: Sequence[tuple[Order, Call]]) -> Sequence[Written | ServiceError]:
         """Send one call of each order, and look up those whose result is not known."""
-        leases = self._folded_leases()
+        leases = self._leases.by_folded_name()
         replies = self._writes.send([_as_sent(order, call, leases) for order, call in asked])
         told = zip(asked, replies, strict=True)
         results = [result_of(order, reply) for (order, _), reply in told]
@@ -217,84 +207,20 @@ class OperationsClient(HistoryClient):
 
     def acquire(self, organizations: Collection[str]) -> None:
         """Take the lease of each organization, all or none."""
-        self._renewed = self._clock()
-        # In the same order in every run: two runs cannot each hold what the other needs.
-        for name in sorted(organizations, key=fold):
-            try:
-                self._leases[name] = self._lease(name, instead_of="")
-            except ReconcilerError:
-                self.release()
-                raise
+        self._leases.acquire(organizations)
 
     def renew(self) -> None:
         """Renew every lease; one that ran out and that no other run took is taken again.
-
-        Leases renewed less than 30 s ago are not checked again: the service refuses a write
-        under a lease that was lost.
 
         Raises:
             LockHeldError: another run holds it now.
             PreconditionFailedError: another run held it meanwhile, and may have written.
         """
-        # The time before the call counts: a slow answer must not make the lease seem newer.
-        names, now = list(self._leases), self._clock()
-        if not names or now - self._renewed < RENEW_AFTER_SECONDS:
-            return
-        replies = self._wire.send([self._renewal(name) for name in names])
-        for name, reply in zip(names, replies, strict=True):
-            if isinstance(reply, WireRefusal):
-                if reply.code != Code.ABORTED:
-                    # Unknown error: do not assume that the lease was lost.
-                    raise service_error(reply)
-                self._take_again(name)
-        self._renewed = now
-
-    def _renewal(self, name: str) -> Call:
-        lease = self._leases[name]
-        fields = {"organization": name, "lease": lease, "seconds": LEASE_SECONDS}
-        return Call("RenewLease", fields)
-
-    def _take_again(self, name: str) -> None:
-        # Fences are counted up by one with each lease of an organization. A gap means that another
-        # run held it in between, and may have changed what this plan was made from.
-        before = self._fences[name]
-        self._leases[name] = self._lease(name, instead_of="")
-        if self._fences[name] != before + 1:
-            raise PreconditionFailedError(
-                f"another run has locked organization {name} since this plan was made",
-                remedy="Run the command again: it plans from what is held now.",
-            )
+        self._leases.renew()
 
     def release(self) -> None:
         """Give every lease back; one that cannot be given back runs out by itself."""
-        calls = [
-            Call("ReleaseLease", {"organization": name, "lease": lease})
-            for name, lease in self._leases.items()
-        ]
-        # Cleared first: whatever comes of the calls, no later write goes under these leases.
-        self._leases.clear()
-        if calls:
-            with suppress(ServiceError):
-                self._wire.send(calls)
-
-    def _lease(self, name: str, instead_of: str) -> str:
-        fields = {"organization": name, "holder": self._holder.text, "seconds": LEASE_SECONDS}
-        if instead_of:
-            fields["insteadOf"] = instead_of
-        key = uuid.uuid4().hex  # a repeated call gives the same lease again
-        (reply,) = self._wire.send([Call("AcquireLease", fields, idempotency_key=key)])
-        if isinstance(reply, Answer):
-            self._fences[name] = int(reply.fields["fence"])
-            return str(reply.fields["lease"])
-        if reply.code == Code.NOT_FOUND:  # of an organization that exists, and only for strangers
-            raise UnseenOrganizationError([name])
-        held_by = reply.details.get("holder", "")
-        fence = str(reply.details.get("fence", ""))
-        # The lock of a process that died here is taken over at once. The fence says which lease is
-        # meant: of two runs that do so, one gets it.
-        if not instead_of and fence and self._holder.knows_dead(held_by):
-            return self._lease(name, instead_of=fence)
-        raise lock_error(name, reply)
+        self._leases.release()
 
 
 def _owners(organizations: Collection[str], seen: Mapping[str, JsonObject]) -> Mapping[str, Owner]:

@@ -245,7 +245,7 @@ def test_a_new_secret_is_another_one(house: House) -> None:
 
 def test_one_writer_at_a_time(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who comes second is told by whom the organization is held."""
-    monkeypatch.setattr("reconciler.service_client.client.RENEW_AFTER_SECONDS", 0)
+    monkeypatch.setattr("reconciler.service_client.leases.RENEW_AFTER_SECONDS", 0)
     with house.open(OTHER) as other:
         other.acquire([house.organization])
         with pytest.raises(LockHeldError, match="ben on build-7"):
@@ -407,7 +407,7 @@ def test_a_run_that_lost_its_lease_in_a_slow_sink_delivers_nothing_older(
 ) -> None:
     """The last to reach a sink is the present secret; where that is not sure, it is told."""
     if seen:
-        monkeypatch.setattr("reconciler.service_client.client.RENEW_AFTER_SECONDS", 0)
+        monkeypatch.setattr("reconciler.service_client.leases.RENEW_AFTER_SECONDS", 0)
     slow, web = (house.create(Kind.OIDC_APPLICATION, name) for name in ("slow", "web"))
     with house.open(DEAD) as late:
         late.acquire([house.organization])
@@ -434,7 +434,7 @@ def test_a_lock_that_was_lost_before_the_sink_gives_it_nothing(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It stays owed: the next run delivers what counts then."""
-    monkeypatch.setattr("reconciler.service_client.client.RENEW_AFTER_SECONDS", 0)
+    monkeypatch.setattr("reconciler.service_client.leases.RENEW_AFTER_SECONDS", 0)
     web = house.create(Kind.OIDC_APPLICATION, "web")
     sink = FakeSink()
     with house.open(DEAD) as late:

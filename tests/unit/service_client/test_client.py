@@ -22,7 +22,8 @@ from reconciler.errors import (
 from reconciler.resources.call import Call
 from reconciler.resources.ref import Kind
 from reconciler.resources.secret import Secret
-from reconciler.service_client.client import LEASE_SECONDS, RENEW_AFTER_SECONDS, OperationsClient
+from reconciler.service_client.client import OperationsClient
+from reconciler.service_client.leases import LEASE_SECONDS, RENEW_AFTER_SECONDS
 from reconciler.service_client.locks import ProcessIdentity, this_process
 from reconciler.service_client.observation import TOGETHER, observed_objects
 from reconciler.service_client.port import CreateOrder, SecretOrder, UpdateOrder, Written
@@ -509,7 +510,7 @@ def test_the_lease_of_its_organization_goes_with_every_write_and_is_given_back()
 
     assert [c.lease for (c, *_) in wire.sent if c.operation == "UpdateAction"] == ["1.token", ""]
     assert wire.held == {}
-    assert {call.fields["seconds"] for (call,) in wire.sent[:2]} == {LEASE_SECONDS}
+    assert {call.fields["seconds"] for call in wire.sent[0]} == {LEASE_SECONDS}
 
 
 def test_who_holds_the_lock_is_told_and_since_when() -> None:
@@ -524,6 +525,17 @@ def test_who_holds_the_lock_is_told_and_since_when() -> None:
         "organization acme is locked by ben on build-7 (process 42) since 2026-01-01T00:00:00Z",
         "Wait until it is done, or give --lock-timeout to wait for it.",
     )
+
+
+@pytest.mark.parametrize(("packs", "sendings"), [(False, 1), (True, 3)])
+def test_leases_are_taken_together_where_that_is_one_commit(*, packs: bool, sendings: int) -> None:
+    """Over a network one by one, in order, so that one of two runs gets what both want."""
+    wire = FakeLeases()
+
+    OperationsClient(wire, HERE, packs=packs).acquire(["c", "A", "b"])
+
+    assert [call.fields["organization"] for sent in wire.sent for call in sent] == ["A", "b", "c"]
+    assert len(wire.sent) == sendings
 
 
 def test_all_leases_are_taken_or_none() -> None:

@@ -1,0 +1,149 @@
+"""The leases of a run: one for each organization that it may write to."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+
+from reconciler.errors import (
+    PreconditionFailedError,
+    ReconcilerError,
+    ServiceError,
+    UnseenOrganizationError,
+)
+from reconciler.resources.call import Call, Code
+from reconciler.resources.ref import fold
+from reconciler.service_client.locks import ProcessIdentity, lock_error
+from reconciler.service_client.refusals import service_error
+from reconciler.service_client.wire import Reply, Wire, WireRefusal
+
+LEASE_SECONDS = 120  # much longer than a batch takes: it is renewed between two of them
+RENEW_AFTER_SECONDS = LEASE_SECONDS / 4
+
+
+class Leases:
+    """Leases taken over a wire by one process."""
+
+    def __init__(
+        self, wire: Wire, holder: ProcessIdentity, clock: Callable[[], float], *, at_once: int
+    ) -> None:
+        """Take leases for a holder, so many with one sending; the clock counts seconds."""
+        self._wire = wire
+        self._holder = holder
+        self._clock = clock
+        self._at_once = at_once
+        self._tokens: dict[str, str] = {}
+        self._fences: dict[str, int] = {}
+        self._renewed = clock()
+
+    def by_folded_name(self) -> Mapping[str, str]:
+        """Return what a write names its lease by, by the folded name of the organization."""
+        return {fold(name): lease for name, lease in self._tokens.items()}
+
+    def acquire(self, organizations: Collection[str]) -> None:
+        """Take the lease of each organization, all or none."""
+        self._renewed = self._clock()
+        # In the same order in every run: two runs cannot each hold what the other needs.
+        names = sorted(organizations, key=fold)
+        try:
+            for first in range(0, len(names), self._at_once):
+                self._acquire(names[first : first + self._at_once])
+        except ReconcilerError:
+            self.release()
+            raise
+
+    def _acquire(self, names: Sequence[str]) -> None:
+        replies = self._wire.send([self._acquisition(name) for name in names])
+        # Those that were given are kept first, so that they are released if one was refused.
+        refused = {
+            name: self._kept(name, reply) for name, reply in zip(names, replies, strict=True)
+        }
+        for name, refusal in refused.items():
+            if refusal is not None:
+                self._acquire_from_dead(name, refusal)
+
+    def renew(self) -> None:
+        """Renew every lease; one that ran out and that no other run took is taken again.
+
+        Leases renewed less than 30 s ago are not checked again: the service refuses a write
+        under a lease that was lost.
+
+        Raises:
+            LockHeldError: another run holds it now.
+            PreconditionFailedError: another run held it meanwhile, and may have written.
+        """
+        # The time before the call counts: a slow answer must not make the lease seem newer.
+        names, now = list(self._tokens), self._clock()
+        if not names or now - self._renewed < RENEW_AFTER_SECONDS:
+            return
+        replies = self._wire.send([self._renewal(name) for name in names])
+        for name, reply in zip(names, replies, strict=True):
+            if isinstance(reply, WireRefusal):
+                if reply.code != Code.ABORTED:
+                    # Unknown error: do not assume that the lease was lost.
+                    raise service_error(reply)
+                self._take_again(name)
+        self._renewed = now
+
+    def _renewal(self, name: str) -> Call:
+        lease = self._tokens[name]
+        fields = {"organization": name, "lease": lease, "seconds": LEASE_SECONDS}
+        return Call("RenewLease", fields)
+
+    def _take_again(self, name: str) -> None:
+        # Fences are counted up by one with each lease of an organization. A gap means that another
+        # run held it in between, and may have changed what this plan was made from.
+        before = self._fences[name]
+        self._acquire([name])
+        if self._fences[name] != before + 1:
+            raise PreconditionFailedError(
+                f"another run has locked organization {name} since this plan was made",
+                remedy="Run the command again: it plans from what is held now.",
+            )
+
+    def release(self) -> None:
+        """Give every lease back; one that cannot be given back runs out by itself."""
+        calls = [
+            Call("ReleaseLease", {"organization": name, "lease": lease})
+            for name, lease in self._tokens.items()
+        ]
+        # Cleared first: whatever comes of the calls, no later write goes under these leases.
+        self._tokens.clear()
+        if calls:
+            with suppress(ServiceError):
+                self._wire.send(calls)
+
+    def _acquisition(self, name: str, instead_of: str = "") -> Call:
+        fields = {"organization": name, "holder": self._holder.text, "seconds": LEASE_SECONDS}
+        if instead_of:
+            fields["insteadOf"] = instead_of
+        key = uuid.uuid4().hex  # a repeated call gives the same lease again
+        return Call("AcquireLease", fields, idempotency_key=key)
+
+    def _kept(self, name: str, reply: Reply) -> WireRefusal | None:
+        """Keep a lease that was given; return the refusal of one that was not."""
+        if isinstance(reply, WireRefusal):
+            return reply
+        self._fences[name] = int(reply.fields["fence"])
+        self._tokens[name] = str(reply.fields["lease"])
+        return None
+
+    def _acquire_from_dead(self, name: str, refusal: WireRefusal) -> None:
+        """Take a refused lease if a process of this machine holds it that has died.
+
+        Raises:
+            UnseenOrganizationError: the organization exists, and this token does not see it.
+            ReconcilerError: another run holds the lease, or the service failed.
+        """
+        # The fence says which lease is meant: of two runs that take it over, one gets it.
+        fence = str(refusal.details.get("fence", ""))
+        if fence and self._holder.knows_dead(refusal.details.get("holder", "")):
+            (reply,) = self._wire.send([self._acquisition(name, instead_of=fence)])
+            again = self._kept(name, reply)
+            if again is None:
+                return
+            refusal = again
+        if refusal.code == Code.NOT_FOUND:  # it exists, and only for tokens that see it
+            raise UnseenOrganizationError([name])
+        raise lock_error(name, refusal)
