@@ -23,20 +23,6 @@ _._task
 
 # pydantic reads fields of models and their configuration by name; so do rows of tables.
 _.model_config
-_.allowed_to_fail
-_.jwt_endpoint
-_.keys_endpoint
-_.header_name
-_.redirect_uris
-_.auth_method_type
-_.post_logout_redirect_uris
-_.access_token_type
-_.access_token_role_assertion
-_.id_token_role_assertion
-_.id_token_userinfo_assertion
-_.clock_skew
-_.additional_origins
-_.skip_native_app_success_page
 _.back_channel_logout_uri
 _.login_version
 _.styling_type
@@ -46,7 +32,7 @@ _.project_role_check
 _.has_project_check
 _.private_labeling_setting
 _.recorded_at
+_.format_version
+_.integrity
 
 # Tests put a service together with these.
-_.from_wire
-_.ScriptFile

@@ -22,6 +22,7 @@ from reconciler.resources.collector import collect_seldom
 from reconciler.service.build import IdentityService
 from reconciler.service.eventstore.errors import StoreError
 from reconciler.service.eventstore.port import RemoteStore
+from reconciler.service.operations.answers import MICROSECONDS
 from reconciler.service.operations.callers import all_tokens
 from reconciler.service.transport.batching import Batcher
 from reconciler.service.transport.listener import (
@@ -40,7 +41,6 @@ from reconciler.service.transport.process import ListenError
 from reconciler.service_client.endpoint import is_loopback
 
 LOG = logging.getLogger("reconciler.serve")
-MICROSECONDS = 1_000_000
 Place = tuple[str, int]
 
 

@@ -6,7 +6,7 @@ Options and commands that other tools have get a sentence of their own instead.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import click
 from click.exceptions import NoSuchCommand, NoSuchOption
@@ -64,230 +64,150 @@ def _near(name: str, known: Iterable[str]) -> str:
     return f"Did you mean {meant}?" if meant else ""
 
 
-def _row(words: str, sentence: str) -> dict[str, str]:
-    """Return the sentence for each of the words, which have spaces between them."""
-    return dict.fromkeys(words.split(), sentence)
+def _by_word(sentences: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the sentence for each word; those of one sentence have spaces between them."""
+    return {word: sentence for words, sentence in sentences.items() for word in words.split()}
 
 
-def _table(*rows: dict[str, str]) -> dict[str, str]:
-    return {word: sentence for row in rows for word, sentence in row.items()}
-
-
-OPTIONS = _table(
-    _row(
-        "--dry-run -dry-run --dryrun --check --noop --preview --what-if --diff",
-        "`reconciler plan` shows what `reconciler apply` would do, and changes nothing.",
-    ),
-    _row(
-        "--yes -y --assume-yes --approve --force -force --no-confirm --confirm "
-        "--non-interactive --no-input --noinput -input",
-        "`reconciler apply` asks before it writes. To apply without a question what was "
-        "reviewed: `reconciler plan --out FILE`, then `reconciler apply FILE`. --auto-approve "
-        "applies whatever is planned.",
-    ),
-    _row(
-        "-auto-approve",
-        "Options have two dashes here: --auto-approve. It applies whatever is planned; "
-        "`reconciler apply PLANFILE` applies only what was reviewed.",
-    ),
-    _row(
-        "--target -target -t --only --selector -l --include --limit",
-        "Name the files or folders to read: `reconciler plan manifests/acme`. All that they "
-        "declare is planned.",
-    ),
-    _row(
-        "--exclude --skip",
-        "Name the files or folders to read: `reconciler plan manifests/acme`.",
-    ),
-    _row(
-        "--var -var --var-file -var-file --set --values -e --extra-vars --param --parameters",
-        "Manifests have no variables: write the value into the manifest. Keep a folder for "
-        "each environment, and name it in PATHS.",
-    ),
-    _row(
-        "--no-color -no-color --no-colour --nocolor",
-        "Write --color never, or set NO_COLOR=1 in the environment.",
-    ),
-    _row(
-        "--debug -debug --trace --log-level -vv -vvv",
-        "Write --verbose: it tells each request and how long it took.",
-    ),
-    _row("-s --silent", "Write --quiet."),
-    _row(
-        "--json -json -o --output",
-        "Write --format json for JSON. `reconciler plan --out FILE` saves a plan.",
-    ),
-    _row(
-        "-out",
-        "Options have two dashes here: --out FILE.",
-    ),
-    _row(
-        "-detailed-exitcode --exit-code",
-        "Write --detailed-exitcode: exit code 2 then says that something differs.",
-    ),
-    _row(
-        "-f --file --filename --files -c --config --dir -d -chdir --path --manifests",
-        "Paths need no option: `reconciler plan FOLDER`. The default is the folder manifests.",
-    ),
-    _row(
-        "-R -r --recursive",
-        "A folder is always read with all the folders in it.",
-    ),
-    _row(
-        "--refresh -refresh --refresh-only -refresh-only --no-refresh",
-        "Every plan reads the service anew, and there is no state file. `reconciler drift` "
-        "shows what was changed on the service itself.",
-    ),
-    _row(
-        "--destroy -destroy --delete --cascade",
-        "Nothing is deleted because an option says so alone: remove the manifest, then see "
-        "docs/guards.md for how its object is deleted.",
-    ),
-    _row(
-        "-replace --replace --recreate",
-        "An object is always updated in place. A client secret is replaced by `reconciler "
-        "secret rotate REF`.",
-    ),
-    _row(
-        "--state -state --state-file -backend-config --backend",
-        "There is no state file: a plan compares the manifests with the service.",
-    ),
-    _row(
-        "--lock -lock",
-        "`reconciler apply` always takes the lock. --lock-timeout says how long to wait for it.",
-    ),
-    _row(
-        "-lock-timeout",
-        "Options have two dashes here: --lock-timeout.",
-    ),
-    _row(
-        "--parallelism -parallelism --concurrency -j --jobs",
-        "--max-rps N limits the requests in a second; there is nothing else to set.",
-    ),
-    _row(
-        "--token --password --secret --client-secret --access-token --api-key --bearer",
-        "No option takes a secret, because other programs can read the command line. Set "
-        "RECONCILER_TOKEN, or write --token-file FILE.",
-    ),
-    _row(
-        "--host --url --server --endpoint --address --domain --issuer --instance --api-url",
-        "Write --service ADDRESS, such as --service https://id.example.com.",
-    ),
-    _row(
-        "--port --bind",
-        "`reconciler serve --listen HOST:PORT` sets the address of the server.",
-    ),
-    _row(
-        "--env --environment --workspace --stack --profile --context -w",
-        "An environment is a service and a folder of manifests: `reconciler plan manifests "
-        "--service ADDRESS`.",
-    ),
-    _row(
-        "--namespace --project --org --tenant",
-        "Manifests say to which organization and project they belong, in metadata.",
-    ),
-    _row(
-        "-V -version",
-        "Write `reconciler --version`.",
-    ),
-    _row(
-        "-help",
-        "Write --help.",
-    ),
+OPTIONS = _by_word(
+    {
+        "--dry-run -dry-run --dryrun --check --noop --preview --what-if --diff": (
+            "`reconciler plan` shows what `reconciler apply` would do, and changes nothing."
+        ),
+        (
+            "--yes -y --assume-yes --approve --force -force --no-confirm --confirm "
+            "--non-interactive --no-input --noinput -input"
+        ): (
+            "`reconciler apply` asks before it writes. To apply without a question what was "
+            "reviewed: `reconciler plan --out FILE`, then `reconciler apply FILE`. --auto-approve "
+            "applies whatever is planned."
+        ),
+        "-auto-approve": (
+            "Options have two dashes here: --auto-approve. It applies whatever is planned; "
+            "`reconciler apply PLANFILE` applies only what was reviewed."
+        ),
+        "--target -target -t --only --selector -l --include --limit": (
+            "Name the files or folders to read: `reconciler plan manifests/acme`. All that they "
+            "declare is planned."
+        ),
+        "--exclude --skip": "Name the files or folders to read: `reconciler plan manifests/acme`.",
+        "--var -var --var-file -var-file --set --values -e --extra-vars --param --parameters": (
+            "Manifests have no variables: write the value into the manifest. Keep a folder for each"
+            " environment, and name it in PATHS."
+        ),
+        "--no-color -no-color --no-colour --nocolor": (
+            "Write --color never, or set NO_COLOR=1 in the environment."
+        ),
+        "--debug -debug --trace --log-level -vv -vvv": (
+            "Write --verbose: it tells each request and how long it took."
+        ),
+        "-s --silent": "Write --quiet.",
+        "--json -json -o --output": (
+            "Write --format json for JSON. `reconciler plan --out FILE` saves a plan."
+        ),
+        "-out": "Options have two dashes here: --out FILE.",
+        "-detailed-exitcode --exit-code": (
+            "Write --detailed-exitcode: exit code 2 then says that something differs."
+        ),
+        "-f --file --filename --files -c --config --dir -d -chdir --path --manifests": (
+            "Paths need no option: `reconciler plan FOLDER`. The default is the folder manifests."
+        ),
+        "-R -r --recursive": "A folder is always read with all the folders in it.",
+        "--refresh -refresh --refresh-only -refresh-only --no-refresh": (
+            "Every plan reads the service anew, and there is no state file. `reconciler drift` "
+            "shows what was changed on the service itself."
+        ),
+        "--destroy -destroy --delete --cascade": (
+            "Nothing is deleted because an option says so alone: remove the manifest, then see "
+            "docs/guards.md for how its object is deleted."
+        ),
+        "-replace --replace --recreate": (
+            "An object is always updated in place. A client secret is replaced by `reconciler "
+            "secret rotate REF`."
+        ),
+        "--state -state --state-file -backend-config --backend": (
+            "There is no state file: a plan compares the manifests with the service."
+        ),
+        "--lock -lock": (
+            "`reconciler apply` always takes the lock. --lock-timeout says how long to wait for it."
+        ),
+        "-lock-timeout": "Options have two dashes here: --lock-timeout.",
+        "--parallelism -parallelism --concurrency -j --jobs": (
+            "--max-rps N limits the requests in a second; there is nothing else to set."
+        ),
+        "--token --password --secret --client-secret --access-token --api-key --bearer": (
+            "No option takes a secret, because other programs can read the command line. Set "
+            "RECONCILER_TOKEN, or write --token-file FILE."
+        ),
+        "--host --url --server --endpoint --address --domain --issuer --instance --api-url": (
+            "Write --service ADDRESS, such as --service https://id.example.com."
+        ),
+        "--port --bind": "`reconciler serve --listen HOST:PORT` sets the address of the server.",
+        "--env --environment --workspace --stack --profile --context -w": (
+            "An environment is a service and a folder of manifests: `reconciler plan manifests "
+            "--service ADDRESS`."
+        ),
+        "--namespace --project --org --tenant": (
+            "Manifests say to which organization and project they belong, in metadata."
+        ),
+        "-V -version": "Write `reconciler --version`.",
+        "-help": "Write --help.",
+    }
 )
 """Sentences for options that no command has."""
 
-COMMANDS = _table(
-    _row(
-        "import adopt",
-        "Nothing is imported: an object that has the name of a manifest is adopted by "
-        "`reconciler apply`. `reconciler export` writes the manifests of what a service "
-        "holds.",
-    ),
-    _row(
-        "lint check test vet verify doctor",
-        "`reconciler validate` checks manifests.",
-    ),
-    _row(
-        "diff compare preview dry-run",
-        "`reconciler plan` shows what would change. `reconciler drift` shows what was changed "
-        "on the service itself.",
-    ),
-    _row(
-        "fmt format",
-        "Manifests are not formatted: any YAML formatter can do it.",
-    ),
-    _row(
-        "sync deploy up push converge run reconcile install upgrade create update",
-        "`reconciler apply` makes the service as the manifests say; `reconciler plan` shows "
-        "it before.",
-    ),
-    _row(
-        "refresh",
-        "Every plan reads the service anew. `reconciler drift` shows what was changed on the "
-        "service itself.",
-    ),
-    _row(
-        "state list ls get describe status inventory",
-        "There is no state file. `reconciler outputs` lists ids and client ids, `reconciler "
-        "export` writes all that the service holds.",
-    ),
-    _row(
-        "output",
-        "`reconciler outputs` lists ids and client ids.",
-    ),
-    _row(
-        "pull fetch dump download",
-        "`reconciler export` writes what a service holds as manifests.",
-    ),
-    _row(
-        "login logout auth configure config",
-        "There is nothing to log in to: set RECONCILER_TOKEN or write --token-file FILE. "
-        "`reconciler token create` makes a token for `reconciler serve`.",
-    ),
-    _row(
-        "rollback undo revert",
-        "Revert the commit in Git, then plan and apply.",
-    ),
-    _row(
-        "workspace env stack",
-        "An environment is a service and a folder of manifests: `reconciler plan manifests "
-        "--service ADDRESS`.",
-    ),
-    _row(
-        "log logs audit events",
-        "`reconciler history REF` shows who changed an object, and when.",
-    ),
-    _row(
-        "start server daemon listen",
-        "`reconciler serve` runs the identity service.",
-    ),
-    _row(
-        "force-unlock unlock",
-        "The lock of a run that was killed ends by itself. --lock-timeout says how long "
-        "`reconciler apply` waits for it.",
-    ),
-    _row(
-        "backup restore rebuild",
-        "See `reconciler store --help`.",
-    ),
-    _row(
-        "rotate deliver",
-        "See `reconciler secret --help`.",
-    ),
-    _row(
-        "help",
-        "Write `reconciler --help`, or --help after a command.",
-    ),
-    _row(
-        "graph console providers taint untaint",
-        "Not supported: `reconciler --help` lists what is.",
-    ),
-    _row(
-        "destroy delete rm remove teardown down prune uninstall",
-        "No command deletes everything. Remove the manifest of what should go; `reconciler "
-        "plan` then lists the object, and docs/guards.md says how it is deleted.",
-    ),
+COMMANDS = _by_word(
+    {
+        "import adopt": (
+            "Nothing is imported: an object that has the name of a manifest is adopted by "
+            "`reconciler apply`. `reconciler export` writes the manifests of what a service holds."
+        ),
+        "lint check test vet verify doctor": "`reconciler validate` checks manifests.",
+        "diff compare preview dry-run": (
+            "`reconciler plan` shows what would change. `reconciler drift` shows what was changed "
+            "on the service itself."
+        ),
+        "fmt format": "Manifests are not formatted: any YAML formatter can do it.",
+        "sync deploy up push converge run reconcile install upgrade create update": (
+            "`reconciler apply` makes the service as the manifests say; `reconciler plan` shows it "
+            "before."
+        ),
+        "refresh": (
+            "Every plan reads the service anew. `reconciler drift` shows what was changed on the "
+            "service itself."
+        ),
+        "state list ls get describe status inventory": (
+            "There is no state file. `reconciler outputs` lists ids and client ids, `reconciler "
+            "export` writes all that the service holds."
+        ),
+        "output": "`reconciler outputs` lists ids and client ids.",
+        "pull fetch dump download": "`reconciler export` writes what a service holds as manifests.",
+        "login logout auth configure config": (
+            "There is nothing to log in to: set RECONCILER_TOKEN or write --token-file FILE. "
+            "`reconciler token create` makes a token for `reconciler serve`."
+        ),
+        "rollback undo revert": "Revert the commit in Git, then plan and apply.",
+        "workspace env stack": (
+            "An environment is a service and a folder of manifests: `reconciler plan manifests "
+            "--service ADDRESS`."
+        ),
+        "log logs audit events": "`reconciler history REF` shows who changed an object, and when.",
+        "start server daemon listen": "`reconciler serve` runs the identity service.",
+        "force-unlock unlock": (
+            "The lock of a run that was killed ends by itself. --lock-timeout says how long "
+            "`reconciler apply` waits for it."
+        ),
+        "backup restore rebuild": "See `reconciler store --help`.",
+        "rotate deliver": "See `reconciler secret --help`.",
+        "help": "Write `reconciler --help`, or --help after a command.",
+        "graph console providers taint untaint": (
+            "Not supported: `reconciler --help` lists what is."
+        ),
+        "destroy delete rm remove teardown down prune uninstall": (
+            "No command deletes everything. Remove the manifest of what should go; `reconciler "
+            "plan` then lists the object, and docs/guards.md says how it is deleted."
+        ),
+    }
 )
 """Sentences for commands that do not exist."""
 

@@ -25,9 +25,9 @@ from reconciler.report.visible import visible
 from reconciler.resources.ref import Kind, fold
 from reconciler.service.eventstore.port import EventStore
 from reconciler.service.eventstore.rows import TokenRow
+from reconciler.service.operations.answers import MICROSECONDS
 from reconciler.service.operations.callers import Role, all_tokens, make_token, revoke_token
 
-MICROSECONDS = 1_000_000
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,99}", re.ASCII)
 
 
