@@ -105,7 +105,7 @@ class _ParsedTexts(dict[str, Answer]):
 
 
 class _Endings(dict[_Traces, bytes]):
-    """What stands at the end of an object's JSON: what contexts leave behind.
+    """The last members of an object's JSON: those that contexts leave behind.
 
     It is kept for the length of one answer.
     """

@@ -95,7 +95,7 @@ def operations() -> Mapping[str, Operation]:
 
 
 def operation_of(name: str) -> Operation | None:
-    """Return the operation of a name, or None if there is none."""
+    """Return the operation of a name; None for an unknown name."""
     return _LIGHT.get(name) or operations().get(name)
 
 
