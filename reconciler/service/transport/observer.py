@@ -140,7 +140,7 @@ def orders_of(received: Received) -> tuple[int, int]:
 
 
 def organization_of(headers: Headers) -> str:
-    """Return the organization that a call names, safe to show: no token was judged yet."""
+    """Return the organization that a call names, safe to show: its caller may have no token."""
     for name in ORGANIZATION:
         values = headers.get(name)
         if values:
