@@ -36,3 +36,4 @@ _.format_version
 _.integrity
 
 # Tests put a service together with these.
+_.new_key
