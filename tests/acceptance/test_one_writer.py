@@ -12,7 +12,8 @@ from reconciler.cli.embedded import InProcessWire, local_caller
 from reconciler.errors import LockHeldError, ServiceError
 from reconciler.resources.normal import normal_form
 from reconciler.resources.ref import Kind, ResourceRef, organization_ref
-from reconciler.service_client.client import LEASE_SECONDS, OperationsClient
+from reconciler.service_client.client import OperationsClient
+from reconciler.service_client.leases import LEASE_SECONDS
 from reconciler.service_client.locks import this_process
 from reconciler.service_client.port import CreateOrder, Written
 from tests.acceptance.conftest import Run, an_action, an_application, write

@@ -74,7 +74,8 @@ def test_every_symptom_is_a_message() -> None:
     page = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
     sources = "".join(
         re.sub(r'"\s*f?"', "", path.read_text(encoding="utf-8"))
-        for path in (ROOT / "reconciler").rglob("*.py")
+        for kind in ("*.py", "codes.toml")
+        for path in (ROOT / "reconciler").rglob(kind)
     )
     symptoms = [
         part
