@@ -44,12 +44,14 @@ class Leases:
     def acquire(self, organizations: Collection[str]) -> None:
         """Take the lease of each organization, all or none."""
         self._renewed = self._clock()
-        # In the same order in every run: two runs cannot each hold what the other needs.
-        names = sorted(organizations, key=fold)
+        names = _in_order(organizations)
         try:
             for first in range(0, len(names), self._at_once):
                 self._acquire(names[first : first + self._at_once])
         except ReconcilerError:
+            # The next attempts poll: they stop at the first refusal. Taking and giving back what
+            # sorts after it would move fences of organizations that other runs are about to renew.
+            self._at_once = 1
             self.release()
             raise
 
@@ -74,7 +76,7 @@ class Leases:
             PreconditionFailedError: another run held it meanwhile, and may have written.
         """
         # The time before the call counts: a slow answer must not make the lease seem newer.
-        names, now = list(self._tokens), self._clock()
+        names, now = _in_order(self._tokens), self._clock()
         if not names or now - self._renewed < RENEW_AFTER_SECONDS:
             return
         replies = self._wire.send([self._renewal(name) for name in names])
@@ -105,8 +107,8 @@ class Leases:
     def release(self) -> None:
         """Give every lease back; one that cannot be given back runs out by itself."""
         calls = [
-            Call("ReleaseLease", {"organization": name, "lease": lease})
-            for name, lease in self._tokens.items()
+            Call("ReleaseLease", {"organization": name, "lease": self._tokens[name]})
+            for name in _in_order(self._tokens)
         ]
         # Cleared first: whatever comes of the calls, no later write goes under these leases.
         self._tokens.clear()
@@ -147,3 +149,11 @@ class Leases:
         if refusal.code == Code.NOT_FOUND:  # it exists, and only for tokens that see it
             raise UnseenOrganizationError([name])
         raise lock_error(name, refusal)
+
+
+def _in_order(organizations: Collection[str]) -> Sequence[str]:
+    """Return organizations in the order in which every run sends them.
+
+    So two runs cannot each hold what the other needs: leases, or rows of a database in a commit.
+    """
+    return sorted(organizations, key=fold)

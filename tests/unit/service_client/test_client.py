@@ -553,6 +553,22 @@ def test_all_leases_are_taken_or_none() -> None:
     assert sorted(wire.held) == ["acme", "initech"]
 
 
+def test_a_run_that_was_refused_polls_for_one_lease_after_the_other() -> None:
+    """A poll that took what sorts after the refused lease would move fences of other runs."""
+    wire = FakeLeases()
+    wire.held["beta"] = 7, LIVE
+    client = OperationsClient(wire, HERE)
+    with pytest.raises(LockHeldError):
+        client.acquire(["acme", "beta", "corp"])
+    wire.sent.clear()
+
+    with pytest.raises(LockHeldError):
+        client.acquire(["acme", "beta", "corp"])
+
+    asked = [(call.operation, call.fields["organization"]) for sent in wire.sent for call in sent]
+    assert asked == [("AcquireLease", "acme"), ("AcquireLease", "beta"), ("ReleaseLease", "acme")]
+
+
 def test_the_lock_of_a_dead_process_is_taken_over_at_once() -> None:
     """After a crash the next apply does not wait for the lease to run out."""
     wire = FakeLeases()
@@ -646,6 +662,24 @@ def test_leases_are_renewed_together() -> None:
     assert [[call.operation for call in calls] for calls in wire.sent] == [["RenewLease"] * 2]
     names = [call.fields["organization"] for calls in wire.sent for call in calls]
     assert names == ["acme", "beta"]
+
+
+def test_leases_are_renewed_and_given_back_in_the_order_of_their_names() -> None:
+    """Two runs that lock the same rows of a database in two orders would end in a deadlock."""
+    wire = FakeLeases()
+    wire.held["Acme"] = 7, DEAD  # taken over after the free one
+    client = OperationsClient(wire, HERE, clock=passing())
+    client.acquire(["Acme", "beta"])
+    wire.sent.clear()
+
+    client.renew()
+    client.release()
+
+    asked = [[(call.operation, call.fields["organization"]) for call in sent] for sent in wire.sent]
+    assert asked == [
+        [("RenewLease", "Acme"), ("RenewLease", "beta")],
+        [("ReleaseLease", "Acme"), ("ReleaseLease", "beta")],
+    ]
 
 
 def test_who_has_no_lease_renews_none() -> None:
