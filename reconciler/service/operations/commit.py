@@ -7,7 +7,10 @@ once: a repeated call gets the first answer, with its secret, while what was mad
 from __future__ import annotations
 
 import json
+import re
+from functools import cache
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 from reconciler.service.domain.oidc_application import hash_of
 from reconciler.service.domain.refusal import (
@@ -33,6 +36,9 @@ from reconciler.service.operations.runtime import Batch, Runtime
 from reconciler.service.operations.session import Reading, Writing
 from reconciler.service.operations.table import operation_of, writes
 from reconciler.service.projections.objects import canonical
+
+if TYPE_CHECKING:
+    from reconciler.resources.models import Model
 
 TRIES = 5  # each is lost only where another writer has committed in the meantime
 _REGENERATE = "RegenerateOIDCClientSecret"
@@ -195,8 +201,25 @@ def _digest(request: Request, admitted: Admitted) -> bytes:
     """Return the digest of what a request means: a default may be said, an own one be named."""
     operation, asked, text = admitted
     organization = request.organization or request.caller.only_organization
-    meaning = text if isinstance(asked, Fields) else asked.model_dump_json()
+    meaning = text if isinstance(asked, Fields) else _text_of(asked)
     return sha256(f"{operation.name}\n{organization}\n{meaning}".encode()).digest()
+
+
+def _text_of(asked: Model) -> str:
+    """Return the JSON text of a request, the same in every version of the service.
+
+    Records that an earlier version kept have digests of it. Those versions named fields in snake
+    case, and wrote them as here: in the order of the model, without spaces, not escaped to ASCII.
+    """
+    fields = asked.model_dump(mode="json")
+    named = {_in_snake_case(name): value for name, value in fields.items()}
+    return json.dumps(named, ensure_ascii=False, separators=(",", ":"))
+
+
+@cache
+def _in_snake_case(name: str) -> str:
+    """Return ``redirect_uris`` for ``redirectUris``."""
+    return re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", name)
 
 
 def _checksum(asked: bytes, answer: str, seal: str | None, slot: int) -> bytes:
