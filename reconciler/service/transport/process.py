@@ -2,8 +2,9 @@
 
 A server holds a lock in its folder, which the kernel lets go of when the process ends, however it
 ends. A folder whose lock is free belongs to a server that is gone. Only such folders of this user
-are removed, only the two files that a server makes in one, and no link is followed: others may
-write to the same place.
+are removed, and only if they have nothing in them but what a server makes there: its socket, its
+lock, and sockets named by a number, which connections have for a moment. No link is followed:
+others may write to the same place.
 """
 
 from __future__ import annotations
@@ -96,16 +97,28 @@ def _clear(top: Path) -> None:
 
 def _clear_one(name: str, within: int) -> None:
     with _opened(_open_in(within, name, os.O_DIRECTORY)) as folder:
-        if os.fstat(folder).st_uid != os.geteuid() or not _names_in(folder) <= {SOCKET, LOCK}:
+        if os.fstat(folder).st_uid != os.geteuid():
             return
         with _opened(_open_in(folder, LOCK)) as lock:
             if not stat.S_ISREG(os.fstat(lock).st_mode):
                 return
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises while its server lives
-            with suppress(FileNotFoundError):
-                os.unlink(SOCKET, dir_fd=folder)
+            # Listed under the lock: a server that lived until now may have made one more socket.
+            names = _names_in(folder)
+            if not all(_is_of_server(each, folder) for each in names):
+                return
+            for each in names - {LOCK}:
+                os.unlink(each, dir_fd=folder)
             os.unlink(LOCK, dir_fd=folder)
     os.rmdir(name, dir_fd=within)  # refused where there is more in it by now
+
+
+def _is_of_server(name: str, folder: int) -> bool:
+    """Return whether a name in an open folder is one that a server makes there."""
+    if name in {SOCKET, LOCK}:
+        return True
+    is_number = name.isascii() and name.isdigit()  # see ``connected``
+    return is_number and stat.S_ISSOCK(os.lstat(name, dir_fd=folder).st_mode)
 
 
 def _names_in(folder: int) -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -57,6 +58,12 @@ def left_over(top: Path, name: str = "reconciler-old") -> Path:
     return folder
 
 
+def make_socket(name: str) -> None:
+    """Make the file of a socket in the working folder: the path of a socket must be short."""
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(name)
+
+
 def test_the_next_start_clears_what_a_killed_server_left(top: Path) -> None:
     """And nothing of a server that lives."""
     left = killed(top)
@@ -68,6 +75,35 @@ def test_the_next_start_clears_what_a_killed_server_left(top: Path) -> None:
             assert other.exists()
         assert [path.name for path in top.iterdir()] == [living.name]
     assert list(top.iterdir()) == []
+
+
+def test_a_connection_that_a_killed_server_was_making_goes_with_its_folder(
+    top: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The socket of a connection has a file with a number for its name, for a moment."""
+    left = left_over(top)
+    monkeypatch.chdir(left)
+    make_socket("17")
+
+    with private_folder():
+        assert not left.exists()
+
+
+@pytest.mark.parametrize(("name", "is_socket"), [("17", False), ("a7", True), ("\u0661", True)])
+def test_a_name_that_is_no_connection_of_a_server_stays(
+    top: Path, name: str, *, is_socket: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And all that is beside it, also a connection."""
+    left = left_over(top)
+    monkeypatch.chdir(left)
+    make_socket("16")
+    if is_socket:
+        make_socket(name)
+    else:
+        (left / name).write_text("mine")
+
+    with private_folder():
+        assert {path.name for path in left.iterdir()} == {SOCKET, LOCK, "16", name}
 
 
 def test_what_no_server_left_stays(top: Path) -> None:
