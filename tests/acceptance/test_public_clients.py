@@ -8,7 +8,9 @@ import shutil
 import ssl
 import subprocess
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import grpc
@@ -167,6 +169,40 @@ def test_reflection_shows_what_there_is(server: Server, version: str) -> None:
     assert len(management.file_descriptor_response.file_descriptor_proto) > 5
     assert len(health.file_descriptor_response.file_descriptor_proto) == 1
     assert nothing.error_response.error_code == 5
+
+
+def test_calls_are_answered_beside_open_reflection(server: Server) -> None:
+    """Command-line clients keep it open on the connection of their call; others ask meanwhile."""
+    ended = Event()
+    streams: list[Any] = []
+
+    def asked() -> Iterator[reflection_pb2.ServerReflectionRequest]:
+        yield reflection_pb2.ServerReflectionRequest(list_services="")
+        ended.wait()
+
+    with ExitStack() as channels:
+        channels.callback(ended.set)
+        opened = [
+            channels.enter_context(
+                grpc.insecure_channel(
+                    f"127.0.0.1:{server.port}", options=[("grpc.use_local_subchannel_pool", 1)]
+                )
+            )
+            for _ in range(3)
+        ]
+        for channel in opened[1:]:
+            ask = channel.stream_stream(
+                "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+                request_serializer=reflection_pb2.ServerReflectionRequest.SerializeToString,
+                response_deserializer=reflection_pb2.ServerReflectionResponse.FromString,
+            )
+            streams.append(ask(asked(), timeout=60))  # one that is let go of is cancelled
+            next(streams[-1])
+        for channel in opened:
+            answer = health_pb2_grpc.HealthStub(channel).Check(
+                health_pb2.HealthCheckRequest(), timeout=5
+            )
+            assert answer.status == health_pb2.HealthCheckResponse.SERVING
 
 
 @pytest.mark.parametrize("method", [f"/{MANAGEMENT}/AddHumanUser", "/nobody.v1.Nothing/Do"])

@@ -110,6 +110,7 @@ class CallerFrames:
         self._sizes = sizes
         self._may_begin = may_begin
         self._held: dict[int, bytearray] = {}  # frames of calls that wait, by stream
+        self._whole: set[int] = set()  # those of them whose headers have come to their end
         self._is_held = False  # the present frame
         self._entering = 0  # the stream of the call whose frames begin to be passed on
         self.held_bytes = 0
@@ -145,8 +146,9 @@ class CallerFrames:
         passed = bytearray()
         while self._held and not self._is_within and not self._is_cut:
             stream = next(iter(self._held))
-            if not self._may_begin(stream):
+            if stream not in self._whole or not self._may_begin(stream):
                 break
+            self._whole.discard(stream)
             frames = bytes(self._held.pop(stream))
             self.held_bytes -= len(frames)
             self._entering = stream
@@ -166,7 +168,7 @@ class CallerFrames:
                 if end - at < _FRAME_HEAD:
                     self._begun = data[at:]
                     break
-                self._begin_frame(data[at : at + _FRAME_HEAD])
+                self._begin_frame(data[at : at + _FRAME_HEAD], end - at - _FRAME_HEAD)
                 at += _FRAME_HEAD
             stop = at + min(self._left, end - at)
             self._left -= stop - at
@@ -214,32 +216,40 @@ class CallerFrames:
         self.enter(stream)
         self._calls.pop(stream, None)
 
-    def _begin_frame(self, head: bytes) -> None:
+    def _begin_frame(self, head: bytes, come: int) -> None:
+        """Decide about a frame, of whose content and what follows so many bytes have come."""
         self._frame = _read_head(head)
         self._left, kind, flags, stream = self._frame
         self._is_within = True
-        self._is_held = self._must_wait()
+        self._is_held = self._must_wait(is_whole=self._left <= come)
         self._is_rewritten = kind == DATA and stream in self._calls
         if kind == DATA and flags & PADDED:
             raise FramesError
 
-    def _must_wait(self) -> bool:
-        """Return whether the present frame belongs to a call that may not begin yet."""
-        _, kind, _, stream = self._frame
-        if kind == CONTINUATION:  # of the frame before it
-            return self._is_held
-        if kind == HEADERS and stream not in self._held and stream != self._entering:
-            if stream > self.newest:
-                return bool(self._held) or not self._may_begin(stream)
-            if self._held:
-                raise FramesError
-        return stream in self._held
+    def _must_wait(self, *, is_whole: bool) -> bool:
+        """Return whether the present frame belongs to a call that may not begin yet.
+
+        No call begins before its headers are whole: half of them would keep its place.
+        """
+        _, kind, flags, stream = self._frame
+        if stream in self._held:
+            return True
+        if kind != HEADERS or stream == self._entering:
+            return False
+        if stream > self.newest:
+            is_whole = is_whole and bool(flags & END_HEADERS)
+            return bool(self._held) or not is_whole or not self._may_begin(stream)
+        if self._held:
+            raise FramesError
+        return False
 
     def _end_frame(self) -> None:
         self._is_within = False
-        if self._is_held:
-            return
         _, kind, flags, stream = self._frame
+        if self._is_held:
+            if kind in {HEADERS, CONTINUATION} and flags & END_HEADERS:
+                self._whole.add(stream)
+            return
         if kind in {HEADERS, CONTINUATION}:
             # No frame may come between those of one block of headers.
             self._is_cut = not flags & END_HEADERS

@@ -135,24 +135,24 @@ class Intake:
 
         The call keeps its place as long as the block runs, which is until it is answered.
         """
+        self.begun(context)
         try:
             caller = await self._admission.caller(operation, headers)
         except UnreadError as refusal:
-            self._begun(context, is_known=False)
+            self._new_calls.judged(_name_of(context), is_known=False)
             yield refusal
             return
         if caller == NOBODY:
             async with self.open_message(context) as message:
                 yield message
         else:
-            self._begun(context, is_known=True)
+            self._new_calls.judged(_name_of(context), is_known=True)
             seconds = self.limits.body_seconds
             async with self._message(context, self._known, caller, seconds) as message:
                 yield message
 
     def open_message(self, context: Any) -> AbstractAsyncContextManager[bytes | Refusal]:
         """Yield the message of a call that needs no token, or why it was not taken in."""
-        self._begun(context, is_known=None)
         return self._message(context, self._open, NOBODY, self.limits.head_seconds)
 
     async def stream(self, context: Any, run: Callable[[], Awaitable[None]]) -> None:
@@ -166,9 +166,9 @@ class Intake:
         except Refusal as refusal:
             _refuse(context, refusal)
 
-    def _begun(self, context: Any, *, is_known: bool | None) -> None:
-        """Note that a call has begun. Its peer is the address of a unix socket; see ``splice``."""
-        self._new_calls.begun(context.peer().rpartition("/")[2], is_known=is_known)
+    def begun(self, context: Any) -> None:
+        """Note that the server has begun a call: another one may come to it."""
+        self._new_calls.begun(_name_of(context))
 
     @asynccontextmanager
     async def _message(
@@ -182,6 +182,11 @@ class Intake:
             else:
                 message = await _read(context, seconds)
             yield message
+
+
+def _name_of(context: Any) -> str:
+    """Return the name of the connection of a call, which is an address; see ``connected``."""
+    return str(context.peer()).rpartition("/")[2]
 
 
 async def _read(context: Any, seconds: float) -> bytes | Refusal:
@@ -292,6 +297,7 @@ def _headers(context: Any) -> Mapping[str, list[str]]:
 
 async def _health_asked(intake: Intake, context: Any) -> Any:
     """Return the request of a call after health, or None where the call was refused."""
+    intake.begun(context)
     async with intake.open_message(context) as message:
         asked = message
     if not isinstance(asked, Refusal):
@@ -316,6 +322,7 @@ def _reflection(intake: Intake) -> tuple[Any, ...]:
             async for answer in servicer.ServerReflectionInfo(requests, context):
                 await context.write(answer)
 
+        intake.begun(context)
         await intake.stream(context, run)
 
     method = grpc.stream_stream_rpc_method_handler(

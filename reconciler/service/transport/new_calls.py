@@ -89,19 +89,23 @@ class NewCalls:
         """Begin to count the calls of a connection."""
         self._connections[connection.name] = connection
 
-    def begun(self, name: str, *, is_known: bool | None) -> None:
-        """Note that the gRPC server has begun a call, and whether it had a valid token.
+    def begun(self, name: str) -> None:
+        """Note that the gRPC server has begun a call of a connection.
 
-        ``is_known`` is None for a call that needs no token. The server begins the calls of a
-        connection in their order; where it does not, the number is right even so.
+        The server begins the calls of a connection in their order; where it does not, the number
+        is right even so.
         """
         connection = self._connections.get(name)
-        if connection is None:
-            return
-        if is_known is not None:
+        if connection is not None:
+            del connection.streams[:1]
+            self.go_on()
+
+    def judged(self, name: str, *, is_known: bool) -> None:
+        """Note whether a call that has begun had a valid token."""
+        connection = self._connections.get(name)
+        if connection is not None:
             connection.is_known = is_known
-        del connection.streams[:1]
-        self.go_on()
+            self.go_on()
 
     def has_place(self, connection: NewCallsOfOne) -> bool:
         """Return whether one more call of a connection may be passed on."""

@@ -34,7 +34,8 @@ def known(calls: NewCalls) -> Connection:
     """Return a connection on which a call had a valid token."""
     connection = Connection(calls)
     connection.ask(1)
-    calls.begun(connection.calls.name, is_known=True)
+    calls.begun(connection.calls.name)
+    calls.judged(connection.calls.name, is_known=True)
     return connection
 
 
@@ -45,7 +46,7 @@ def test_a_connection_has_a_few_new_calls_at_one_time() -> None:
     caller.ask(3, 5, 7, 9, 11)
     assert caller.begun == [1, 3, 5, 7]
 
-    calls.begun(caller.calls.name, is_known=True)
+    calls.begun(caller.calls.name)
     assert caller.begun == [1, 3, 5, 7, 9]
 
 
@@ -58,7 +59,7 @@ def test_strangers_take_turns_for_their_places() -> None:
     assert [stranger.begun for stranger in strangers] == [[1], [1], []]
 
     for each in (0, 1, 0):
-        calls.begun(strangers[each].calls.name, is_known=False)
+        calls.begun(strangers[each].calls.name)
     assert [stranger.begun for stranger in strangers] == [[1, 3], [1, 3], [1]]
 
 
@@ -73,12 +74,12 @@ def test_strangers_keep_no_caller_waiting() -> None:
 
 
 def test_a_caller_becomes_a_stranger_with_a_call_that_is_refused() -> None:
-    """And is none with the next call that has a token; a call that needs none changes nothing."""
+    """And is none with the next call that has a token."""
     calls = NewCalls(LIMITS)
     caller = known(calls)
-    for is_known, expected in ((None, True), (False, False), (None, False), (True, True)):
-        calls.begun(caller.calls.name, is_known=is_known)
-        assert caller.calls.is_known is expected
+    for is_known in (False, True):
+        calls.judged(caller.calls.name, is_known=is_known)
+        assert caller.calls.is_known is is_known
 
 
 def test_a_call_that_ended_before_it_began_gives_its_place_back() -> None:
@@ -102,7 +103,8 @@ def test_a_connection_that_is_lost_gives_its_places_back() -> None:
         stranger.ask(1)
     third.calls.leave()
     first.calls.leave()
-    calls.begun(first.calls.name, is_known=True)
+    calls.begun(first.calls.name)
+    calls.judged(first.calls.name, is_known=True)
 
     assert [each.begun for each in (first, second, third, fourth)] == [[1], [1], [], [1]]
 
