@@ -77,8 +77,12 @@ class PostgresTransaction(LockingUnit):
         callers = sorted({caller for caller, _ in asked.records})
         keys = sorted({key for _, key in asked.records})
         with self._connection.pipeline():
-            objects = self._connection.execute(tables.OBJECTS, (list(asked.objects),))
+            # Records first: each statement sees what was committed before it, so an object is then
+            # never older than the record of a call that changed it. In the other order, another
+            # server may commit a new secret between the two, and a retry of that call would find
+            # the old secret in the object and be refused.
             records = self._connection.execute(tables.RECORDS, (callers, keys))
+            objects = self._connection.execute(tables.OBJECTS, (list(asked.objects),))
         self._keep_found(objects)
         known = {(record.caller, record.key): record for record in map(Record._make, records)}
         self._seen = {name: known.get(name) for name in asked.records}
