@@ -1,4 +1,4 @@
-"""The port: the promises of every store of the service, in SQLite, PostgreSQL or memory.
+"""The port: the promises of every store of the service, in SQLite or PostgreSQL.
 
 A transaction is at its heart. Inside it, reads see its own writes; it commits when its block
 ends and rolls back when an exception leaves the block. Unique constraints, not looking first,
