@@ -112,6 +112,7 @@ class CallerFrames:
         self._held: dict[int, bytearray] = {}  # frames of calls that wait, by stream
         self._whole: set[int] = set()  # those of them whose headers have come to their end
         self._is_held = False  # the present frame
+        self._is_following = False  # bytes, at this moment
         self._entering = 0  # the stream of the call whose frames begin to be passed on
         self.held_bytes = 0
         self._preface_left = len(PREFACE)
@@ -139,10 +140,20 @@ class CallerFrames:
         """
         preface = data[: self._preface_left]
         self._preface_left -= len(preface)
-        return preface + self._follow(data[len(preface) :]) + self.go_on()
+        self._is_following = True
+        passed = preface + self._follow(data[len(preface) :])
+        self._is_following = False
+        return passed + self.go_on()
 
     def go_on(self) -> bytes:
-        """Return the frames of calls that waited and may begin now."""
+        """Return the frames of calls that waited and may begin now.
+
+        While others are being followed there are none: a call that is given up among them may make
+        room, but nothing may overtake them. They are looked at again after those.
+        """
+        if self._is_following:
+            return b""
+        self._is_following = True
         passed = bytearray()
         while self._held and not self._is_within and not self._is_cut:
             stream = next(iter(self._held))
@@ -155,6 +166,7 @@ class CallerFrames:
             begun, self._begun = self._begun, b""
             passed += self._follow(frames)
             self._begun = begun
+        self._is_following = False
         return bytes(passed)
 
     def _follow(self, data: bytes) -> bytes:

@@ -292,6 +292,25 @@ def test_a_frame_that_goes_on_with_headers_waits_with_them() -> None:
     assert frames.go_on() == third
 
 
+def test_a_call_that_makes_room_lets_none_overtake_the_frames_before_it() -> None:
+    """It is given up in bytes that are not passed on yet; headers are read in their order."""
+    places = [1, 1]
+    early: list[bytes] = []
+
+    def given_up(_: int) -> None:
+        places.append(1)
+        early.append(frames.go_on())
+
+    frames = CallerFrames(
+        given_up, lambda *_: Entry.NOW, SIZES, lambda _: bool(places) and bool(places.pop())
+    )
+    assert frames.feed(h2.PREFACE + OPEN) == h2.PREFACE + OPEN
+    third = OPEN.replace(b"\0\0\0\1", b"\0\0\0\5")
+
+    assert frames.feed(OTHER + third + RESET) == OTHER + RESET + third
+    assert early == [b""]
+
+
 def test_a_call_that_waited_begins_between_frames() -> None:
     """What comes in meanwhile may be cut anywhere."""
     places: list[int] = []
