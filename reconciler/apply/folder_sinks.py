@@ -277,7 +277,7 @@ class AgeSink(FolderSink):
         """Seal to recipients: ``age1...`` or public keys of SSH.
 
         Raises:
-            UsageError: there is none, or one is not an age recipient.
+            UsageError: the list is empty, or an entry is not an age recipient.
         """
         super().__init__(folder)
         if not recipients:

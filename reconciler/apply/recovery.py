@@ -244,8 +244,8 @@ def _still_owed(held: ObservedObject) -> Diagnostic:
 def take_over(journal: Journal, others: Iterable[Path], organizations: Collection[str]) -> None:
     """Move what other journals of the tree leave open of these organizations into this one.
 
-    Whoever calls holds the lock of the organizations, so no run that could still end them is on
-    its way. A crash in between leaves an intent in both, which is ended twice and done once.
+    The caller holds the lock of the organizations, so no run that could still end them is under
+    way. A crash in between leaves an intent in both, which is ended twice and done once.
 
     Raises:
         LockHeldError: such a journal is in use.

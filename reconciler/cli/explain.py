@@ -167,7 +167,7 @@ def kind_named(text: str) -> Kind:
     """Return the kind of this name, in upper or lower case.
 
     Raises:
-        click.BadParameter: there is none; names the nearest, or all.
+        click.BadParameter: no such name; the message names the nearest, or all.
     """
     kinds = {kind.value.lower(): kind for kind in Kind}
     found = kinds.get(text.lower())

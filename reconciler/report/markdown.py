@@ -256,7 +256,7 @@ def _cut(line: str, limit: int = LINE) -> str:
 Item = TypeVar("Item")
 
 OVERHEAD = 220
-"""What a section takes beside what it shows: title, fold, fence, and what is left out."""
+"""Characters of a section beside what it shows: title, fold, fence, and the note on omissions."""
 
 _TICKS = re.compile("`+")
 

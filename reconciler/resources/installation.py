@@ -1,4 +1,4 @@
-"""What is installed beside the package: its public schemas, and libraries that some commands need.
+"""Files and libraries beside the package: its public schemas, and extras that some commands need.
 
 A command that needs an extra checks for it before it makes or asks anything, and raises an error
 with the sentence from here, so that the way to install is written in one place.

@@ -142,7 +142,7 @@ class PostgresTransaction(LockingUnit):
     def lease(self, organization: str) -> LeaseRow | None:
         """Return the last lease of a folded organization name, locked until the commit.
 
-        Where there is none yet, the constraint decides which transaction makes the first.
+        For the first lease of an organization, the constraint decides which transaction makes the first.
         """
         found = self._connection.execute(tables.LOCK_LEASE, (organization,)).fetchone()
         lease = self._leases[organization] = LeaseRow._make(found) if found else None
