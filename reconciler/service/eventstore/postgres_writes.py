@@ -142,7 +142,7 @@ class PostgresTransaction(LockingUnit):
     def lease(self, organization: str) -> LeaseRow | None:
         """Return the last lease of a folded organization name, locked until the commit.
 
-        For the first lease of an organization, the constraint decides which transaction makes the first.
+        The constraint decides which transaction makes an organization's first lease.
         """
         found = self._connection.execute(tables.LOCK_LEASE, (organization,)).fetchone()
         lease = self._leases[organization] = LeaseRow._make(found) if found else None
