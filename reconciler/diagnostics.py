@@ -31,11 +31,16 @@ def name_as_text(name: str) -> str:
 
 
 class SourceLocation(NamedTuple):
-    """A place in a file; line and column count from 1, and 0 means the file as a whole."""
+    """A place in a file; line and column count from 1, and 0 means the file as a whole.
+
+    ``value_from`` names the variables in the value that stands there, each with the place of its
+    own value, such as ``shopHost from reconciler.yaml:14:32``; it is empty where there is none.
+    """
 
     file: str
     line: int = 0
     column: int = 0
+    value_from: str = ""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
@@ -64,6 +69,12 @@ class Diagnostic:
     def is_error(self) -> bool:
         """Return whether this finding stops the run."""
         return self.severity is Severity.ERROR
+
+    @property
+    def told(self) -> str:
+        """Return the summary, and in brackets where the variables in the value come from."""
+        value_from = self.location.value_from if self.location else ""
+        return f"{self.summary} ({value_from})" if value_from else self.summary
 
 
 class Source(Protocol):

@@ -9,6 +9,7 @@ from typing import Any
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, warning
 from reconciler.manifests.discovery import Discovery, FoundFile, is_whole
+from reconciler.manifests.layers import NO_LAYERS, Layers
 from reconciler.manifests.manifest import Loaded, Manifest, SourceFile
 from reconciler.manifests.resolve import Resolver
 from reconciler.manifests.text import TextError, decode
@@ -17,7 +18,9 @@ from reconciler.resources.collector import collector_paused
 from reconciler.resources.shard import Shard
 
 
-def load(paths: Sequence[str | Path], shard: Shard | None = None) -> Loaded:
+def load(
+    paths: Sequence[str | Path], shard: Shard | None = None, layers: Layers = NO_LAYERS
+) -> Loaded:
     """Read every manifest at or beneath the paths, and resolve what it refers to.
 
     Of a shard, only the manifests that belong to it are kept and resolved, and those that do not

@@ -110,11 +110,16 @@ class Loaded:
         diagnostics: What could not be read.
         whole: Whether this is a whole tree, or a whole shard of it, so that absence means
             something.
+        defaults: The Defaults documents that were read, their variables replaced, for judging.
+        patches: The documents of the overlay that change or take out others, their variables
+            replaced, for judging.
     """
 
     manifests: tuple[Manifest, ...]
     diagnostics: tuple[Diagnostic, ...]
     whole: bool
+    defaults: tuple[Manifest, ...] = ()
+    patches: tuple[Manifest, ...] = ()
 
 
 class Root:

@@ -118,6 +118,13 @@ def _like(kind: Callable[..., T], *sources: object, **others: object) -> T:
     return kind(**values, **others)
 
 
+def _place_of(place: SourceLocation | None) -> object:
+    """Return the form of a place: file, line and column, and where variables come from, if any."""
+    if place is None:
+        return ()
+    return place if place.value_from else place[:3]
+
+
 @dataclass(frozen=True, slots=True)
 class SavedFinding:
     """A finding, as a plan file has it."""
@@ -132,7 +139,7 @@ class SavedFinding:
     @classmethod
     def of(cls, finding: Diagnostic) -> Self:
         """Return the form of a finding."""
-        return _like(cls, finding, place=finding.location or (), ref=finding.ref or ())
+        return _like(cls, finding, place=_place_of(finding.location), ref=finding.ref or ())
 
     def finding(self) -> Diagnostic:
         """Return the finding."""
@@ -163,7 +170,7 @@ class SavedResource:
     @classmethod
     def of(cls, resource: Resource) -> Self:
         """Return the form of a resource."""
-        return _like(cls, resource, place=resource.source.place())
+        return _like(cls, resource, place=_place_of(resource.source.place()))
 
     def resource(self) -> Resource:
         """Return the resource.

@@ -48,7 +48,7 @@ def finding_as_text(finding: Diagnostic, layout: Layout = BARE) -> str:
     """Return a finding in lines: where and what, the line it is about, then what to do."""
     place = f"{visible(str(finding.location))}: " if finding.location else ""
     name, code = finding.severity.value, finding.code
-    text = wrapped(f"{place}{name}{_HELD}{code}: {visible(finding.summary)}", layout.width)
+    text = wrapped(f"{place}{name}{_HELD}{code}: {visible(finding.told)}", layout.width)
     head = layout.style(f"{name} {code}", _LOOKS[finding.severity], "bold")
     lines = [
         text.replace(f"{name}{_HELD}{code}", head, 1),
@@ -112,6 +112,7 @@ def finding_as_json(finding: Diagnostic) -> JsonObject:
         "file": place.file if place else None,
         "line": place.line if place and place.line else None,
         "column": place.column if place and place.line else None,
+        **({"value_from": place.value_from} if place and place.value_from else {}),
     }
 
 

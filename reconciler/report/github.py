@@ -32,7 +32,7 @@ def _annotation(finding: Diagnostic) -> str:
         properties |= {"line": str(place.line), "col": str(place.column)}
     properties["title"] = finding.code
     said = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-    message = f"{visible(finding.summary)}. {visible(finding.remedy)}"
+    message = f"{visible(finding.told)}. {visible(finding.remedy)}"
     return f"::{_COMMANDS[finding.severity]} {said}::{_data(message)}"
 
 

@@ -150,7 +150,7 @@ def _finding(finding: Diagnostic) -> str:
     place = f' <span class="place">{shown_text(str(finding.location))}</span>'
     return (
         f'<li class="{finding.severity.value}"><span class="code">{finding.code}</span> '
-        f"<bdi>{words(finding.summary)}</bdi>"
+        f"<bdi>{words(finding.told)}</bdi>"
         f"{place if finding.location else ''}"
         f'<p class="remedy"><bdi>{words(finding.remedy)}</bdi></p></li>'
     )

@@ -46,7 +46,7 @@ def _case(name: str, findings: Sequence[Diagnostic]) -> str:
 def _failure(errors: Sequence[Diagnostic]) -> str:
     first = errors[0]
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    said = {"type": first.code, "message": f"{visible(first.summary)}{more}"}
+    said = {"type": first.code, "message": f"{visible(first.told)}{more}"}
     return f"<failure{_attributes(said)}>{_text(errors)}</failure>"
 
 

@@ -207,7 +207,7 @@ def _unmanaged(found: Unmanaged) -> list[str]:
 
 def _finding(finding: Diagnostic) -> list[str]:
     place = f"{visible(str(finding.location))}: " if finding.location else ""
-    head = f"{place}{finding.severity.value} {finding.code}: {visible(finding.summary)}"
+    head = f"{place}{finding.severity.value} {finding.code}: {visible(finding.told)}"
     return [_cut(head), _cut(f"    {visible(finding.remedy)}", 4 * LINE)]
 
 

@@ -60,7 +60,7 @@ def _result(finding: Diagnostic, rule: int) -> JsonObject:
         "ruleId": finding.code,
         "ruleIndex": rule,
         "level": finding.severity.value,
-        "message": {"text": f"{visible(finding.summary)}. {visible(finding.remedy)}"},
+        "message": {"text": f"{visible(finding.told)}. {visible(finding.remedy)}"},
         "partialFingerprints": {"finding/v1": _fingerprint(finding)},
     }
     if finding.location:

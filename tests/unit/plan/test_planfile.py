@@ -71,6 +71,15 @@ FILE = PlanFile(
 CONTENT = plan_file_content(FILE)
 
 
+def test_a_place_is_longer_only_where_a_variable_is_in_the_value() -> None:
+    """Files that earlier versions wrote are still read."""
+    sourced = SourceLocation("shop.yaml", 3, 5, "host from reconciler.yaml:4:9")
+    file = replace(FILE, warnings=(warning("W2", "s", "r", sourced),))
+
+    assert b'["shop.yaml",3,5]' in CONTENT.translate(None, b" \n")
+    assert read_plan_file(plan_file_content(file)).warnings == file.warnings
+
+
 def resealed(fields: dict[str, Any]) -> bytes:
     """Return a changed file with a digest that is right: what a clever hand would do."""
     rest = {k: v for k, v in fields.items() if k not in {"format", "format_version", SEAL}}

@@ -26,6 +26,9 @@ from reconciler.report.findings import (
     findings_as_text,
     wrapped,
 )
+from reconciler.report.github import findings_as_annotations
+from reconciler.report.junit import findings_as_junit
+from reconciler.report.sarif import findings_as_sarif
 from reconciler.report.style import Style
 from tests.builders import WEB
 
@@ -34,6 +37,12 @@ WRONG = error("SCHEMA-TYPE", "timeout is a number", "Write a text such as 5s.", 
 ODD = warning("URI-HTTP", "a redirect URI is not encrypted", "Write https.")
 GOOD = note("SCRIPT-CRLF", "it has CRLF", "Use LF.")
 WHOLE = error("FILE-EMPTY", "the file is empty", "Remove it.", SourceLocation("a.yaml"))
+HOST = error(
+    "URI-HTTP",
+    "not encrypted",
+    "Write https.",
+    SourceLocation("shop.yaml", 7, 3, "host from reconciler.yaml:4:9"),
+)
 
 
 @pytest.mark.parametrize(
@@ -52,6 +61,12 @@ WHOLE = error("FILE-EMPTY", "the file is empty", "Remove it.", SourceLocation("a
         pytest.param(GOOD, "note SCRIPT-CRLF: it has CRLF\n    Use LF.", id="a note"),
         pytest.param(
             WHOLE, "a.yaml: error FILE-EMPTY: the file is empty\n    Remove it.", id="a whole file"
+        ),
+        pytest.param(
+            HOST,
+            "shop.yaml:7:3: error URI-HTTP: not encrypted (host from reconciler.yaml:4:9)\n"
+            "    Write https.",
+            id="a value with a variable in it",
         ),
         pytest.param(
             error("X", "a\nb", "::stop", SourceLocation("::error\x1b.yaml", 1, 1)),
@@ -237,6 +252,17 @@ def test_there_is_no_caret_beneath_a_hidden_secret() -> None:
     assert excerpt("password: hunter2", SourceLocation("a.yaml", 7, 13)) == [
         "    7 | password: ***"
     ]
+
+
+def test_every_form_names_the_source_of_a_variable_once() -> None:
+    assert finding_as_json(HOST)["value_from"] == "host from reconciler.yaml:4:9"
+    assert "value_from" not in finding_as_json(WRONG)
+    for form in (
+        findings_as_annotations([HOST]),
+        json.dumps(findings_as_sarif([HOST])),
+        findings_as_junit([HOST], []).partition('message="')[2].partition('"')[0],
+    ):
+        assert form.count("host from reconciler.yaml:4:9") == 1
 
 
 def test_a_finding_shows_its_line_between_what_and_what_to_do() -> None:
