@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import select
 import struct
 import subprocess
 import sys
@@ -19,8 +20,14 @@ ENDS_WITHIN = 120.0  # seconds
 COLUMNS = 100
 
 
-def on_terminal(folder: Path, *arguments: str, typed: str = "", **more: str) -> Ran:
-    """Run the program on a terminal; its ``out`` is what the terminal was sent."""
+def on_terminal(
+    folder: Path, *arguments: str, typed: str = "", prompt: str = "", **more: str
+) -> Ran:
+    """Run the program on a terminal; its ``out`` is what the terminal was sent.
+
+    With a prompt the text is typed once that was shown: a question for a secret drops what was
+    typed before it.
+    """
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, COLUMNS, 0, 0))
     settings = termios.tcgetattr(theirs)
@@ -37,8 +44,9 @@ def on_terminal(folder: Path, *arguments: str, typed: str = "", **more: str) -> 
         start_new_session=True,
     ) as process:
         os.close(theirs)
+        text = _read(ours, until=prompt) if prompt else ""
         os.write(ours, typed.encode())
-        text = _all_of(ours)
+        text += _read(ours)
         code = process.wait(ENDS_WITHIN)
     os.close(ours)
     ran = Ran(code, text, "")
@@ -46,11 +54,13 @@ def on_terminal(folder: Path, *arguments: str, typed: str = "", **more: str) -> 
     return ran
 
 
-def _all_of(terminal: int) -> str:
+def _read(terminal: int, until: str = "") -> str:
+    """Return what a terminal was sent: up to a text, or all of it."""
     content, deadline = b"", time.monotonic() + ENDS_WITHIN
-    while time.monotonic() < deadline:
+    while not until or until.encode() not in content:
+        ready, _, _ = select.select([terminal], [], [], max(0.0, deadline - time.monotonic()))
         try:
-            part = os.read(terminal, 65536)
+            part = os.read(terminal, 65536) if ready else b""
         except OSError:  # EIO: the program has closed its end
             break
         if not part:

@@ -173,8 +173,9 @@ def _remote_service(connection: Connection) -> Iterator[RemoteService]:
 
 
 def _credentials_of(connection: Connection, endpoint: Endpoint) -> Credentials:
-    """Return the credentials for a service. A file that is named wins over the environment.
+    """Return the credentials for a service.
 
+    A file that is named wins over the environment, and that over a token stored for the origin.
     There is no flag for the token itself: other processes could see it.
 
     Raises:
@@ -184,7 +185,6 @@ def _credentials_of(connection: Connection, endpoint: Endpoint) -> Credentials:
     from reconciler.service_client.credentials import (
         FixedToken,
         KeyFileToken,
-        NoToken,
         read_key,
         read_private,
         token_of,
@@ -197,7 +197,22 @@ def _credentials_of(connection: Connection, endpoint: Endpoint) -> Credentials:
     if file := connection.token_file:
         return FixedToken(token_of(read_private(file), str(file)))
     token = variable(TOKEN, os.environ)
-    return FixedToken(token_of(token, TOKEN)) if token else NoToken()
+    if token:
+        return FixedToken(token_of(token, TOKEN))
+    return _stored_credentials(endpoint)
+
+
+def _stored_credentials(endpoint: Endpoint) -> Credentials:
+    """Return the token that this user stored for the origin of a service, or none.
+
+    Raises:
+        LocalFileError, AccessDeniedError: what is stored cannot be used.
+    """
+    from reconciler.service_client.credentials import FixedToken, NoToken
+    from reconciler.service_client.stored_tokens import stored_token
+
+    token = stored_token(endpoint.origin, os.environ)
+    return FixedToken(token) if token else NoToken()
 
 
 def _proxy_in_environment() -> str | None:

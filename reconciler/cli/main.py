@@ -40,6 +40,8 @@ COMMANDS = {
     "serve": "reconciler.cli.serve:serve_command",
     "secret": "reconciler.cli.secret:secret_group",
     "token": "reconciler.cli.token:token_group",
+    "login": "reconciler.cli.login:login_command",
+    "logout": "reconciler.cli.login:logout_command",
     "completion": "reconciler.cli.program:completion_command",
     "version": "reconciler.cli.program:version_command",
 }

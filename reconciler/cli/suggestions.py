@@ -182,9 +182,9 @@ COMMANDS = _by_word(
         ),
         "output": "`reconciler outputs` lists ids and client ids.",
         "pull fetch dump download": "`reconciler export` writes what a service holds as manifests.",
-        "login logout auth configure config": (
-            "There is nothing to log in to: set RECONCILER_TOKEN or write --token-file FILE. "
-            "`reconciler token create` makes a token for `reconciler serve`."
+        "auth authenticate signin configure config": (
+            "`reconciler login ORIGIN` stores a token for a service. `reconciler token create` "
+            "makes one for `reconciler serve`."
         ),
         "rollback undo revert": "Revert the commit in Git, then plan and apply.",
         "workspace env stack": (

@@ -32,7 +32,10 @@ from reconciler.resources.strict_json import JsonError, read_object
 from reconciler.service_client.endpoint import Endpoint
 
 MAX_FILE = 64 * 1024  # bytes
-HOW = "Give a token in RECONCILER_TOKEN or with --token-file, or a service user's --key-file."
+HOW = (
+    "Give a token in RECONCILER_TOKEN or with --token-file, or a service user's --key-file, or "
+    "store one with `reconciler login ORIGIN`."
+)
 _TOKEN = re.compile(r"[!-~]{1,8192}", re.ASCII)
 
 
@@ -111,16 +114,19 @@ def token_of(text: str, where: str) -> Secret:
     return Secret(token)
 
 
-def read_private(path: Path) -> str:
+def read_private(path: Path, *, own: bool = False) -> str:
     """Return the text of a file that only its owner may read.
+
+    With ``own`` it must be this user's, and no symbolic link: a file that this program wrote.
 
     Raises:
         LocalFileError: it cannot be read, or others may read it.
     """
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (os.O_NOFOLLOW if own else 0)
     try:
         # Without blocking, so that a pipe named here cannot hang the command. The open file is
         # checked, as its name may be given to another one meanwhile.
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        descriptor = os.open(path, flags)
         with os.fdopen(descriptor, "rb") as file:
             status = os.fstat(descriptor)
             content = file.read(MAX_FILE + 1) if stat.S_ISREG(status.st_mode) else None
@@ -131,6 +137,10 @@ def read_private(path: Path) -> str:
         ) from failure
     if content is None or len(content) > MAX_FILE:
         raise LocalFileError(f"{path} is not a small, plain file", remedy="Name the file itself.")
+    if own and status.st_uid != os.geteuid():
+        raise LocalFileError(
+            f"{path} is not this user's own file", remedy="Remove it, then log in again."
+        )
     if status.st_mode & 0o077:
         raise LocalFileError(
             f"{path} can be read by others (mode {status.st_mode & 0o777:04o})",

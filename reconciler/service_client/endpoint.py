@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from reconciler.errors import UsageError
 
 _HOST = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?|[0-9a-f:.]+", re.ASCII)
+_IMPLIED_PORTS = {"http": 80, "https": 443}
 _PATH = re.compile(r"(?:/[A-Za-z0-9._~-]+)*/?", re.ASCII)
 
 
@@ -34,6 +35,12 @@ class Endpoint:
     def address(self) -> str:
         """Return the address itself."""
         return self.origin + self.prefix
+
+    @property
+    def same_origin(self) -> str:
+        """Return the origin as it is compared: without the port that its scheme implies."""
+        scheme, _, _ = self.origin.partition(":")
+        return self.origin.removesuffix(f":{_IMPLIED_PORTS[scheme]}")
 
 
 def parse_endpoint(address: str) -> Endpoint:

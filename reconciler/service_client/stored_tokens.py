@@ -1,0 +1,152 @@
+"""Tokens that a user stored, one for each origin: below the user's folder of settings.
+
+A token is stored for an origin (scheme, host, port) and is returned for this origin only. So an
+address that a file of a repository names gets no token that was meant for another service.
+Each token is a file of its own, and a file is replaced whole: there is nothing to lock.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import quote
+
+from reconciler.errors import LocalFileError
+from reconciler.resources.secret import Secret
+from reconciler.service_client.credentials import read_private, token_of
+from reconciler.service_client.endpoint import parse_endpoint
+
+_FOLDER = Path("reconciler", "tokens")
+
+
+def stored_token(origin: str, environ: Mapping[str, str]) -> Secret | None:
+    """Return the token that is stored for an origin, or None.
+
+    Raises:
+        UsageError: the origin cannot be read.
+        LocalFileError: others can read or could have written the file, or it cannot be read.
+        AccessDeniedError: the file holds no token.
+    """
+    folder = _folder(environ)
+    path = folder / _name(origin) if folder else None
+    if folder is None or path is None or not os.path.lexists(path):
+        return None
+    _check_private(folder)
+    return token_of(read_private(path, own=True), str(path))
+
+
+def store_token(origin: str, token: Secret, environ: Mapping[str, str]) -> Path:
+    """Store a token for an origin, in the place of an earlier one; return the path of its file.
+
+    Raises:
+        UsageError: the origin cannot be read.
+        LocalFileError: there is no place for it, or the place is open to others.
+    """
+    folder = _folder(environ)
+    if folder is None:
+        raise LocalFileError(
+            "there is no folder for settings: this user has no home folder",
+            remedy="Set XDG_CONFIG_HOME to a folder of this user's own.",
+        )
+    path = folder / _name(origin)
+    try:
+        for each in (*reversed(folder.parents), folder):
+            if not each.exists():
+                each.mkdir(mode=0o700, exist_ok=True)
+        _check_private(folder)
+        _replace(path, token.reveal().encode() + b"\n")
+    except OSError as failure:
+        raise LocalFileError(
+            f"cannot write {path}: {failure.strerror or failure}",
+            remedy="Make its folder one that this user may write to.",
+        ) from failure
+    return path
+
+
+def forget_token(origin: str, environ: Mapping[str, str]) -> bool:
+    """Remove the token that is stored for an origin; return whether there was one.
+
+    Raises:
+        UsageError: the origin cannot be read.
+        LocalFileError: the file cannot be removed.
+    """
+    folder = _folder(environ)
+    if folder is None:
+        return False
+    path = folder / _name(origin)
+    try:
+        path.unlink()
+    except FileNotFoundError:
+        return False
+    except OSError as failure:
+        raise LocalFileError(
+            f"cannot remove {path}: {failure.strerror or failure}",
+            remedy="Remove it by hand: the token in it still counts.",
+        ) from failure
+    return True
+
+
+def _folder(environ: Mapping[str, str]) -> Path | None:
+    """Return the folder of the tokens; None for a user without a home folder.
+
+    As the XDG specification asks, a relative path in the variable does not count.
+    """
+    settings = Path(environ.get("XDG_CONFIG_HOME", ""))
+    if settings.is_absolute():
+        return settings / _FOLDER
+    home = Path(environ.get("HOME", ""))
+    return home / ".config" / _FOLDER if home.is_absolute() else None
+
+
+def _name(origin: str) -> str:
+    """Return the name of the file of an origin: no two origins have the same one."""
+    return quote(parse_endpoint(origin).same_origin, safe="")
+
+
+def _check_private(folder: Path) -> None:
+    """Refuse a folder in which another user could read or exchange the files.
+
+    Raises:
+        LocalFileError: it is a link, belongs to another user, or is open to others.
+    """
+    try:
+        status = folder.lstat()
+    except OSError as failure:
+        raise LocalFileError(
+            f"cannot read {folder}: {failure.strerror or failure}",
+            remedy="Make it a folder that this user may read.",
+        ) from failure
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+        raise LocalFileError(
+            f"{folder} is not a folder of this user's own",
+            remedy="Tokens are stored there: move away what is there, then log in again.",
+        )
+    if status.st_mode & 0o077:
+        raise LocalFileError(
+            f"{folder} is open to others (mode {status.st_mode & 0o777:04o})",
+            remedy=f"Tokens are stored there: run `chmod 700 {folder}`.",
+        )
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file for its owner alone: whole, or not at all.
+
+    Raises:
+        OSError: that is not possible; an earlier file is as it was.
+    """
+    temporary = path.with_name(f".{secrets.token_hex(8)}.tmp")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        with os.fdopen(os.open(temporary, flags, 0o600), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
