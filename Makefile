@@ -5,8 +5,9 @@ RUNS := .venv/.runs
 READY := .venv/.ready
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 LOCKED := $(PIP) install --require-hashes
-# Tests wait for servers, disks and databases half of their time.
-WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() * 2)')
+CORES := $(shell $(PYTHON) -c 'import os; print(os.cpu_count())')
+# Tests wait for servers, disks and databases half of their time; those of single modules do not.
+WORKERS ?= $(shell echo $$(($(CORES) * 2)))
 
 .PHONY: demo test unit extras check lint types dead wheel dist schemas codes api protos bench metrics fuzz laws soak planted mutate lock clean
 
@@ -26,7 +27,7 @@ test: $(READY)
 
 # The tests of single modules, which need nothing but Python; the slowest of them are left out.
 unit: $(READY)
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m 'not slow' tests/unit tests/architecture
+	$(BIN)/python -m pytest -q -n $(CORES) --dist worksteal -m 'not slow' tests/unit tests/architecture
 
 # What serve, PostgreSQL and key files need; a command that misses it says so.
 extras: $(RUNS)

@@ -227,10 +227,18 @@ LIMITS = [
         "YAML-DEPTH",
         id="one level too many by indentation",
     ),
-    pytest.param("a: [" + "1," * (MAX_NODES + 1) + "]", "YAML-NODES", id="too many values"),
+    pytest.param(
+        "a: [" + "1," * (MAX_NODES + 1) + "]",
+        "YAML-NODES",
+        id="too many values",
+        marks=pytest.mark.slow,
+    ),
     pytest.param("[" + "?," * MAX_NODES + "]", "YAML-KEY", id="too many empty pairs"),
     pytest.param(
-        "".join(f"k{number}: 1\n" for number in range(60_000)), "YAML-NODES", id="60,000 keys"
+        "".join(f"k{number}: 1\n" for number in range(60_000)),
+        "YAML-NODES",
+        id="60,000 keys",
+        marks=pytest.mark.slow,
     ),
     pytest.param(f"a: {'x' * (MAX_SCALAR + 1)}\n", "YAML-SCALAR", id="a text too long"),
     pytest.param(f"{'x' * (MAX_SCALAR + 1)}: 1\n", "YAML-S", id="a key too long"),
@@ -275,6 +283,7 @@ def test_no_file_takes_long_or_ends_the_process(text: str, code: str) -> None:
     assert read_documents(text) is None
 
 
+@pytest.mark.slow
 def test_what_is_just_within_the_limits_is_read() -> None:
     deepest = "[" * (MAX_DEPTH - 1) + "]" * (MAX_DEPTH - 1)
     longest = "x" * MAX_SCALAR
@@ -312,6 +321,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(value=st.dictionaries(WORDS, VALUES, max_size=5), flow=st.booleans())
 def test_what_the_library_writes_is_read_as_it_was(value: dict[str, Any], *, flow: bool) -> None:
     """Text that is quoted wherever it must be comes back, in block style and in flow style."""

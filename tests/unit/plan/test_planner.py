@@ -411,6 +411,7 @@ def test_a_plan_that_is_carried_out_leaves_nothing_to_do(
     assert set(again.in_step) == {resource.ref for resource in wanted.resources.values()}
 
 
+@pytest.mark.slow
 def test_the_random_states_reach_every_kind_of_change() -> None:
     """A property that never meets a rename or a delete proves nothing about them."""
     met: set[str] = set()
