@@ -1,0 +1,97 @@
+"""Opening files: what is no plain file is refused with a reason, and nothing is waited for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from reconciler.manifests.opening import OpeningError, Reason, open_folder, read_file
+
+LIMIT = 10
+
+
+def a_link(path: Path) -> None:
+    path.with_name("target").write_bytes(b"x")
+    path.symlink_to("target")
+
+
+def a_link_to_a_folder(path: Path) -> None:
+    path.with_name("target").mkdir()
+    path.symlink_to("target")
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        pytest.param(lambda _: None, Reason.MISSING, id="nothing"),
+        pytest.param(a_link, Reason.SYMLINK, id="a link"),
+        pytest.param(Path.mkdir, Reason.NOT_REGULAR, id="a folder"),
+        pytest.param(os.mkfifo, Reason.NOT_REGULAR, id="a pipe that nobody writes to"),
+        pytest.param(lambda path: path.write_bytes(b"x" * 11), Reason.TOO_LARGE, id="large"),
+    ],
+)
+def test_only_a_small_regular_file_is_read(
+    tmp_path: Path, make: Callable[[Path], object], reason: Reason
+) -> None:
+    make(tmp_path / "file")
+
+    with (
+        open_folder(str(tmp_path)) as folder,
+        pytest.raises(OpeningError) as refused,
+    ):
+        read_file("file", folder, LIMIT)
+
+    assert refused.value.reason is reason
+
+
+@pytest.mark.parametrize("content", [b"", b"x", b"x" * LIMIT])
+def test_the_bytes_of_a_file_are_read_up_to_the_limit(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "file").write_bytes(content)
+
+    with open_folder(str(tmp_path)) as folder:
+        assert read_file("file", folder, LIMIT) == content
+
+
+def test_a_file_of_the_system_that_says_no_size_is_read_up_to_the_limit() -> None:
+    """Its size is 0 until it is read."""
+    with open_folder("/proc/self", follow=True) as folder:
+        assert read_file("comm", folder, 100).endswith(b"\n")
+        with pytest.raises(OpeningError, match="at most 3 bytes"):
+            read_file("comm", folder, 3)
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a\ud800"])
+def test_a_name_that_no_file_can_have_is_missing(tmp_path: Path, name: str) -> None:
+    with open_folder(str(tmp_path)) as folder, pytest.raises(OpeningError) as refused:
+        read_file(name, folder, LIMIT)
+
+    assert refused.value.reason is Reason.MISSING
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (a_link_to_a_folder, Reason.SYMLINK),
+        (Path.touch, Reason.NOT_A_FOLDER),
+        (lambda _: None, Reason.MISSING),
+    ],
+)
+def test_a_folder_is_opened_without_following_a_link(
+    tmp_path: Path, make: Callable[[Path], object], reason: Reason
+) -> None:
+    make(tmp_path / "folder")
+
+    with pytest.raises(OpeningError) as refused, open_folder(str(tmp_path / "folder")):
+        pass
+
+    assert refused.value.reason is reason
+
+
+def test_a_link_to_a_folder_is_followed_where_the_operator_named_it(tmp_path: Path) -> None:
+    a_link_to_a_folder(tmp_path / "folder")
+
+    with open_folder(str(tmp_path / "folder"), follow=True) as folder:
+        assert os.fstat(folder).st_ino == (tmp_path / "target").stat().st_ino

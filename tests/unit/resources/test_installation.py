@@ -1,0 +1,53 @@
+"""Schemas beside the package, and extras that are missing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from reconciler.resources import installation
+from reconciler.resources.installation import (
+    EXTRAS,
+    WHEEL,
+    how_to_install,
+    is_checkout,
+    missing_modules,
+    read_schema,
+    schema_path,
+)
+from reconciler.resources.kinds import KINDS
+from reconciler.resources.ref import Kind
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_every_kind_has_its_schema(kind: Kind) -> None:
+    assert schema_path(kind).name == f"{KINDS[kind].schema}.schema.json"
+    assert read_schema(kind)["properties"]["kind"]["const"] == kind.value
+
+
+def test_any_manifest_has_a_schema() -> None:
+    assert json.loads(schema_path().read_text(encoding="utf-8"))["$schema"].endswith("/schema")
+
+
+def test_the_way_to_install_is_that_of_this_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wheel carries the schemas inside; nothing is fetched for the tool itself."""
+    inside, beside = tmp_path / "package", tmp_path / "checkout"
+    monkeypatch.setattr(installation, "_FOLDERS", (inside, beside))
+    beside.mkdir()
+    assert is_checkout()
+    assert how_to_install("serve").endswith("make extras")
+
+    inside.mkdir()
+    assert not is_checkout()
+    assert f"./{WHEEL}[serve]" in how_to_install("serve")
+
+
+def test_missing_modules_are_named_without_an_import(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installation, "find_spec", lambda name: None if name == "grpc" else name)
+
+    assert missing_modules("serve") == ["grpc"]
+    assert [missing_modules(extra) for extra in EXTRAS if extra != "serve"] == [[], []]

@@ -1,0 +1,68 @@
+"""Models made from the declarations: strict, closed, and with every default."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from reconciler.resources.kinds import KINDS
+from reconciler.resources.models import Model, Name, model_of, with_fields_of
+from reconciler.resources.ref import Kind
+from tests.builders import an_action, an_application
+
+WITH_SPEC = [kind for kind in Kind if KINDS[kind].fields]
+
+
+@pytest.mark.parametrize("kind", WITH_SPEC)
+def test_a_model_has_the_fields_of_its_kind_in_their_order(kind: Kind) -> None:
+    assert list(model_of(kind).model_fields) == [field.name for field in KINDS[kind].fields]
+    assert model_of(kind) is model_of(kind)
+
+
+def test_what_is_left_unsaid_is_at_its_default() -> None:
+    model = model_of(Kind.ACTION).model_validate(an_action())
+
+    assert model.model_dump()["timeout"] == "20s"
+    assert model.model_dump()["allowedToFail"] is False
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param({"devMode": "yes"}, id="a text that is no flag"),
+        pytest.param({"devMoed": True}, id="an unknown field"),
+        pytest.param({"responseTypes": ["x"]}, id="an unknown word"),
+        pytest.param({"clockSkew": "6s"}, id="a duration out of range"),
+        pytest.param({"redirectUris": ["a\0b"]}, id="a NUL"),
+        pytest.param({"redirectUris": "https://x"}, id="a text for a list"),
+    ],
+)
+def test_what_does_not_fit_is_refused(changed: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        model_of(Kind.OIDC_APPLICATION).model_validate(an_application(**changed))
+
+
+def test_a_model_is_frozen() -> None:
+    model: Any = model_of(Kind.ACTION).model_validate(an_action())
+
+    with pytest.raises(ValidationError):
+        model.script = "x"
+
+
+def test_a_request_has_the_fields_of_a_kind_and_its_own() -> None:
+    @with_fields_of(Kind.ACTION)
+    class CreateAction(Model):
+        """A request."""
+
+        name: Name
+
+    made = CreateAction.model_validate({"name": "greet", **an_action()})
+
+    assert made.name == "greet"
+    assert set(CreateAction.model_fields) == {"name", *model_of(Kind.ACTION).model_fields}
+    assert (CreateAction.__name__, CreateAction.__doc__) == ("CreateAction", "A request.")
+    for wrong in ("", "x" * 201, "a\0"):
+        with pytest.raises(ValidationError):
+            CreateAction.model_validate({"name": wrong, **an_action()})

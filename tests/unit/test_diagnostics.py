@@ -1,0 +1,63 @@
+"""Findings: their order, their places and the names of files in them."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.diagnostics import (
+    Severity,
+    SourceLocation,
+    by_place,
+    error,
+    name_as_text,
+    note,
+    warning,
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("a.yaml", "a.yaml"), ("é😀", "é😀"), ("a\udcff.yaml", "a\\u{dcff}.yaml")],
+)
+def test_the_name_of_a_file_is_text_whatever_its_bytes(name: str, text: str) -> None:
+    assert name_as_text(name) == text
+    assert name_as_text(name).encode()
+
+
+@pytest.mark.parametrize(
+    ("place", "text"),
+    [
+        (SourceLocation("a.yaml", 3, 7), "a.yaml:3:7"),
+        (SourceLocation("a.yaml"), "a.yaml"),
+    ],
+)
+def test_a_place_is_written_as_editors_read_it(place: SourceLocation, text: str) -> None:
+    assert str(place) == text
+
+
+@pytest.mark.parametrize(
+    ("make", "severity", "stops"),
+    [
+        (error, Severity.ERROR, True),
+        (warning, Severity.WARNING, False),
+        (note, Severity.NOTE, False),
+    ],
+)
+def test_only_an_error_stops_a_run(make: type, severity: Severity, *, stops: bool) -> None:
+    finding = make("CODE", "summary", "Remedy.")
+
+    assert finding.severity is severity
+    assert finding.is_error is stops
+
+
+def test_findings_come_once_each_in_the_order_of_their_places() -> None:
+    """By file, line and column; those of one place by code; those without a place first."""
+    nowhere = error("A", "s", "r")
+    late = error("A", "s", "r", SourceLocation("a.yaml", 10, 1))
+    early = error("B", "s", "r", SourceLocation("a.yaml", 9, 1))
+    beside = error("A", "s", "r", SourceLocation("a.yaml", 9, 1))
+    other = error("A", "s", "r", SourceLocation("b.yaml", 1, 1))
+
+    found = by_place([other, late, early, nowhere, beside, late])
+
+    assert found == (nowhere, beside, early, late, other)

@@ -1,0 +1,161 @@
+"""The loop: what a preview asks for, and what a run reports of what remains."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from reconciler.apply.executor import Executor
+from reconciler.apply.journal import Journal
+from reconciler.apply.outcome import ApplyReport, Progress
+from reconciler.errors import ServiceError, UnseenOrganizationError
+from reconciler.loop import carry_out, look_for_drift, observe_declared, preview
+from reconciler.plan.guards import Allowances
+from reconciler.plan.model import Change, Delete, Scope
+from reconciler.service_client.port import Order, Written
+from reconciler.state import DesiredState, Elsewhere, ObservedObject, ObservedState
+from tests.builders import (
+    GREET,
+    HOUSE,
+    OWNERS,
+    WEB,
+    FakeService,
+    FakeSink,
+    an_action,
+    declared,
+    desired,
+    held,
+    lost,
+    observed,
+)
+
+WANTED = desired(*OWNERS, declared(GREET))
+NONE = Allowances()
+
+
+def test_the_rest_of_the_repository_is_searched_only_for_what_would_be_deleted() -> None:
+    """The search may take long."""
+    asked: list[Collection[ObservedObject]] = []
+
+    def look(doomed: Collection[ObservedObject]) -> Elsewhere:
+        asked.append(doomed)
+        return Elsewhere(is_whole=True)
+
+    service = FakeService(*HOUSE, held(WEB))
+    preview(
+        replace(desired(*OWNERS, declared(WEB)), look_elsewhere=look),
+        service,
+        Scope(prune=True),
+        NONE,
+    )
+    assert asked == []
+    plan, _ = preview(
+        replace(desired(*OWNERS), look_elsewhere=look), service, Scope(prune=True), NONE
+    )
+
+    assert asked == [[change.held for change in plan.changes if isinstance(change, Delete)]]
+    assert [found.ref for found in asked[0]] == [WEB]
+
+
+def test_an_organization_that_may_be_hidden_is_not_missing() -> None:
+    class Hiding(FakeService):
+        def observe(self, organizations: Collection[str]) -> ObservedState:
+            return replace(observed(), unseen=tuple(organizations))
+
+    with pytest.raises(UnseenOrganizationError, match="acme"):
+        observe_declared(WANTED, Hiding())
+
+
+def test_looking_for_drift_deletes_nothing() -> None:
+    """What is declared nowhere is told, and a scope that prunes is not passed on."""
+    service = FakeService(*HOUSE, held(WEB))
+
+    drift, seen = look_for_drift(desired(*OWNERS), service, Scope(prune=True))
+
+    assert drift.unmanaged == (WEB,)
+    assert WEB.key in seen.objects
+    assert service.written == []
+
+
+@dataclass
+class Observer:
+    """Watches, and asks to stop with a signal."""
+
+    signal: int = 0
+
+    def begins(self, changes: Sequence[Change]) -> None:
+        """Take no note."""
+
+    def progress(self, progress: Progress) -> None:
+        """Take no note."""
+
+    def stop_signal(self) -> int:
+        """Return the signal."""
+        return self.signal
+
+
+def run(
+    service: FakeService, folder: Path, signal: int = 0, wanted: DesiredState = WANTED
+) -> ApplyReport:
+    with Journal(folder / "apply.jsonl") as journal:
+        plan, seen = preview(wanted, service, Scope(), NONE)
+        executor = Executor(service, journal, FakeSink(), Observer(signal), {})
+        return carry_out(plan, seen, wanted, service, executor)
+
+
+def test_nothing_remains_of_a_plan_that_was_carried_out(tmp_path: Path) -> None:
+    report = run(FakeService(*HOUSE), tmp_path)
+
+    assert (report.remaining, report.notes) == (0, ())
+
+
+def test_without_a_change_nothing_is_observed_again(tmp_path: Path) -> None:
+    looks: list[str] = []
+    service = FakeService(*HOUSE, held(GREET))
+    service.trouble = looks.append
+
+    assert run(service, tmp_path).remaining == 0
+    assert looks.count("observe") == 1
+
+
+def test_a_run_that_was_stopped_does_not_say_what_remains(tmp_path: Path) -> None:
+    report = run(FakeService(*HOUSE), tmp_path, signal=15)
+
+    assert (report.interrupted, report.remaining) == (15, None)
+
+
+def test_what_was_done_is_reported_where_the_service_is_gone_afterwards(tmp_path: Path) -> None:
+    class Leaving(FakeService):
+        def observe(self, organizations: Collection[str]) -> ObservedState:
+            if self.written:
+                raise lost()
+            return super().observe(organizations)
+
+    report = run(Leaving(*HOUSE), tmp_path)
+
+    assert report.remaining is None
+    assert [found.code for found in report.notes] == ["APPLY-NOT-OBSERVED"]
+
+
+def test_what_the_service_made_of_an_update_is_told(tmp_path: Path) -> None:
+    """It answers success and keeps its own value."""
+
+    class Stubborn(FakeService):
+        def write(
+            self, orders: Sequence[Order], context: Mapping[str, object]
+        ) -> Sequence[Written | ServiceError]:
+            before = dict(self.objects)
+            results = super().write(orders, context)
+            for each, found in before.items():
+                self.objects[each] = replace(self.objects[each], spec=found.spec)
+            return results
+
+    report = run(Stubborn(*HOUSE, held(GREET, an_action(timeout="1s"))), tmp_path)
+
+    assert report.remaining == 1
+    (found,) = report.notes
+    assert (found.code, found.ref) == ("APPLY-REMAINING", GREET)
+    assert "timeout" in found.remedy
