@@ -3,6 +3,7 @@
 ReconcilerError
 ├── UsageError                   the command line or the environment is wrong
 ├── InvalidManifestsError        the files are wrong; nothing was sent
+│   └── InvalidConfigurationError    reconciler.yaml, or a value for it, is wrong
 ├── PlanError                    the plan must not be carried out; nothing was sent
 │   ├── BlockedPlanError             a guard says no
 │   └── StalePlanError               what was approved is no longer what would be done
@@ -52,13 +53,21 @@ class UsageError(ReconcilerError):
 class InvalidManifestsError(ReconcilerError):
     """The manifests cannot be used as they are; ``diagnostics`` holds every finding."""
 
+    subject = "manifests"
+
     def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
         errors = sum(finding.is_error for finding in diagnostics)
         super().__init__(
-            f"{errors} error{'' if errors == 1 else 's'} in the manifests",
-            remedy="Fix the manifests, then run the command again. Nothing was written.",
+            f"{errors} error{'' if errors == 1 else 's'} in the {self.subject}",
+            remedy=f"Fix the {self.subject}, then run the command again. Nothing was written.",
         )
         self.diagnostics = tuple(diagnostics)
+
+
+class InvalidConfigurationError(InvalidManifestsError):
+    """The configuration cannot be used as it is, or a value that was given for a variable."""
+
+    subject = "configuration"
 
 
 class PlanError(ReconcilerError):

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from reconciler.errors import LocalFileError
 from reconciler.resources.crashpoint import crashpoint
+from reconciler.resources.installation import STATE_FOLDER
 
-STATE_FOLDER = ".reconciler"
 AT_ONCE = 8
 
 

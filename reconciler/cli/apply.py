@@ -20,9 +20,11 @@ from reconciler.cli.clients import (
     open_for_plan,
     takes_writing_connection,
 )
+from reconciler.cli.configuration_options import in_environment_option
+from reconciler.cli.configured import configured
 from reconciler.cli.connection import Connection, require_seal_key
 from reconciler.cli.locks import locked, open_journal
-from reconciler.cli.manifests import DEFAULT_PATHS, read_whole, revision_of
+from reconciler.cli.manifests import read_whole, revision_of
 from reconciler.cli.options import format_option, full_option, option, paths_argument, takes_scope
 from reconciler.cli.output import timed
 from reconciler.cli.process_exit import ExitCode, exit_code_of
@@ -65,6 +67,7 @@ class Run:
 
 @click.command("apply")
 @paths_argument
+@in_environment_option
 @takes_writing_connection
 @takes_scope
 @secrets_option
@@ -116,9 +119,10 @@ def apply_command(
     with output.of_a_run():
         require_seal_key(connection)
         approval, paths = take_approval(paths, digest)
-        sink = sink_for(connection.service, secrets_to)
-        desired, warnings, scope = read_whole(paths, scope)
-        revision = revision or revision_of(paths or DEFAULT_PATHS, os.environ)
+        sink = sink_for(connection, secrets_to)
+        chosen = configured()
+        desired, warnings, scope = read_whole(paths, scope, chosen)
+        revision = revision or revision_of(paths or chosen.manifests, os.environ)
         run = Run(
             desired, warnings, connection, scope, allowed, approval, sink, output, revision, **rest
         )
@@ -209,10 +213,10 @@ def _carry_out(run: Run, plan: Plan, observed: ObservedState, client: ServiceCli
     """Carry out an approved plan with progress, and report; return the exit code."""
     tree = run.scope.tree
     context = {"tree": tree, "revision": run.revision, "plan": run.approval.digest_of(plan)}
-    place = Place(run.service, observed.instance, tree)
+    place = Place(run.service, observed.instance, tree, run.scope.environment)
     organizations = run.desired.organizations
     opened = open_journal(
-        run.service, observed.instance, run.scope, organizations, run.lock_timeout
+        run.connection, observed.instance, run.scope, organizations, run.lock_timeout
     )
     with opened as journal, run.output.watch() as watch, timed("apply and observe again"):
         executor = Executor(client, journal, run.sink, watch, context, run.allowed)

@@ -6,20 +6,23 @@ What only a service elsewhere needs is imported where it is used: an embedded pl
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
-from reconciler.apply.durable import STATE_FOLDER, make_folder
+from reconciler.apply.durable import make_folder
+from reconciler.cli.configured import configured
 from reconciler.cli.connection import Connection, is_database, is_remote, no_store, store_path
 from reconciler.cli.environment import TOKEN, variable
 from reconciler.cli.options import keep_owed_option, option, service_option, takes
 from reconciler.cli.output import detail
 from reconciler.cli.streams import chosen
-from reconciler.errors import LocalFileError, UsageError
+from reconciler.errors import AccessDeniedError, LocalFileError, UsageError
+from reconciler.resources.installation import STATE_FOLDER
 from reconciler.service_client.client import OperationsClient
 from reconciler.service_client.locks import this_process
 from reconciler.service_client.port import ReadOnlyService, ServiceClient
@@ -73,7 +76,14 @@ _OPTIONS_OF_WRITERS = {
 
 
 def _connection(**given: Any) -> dict[str, Any]:
-    return {"connection": Connection(**{k: v for k, v in given.items() if v is not None})}
+    chosen, source = configured(), click.get_current_context().get_parameter_source("service")
+    connection = Connection(
+        **{name: value for name, value in given.items() if value is not None},
+        environment=chosen.name,
+        state=chosen.state,
+        is_named_outside=source is not ParameterSource.DEFAULT_MAP,
+    )
+    return {"connection": connection}
 
 
 takes_connection = takes(_connection, _OPTIONS)
@@ -143,7 +153,7 @@ def open_client(connection: Connection) -> Iterator[ServiceClient]:
     if is_remote(connection.service):
         from reconciler.service_client.connect import client_of
 
-        _make_state_folder()
+        _make_folders([STATE, connection.state])
         with _remote_service(connection) as remote:
             yield client_of(remote)
         return
@@ -180,7 +190,7 @@ def _credentials_of(connection: Connection, endpoint: Endpoint) -> Credentials:
 
     Raises:
         UsageError: two files are named, or RECONCILER_TOKEN is set and empty.
-        LocalFileError, AccessDeniedError: what was given cannot be used.
+        LocalFileError, AccessDeniedError: what was given cannot be used, or must not go there.
     """
     from reconciler.service_client.credentials import (
         FixedToken,
@@ -190,6 +200,8 @@ def _credentials_of(connection: Connection, endpoint: Endpoint) -> Credentials:
         token_of,
     )
 
+    if not connection.is_named_outside:
+        raise _named_inside(connection)
     if connection.token_file and connection.key_file:
         raise UsageError("there are two ways to sign in", remedy="Give one of the two files.")
     if connection.key_file:
@@ -215,15 +227,25 @@ def _stored_credentials(endpoint: Endpoint) -> Credentials:
     return FixedToken(token) if token else NoToken()
 
 
+def _named_inside(connection: Connection) -> AccessDeniedError:
+    """Return the error that only a file of the repository names the address of a service."""
+    return AccessDeniedError(
+        f"the address of environment {connection.environment} stands only in reconciler.yaml",
+        remedy="A file of the repository never decides where a token goes. Give --service "
+        f"{connection.service} or set RECONCILER_SERVICE to it. Nothing was sent.",
+    )
+
+
 def _proxy_in_environment() -> str | None:
     return os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy") or None
 
 
-def _make_state_folder() -> None:
-    try:
-        make_folder(STATE)
-    except OSError as failure:
-        raise LocalFileError(
-            f"cannot make the folder {STATE}: {failure.strerror}",
-            remedy="Run the command in a folder this user may write to.",
-        ) from failure
+def _make_folders(folders: Iterable[Path]) -> None:
+    for folder in folders:
+        try:
+            make_folder(folder)
+        except OSError as failure:
+            raise LocalFileError(
+                f"cannot make the folder {folder}: {failure.strerror}",
+                remedy="Run the command in a folder this user may write to.",
+            ) from failure

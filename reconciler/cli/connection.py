@@ -7,6 +7,7 @@ from pathlib import Path
 
 from reconciler.errors import ServiceError, UsageError
 from reconciler.report.place import without_credentials
+from reconciler.resources.installation import STATE_FOLDER
 
 DEFAULT_SERVICE = "sqlite:.reconciler/identity.db"
 MIN_KEEP_OWED = 60 * 60  # seconds
@@ -26,6 +27,10 @@ class Connection:
         use_proxy: Whether to go through the proxy that the environment names.
         seal_key_file: The key that all servers of a database share.
         keep_owed: How long a store keeps a client secret for its delivery, in seconds.
+        environment: Name of the environment of ``reconciler.yaml``; empty for none.
+        state: Folder of journals, and of secrets that go nowhere else.
+        is_named_outside: Whether the address was given by a person or a job, or is the default. A
+            file of the repository never directs a credential.
     """
 
     service: str
@@ -36,6 +41,9 @@ class Connection:
     use_proxy: bool = False
     seal_key_file: Path | None = None
     keep_owed: int = MAX_KEEP_OWED
+    environment: str = ""
+    state: Path = Path(STATE_FOLDER)
+    is_named_outside: bool = True
 
 
 def is_embedded(service: str) -> bool:

@@ -7,6 +7,8 @@ import sys
 import click
 
 from reconciler.cli.clients import open_reader, takes_connection
+from reconciler.cli.configuration_options import in_environment_option
+from reconciler.cli.configured import configured
 from reconciler.cli.connection import Connection
 from reconciler.cli.manifests import read_desired
 from reconciler.cli.options import format_option, option, paths_argument, shard_option, tree_option
@@ -24,6 +26,7 @@ from reconciler.state import ObservedState
 
 @click.command("drift")
 @paths_argument
+@in_environment_option
 @takes_connection
 @tree_option
 @shard_option
@@ -42,10 +45,10 @@ def drift_command(
     PATHS are files and folders; the default is the folder manifests. Nothing is written: the
     service is given to this command without a way to.
     """
-    desired, warnings = read_desired(paths, shard)
+    desired, warnings = read_desired(paths, configured(), shard)
     with open_reader(connection) as reader:
         drift, observed = look_for_drift(desired, reader, Scope(tree=tree, shard=shard))
-    place = Place(connection.service, observed.instance, tree)
+    place = Place(connection.service, observed.instance, tree, connection.environment)
     show_warnings(warnings)
     if form == "json":
         print_json(drift_as_json(drift, place))

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 
-from reconciler.apply.durable import STATE_FOLDER, keep_out_of_git, make_folder
+from reconciler.apply.durable import keep_out_of_git, make_folder
 from reconciler.cli.connection import (
     Connection,
     is_database,
@@ -131,7 +131,7 @@ def open_wire(connection: Connection, *, read_only: bool) -> Iterator[InProcessW
     """
     if is_database(connection.service) and not read_only:
         require_seal_key(connection)
-        _make_folder(Path(STATE_FOLDER))  # for the journal
+        _make_folder(connection.state)  # for the journal
     with open_service(connection, create=not read_only, read_only=read_only) as opened:
         yield InProcessWire(opened, local_caller())
 

@@ -12,8 +12,11 @@ from reconciler.errors import UsageError
 
 PREFIX = "RECONCILER_"
 TOKEN = PREFIX + "TOKEN"
-INTERNAL = ("RECONCILER_CRASHPOINT", "RECONCILER_SECRET_")
-"""Prefixes of variables that are not settings: those of tests, and those set for exec sinks."""
+VARIABLE_PREFIX = PREFIX + "VAR_"
+"""Begins the name of an environment variable that holds the value of a variable of manifests."""
+
+INTERNAL = ("RECONCILER_CRASHPOINT", "RECONCILER_SECRET_", VARIABLE_PREFIX)
+"""Prefixes of names that are no options: those of tests, of exec sinks, of values of variables."""
 
 LETTERS = 2
 _NOT_CI = frozenset({"", "0", "false"})
@@ -23,8 +26,8 @@ _NOT_CI = frozenset({"", "0", "false"})
 KNOWN = frozenset(
     PREFIX + name
     for name in (
-        "against allow_deletes allow_updates auto_approve behind_proxy break_glass color "
-        "detailed_exitcode digest docs expires format full git_hooks github gitlab keep_owed "
+        "against allow_deletes allow_updates auto_approve behind_proxy break_glass color config "
+        "detailed_exitcode digest docs env expires format full git_hooks github gitlab keep_owed "
         "key_file listen lock_timeout log_format max_chars max_rps metrics_listen name no_adopt "
         "organization other_tree out overwrite prune prune_unmanaged quiet require_secrets "
         "revision role rotate_missing seal_key_file secrets_to service service_kind shard "

@@ -14,11 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from reconciler.apply.durable import STATE_FOLDER
 from reconciler.apply.journal import Journal, tree_of
 from reconciler.apply.recovery import take_over
 from reconciler.apply.sink import plain_name
-from reconciler.cli.connection import is_file, store_path
+from reconciler.cli.connection import Connection, is_file, store_path
 from reconciler.cli.output import hint
 from reconciler.errors import LockHeldError
 from reconciler.plan.model import Scope
@@ -70,7 +69,11 @@ def wait_for_lock(take: Callable[[], T], timeout: float) -> T:
 
 @contextmanager
 def open_journal(
-    service: str, instance: str, scope: Scope, organizations: Collection[str], timeout: float
+    connection: Connection,
+    instance: str,
+    scope: Scope,
+    organizations: Collection[str],
+    timeout: float,
 ) -> Iterator[Journal]:
     """Open the journal of a run, with all that was left open in the organizations it looks after.
 
@@ -78,20 +81,23 @@ def open_journal(
         LockHeldError: another run still uses it, after as long a wait as was asked.
         LocalFileError: it cannot be used.
     """
-    path = journal_path(service, instance, scope)
+    path = journal_path(connection, instance, scope)
     patience = max(timeout, JOURNAL_WAIT)
     with wait_for_lock(lambda: Journal(path, scope.tree), patience) as journal:
-        others = _others(path, journal_path(service, instance, Scope(tree=scope.tree)), scope.tree)
+        others = _others(
+            path, journal_path(connection, instance, Scope(tree=scope.tree)), scope.tree
+        )
         wait_for_lock(lambda: take_over(journal, others, organizations), patience)
         yield journal
 
 
-def journal_path(service: str, instance: str, scope: Scope) -> Path:
+def journal_path(connection: Connection, instance: str, scope: Scope) -> Path:
     """Return where the journal of a tree or shard against a service is kept: beside its store.
 
-    What is in no file of this machine has its journal in the state folder.
+    What is in no file of this machine has its journal in the state folder of its environment.
     """
-    folder = store_path(service).parent if is_file(service) else Path(STATE_FOLDER)
+    service = connection.service
+    folder = store_path(service).parent if is_file(service) else connection.state
     name = plain_name([scope.tree])
     if scope.tree != fold(scope.tree):
         # On some disks file names that differ in case alone are one file.

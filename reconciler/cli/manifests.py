@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from reconciler.cli.configured import Configured
 from reconciler.cli.output import timed
 from reconciler.cli.process_exit import keep_until_exit
 from reconciler.diagnostics import Diagnostic
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
     from reconciler.manifests.repository import Repository
 
 
-DEFAULT_PATHS = ("manifests",)
-
-
 class Made(NamedTuple):
     """Time of a plan in seconds since the epoch, and its commit if known."""
 
@@ -39,7 +37,7 @@ class Made(NamedTuple):
 
 
 def read_whole(
-    paths: Sequence[str], scope: Scope
+    paths: Sequence[str], scope: Scope, chosen: Configured
 ) -> tuple[DesiredState, tuple[Diagnostic, ...], Scope]:
     """Return what the manifests declare, the warnings, and the scope with its folders resolved.
 
@@ -49,12 +47,12 @@ def read_whole(
         InvalidManifestsError: with every finding, warnings included.
         UsageError: a folder of another tree cannot be one.
     """
-    desired, warnings = read_desired(paths, scope.shard)
+    desired, warnings = read_desired(paths, chosen, scope.shard)
     if not (scope.prune or scope.prune_unmanaged or scope.other_tree):
         return desired, warnings, scope
     from reconciler.manifests.repository import repository_of
 
-    repository = repository_of(paths or DEFAULT_PATHS)
+    repository = repository_of(paths or chosen.manifests)
     names = tuple(sorted({_other_tree(repository, path) for path in scope.other_tree}))
     desired = replace(desired, look_elsewhere=partial(repository.look, names))
     return desired, warnings, replace(scope, other_tree=names)
@@ -74,19 +72,19 @@ def _other_tree(repository: Repository, path: str) -> str:
 
 
 def read_desired(
-    paths: Sequence[str], shard: Shard | None = None
+    paths: Sequence[str], chosen: Configured, shard: Shard | None = None
 ) -> tuple[DesiredState, tuple[Diagnostic, ...]]:
-    """Return what the manifests declare, or a shard of them, and the warnings about them.
+    """Return what the manifests of an environment declare, or a shard of them, and the warnings.
 
     Raises:
         InvalidManifestsError: with every finding, warnings included.
     """
     with timed("read and validate the manifests"):
-        judgement = judge(load(paths or DEFAULT_PATHS, shard))
+        judgement = judge(load(paths or chosen.manifests, shard, chosen.layers))
     keep_until_exit(judgement)
     if any(finding.is_error for finding in judgement.diagnostics):
         raise InvalidManifestsError(judgement.diagnostics)
-    return judgement.desired, judgement.diagnostics
+    return judgement.desired, (*chosen.findings, *judgement.diagnostics)
 
 
 CI_VARIABLES = ("GITHUB_SHA", "CI_COMMIT_SHA")

@@ -8,8 +8,8 @@ from functools import wraps
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
+from reconciler.cli.configured import check_service, configured
 from reconciler.cli.connection import DEFAULT_SERVICE
 from reconciler.cli.environment import PREFIX, is_ci, variable, warn_of_misspelt
 from reconciler.cli.parameter_types import (
@@ -86,9 +86,9 @@ def _checked_service(ctx: click.Context, parameter: click.Parameter, value: str)
             remedy="Write the address of the service, such as --service https://HOST, or leave "
             f"--service out for {DEFAULT_SERVICE}. A variable that CI did not set is empty.",
         )
-    guessed = ctx.get_parameter_source("service") is ParameterSource.DEFAULT
+    is_named = check_service(value, ctx.get_parameter_source("service"))
     if (
-        guessed
+        not is_named
         and is_ci(os.environ)
         and not ctx.params.get("against")
         and not ctx.resilient_parsing
@@ -267,6 +267,7 @@ def _scope(
         rotate_missing=tuple(sorted({ref.key for ref in rotate_missing})),
         take_over=_taken_over(take_over, shard),
         other_tree=other_tree,
+        environment=configured().name,
     )
     allowed = Allowances(
         allow_updates,

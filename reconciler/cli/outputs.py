@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import click
 
 from reconciler.cli.clients import open_reader, takes_connection
+from reconciler.cli.configuration_options import in_environment_option
+from reconciler.cli.configured import configured
 from reconciler.cli.connection import Connection
 from reconciler.cli.manifests import read_desired
 from reconciler.cli.options import format_option, paths_argument
@@ -26,6 +28,7 @@ Application = tuple[ResourceRef, ObservedObject | None]
 
 @click.command("outputs")
 @paths_argument
+@in_environment_option
 @takes_connection
 @format_option("text", "json", "env")
 def outputs_command(paths: tuple[str, ...], connection: Connection, form: str) -> None:
@@ -33,7 +36,7 @@ def outputs_command(paths: tuple[str, ...], connection: Connection, form: str) -
 
     PATHS are files and folders; the default is the folder manifests.
     """
-    desired, _ = read_desired(paths)
+    desired, _ = read_desired(paths, configured())
     with open_reader(connection) as reader:
         matching = match(desired, observe_declared(desired, reader))
     applications: list[Application] = sorted(

@@ -135,7 +135,7 @@ def declared_refs(kind: Kind | None, incomplete: str) -> list[str]:
 
 def _declared() -> Iterator[ResourceRef]:
     with suppress(Exception):
-        from reconciler.cli.manifests import DEFAULT_PATHS
+        from reconciler.cli.configured import DEFAULT_PATHS
         from reconciler.manifests.export import declared_ref
         from reconciler.manifests.loader import load
 

@@ -8,8 +8,10 @@ import time
 import click
 
 from reconciler.cli.clients import open_for_plan, takes_connection
+from reconciler.cli.configuration_options import in_environment_option
+from reconciler.cli.configured import configured
 from reconciler.cli.connection import Connection
-from reconciler.cli.manifests import DEFAULT_PATHS, Made, read_whole, revision_of
+from reconciler.cli.manifests import Made, read_whole, revision_of
 from reconciler.cli.options import option, paths_argument, takes_scope
 from reconciler.cli.output import timed
 from reconciler.cli.parameter_types import seconds_of
@@ -23,6 +25,7 @@ from reconciler.plan.model import Plan, Scope
 
 @click.command("plan")
 @paths_argument
+@in_environment_option
 @takes_connection
 @takes_scope
 @secrets_option
@@ -64,7 +67,8 @@ def plan_command(
     PATHS are files and folders; the default is the folder manifests.
     """
     lasting = seconds_of(expires)
-    desired, warnings, scope = read_whole(paths, scope)
+    chosen = configured()
+    desired, warnings, scope = read_whole(paths, scope, chosen)
     if against:
         from reconciler.cli.plan_files import plan_against
 
@@ -77,9 +81,9 @@ def plan_command(
             plan, observed = preview(desired, reader, scope, allowed)
             plan = explained(plan, reader)
         keep_until_exit(observed)
-    sink = sink_for(service, secrets_to) if why_a_sink(plan) else None
+    sink = sink_for(connection, secrets_to) if why_a_sink(plan) else None
     plan = warn_without_sink(plan, sink)
-    made = Made(int(time.time()), revision_of(paths or DEFAULT_PATHS, os.environ))
+    made = Made(int(time.time()), revision_of(paths or chosen.manifests, os.environ))
     show_plan(plan, service, warnings, form, made)
     if out:
         from reconciler.cli.plan_files import Saving

@@ -14,7 +14,8 @@ import click
 
 from reconciler import __version__
 from reconciler.apply.durable import write_private_files
-from reconciler.cli.manifests import DEFAULT_PATHS, Made
+from reconciler.cli.configured import DEFAULT_PATHS
+from reconciler.cli.manifests import Made
 from reconciler.cli.output import age_in_words, hint, time_in_words
 from reconciler.diagnostics import Diagnostic, name_as_text, warning
 from reconciler.errors import LocalFileError

@@ -17,6 +17,7 @@ from reconciler.cli.clients import (
     require_store,
     takes_writing_connection,
 )
+from reconciler.cli.configuration_options import any_environment_option
 from reconciler.cli.connection import Connection
 from reconciler.cli.locks import locked, open_journal
 from reconciler.cli.options import tree_option
@@ -44,6 +45,7 @@ def secret_group() -> None:
 
 @secret_group.command("rotate")
 @click.argument("ref", metavar="REF", type=RefType(Kind.OIDC_APPLICATION))
+@any_environment_option
 @takes_writing_connection
 @tree_option
 @secrets_option
@@ -61,7 +63,7 @@ def rotate_command(
     REF is ORGANIZATION/PROJECT/NAME, with or without OidcApplication in front. A slash inside a
     name is written %2F.
     """
-    sink = sink_for(connection.service, secrets_to)
+    sink = sink_for(connection, secrets_to)
     if sink is None:
         raise UsageError("the new secret has no destination", remedy=f"Give --secrets-to {KINDS}.")
     require_store(connection.service)
@@ -70,11 +72,9 @@ def rotate_command(
         observed = client.observe([organization])
         held = _application(observed, ref)
         if not auto_approve:
-            place = Place(connection.service, observed.instance, tree)
+            place = Place(connection.service, observed.instance, tree, connection.environment)
             ask_for_yes("replace this client secret", "secret rotate", _at_stake(held, place))
-        with open_journal(
-            connection.service, observed.instance, Scope(tree), [organization], 0
-        ) as journal:
+        with open_journal(connection, observed.instance, Scope(tree), [organization], 0) as journal:
             kept = rotate(held, client, journal, sink, {"tree": tree, "revision": "", "plan": ""})
     show_warnings(kept.notes)
     click.echo(f"rotated  {visible(str(held.ref))}  secret in {visible(kept.at)}")
@@ -112,6 +112,7 @@ def _application(observed: ObservedState, ref: ResourceRef) -> ObservedObject:
 
 @secret_group.command("deliver")
 @click.argument("refs", metavar="[REF]...", nargs=-1, type=RefType(Kind.OIDC_APPLICATION))
+@any_environment_option
 @takes_writing_connection
 @tree_option
 @secrets_option
@@ -122,7 +123,7 @@ def deliver_command(
 
     REF is ORGANIZATION/PROJECT/NAME; without any, all that is owed is delivered.
     """
-    sink = sink_for(connection.service, secrets_to)
+    sink = sink_for(connection, secrets_to)
     if sink is None:
         raise UsageError("the secrets have no destination", remedy=f"Give --secrets-to {KINDS}.")
     require_store(connection.service)

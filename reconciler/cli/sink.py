@@ -19,14 +19,15 @@ from reconciler.apply.sink import (
     never,
 )
 from reconciler.apply.sinks import KINDS, open_sink
-from reconciler.cli.connection import is_embedded
+from reconciler.cli.connection import Connection, is_embedded
 from reconciler.cli.options import option
 from reconciler.diagnostics import warning
 from reconciler.errors import LocalFileError
 from reconciler.plan.model import Plan, makes_secret
+from reconciler.resources.installation import STATE_FOLDER
 from reconciler.resources.ref import ResourceRef
 
-DEFAULT_SINK = "file:.reconciler/secrets"
+DEFAULT_SINK = f"file:{STATE_FOLDER}/secrets"
 
 secrets_option = option(
     "--secrets-to",
@@ -35,9 +36,10 @@ secrets_option = option(
 )
 
 
-def sink_for(service: str, secrets_to: str | None) -> SecretSink | None:
-    """Return the sink that was asked for, or the embedded service's own, or none."""
-    address = secrets_to or (DEFAULT_SINK if is_embedded(service) else "")
+def sink_for(connection: Connection, secrets_to: str | None) -> SecretSink | None:
+    """Return the sink that was asked for, or the one of an embedded service's state, or none."""
+    own = f"file:{connection.state}/secrets" if is_embedded(connection.service) else ""
+    address = secrets_to or own
     if not address:
         return None
     sink = open_sink(address, os.environ)

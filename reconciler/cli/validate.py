@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from reconciler.cli.manifests import DEFAULT_PATHS
+from reconciler.cli.configured import DEFAULT_PATHS
 from reconciler.cli.options import format_option, paths_argument, shard_option
 from reconciler.cli.output import print_json, show_findings, stdout_style
 from reconciler.cli.process_exit import ExitCode, keep_until_exit

@@ -182,6 +182,8 @@ class Scope:
             sorted.
         other_tree: Folders of the repository whose manifests are of another tree or service, and
             do not keep anything from being deleted: from the root of the repository, sorted.
+        environment: Name of the environment of ``reconciler.yaml``; empty for none. Not covered by
+            the digest: resolved values and the id of the service are.
     """
 
     tree: str = "default"
@@ -191,6 +193,7 @@ class Scope:
     rotate_missing: tuple[ResourceRef, ...] = ()
     take_over: tuple[ResourceRef, ...] = ()
     other_tree: tuple[str, ...] = ()
+    environment: str = ""
 
 
 class DeletedBy(StrEnum):

@@ -121,7 +121,9 @@ def _meter(plan: Plan) -> str:
 def _facts(plan: Plan, service: str, about: About) -> str:
     summary = plan.summary
     place = place_of(plan, service)
+    environment = place.environment
     facts = {
+        **({"Environment": shown_text(environment)} if environment else {}),
         "Service": shown_text(place.address),
         "Instance": shown_text(place.instance or NEW),
         "Tree": shown_text(place.tree),

@@ -1,4 +1,4 @@
-"""The line that every plan, question and report begins with: which service, and which tree.
+"""The line that every plan, question and report begins with: environment, service and tree.
 
 A run that was pointed at the wrong service shows it here first. The address is shown without
 credentials, and nothing in it is obeyed by a terminal or a runner.
@@ -33,11 +33,13 @@ class Place(NamedTuple):
         service: The address as it was given.
         instance: Id of the service; empty where there is none yet.
         tree: Name of the body of manifests.
+        environment: Name of the environment of ``reconciler.yaml``; empty for none.
     """
 
     service: str
     instance: str
     tree: str
+    environment: str = ""
 
     @property
     def address(self) -> str:
@@ -47,7 +49,7 @@ class Place(NamedTuple):
 
 def place_of(plan: Plan, service: str) -> Place:
     """Return the service and the tree of a plan."""
-    return Place(service, plan.instance, plan.scope.tree)
+    return Place(service, plan.instance, plan.scope.tree, plan.scope.environment)
 
 
 def without_credentials(address: str) -> str:
@@ -58,7 +60,8 @@ def without_credentials(address: str) -> str:
 def place_as_text(place: Place) -> str:
     """Return the line for a terminal."""
     instance = f"instance {place.instance}" if place.instance else NEW
-    return visible(f"Service {place.address} ({instance}), tree {place.tree}")
+    head = f"Environment {place.environment}: service" if place.environment else "Service"
+    return visible(f"{head} {place.address} ({instance}), tree {place.tree}")
 
 
 def place_as_code(place: Place) -> str:
@@ -76,11 +79,12 @@ def _as_code(text: str) -> str:
 
 
 def place_as_marker(place: Place, shard: Shard | None) -> str:
-    """Return the line by which the comment of a plan is found again: one per service and tree.
+    """Return the line by which the comment of a plan is found again.
 
-    Each shard of a tree has a comment of its own.
+    Each environment, service and tree has a comment of its own, and each shard of a tree.
     """
-    names = [f"service={_encoded(place.address)}", f"tree={_encoded(place.tree)}"]
+    names = [f"environment={_encoded(place.environment)}"] if place.environment else []
+    names += [f"service={_encoded(place.address)}", f"tree={_encoded(place.tree)}"]
     names += [f"shard={shard}"] if shard is not None else []
     return f"<!-- reconciler-plan {' '.join(names)} -->"
 
@@ -94,8 +98,13 @@ def _encoded(name: str) -> str:
 
 
 def place_as_json(place: Place) -> JsonObject:
-    """Return the place in stable keys; ``instance`` is null where there is no store yet."""
+    """Return the place in stable keys; ``instance`` is null where there is no store yet.
+
+    ``environment`` is there only if one was chosen.
+    """
+    environment = {"environment": place.environment} if place.environment else {}
     return {
+        **environment,
         "service": place.address,
         "instance": place.instance or None,
         "tree": place.tree,

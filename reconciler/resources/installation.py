@@ -1,4 +1,4 @@
-"""Files and libraries beside the package: its public schemas, and extras that some commands need.
+"""Files and libraries beside the package and the manifests: schemas, state, extras of commands.
 
 A command that needs an extra checks for it before it makes or asks anything, and raises an error
 with the sentence from here, so that the way to install is written in one place.
@@ -18,6 +18,9 @@ from reconciler.resources.ref import Kind
 
 SCHEMAS = ".schemas"
 """Name of the folder beside manifests that the modelines in them lead to."""
+
+STATE_FOLDER = ".reconciler"
+"""Name of the folder beside manifests for stores, journals and secrets. Git ignores it."""
 
 _PACKAGE = Path(__file__).parents[1]
 _FOLDERS = (_PACKAGE / "schemas", _PACKAGE.parent / "schemas")

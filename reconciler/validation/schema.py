@@ -7,7 +7,7 @@ and the second finds nothing, that is a mistake of ours and told as one: never a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import islice
 from typing import Any, NamedTuple
@@ -52,6 +52,19 @@ def accepts(kind: Kind, document: Any) -> bool:
 
 def faults(kind: Kind, document: Any) -> tuple[SchemaFault, ...]:
     """Return what keeps a document from fitting the schema of its kind."""
+    return _faults(_explaining(kind), document)
+
+
+def faults_in(schema: dict[str, Any], document: Any) -> tuple[SchemaFault, ...]:
+    """Return what keeps a document from fitting a schema; nothing is loaded where it fits."""
+    from jsonschema_rs import Draft202012Validator
+
+    if Draft202012Validator(schema).is_valid(document):
+        return ()
+    return _faults(_explainer(schema), document)
+
+
+def _faults(validator: Any, document: Any) -> tuple[SchemaFault, ...]:
     return tuple(
         SchemaFault(
             str(fault.validator),
@@ -60,8 +73,30 @@ def faults(kind: Kind, document: Any) -> tuple[SchemaFault, ...]:
             fault.validator_value,
             fault.schema,
         )
-        for fault in islice(_explaining(kind).iter_errors(document), MAX_FAULTS)
+        for fault in islice(validator.iter_errors(document), MAX_FAULTS)
     )
+
+
+class PatternError(ValueError):
+    """A regular expression cannot be used."""
+
+
+def matcher(pattern: str) -> Callable[[str], bool]:
+    """Return a function that tells whether a text matches a pattern of an author.
+
+    The engine takes time linear in the text, whatever the pattern: it has no look-around and no
+    references back.
+
+    Raises:
+        PatternError: it is not a regular expression of that engine.
+    """
+    from jsonschema_rs import Draft202012Validator, RegexOptions, ValidationError
+
+    try:
+        validator = Draft202012Validator({"pattern": pattern}, pattern_options=RegexOptions())
+    except (ValidationError, ValueError) as fault:
+        raise PatternError(pattern) from fault
+    return lambda text: bool(validator.is_valid(text))
 
 
 @cache
@@ -73,6 +108,10 @@ def _accepting(kind: Kind) -> Any:
 
 @cache
 def _explaining(kind: Kind) -> Any:
+    return _explainer(schema_of(kind))
+
+
+def _explainer(schema: dict[str, Any]) -> Any:
     from jsonschema import Draft202012Validator, ValidationError
     from jsonschema.validators import extend
 
@@ -82,7 +121,7 @@ def _explaining(kind: Kind) -> Any:
 
     extended: Any = extend  # it has no types
     validator = extended(Draft202012Validator, {"pattern": pattern})
-    return validator(schema_of(kind))
+    return validator(schema)
 
 
 @cache

@@ -221,10 +221,10 @@ def test_shards_apply_at_the_same_time(run: Run, two: Path, *, is_new: bool) -> 
 
 
 def journal_of(folder: Path, shard: Shard | None) -> Path:
-    service = f"sqlite:{folder}/.reconciler/identity.db"
-    with open_for_plan(Connection(service)) as reader:
+    connection = Connection(f"sqlite:{folder}/.reconciler/identity.db")
+    with open_for_plan(connection) as reader:
         instance = reader.observe([]).instance
-    return journal_path(service, instance, Scope(shard=shard))
+    return journal_path(connection, instance, Scope(shard=shard))
 
 
 @pytest.mark.parametrize("shard", [None, Shard(1, 2)])

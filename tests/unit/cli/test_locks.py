@@ -11,6 +11,7 @@ import pytest
 
 from reconciler.apply.journal import Intent, Journal, tree_of
 from reconciler.cli import locks
+from reconciler.cli.connection import Connection
 from reconciler.cli.locks import journal_path, locked, open_journal
 from reconciler.errors import LockHeldError
 from reconciler.plan.model import Scope
@@ -101,17 +102,17 @@ INTENT = Intent("create", "key", REF, owes_secret=False, spec={})
 
 
 @pytest.fixture
-def service(tmp_path: Path) -> str:
-    return f"sqlite:{tmp_path}/identity.db"
+def service(tmp_path: Path) -> Connection:
+    return Connection(f"sqlite:{tmp_path}/identity.db")
 
 
-def left_to(service: str, scope: Scope) -> list[str]:
+def left_to(service: Connection, scope: Scope) -> list[str]:
     """Return the keys that a run of this scope finds open, and leave them there."""
     with open_journal(service, "1", scope, ["acme"], 0) as journal:
         return [intent.key for intent in journal.open_intents]
 
 
-def test_trees_that_differ_in_case_have_journals_of_their_own(service: str) -> None:
+def test_trees_that_differ_in_case_have_journals_of_their_own(service: Connection) -> None:
     """Also on a disk that ignores the case of file names."""
     trees = ["prod", "Prod", "PROD", "pr\u00f6d", "Pr\u00f6d", "prod~x", "default"]
     paths = {journal_path(service, "1", Scope(tree=tree)).name.casefold() for tree in trees}
@@ -126,7 +127,7 @@ def test_trees_that_differ_in_case_have_journals_of_their_own(service: str) -> N
 
 @pytest.mark.parametrize("shard", [None, Shard(1, 1)])
 def test_what_a_shared_journal_of_an_older_version_holds_open_is_not_lost(
-    service: str, shard: Shard | None
+    service: Connection, shard: Shard | None
 ) -> None:
     """It has no tree at its head, so it may be of either tree: the next run ends it."""
     with Journal(journal_path(service, "1", Scope("prod", shard=shard))) as journal:

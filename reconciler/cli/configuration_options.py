@@ -1,0 +1,79 @@
+"""The options that choose a configuration, an environment, and values of variables.
+
+They are read before all others, because the others take defaults from what they choose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from reconciler.cli.configured import configure
+from reconciler.cli.options import Decorator, EnvironmentOption, option
+
+_GIVEN = "reconciler.configuration-options"
+_NAMES = frozenset({"config", "env", "var"})
+
+
+def _taking(*, needed: bool) -> Callable[[click.Context, click.Parameter, Any], None]:
+    """Return the callback of the options; with the last of them it reads the configuration."""
+
+    def take(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+        given = context.meta.setdefault(_GIVEN, {})
+        given[parameter.name] = value
+        if given.keys() == _NAMES and not context.resilient_parsing:
+            configure(context, given["config"], given["env"], given["var"], needed=needed)
+
+    return take
+
+
+def _options(*, needed: bool) -> Decorator:
+    take = _taking(needed=needed)
+    options = (
+        option(
+            "--env",
+            is_eager=True,
+            expose_value=False,
+            callback=take,
+            default="",
+            metavar="NAME",
+            help="The environment of reconciler.yaml to work on.",
+        ),
+        option(
+            "--config",
+            is_eager=True,
+            expose_value=False,
+            callback=take,
+            default="",
+            metavar="FILE",
+            help="The configuration; otherwise reconciler.yaml in this folder or above it, up to "
+            "the Git root.",
+        ),
+        click.option(
+            "--var",
+            cls=EnvironmentOption,
+            is_eager=True,
+            expose_value=False,
+            callback=take,
+            multiple=True,
+            metavar="NAME=VALUE",
+            help="Value of a variable; also RECONCILER_VAR_ and its name. JSON, unless it is a "
+            "text. Can be given several times.",
+        ),
+    )
+
+    def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
+        for add in reversed(options):
+            command = add(command)
+        return command
+
+    return decorated
+
+
+in_environment_option = _options(needed=True)
+"""Give a command the options; where there are environments, one must be chosen."""
+
+any_environment_option = _options(needed=False)
+"""Give a command the options; it can do without an environment."""

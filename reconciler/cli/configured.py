@@ -1,0 +1,252 @@
+"""The configuration of a run: ``reconciler.yaml``, the environment that was chosen, its values.
+
+A setting comes from its flag, from its variable, from ``reconciler.yaml``, or from its default, in
+this order: click looks into the ``default_map`` that is filled here before other options are read.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from reconciler.cli.connection import is_file, is_remote, store_path
+from reconciler.cli.environment import VARIABLE_PREFIX
+from reconciler.cli.environment import variable as value_of
+from reconciler.configuration.search import find_configuration
+from reconciler.diagnostics import Diagnostic, SourceLocation
+from reconciler.errors import InvalidConfigurationError, UsageError
+from reconciler.manifests.layers import NO_LAYERS, Layers
+from reconciler.report.place import without_credentials
+from reconciler.resources.installation import STATE_FOLDER
+
+if TYPE_CHECKING:
+    from reconciler.configuration.model import Configuration, Environment
+    from reconciler.configuration.values import Given
+
+DEFAULT_PATHS = ("manifests",)
+_META = "reconciler.configured"
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """The configuration of a run, and the environment that was chosen in it.
+
+    Attributes:
+        configuration: None where there is no ``reconciler.yaml``.
+        environment: None where none was chosen, because there is none or the command needs none.
+        layers: What is laid over the manifests.
+        findings: Warnings about the configuration.
+    """
+
+    configuration: Configuration | None = None
+    environment: Environment | None = None
+    layers: Layers = NO_LAYERS
+    findings: tuple[Diagnostic, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Return the name of the environment; empty where none was chosen."""
+        return self.environment.name if self.environment else ""
+
+    @property
+    def is_protected(self) -> bool:
+        """Return whether only an approved plan is applied: a plan file or a digest."""
+        return self.environment is not None and self.environment.protected
+
+    @property
+    def service(self) -> str:
+        """Return the address that the environment names; empty where it names none."""
+        if self.configuration is None or self.environment is None or not self.environment.service:
+            return ""
+        return self.configuration.service_of(self.environment)
+
+    @property
+    def state(self) -> Path:
+        """Return the folder of journals, and of secrets that go nowhere else."""
+        if self.configuration is None or self.environment is None:
+            return Path(STATE_FOLDER)
+        return Path(self.configuration.state_of(self.environment))
+
+    @property
+    def manifests(self) -> tuple[str, ...]:
+        """Return the PATHS of a command that is given none."""
+        return (self.layers.root,) if self.layers.root else DEFAULT_PATHS
+
+
+NOT_CONFIGURED = Configured()
+
+
+def configured() -> Configured:
+    """Return the configuration of the command that runs."""
+    context = click.get_current_context(silent=True)
+    found = context.meta.get(_META, NOT_CONFIGURED) if context else NOT_CONFIGURED
+    return found if isinstance(found, Configured) else NOT_CONFIGURED
+
+
+def configure(
+    context: click.Context, file: str, name: str, given: Sequence[str], *, needed: bool
+) -> None:
+    """Read the configuration of a command, choose its environment, and set its defaults.
+
+    Args:
+        context: That of the command; its ``default_map`` is filled.
+        file: The file that was named, or nothing: then one is looked for.
+        name: The environment that was named, or nothing.
+        given: Values of variables, as ``NAME=VALUE``.
+        needed: Whether the command needs an environment where there are some.
+
+    Raises:
+        InvalidConfigurationError: the file, or a value that was given, cannot be used.
+        UsageError: there is no such environment, or one must be chosen.
+    """
+    path = file or _found()
+    if not path:
+        _refuse_choice(name, given)
+        return
+    from reconciler.configuration.reading import read_configuration
+
+    configuration, findings = read_configuration(path)
+    if configuration is None:
+        raise InvalidConfigurationError(findings)
+    environment = _chosen(configuration, name) if name else None
+    if needed and environment is None and configuration.environments:
+        raise no_environment(configuration)
+    found = in_environment(configuration, environment, findings, given)
+    context.meta[_META] = found
+    context.default_map = {**(context.default_map or {}), **_settings(found)}
+
+
+def _found() -> str:
+    """Return the path of the configuration from the current folder, or nothing."""
+    try:
+        here = Path.cwd()
+    except OSError:
+        return ""  # the current folder is gone
+    path = find_configuration(here)
+    return os.path.relpath(path, here) if path else ""
+
+
+def _refuse_choice(name: str, given: Sequence[str]) -> None:
+    if name or given:
+        raise UsageError(
+            f"there is no reconciler.yaml for {'--env' if name else '--var'}",
+            remedy="Environments and variables are declared in reconciler.yaml, in the current "
+            "folder or above it up to the Git root; --config FILE names another one.",
+        )
+
+
+def _chosen(configuration: Configuration, name: str) -> Environment:
+    environment = configuration.environments.get(name)
+    if environment is not None:
+        return environment
+    from reconciler.resources.nearest import nearest
+
+    meant = nearest(name, configuration.environments)
+    hint = f"Did you mean {meant}? " if meant else ""
+    raise UsageError(
+        f"there is no environment {name} in {configuration.file}",
+        remedy=f"{hint}{_listed(configuration)}",
+    )
+
+
+def no_environment(configuration: Configuration) -> UsageError:
+    """Return the error that one of the environments must be chosen."""
+    return UsageError(
+        f"no environment is chosen, and {configuration.file} has some",
+        remedy=f"Give --env NAME or set RECONCILER_ENV. {_listed(configuration)}",
+    )
+
+
+def _listed(configuration: Configuration) -> str:
+    names = ", ".join(configuration.environments)
+    return f"The environments are {names}." if names else "It has no environments."
+
+
+def in_environment(
+    configuration: Configuration,
+    environment: Environment | None,
+    findings: Sequence[Diagnostic] = (),
+    given: Sequence[str] = (),
+) -> Configured:
+    """Return a configuration with an environment chosen and its variables given their values.
+
+    Raises:
+        InvalidConfigurationError: a value that was given cannot be used.
+    """
+    from reconciler.configuration.values import values_in
+
+    values, wrong = values_in(configuration, environment, _given(configuration, given))
+    if wrong:
+        raise InvalidConfigurationError(wrong)
+    layers = configuration.layers_of(environment, values)
+    return Configured(configuration, environment, layers, tuple(findings))
+
+
+def _given(configuration: Configuration, typed: Sequence[str]) -> Iterator[Given]:
+    """Yield the values of the environment, then those of the command line."""
+    from reconciler.configuration.values import Given
+
+    for name in configuration.variables:
+        variable = VARIABLE_PREFIX + name
+        if text := value_of(variable, os.environ):
+            yield Given(name, text, SourceLocation(variable))
+    for each in typed:
+        name, sign, text = each.partition("=")
+        if not sign or not name:
+            raise UsageError(
+                f"--var {each} gives no value",
+                remedy="Write --var NAME=VALUE, such as --var shopHost=shop.example.com.",
+            )
+        yield Given(name, text, SourceLocation(f"--var {name}"))
+
+
+def _settings(found: Configured) -> Mapping[str, Any]:
+    """Return the defaults of options that the configuration sets, by the names of the options."""
+    if found.configuration is None:
+        return {}
+    tree = found.environment.tree if found.environment else found.configuration.tree
+    if found.environment is None:
+        return {"tree": tree} if tree else {}
+    service = found.configuration.service_of(found.environment)
+    return {"service": service, **({"tree": tree} if tree else {})}
+
+
+def check_service(address: str, source: ParameterSource | None) -> bool:
+    """Return whether a file or a person named the service that a command takes.
+
+    Raises:
+        UsageError: the environment names another one than the person does, or there are
+            environments and neither one nor a service is chosen.
+    """
+    found = configured()
+    if source is ParameterSource.DEFAULT:
+        if found.configuration and found.configuration.environments:
+            raise no_environment(found.configuration)
+        return False
+    if source is ParameterSource.DEFAULT_MAP:
+        return found.service != ""
+    if found.service and _normal(address) != _normal(found.service):
+        raise UsageError(
+            f"--service {without_credentials(address)} is not the service of environment "
+            f"{found.name}",
+            remedy=f"The environment names {found.service}. Leave --service out, or choose the "
+            "environment of that service.",
+        )
+    return True
+
+
+def _normal(address: str) -> str:
+    """Return an address in the form in which equal ones are equal."""
+    if is_file(address):
+        return os.path.realpath(store_path(address))
+    if is_remote(address):
+        from reconciler.service_client.endpoint import parse_endpoint
+
+        return parse_endpoint(address).address
+    return address

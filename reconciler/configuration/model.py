@@ -1,0 +1,125 @@
+"""A configuration that was read and judged: environments, variables and where each was written.
+
+Paths in it start from the folder of its file. Whoever reads them asks the configuration for the
+path from the current folder.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from reconciler.diagnostics import SourceLocation
+from reconciler.manifests.layers import Layers, VariableValue
+from reconciler.resources.installation import STATE_FOLDER
+
+SQLITE = "sqlite:"
+
+
+class VariableType(StrEnum):
+    """Types that a variable can be declared with."""
+
+    STRING = "string"
+    BOOLEAN = "boolean"
+    NUMBER = "number"
+    LIST = "list"
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A declared variable.
+
+    Attributes:
+        location: Where it is declared.
+        pattern: Regular expression that every value matches; empty for any text.
+        default: The value of environments that give none; None where there is no default.
+    """
+
+    name: str
+    type: VariableType
+    location: SourceLocation
+    description: str = ""
+    pattern: str = ""
+    default: VariableValue | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """One service with its values.
+
+    Attributes:
+        location: Where it is declared.
+        service: The address as it is written; empty for a store of the environment's own.
+        tree: Name of its tree: its own, else that of the configuration; empty for the default.
+        protected: Whether only an approved plan is applied: a plan file or a digest.
+        overlay: Folder of its overlay as it is written; empty for none.
+        variables: The values that it gives, by the name of the variable.
+        places: Where its fields are written, by name.
+    """
+
+    name: str
+    location: SourceLocation
+    service: str = ""
+    tree: str = ""
+    protected: bool = False
+    overlay: str = ""
+    variables: Mapping[str, VariableValue] = field(default_factory=dict)
+    places: Mapping[str, SourceLocation] = field(default_factory=dict)
+
+    def place(self, name: str) -> SourceLocation:
+        """Return where a field is written, or the environment if the field is not."""
+        return self.places.get(name, self.location)
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """The content of one ``reconciler.yaml``.
+
+    Attributes:
+        file: Its path as it is shown, from the current folder.
+        repository: The resolved Git root that it is in, else its own folder. No path in it leads
+            out of there.
+        manifests: Folder of the manifests as it is written.
+        tree: Name of the tree of environments that name none; empty for the default.
+    """
+
+    file: str
+    repository: Path
+    manifests: str = "manifests"
+    tree: str = ""
+    variables: Mapping[str, Variable] = field(default_factory=dict)
+    environments: Mapping[str, Environment] = field(default_factory=dict)
+
+    def path(self, written: str) -> str:
+        """Return a path of the file as a path from the current folder."""
+        return os.path.normpath(Path(self.file).parent / written)
+
+    def state_of(self, environment: Environment) -> str:
+        """Return the folder of an environment's own state: store, journals, secrets."""
+        return self.path(f"{STATE_FOLDER}/{environment.name}")
+
+    def service_of(self, environment: Environment) -> str:
+        """Return the address of an environment's service; a store's path is from here."""
+        if not environment.service:
+            return f"{SQLITE}{self.state_of(environment)}/identity.db"
+        if environment.service.startswith(SQLITE):
+            return SQLITE + self.path(environment.service.removeprefix(SQLITE))
+        return environment.service
+
+    def layers_of(
+        self, environment: Environment | None, values: Mapping[str, VariableValue | None]
+    ) -> Layers:
+        """Return what is laid over the manifests in an environment, or without one."""
+        overlays = {each.name: each.overlay for each in self.environments.values() if each.overlay}
+        own = overlays.pop(environment.name, "") if environment else ""
+        return Layers(
+            environment=environment.name if environment else "",
+            variables=values,
+            declarations={name: each.location for name, each in self.variables.items()},
+            overlay=self.path(own) if own else "",
+            other_overlays=tuple(sorted({*map(self.path, overlays.values())})),
+            root=self.path(self.manifests),
+        )

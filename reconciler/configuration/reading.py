@@ -1,0 +1,117 @@
+"""Reading of ``reconciler.yaml``: a file becomes a configuration, or findings that say why not."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from reconciler.configuration.judging import schema_findings
+from reconciler.configuration.model import Configuration, Environment, Variable, VariableType
+from reconciler.configuration.search import git_root
+from reconciler.configuration.semantics import semantic_findings
+from reconciler.diagnostics import Diagnostic, SourceLocation, by_place, error, name_as_text
+from reconciler.manifests.discovery import MAX_FILE, REMEDIES
+from reconciler.manifests.layers import VariableValue
+from reconciler.manifests.manifest import Manifest, Root, SourceFile
+from reconciler.manifests.opening import OpeningError, open_folder, read_file
+from reconciler.manifests.text import TextError, decode
+from reconciler.manifests.trace import Trace
+
+_SHAPE = "Write one document with apiVersion: reconciler/v1 and kind: Configuration."
+
+
+class Reading(NamedTuple):
+    """The outcome of reading a file; ``configuration`` is None where an error was found."""
+
+    configuration: Configuration | None
+    findings: tuple[Diagnostic, ...]
+
+
+def read_configuration(path: str) -> Reading:
+    """Read and judge a file. Nothing that it can hold makes this raise."""
+    shown = name_as_text(path)
+    document, findings = _document(path, shown)
+    if document is None:
+        return Reading(None, tuple(findings))
+    found = schema_findings(document)
+    if found:
+        return Reading(None, by_place(found))
+    folder = Path(path).parent.resolve()
+    configuration = _configuration(document, shown, git_root(folder) or folder)
+    found = list(semantic_findings(configuration, document, folder))
+    if any(finding.is_error for finding in found):
+        return Reading(None, by_place(found))
+    return Reading(configuration, by_place(found))
+
+
+def _document(path: str, shown: str) -> tuple[Manifest | None, list[Diagnostic]]:
+    """Return the one document of a file, or why there is none."""
+    try:
+        folder, name = os.path.split(path)
+        with open_folder(folder or ".", follow=True) as handle:
+            data = read_file(name, handle, MAX_FILE)
+        text = decode(data)
+    except OpeningError as fault:
+        code = f"FILE-{fault.reason.name.replace('_', '-')}"
+        place = SourceLocation(shown)
+        return None, [error(code, f"the path {fault}", REMEDIES[fault.reason], place)]
+    except TextError as fault:
+        trace = Trace(shown)
+        trace.refuse(*fault.fault)
+        return None, trace.findings
+    file = SourceFile(shown, text, Root(folder), ())
+    documents = file.read()
+    if documents is None:
+        return None, file.trace().findings
+    if len(documents) != 1 or not isinstance(documents[0], dict):
+        summary = "the configuration is not one document with fields"
+        return None, [error("CONFIG-SHAPE", summary, _SHAPE, SourceLocation(shown))]
+    return Manifest(documents[0], file), []
+
+
+def _configuration(document: Manifest, shown: str, repository: Path) -> Configuration:
+    fields = document.document
+    tree = fields.get("tree", "")
+    return Configuration(
+        file=shown,
+        repository=repository,
+        tree=tree,
+        variables={
+            name: _variable(document, name, each)
+            for name, each in fields.get("variables", {}).items()
+        },
+        environments={
+            name: _environment(document, name, each, tree)
+            for name, each in fields.get("environments", {}).items()
+        },
+        **({"manifests": fields["manifests"]} if "manifests" in fields else {}),
+    )
+
+
+def _variable(document: Manifest, name: str, fields: Mapping[str, Any]) -> Variable:
+    path = ("variables", name)
+    given = {key: fields[key] for key in ("description", "pattern") if key in fields}
+    if "default" in fields:
+        given["default"] = VariableValue(fields["default"], document.place(*path, "default"))
+    kind = VariableType(fields["type"])
+    return Variable(name, kind, document.place_of_key(*path), **given)
+
+
+def _environment(
+    document: Manifest, name: str, fields: Mapping[str, Any], tree: str
+) -> Environment:
+    path = ("environments", name)
+    given = {key: fields[key] for key in ("service", "protected", "overlay") if key in fields}
+    return Environment(
+        name,
+        document.place_of_key(*path),
+        tree=fields.get("tree", tree),
+        variables={
+            variable: VariableValue(value, document.place(*path, "variables", variable))
+            for variable, value in fields.get("variables", {}).items()
+        },
+        places={key: document.place(*path, key) for key in fields},
+        **given,
+    )

@@ -1,0 +1,130 @@
+"""The JSON Schema of ``reconciler.yaml``, which judges it and which editors show."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reconciler.configuration.model import VariableType
+from reconciler.resources.kinds import API_VERSION
+
+Schema = dict[str, Any]
+
+KIND = "Configuration"
+ENVIRONMENT_NAME = r"^[a-z][a-z0-9-]{0,39}$"
+VARIABLE_NAME = r"^[A-Za-z][A-Za-z0-9_]{0,63}$"
+LONGEST = 1000  # characters of a path, an address or a pattern
+
+
+def configuration_schema() -> Schema:
+    """Return the schema, complete in itself."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Configuration",
+        "description": "The configuration of a repository: its manifests, their variables, and the "
+        "environments that they are applied to.",
+        **_fields(
+            {
+                "apiVersion": {
+                    "description": "Version of the manifest format.",
+                    "const": API_VERSION,
+                },
+                "kind": {"description": "What the document is.", "const": KIND},
+                "manifests": _text(
+                    "Folder of the manifests, from the folder of this file.", default="manifests"
+                ),
+                "tree": _text(
+                    "Name of the tree of environments that name none.", default="default"
+                ),
+                "variables": _named(
+                    "Variables that manifests may use as ${name}.", VARIABLE_NAME, _variable()
+                ),
+                "environments": _named(
+                    "Environments by name: each is one service with its values.",
+                    ENVIRONMENT_NAME,
+                    _environment(),
+                ),
+            },
+            required=("apiVersion", "kind"),
+        ),
+    }
+
+
+def _variable() -> Schema:
+    return _fields(
+        {
+            "type": {
+                "description": "Type of its values.",
+                "enum": [each.value for each in VariableType],
+                "type": "string",
+            },
+            "description": _text("What it is for; explain --env shows it."),
+            "pattern": _text(
+                "Regular expression that every value matches, without looking around or back. "
+                "For a list, every item."
+            ),
+            "default": {
+                "description": "Value of environments that give none.",
+                **_VALUE,
+            },
+        },
+        required=("type",),
+    )
+
+
+def _environment() -> Schema:
+    return _fields(
+        {
+            "service": _text(
+                "Address of the service: https://HOST, http to this machine, or sqlite:PATH "
+                "beneath the repository. Without it, a store of the environment's own in "
+                ".reconciler.",
+                "https://id.staging.example.com",
+            ),
+            "tree": _text("Name of its tree, where it differs."),
+            "protected": {
+                "description": "Apply only an approved plan: a plan file or a digest.",
+                "type": "boolean",
+                "default": False,
+            },
+            "overlay": _text(
+                "Folder of documents that are laid over the manifests, from the folder of this "
+                "file.",
+                "environments/staging",
+            ),
+            "variables": _named("Values of variables by name.", VARIABLE_NAME, _VALUE),
+        },
+    )
+
+
+_ITEM: Schema = {"type": ["string", "number", "boolean"]}
+_VALUE: Schema = {"type": ["string", "number", "boolean", "array"], "items": _ITEM}
+
+
+def _fields(properties: Schema, required: tuple[str, ...] = ()) -> Schema:
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": properties,
+        **({"required": [*required]} if required else {}),
+    }
+
+
+def _named(about: str, pattern: str, each: Schema) -> Schema:
+    return {
+        "description": about,
+        "type": "object",
+        "propertyNames": {"pattern": pattern},
+        "additionalProperties": each,
+    }
+
+
+def _text(about: str, *examples: str, default: str = "") -> Schema:
+    return {
+        "description": about,
+        "type": "string",
+        "minLength": 1,
+        "maxLength": LONGEST,
+        "pattern": r"^[^\u0000]*$",
+        **({"default": default} if default else {}),
+        **({"examples": [*examples]} if examples else {}),
+    }

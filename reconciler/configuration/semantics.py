@@ -1,0 +1,161 @@
+"""Rules of ``reconciler.yaml`` that no schema can state.
+
+A file of the repository never directs a credential and never leads out of the repository: a pull
+request may have written it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from reconciler.configuration.model import SQLITE, Configuration, Environment
+from reconciler.configuration.values import undeclared, value_problem
+from reconciler.diagnostics import Diagnostic, SourceLocation, error
+from reconciler.manifests.layers import VariableValue
+from reconciler.manifests.manifest import Manifest
+from reconciler.resources.origin import parse_origin
+from reconciler.validation.schema import PatternError, matcher
+
+_ADDRESS = (
+    "Write https://HOST[:PORT][/PATH] without a user, http:// for this machine alone, or "
+    "sqlite:PATH beneath the repository. PostgreSQL is named outside, with --service: its password "
+    "comes from elsewhere."
+)
+
+_PATH = re.compile(r"(?:/(?!\.\.?(?:/|$))[A-Za-z0-9._~-]+)*/?", re.ASCII)
+
+
+def semantic_findings(
+    configuration: Configuration, document: Manifest, folder: Path
+) -> Iterator[Diagnostic]:
+    """Yield what is wrong with a configuration that fits its schema.
+
+    Args:
+        configuration: What was read.
+        document: The document that it was read from, for places.
+        folder: The resolved folder of its file.
+    """
+    yield from _variable_findings(configuration)
+    manifests = _Folder(configuration, folder, configuration.manifests)
+    if not manifests.is_inside:
+        yield _outside("manifests", document.place("manifests"))
+    for environment in configuration.environments.values():
+        if environment.service:
+            yield from _service_findings(configuration, environment, folder)
+        if environment.overlay:
+            yield from _overlay_findings(configuration, environment, folder, manifests)
+    yield from _twins(configuration, folder)
+
+
+def _variable_findings(configuration: Configuration) -> Iterator[Diagnostic]:
+    for variable in configuration.variables.values():
+        try:
+            matcher(variable.pattern)
+        except PatternError:
+            yield error(
+                "CONFIG-PATTERN",
+                f"the pattern of {variable.name} cannot be used",
+                "Write a regular expression without looking around or back, such as ^[a-z.]+$.",
+                variable.location,
+            )
+        if variable.default is not None:
+            yield from _value_findings(configuration, variable.name, variable.default)
+    for environment in configuration.environments.values():
+        for name, value in environment.variables.items():
+            yield from _value_findings(configuration, name, value)
+
+
+def _value_findings(
+    configuration: Configuration, name: str, value: VariableValue
+) -> Iterator[Diagnostic]:
+    variable = configuration.variables.get(name)
+    if variable is None:
+        yield undeclared(name, configuration.variables).at(value.origin)
+    elif problem := value_problem(variable, value.value):
+        yield problem.at(value.origin)
+
+
+class _Folder:
+    """A folder or file that the configuration names, with links followed."""
+
+    def __init__(self, configuration: Configuration, folder: Path, written: str) -> None:
+        # What is used later is the normal form, too: it must be the path that is checked here.
+        self.path = Path(os.path.realpath(os.path.normpath(folder / written)))
+        top = configuration.repository
+        beneath = self.path.relative_to(top).parts if self.path.is_relative_to(top) else None
+        self.is_inside = beneath is not None and ".git" not in beneath
+        if Path(written).is_absolute():
+            self.is_inside = False
+
+
+def _outside(name: str, place: SourceLocation) -> Diagnostic:
+    return error(
+        "CONFIG-OUTSIDE",
+        f"{name} leads out of the repository",
+        "Write a path from the folder of this file to one in the same repository.",
+        place,
+    )
+
+
+def _service_findings(
+    configuration: Configuration, environment: Environment, folder: Path
+) -> Iterator[Diagnostic]:
+    service, place = environment.service, environment.place("service")
+    if service.startswith(SQLITE):
+        store = service.removeprefix(SQLITE)
+        if not store or not _Folder(configuration, folder, store).is_inside:
+            yield _outside("service", place)
+    elif not _is_address(service):
+        yield error("CONFIG-SERVICE", "this cannot be the service here", _ADDRESS, place)
+
+
+def _is_address(service: str) -> bool:
+    """Return whether an address is https, or http to this machine, and holds nothing secret."""
+    scheme, _, rest = service.partition("://")
+    host, slash, path = rest.partition("/")
+    try:
+        origin = parse_origin(f"{scheme}://{host}")
+    except ValueError:
+        return False
+    is_safe = scheme == "https" or (scheme == "http" and origin.is_loopback)
+    return is_safe and _PATH.fullmatch(slash + path) is not None
+
+
+def _overlay_findings(
+    configuration: Configuration, environment: Environment, folder: Path, manifests: _Folder
+) -> Iterator[Diagnostic]:
+    overlay, place = (
+        _Folder(configuration, folder, environment.overlay),
+        environment.place("overlay"),
+    )
+    if not overlay.is_inside:
+        yield _outside("overlay", place)
+    elif overlay.path.is_relative_to(manifests.path) or manifests.path.is_relative_to(overlay.path):
+        yield error(
+            "CONFIG-OVERLAY",
+            "the overlay overlaps the folder of the manifests",
+            f"Put it beside {configuration.manifests}: every file is then read once.",
+            place,
+        )
+
+
+def _twins(configuration: Configuration, folder: Path) -> Iterator[Diagnostic]:
+    """Yield an error for each environment that has service and tree of an earlier one."""
+    seen: dict[tuple[str, str], Environment] = {}
+    for environment in configuration.environments.values():
+        service = configuration.service_of(environment)
+        if service.startswith(SQLITE):
+            service = os.path.realpath(service.removeprefix(SQLITE))
+        key = (service.rstrip("/"), environment.tree or "default")
+        first = seen.setdefault(key, environment)
+        if first is not environment:
+            yield error(
+                "CONFIG-TWINS",
+                f"environments {first.name} and {environment.name} have the same service and tree",
+                "Give one of them another service or tree: each would delete what the other "
+                "declares.",
+                environment.place("service"),
+            )

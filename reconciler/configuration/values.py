@@ -1,0 +1,160 @@
+"""Values of variables: their types and patterns, and which source wins.
+
+In rising order a value comes from the default of the variable, from the environment, from
+``RECONCILER_VAR_`` and the name, and from ``--var``. A value is never resolved itself, so that
+variables cannot name each other.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+from reconciler.configuration.model import Configuration, Environment, Variable, VariableType
+from reconciler.diagnostics import Diagnostic, SourceLocation
+from reconciler.manifests.layers import VariableValue
+from reconciler.resources.nearest import nearest
+from reconciler.validation.problem import Problem, cut, wrong
+from reconciler.validation.schema import PatternError, matcher
+
+MAX_VALUE = 64 * 1024
+"""Characters of a value that is given outside of the file; that of a text in YAML."""
+
+_HINTS = {
+    VariableType.STRING: "Write a text; a number or true in quotes.",
+    VariableType.BOOLEAN: "Write true or false, without quotes.",
+    VariableType.NUMBER: "Write a number, without quotes.",
+    VariableType.LIST: 'Write a list of texts, numbers, true or false: ["a", "b"].',
+}
+
+
+class Given(NamedTuple):
+    """A value from outside of the file, as it was typed.
+
+    Attributes:
+        place: The option or environment variable, such as ``--var shopHost``.
+    """
+
+    name: str
+    text: str
+    place: SourceLocation
+
+
+def values_in(
+    configuration: Configuration, environment: Environment | None, given: Iterable[Given]
+) -> tuple[dict[str, VariableValue | None], list[Diagnostic]]:
+    """Return the value of every declared variable, and what is wrong with those that were given.
+
+    Args:
+        configuration: What declares the variables.
+        environment: The one that was chosen, if one was.
+        given: Values from outside, in rising order.
+    """
+    own = environment.variables if environment else {}
+    values = {name: own.get(name, each.default) for name, each in configuration.variables.items()}
+    findings = []
+    for each in given:
+        variable = configuration.variables.get(each.name)
+        if variable is None:
+            findings.append(undeclared(each.name, configuration.variables).at(each.place))
+            continue
+        value = _read(variable, each.text)
+        problem = value if isinstance(value, Problem) else value_problem(variable, value)
+        if problem:
+            findings.append(problem.at(each.place))
+        values[each.name] = VariableValue(value, each.place)
+    return values, findings
+
+
+def undeclared(name: str, known: Iterable[str]) -> Problem:
+    """Return the problem of a value for a variable that is not declared."""
+    meant = nearest(name, known)
+    hint = f"Did you mean {meant}? " if meant else ""
+    return wrong(
+        "CONFIG-UNDECLARED",
+        f"there is no variable {cut(name)}",
+        f"{hint}Variables are declared in reconciler.yaml, below variables.",
+    )
+
+
+def _read(variable: Variable, text: str) -> Any:
+    """Return the value that a typed text stands for: JSON, unless it is to be a text."""
+    if len(text) > MAX_VALUE:
+        return _too_long(variable.name)
+    if variable.type is VariableType.STRING:
+        return text
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        hint = _HINTS[variable.type]
+        return wrong("CONFIG-VALUE", f"{variable.name} is not given as JSON", hint)
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(constant)
+
+
+def value_problem(variable: Variable, value: Any) -> Problem | None:
+    """Return why a value cannot be one of a variable, or None."""
+    if not _TYPES[variable.type](value):
+        summary = f"{variable.name} is declared as a {variable.type}, and this is something else"
+        return wrong("CONFIG-VALUE", summary, _HINTS[variable.type])
+    texts = [text for text in _texts(value) if isinstance(text, str)]
+    if any("${" in text for text in texts):
+        return wrong(
+            "CONFIG-NESTED",
+            f"the value of {variable.name} holds ${{",
+            "Write the text itself: values are not resolved, so variables cannot name each other.",
+        )
+    if any("\0" in text for text in texts):
+        return wrong("SCHEMA-NUL", f"{variable.name} contains NUL", "Remove the NUL character.")
+    if variable.pattern and not all(map(_matcher(variable.pattern), texts)):
+        return wrong(
+            "CONFIG-VALUE",
+            f"{variable.name} does not match its pattern",
+            f"The pattern is {cut(variable.pattern)}, and the value {cut(str(value))}.",
+        )
+    return None
+
+
+def _too_long(name: str) -> Problem:
+    summary = f"the value of {name} is longer than {MAX_VALUE} characters"
+    return wrong("CONFIG-VALUE", summary, "Shorten it.")
+
+
+@cache
+def _matcher(pattern: str) -> Callable[[str], bool]:
+    """Return the matcher of a pattern; one that cannot be used has a finding of its own."""
+    try:
+        return matcher(pattern)
+    except PatternError:
+        return _any
+
+
+def _any(_: str) -> bool:
+    return True
+
+
+def _texts(value: Any) -> Iterator[Any]:
+    if isinstance(value, list):
+        yield from value
+    else:
+        yield value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str | int | float) for item in value)
+
+
+_TYPES: Mapping[VariableType, Callable[[Any], bool]] = {
+    VariableType.STRING: lambda value: isinstance(value, str),
+    VariableType.BOOLEAN: lambda value: isinstance(value, bool),
+    VariableType.NUMBER: _is_number,
+    VariableType.LIST: _is_list,
+}
