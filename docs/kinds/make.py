@@ -6,11 +6,12 @@ Run it at the top of a checkout. It writes the schemas in ``schemas/`` and the t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from docs.kinds.schemas import all_schemas, schema_text
 from docs.kinds.tables import with_tables
+from reconciler.resources.schemas import Schema, public_schemas
 
 ROOT = Path(__file__).parents[2]
 PAGE = "docs/manifests.md"
@@ -18,8 +19,13 @@ PAGE = "docs/manifests.md"
 
 def written() -> Mapping[str, str]:
     """Return the text of every file, by its path from the top of the checkout."""
-    schemas = {f"schemas/{name}": schema_text(schema) for name, schema in all_schemas().items()}
+    schemas = {f"schemas/{name}": schema_text(schema) for name, schema in public_schemas().items()}
     return {**schemas, PAGE: with_tables((ROOT / PAGE).read_text(encoding="utf-8"))}
+
+
+def schema_text(schema: Schema) -> str:
+    """Return a schema as it stands in its file."""
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
 def main() -> None:

@@ -33,15 +33,17 @@ def _row(field: Field, other: Field | None) -> str:
     if other:
         default = f"this or `{other.name}`"
     else:
-        default = "required" if field.default is None else f"`{_written(field.default)}`"
+        default = "required" if field.default is None else f"`{_written(field)}`"
     return f"| `{field.name}` | {default} | {' '.join(_meaning(field))} |"
 
 
-def _written(value: object) -> str:
-    """Return a default as it is written in a manifest."""
-    if isinstance(value, list):
-        return f"[{', '.join(value)}]"
-    return value if isinstance(value, str) else json.dumps(value)
+def _written(field: Field) -> str:
+    """Return a default as it is written in a manifest, in short."""
+    short = {long: word for word, long in field.short.items()}
+    default = field.default
+    if isinstance(default, list):
+        return f"[{', '.join(short.get(word, word) for word in default)}]"
+    return short.get(default, default) if isinstance(default, str) else json.dumps(default)
 
 
 def _meaning(field: Field) -> Iterator[str]:
@@ -54,14 +56,5 @@ def _meaning(field: Field) -> Iterator[str]:
         yield "The only value."
     elif field.words:
         some = "A set of" if field.form is Form.SET else "One of"
-        yield f"{some} {', '.join(_short(field.words))}."
-
-
-def _short(words: tuple[str, ...]) -> Iterator[str]:
-    """Yield each word; of all but the first, only what follows the beginning that they share."""
-    first, *others = words
-    shared = first
-    while not all(word.startswith(shared) for word in others):
-        shared = shared[:-1].rpartition("_")[0] + "_" if "_" in shared[:-1] else ""
-    yield f"`{first}`"
-    yield from (f"`…_{word.removeprefix(shared)}`" for word in others)
+        short = ", ".join(f"`{word}`" for word in field.short)
+        yield f"{some} {short}, each also with `{field.beginning}` before it."

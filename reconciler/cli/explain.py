@@ -11,8 +11,16 @@ import click
 
 from reconciler.cli.output import stdout_style
 from reconciler.report.style import Style
-from reconciler.resources.installation import read_schema, schema_path
+from reconciler.resources.installation import schema_path
+from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind
+from reconciler.resources.schemas import (
+    Schema,
+    Stage,
+    field_schema,
+    schema_for,
+    spellings,
+)
 
 SECTIONS = ("metadata", "spec")
 LIMITS = {
@@ -41,9 +49,7 @@ def explainable(context: click.Context, parameter: click.Parameter, incomplete: 
 
 
 def _fields(kind: Kind) -> list[str]:
-    from reconciler.resources.installation import read_schema
-
-    parts = read_schema(kind)["properties"]
+    parts = _schema(kind)["properties"]
     metadata = (f"metadata.{field}" for field in parts["metadata"]["properties"])
     fields = [*parts["spec"].get("properties", {}), *metadata]
     return [f"{kind.value}.{field}" for field in fields]
@@ -61,7 +67,7 @@ def explain_command(path: str) -> None:
         click.echo(explained)
         return
     kind, *steps = path.split(".")
-    schema = read_schema(kind_named(kind))
+    schema = _schema(kind_named(kind))
     style = stdout_style()
     if steps:
         name, field = _find(schema, steps)
@@ -69,6 +75,15 @@ def explain_command(path: str) -> None:
     else:
         lines = [style(schema["title"], "bold"), schema["description"], *_kind(schema, style)]
     click.echo("\n".join(lines))
+
+
+def _schema(kind: Kind) -> Schema:
+    """Return the schema of a kind after resolution, with the metadata that reading takes out."""
+    schema = schema_for(kind, Stage.RESOLVED)
+    for field in KINDS[kind].reading:
+        shown = field_schema(field, Stage.RESOLVED)
+        schema["properties"]["metadata"]["properties"][field.name] = shown
+    return schema
 
 
 def _code(written: str, style: Style) -> str:
@@ -124,7 +139,7 @@ def _field(
     yield f"<{_type(field)}>  {field['description']}"
     yield from _allowed(field)
     if "default" in field:
-        yield f"default: {json.dumps(field['default'])}"
+        yield f"default: {json.dumps(_in_short(field))}"
     for example in field.get("examples", ())[:2]:
         yield f"example: {json.dumps(example, ensure_ascii=False)}"
     if any(name in schema["properties"][part].get("required", ()) for part in SECTIONS):
@@ -133,15 +148,39 @@ def _field(
 
 
 def _allowed(field: Mapping[str, Any]) -> Iterator[str]:
-    limits = field.get("items", field)
+    limits = _limits(field)
     if "const" in field:
         yield f"always: {field['const']}"
     if "enum" in limits:
-        yield "allowed:"
-        yield from (f"  {value}" for value in limits["enum"])
+        yield from _words(limits["enum"])
     for limit, words in LIMITS.items():
         if limit in limits and limits[limit] != _ANY_TEXT:
             yield words.format(limits[limit])
+
+
+def _in_short(field: Mapping[str, Any]) -> Any:
+    """Return the default of a field, in short where that can be written."""
+    default = field["default"]
+    short = {long: word for word, long in spellings(_limits(field).get("enum", ())).items()}
+    if isinstance(default, list):
+        return [short.get(word, word) for word in default]
+    return short.get(default, default) if isinstance(default, str) else default
+
+
+def _limits(field: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the part of a field's schema that judges one value: of a list, each item."""
+    limits: Mapping[str, Any] = field.get("items", field)
+    return limits
+
+
+def _words(words: list[str]) -> Iterator[str]:
+    short = spellings(words)
+    note = ""
+    if short:
+        word, long = next(iter(short.items()))
+        note = f", each also with {long.removesuffix(word)} before it"
+    yield f"allowed{note}:"
+    yield from (f"  {word}" for word in short or words)
 
 
 _ANY_TEXT = r"^[^\u0000]*$"
@@ -155,12 +194,27 @@ def _type(field: Mapping[str, Any]) -> str:
     return {"object": "mapping"}.get(field["type"], str(field["type"]))
 
 
+# Documents that are not manifests of one kind, by the names of their schemas.
+_OTHERS = ("Defaults", "Manifest", "Patch")
+
+
+def documents(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the documents with a schema that begin with these letters, in upper or lower case."""
+    names = [*(kind.value for kind in Kind), *_OTHERS]
+    return [name for name in names if name.lower().startswith(incomplete.lower())]
+
+
 @click.command("schema")
-@click.argument("kind", required=False, shell_complete=kinds)
-def schema_command(kind: str | None) -> None:
-    """Print the JSON Schema of KIND, or of any manifest."""
-    path = schema_path(kind_named(kind) if kind else None)
-    click.echo(path.read_text(encoding="utf-8"), nl=False)
+@click.argument("kind", default="Manifest", shell_complete=documents)
+def schema_command(kind: str) -> None:
+    """Print the JSON Schema of KIND, of Defaults or a Patch, or of any manifest.
+
+    The schemas are for editors: a value may be a variable, and what Defaults may give may be
+    missing. `reconciler validate` judges manifests after resolution.
+    """
+    others = {name.lower(): name.lower() for name in _OTHERS}
+    name = others.get(kind.lower()) or KINDS[kind_named(kind)].schema
+    click.echo(schema_path(name).read_text(encoding="utf-8"), nl=False)
 
 
 def kind_named(text: str) -> Kind:

@@ -28,6 +28,7 @@ from reconciler.manifests.manifest import Loaded, Manifest, Root, SourceFile
 from reconciler.manifests.yaml_source import read_documents
 from reconciler.report.visible import visible
 from reconciler.resources.installation import SCHEMAS, schema_folder, schema_path
+from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind, ResourceRef, fold, owner_of
 from reconciler.service_client.port import ReadOnlyService
 from reconciler.state import ObservedObject, ObservedState, is_in_step
@@ -253,7 +254,7 @@ class Export:
 def _modeline(written: Written) -> str:
     """Return the line that tells an editor's YAML language server which schema a file has."""
     up = "../" * written.path.count("/")
-    name = schema_path(Kind(written.document["kind"])).name
+    name = schema_path(KINDS[Kind(written.document["kind"])].schema).name
     return f"# yaml-language-server: $schema={up}{SCHEMAS}/{name}\n"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum, auto
+from itertools import takewhile
 from typing import Any, NamedTuple, TypeAlias
 
 from reconciler.resources.duration import DurationRange
@@ -65,6 +66,27 @@ class Field(NamedTuple):
     def python_type(self) -> type:
         """Return the type that a value has once it is read from YAML or JSON."""
         return _PYTHON_TYPES.get(self.form, str)
+
+    @property
+    def beginning(self) -> str:
+        """Return the parts that all words begin with, such as ``OIDC_APP_TYPE_``.
+
+        It is empty where there is only one word.
+        """
+        if len(self.words) < 2:
+            return ""
+        parts = zip(*(word.split("_") for word in self.words), strict=False)
+        shared = takewhile(lambda part: len(set(part)) == 1, parts)
+        return "".join(f"{part[0]}_" for part in shared)
+
+    @property
+    def short(self) -> Mapping[str, str]:
+        """Return the words by their short spellings, which leave out their common beginning.
+
+        Only manifests have them.
+        """
+        length = len(self.beginning)
+        return {word[length:]: word for word in self.words} if length else {}
 
 
 _PYTHON_TYPES: Mapping[Form, type] = {Form.TEXTS: list, Form.SET: list, Form.FLAG: bool}

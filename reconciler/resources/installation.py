@@ -6,15 +6,11 @@ with the sentence from here, so that the way to install is written in one place.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from reconciler import __version__
-from reconciler.resources.kinds import KINDS
-from reconciler.resources.ref import Kind
 
 SCHEMAS = ".schemas"
 """Name of the folder beside manifests that the modelines in them lead to."""
@@ -36,16 +32,9 @@ def schema_folder() -> Path:
     return next(folder for folder in _FOLDERS if folder.is_dir())
 
 
-def schema_path(kind: Kind | None = None) -> Path:
-    """Return the schema file of a kind, or of any manifest."""
-    name = KINDS[kind].schema if kind else "manifest"
+def schema_path(name: str) -> Path:
+    """Return the file of a schema by the name that its declaration gives it."""
     return schema_folder() / f"{name}.schema.json"
-
-
-def read_schema(kind: Kind) -> dict[str, Any]:
-    """Return the schema of a kind's manifests."""
-    schema: dict[str, Any] = json.loads(schema_path(kind).read_text(encoding="utf-8"))
-    return schema
 
 
 DISTRIBUTION = "identity-reconciler"

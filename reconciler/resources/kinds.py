@@ -25,6 +25,7 @@ class KindRow:
         plural: For sentences and folders.
         renamable: Whether ``metadata.id`` can rename an object of this kind.
         owner: The metadata that names its owner, besides the name itself.
+        reading: Metadata that says how a manifest is read; reading takes it out.
         fields: The fields of its spec, in the order in which differences are shown.
         instead: A field that a manifest may write in place of one of the spec, by the name of that
             one. Reading replaces it, so that only manifests have it.
@@ -36,6 +37,7 @@ class KindRow:
     plural: str
     renamable: bool = True
     owner: tuple[Field, ...] = ()
+    reading: tuple[Field, ...] = ()
     fields: tuple[Field, ...] = ()
     instead: Mapping[str, Field] = field(default_factory=dict)
 
@@ -67,6 +69,12 @@ METADATA = (
         "People are locked out when it breaks: refuse every plan that would remove or weaken the "
         "object, unless --break-glass names it.",
     ),
+)
+
+# Metadata of a document in an overlay folder that changes one of the base.
+OVERLAID = (
+    flag("absent", "Leave this resource out of the environment."),
+    flag("patch", "Refuse the document when the base declares no such resource."),
 )
 
 _ORGANIZATION = KindRow(
@@ -228,6 +236,7 @@ _ACTION = KindRow(
     schema="action",
     plural="actions",
     owner=_IN_ORGANIZATION,
+    reading=(flag("templated", "Replace variables in the script, too."),),
     fields=(
         text(
             "script",

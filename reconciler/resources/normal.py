@@ -1,13 +1,13 @@
 """Normal forms: two specs are equal when they mean the same.
 
 A normal form is a plain dictionary with every field of the kind, by its manifest name: defaults
-filled in, durations in their shortest text, sets sorted. Lists of texts keep their order, which
-can matter. This module is on the path of every unchanged manifest.
+filled in, words in their long spelling, durations in their shortest text, sets sorted. Lists of
+texts keep their order, which can matter. This module is on the path of every unchanged manifest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from reconciler.resources.duration import normal_duration
@@ -28,6 +28,16 @@ DURATIONS: Mapping[Kind, tuple[str, ...]] = {
     kind: tuple(field.name for field in row.fields if field.form is Form.DURATION)
     for kind, row in KINDS.items()
 }
+SHORT: Mapping[Kind, Mapping[str, Mapping[str, str]]] = {
+    kind: {field.name: field.short for field in row.fields if field.words}
+    for kind, row in KINDS.items()
+}
+"""The words of each field by their short spellings."""
+
+_CHOICES: Mapping[Kind, Mapping[str, Mapping[str, str]]] = {
+    kind: {field.name: field.short for field in row.fields if field.form is Form.CHOICE}
+    for kind, row in KINDS.items()
+}
 SETS: Mapping[Kind, tuple[str, ...]] = {
     kind: tuple(field.name for field in row.fields if field.form is Form.SET)
     for kind, row in KINDS.items()
@@ -40,7 +50,16 @@ def normal_form(kind: Kind, fields: Spec) -> dict[str, Any]:
     normal = {**defaults, **fields}
     for name in DURATIONS[kind]:
         normal[name] = normal_duration(normal[name])
+    for name, words in _CHOICES[kind].items():
+        if (value := normal[name]) in words:
+            normal[name] = words[value]
     for name in SETS[kind]:
-        values = normal[name]
+        values = wire_spelling(kind, name, normal[name])
         normal[name] = sorted(set(values)) if len(values) > 1 else values or defaults[name]
     return normal
+
+
+def wire_spelling(kind: Kind, field: str, words: Iterable[str]) -> list[str]:
+    """Return words of a field, short or not, as JSON spells them."""
+    short = SHORT[kind][field]
+    return [short.get(word, word) for word in words]

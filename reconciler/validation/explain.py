@@ -21,7 +21,7 @@ from reconciler.resources.duration import (
     parse_duration,
 )
 from reconciler.resources.nearest import letters, nearest, one_of
-from reconciler.resources.ref import Kind
+from reconciler.resources.schemas import Judged, spellings
 from reconciler.validation.problem import Problem, cut, wrong
 from reconciler.validation.schema import MAX_FAULTS, SchemaFault, faults, schema_of
 
@@ -42,15 +42,15 @@ _NOT_WRITTEN = {
 }
 
 
-def schema_findings(kind: Kind, manifest: Manifest) -> list[Diagnostic]:
-    """Return why a manifest does not fit the schema of its kind; never nothing."""
-    found = faults(kind, manifest.document)
+def schema_findings(judged: Judged, manifest: Manifest) -> list[Diagnostic]:
+    """Return why a resolved document does not fit its schema; never nothing."""
+    found = faults(judged, manifest.document)
     mistyped = {fault.path for fault in found if fault.keyword == "type"}
     findings = [
         finding
         for fault in found
         if fault.keyword == "type" or fault.path not in mistyped
-        for finding in _findings(kind, manifest, fault)
+        for finding in _findings(judged, manifest, fault)
     ]
     return findings or [_PARITY.at(manifest.place())]
 
@@ -62,32 +62,32 @@ _PARITY = wrong(
 )
 
 
-def _findings(kind: Kind, manifest: Manifest, fault: SchemaFault) -> Iterator[Diagnostic]:
+def _findings(judged: Judged, manifest: Manifest, fault: SchemaFault) -> Iterator[Diagnostic]:
     if fault.keyword == "additionalProperties":
         known = fault.schema["properties"]
         unknown = (name for name in fault.value if name not in known)
         for name in islice(unknown, MAX_FAULTS):
             path = (*fault.path, name)
-            yield _unknown(kind, fault, name).at(manifest.place_of_key(*path))
+            yield _unknown(judged, fault, name).at(manifest.place_of_key(*path))
     elif fault.keyword == "required":
         for name in fault.expected:
             if name not in fault.value:
                 yield _missing(fault, name).at(manifest.place_of_key(*fault.path))
-    elif fault.keyword == "oneOf":
+    elif fault.keyword in {"oneOf", "not"}:
         yield _script(fault).at(manifest.place_of_key(*fault.path))
     else:
         words = _WORDS.get(fault.keyword, _other)
         yield words(fault).at(manifest.place(*fault.path))
 
 
-def _unknown(kind: Kind, fault: SchemaFault, name: str) -> Problem:
+def _unknown(judged: Judged, fault: SchemaFault, name: str) -> Problem:
     code, summary = "SCHEMA-UNKNOWN-FIELD", f"unknown field {cut(name)}"
     known = fault.schema["properties"]
     advice = _NOT_WRITTEN.get(letters(name))
     if advice is not None:
         return wrong(code, summary, advice)
     meant = nearest(name, (other for other in known if other not in fault.value))
-    section = _section_of(kind, name)
+    section = _section_of(judged, name)
     if section is not None and section != fault.path[:1]:
         where = section[0] if section else "the top of the manifest"
         return wrong(code, summary, f"Move {cut(name)} to {where}.")
@@ -98,9 +98,9 @@ def _unknown(kind: Kind, fault: SchemaFault, name: str) -> Problem:
     return wrong(code, summary, f"Remove it. Known fields are {', '.join(known)}.")
 
 
-def _section_of(kind: Kind, name: str) -> tuple[str, ...] | None:
+def _section_of(judged: Judged, name: str) -> tuple[str, ...] | None:
     """Return where a field that stands in the wrong part of the manifest belongs."""
-    properties = schema_of(kind)["properties"]
+    properties = schema_of(judged)["properties"]
     if name in properties:
         return ()
     return next(
@@ -135,7 +135,8 @@ def _script(fault: SchemaFault) -> Problem:
 
 
 def _mistyped(fault: SchemaFault) -> Problem:
-    wanted, value = fault.expected, fault.value
+    wanted = fault.expected if isinstance(fault.expected, str) else fault.expected[0]
+    value = fault.value
     longest = _LONGEST.get(fault.schema.get("pattern", ""))
     if longest is not None and _type(value) == "number":
         return duration_problem(_name(fault), value, longest)
@@ -180,8 +181,10 @@ def _type(value: Any) -> str:
 
 
 def _not_in_enum(fault: SchemaFault) -> Problem:
-    allowed = [fault.expected] if fault.keyword == "const" else fault.expected
-    meant = nearest(fault.value, allowed) if isinstance(fault.value, str) else None
+    words = [fault.expected] if fault.keyword == "const" else fault.expected
+    words = [word for word in words if word is not None]
+    meant = nearest(fault.value, words) if isinstance(fault.value, str) else None
+    allowed = _in_one_spelling(words, meant)
     hint = f"Did you mean {meant}? " if meant and len(allowed) > 1 else ""
     code = "MANIFEST-API-VERSION" if fault.path == ("apiVersion",) else "SCHEMA-VALUE"
     return wrong(
@@ -189,6 +192,14 @@ def _not_in_enum(fault: SchemaFault) -> Problem:
         f"{_name(fault)} cannot be {cut(fault.value)}",
         f"{hint}Write {one_of(allowed)}.",
     )
+
+
+def _in_one_spelling(words: list[str], meant: str | None) -> list[str]:
+    """Return the short spellings of words that have them, or the long ones if one was meant."""
+    short = spellings(words)
+    if not short:
+        return words
+    return [*short.values()] if meant in short.values() else [*short]
 
 
 def _too_short(fault: SchemaFault) -> Problem:

@@ -1,4 +1,4 @@
-"""Manifests against the JSON Schema of their kind. The only module that imports jsonschema.
+"""Resolved documents against their JSON Schema. The only module that imports jsonschema.
 
 One library accepts fast, another explains, both from the same schema. Where the first refuses
 and the second finds nothing, that is a mistake of ours and told as one: never an accept.
@@ -12,8 +12,7 @@ from functools import cache
 from itertools import islice
 from typing import Any, NamedTuple
 
-from reconciler.resources.installation import read_schema
-from reconciler.resources.ref import Kind
+from reconciler.resources.schemas import Judged, Stage, schema_for
 
 MAX_FAULTS = 100  # nobody mends more of one document at a time
 
@@ -37,22 +36,22 @@ class SchemaFault(NamedTuple):
 
 
 @cache
-def schema_of(kind: Kind) -> dict[str, Any]:
-    """Return the schema of a kind, read once."""
-    return read_schema(kind)
+def schema_of(judged: Judged) -> dict[str, Any]:
+    """Return the schema that judges documents after resolution."""
+    return schema_for(judged, Stage.RESOLVED)
 
 
-def accepts(kind: Kind, document: Any) -> bool:
-    """Return whether a document fits the schema of its kind."""
+def accepts(judged: Judged, document: Any) -> bool:
+    """Return whether a resolved document fits its schema."""
     try:
-        return bool(_accepting(kind).is_valid(document))
+        return bool(_accepting(judged).is_valid(document))
     except (ValueError, TypeError, OverflowError):
         return False  # a value that is not JSON; the explaining validator finds words for it
 
 
-def faults(kind: Kind, document: Any) -> tuple[SchemaFault, ...]:
-    """Return what keeps a document from fitting the schema of its kind."""
-    return _faults(_explaining(kind), document)
+def faults(judged: Judged, document: Any) -> tuple[SchemaFault, ...]:
+    """Return what keeps a resolved document from fitting its schema."""
+    return _faults(_explaining(judged), document)
 
 
 def faults_in(schema: dict[str, Any], document: Any) -> tuple[SchemaFault, ...]:
@@ -100,15 +99,15 @@ def matcher(pattern: str) -> Callable[[str], bool]:
 
 
 @cache
-def _accepting(kind: Kind) -> Any:
+def _accepting(judged: Judged) -> Any:
     from jsonschema_rs import Draft202012Validator
 
-    return Draft202012Validator(schema_of(kind))
+    return Draft202012Validator(schema_of(judged))
 
 
 @cache
-def _explaining(kind: Kind) -> Any:
-    return _explainer(schema_of(kind))
+def _explaining(judged: Judged) -> Any:
+    return _explainer(schema_of(judged))
 
 
 def _explainer(schema: dict[str, Any]) -> Any:

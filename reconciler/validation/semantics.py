@@ -13,7 +13,7 @@ from typing import Any
 
 from reconciler.diagnostics import Diagnostic
 from reconciler.manifests.manifest import Manifest
-from reconciler.resources.normal import SETS
+from reconciler.resources.normal import SETS, wire_spelling
 from reconciler.resources.oidc import (
     MESSAGES,
     PREFIX,
@@ -105,7 +105,7 @@ def _names(metadata: dict[str, Any]) -> Iterator[_Found]:
 
 def _application(resource: Resource, written: Any) -> list[_Found]:
     spec = resource.spec
-    found = [*_uris(spec), *_refused(resource, written)]
+    found = [*_uris(spec), *_words_twice(written), *_refused(resource, written)]
     if not any(problem.is_error for problem, _ in found):
         found += _compliance(spec)
     found += _dangerous_settings(spec)
@@ -128,6 +128,20 @@ def _uris(spec: Any) -> Iterator[_Found]:
 
 
 _TWICE = doubtful("URI-DUPLICATE", "the same entry is in this list already", "Remove one.")
+
+
+def _words_twice(written: Any) -> Iterator[_Found]:
+    for field in SETS[APPLICATION]:
+        values = written.get(field, ())
+        if len(values) > 1:
+            words = wire_spelling(APPLICATION, field, values)
+            for position in duplicates(words):
+                yield _word_twice(words[position]), ("spec", field, position)
+
+
+def _word_twice(word: str) -> Problem:
+    summary = f"{word} is in this list already"
+    return doubtful("VALUE-DUPLICATE", summary, "Remove one; the short spelling is the same value.")
 
 
 def _refused(resource: Resource, written: Any) -> Iterator[_Found]:
@@ -153,7 +167,7 @@ def _sentence(text: str) -> str:
 
 def _written_path(field: str, value: str, written: Any) -> tuple[str | int, ...]:
     """Return where a value of a set stands: they are sorted in the normal form, not in the file."""
-    values = written.get(field, ())
+    values = wire_spelling(APPLICATION, field, written.get(field, ()))
     if value in values:
         return ("spec", field, values.index(value))
     return ("spec", "grantTypes")  # the value is a default, and this is what does not fit it

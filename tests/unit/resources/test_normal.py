@@ -57,6 +57,12 @@ SPECS = APPLICATIONS.map(lambda spec: (Kind.OIDC_APPLICATION, spec)) | ACTIONS.m
         pytest.param({}, {"grantTypes": []}, id="an empty list of grant types"),
         pytest.param({"clockSkew": "1s"}, {"clockSkew": "1.000s"}, id="equal durations"),
         pytest.param(
+            {"grantTypes": [GRANT, REFRESH]},
+            {"grantTypes": ["REFRESH_TOKEN", GRANT, "AUTHORIZATION_CODE"]},
+            id="short words of a set",
+        ),
+        pytest.param({"appType": "OIDC_APP_TYPE_NATIVE"}, {"appType": "NATIVE"}, id="a short word"),
+        pytest.param(
             {"grantTypes": [GRANT, REFRESH]}, {"grantTypes": [REFRESH, GRANT, REFRESH]}, id="a set"
         ),
     ],

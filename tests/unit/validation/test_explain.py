@@ -205,7 +205,7 @@ ROWS = [
         with_spec(APPLICATION, grantTypes=["authorization_code"]),
         "SCHEMA-VALUE",
         "item 1 of grantTypes cannot be authorization_code",
-        "Did you mean OIDC_GRANT_TYPE_AUTHORIZATION_CODE?",
+        "Did you mean AUTHORIZATION_CODE? Write AUTHORIZATION_CODE, IMPLICIT,",
         id="a grant type as OIDC spells it",
     ),
     pytest.param(
@@ -214,6 +214,20 @@ ROWS = [
         "oidc_app_type_web",
         "Did you mean OIDC_APP_TYPE_WEB?",
         id="a value in lower case",
+    ),
+    pytest.param(
+        with_spec(APPLICATION, appType="NATIV"),
+        "SCHEMA-VALUE",
+        "appType cannot be NATIV",
+        "Did you mean NATIVE? Write WEB, USER_AGENT or NATIVE.",
+        id="a misspelt value in short",
+    ),
+    pytest.param(
+        with_spec(APPLICATION, version="1_0"),
+        "SCHEMA-VALUE",
+        "version cannot be 1_0",
+        "Write OIDC_VERSION_1_0.",
+        id="a version in short",
     ),
     pytest.param(
         with_spec(APPLICATION, version="1.0"),

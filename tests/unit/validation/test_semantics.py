@@ -50,6 +50,12 @@ IMPLICIT = {
             ["URI-DUPLICATE"],
             id="an origin twice",
         ),
+        pytest.param({"grantTypes": ["AUTHORIZATION_CODE", "REFRESH_TOKEN"]}, [], id="short words"),
+        pytest.param(
+            {"grantTypes": ["AUTHORIZATION_CODE", "OIDC_GRANT_TYPE_AUTHORIZATION_CODE"]},
+            ["VALUE-DUPLICATE"],
+            id="a word in two spellings",
+        ),
         pytest.param(
             {"additionalOrigins": ["https://a.test/app"]},
             ["OIDC-ORIGIN"],

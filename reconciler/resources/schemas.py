@@ -1,0 +1,316 @@
+"""JSON Schemas of the documents that people write, made from the declarations of the kinds.
+
+Each document has two schemas. The one of the stage ``WRITTEN`` is public, for editors: a value may
+be a variable, and what Defaults may give may be missing. The one of the stage ``RESOLVED`` judges
+documents whose variables are replaced; of a manifest it requires every required field.
+
+A patch names a manifest of the base and only the fields that it changes; a field that it sets to
+null counts as not written in the base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum, auto
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from reconciler.resources.fields import NO_NUL, Field, Form
+from reconciler.resources.kinds import API_VERSION, KINDS, METADATA, OVERLAID
+from reconciler.resources.ref import Kind
+
+Schema = dict[str, Any]
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+DEFAULTS: Literal["Defaults"] = "Defaults"
+"""The kind of a document with values for the manifests of its folder and below."""
+
+_VERSION: Schema = {"description": "Version of the manifest format.", "const": API_VERSION}
+_KIND = "What the document declares."
+_ENVELOPE = ["apiVersion", "kind", "metadata"]
+_VARIABLE = r"\$\{[A-Za-z][A-Za-z0-9-]*\}"
+_A_VARIABLE: Schema = {"pattern": f"^{_VARIABLE}$", "type": "string"}
+_WITH_VARIABLES: Schema = {"pattern": _VARIABLE, "type": "string"}
+
+
+class Stage(Enum):
+    """Stages of a document that a schema judges."""
+
+    WRITTEN = auto()
+    RESOLVED = auto()
+
+
+class Patch(NamedTuple):
+    """The patches of a kind's manifests."""
+
+    kind: Kind
+
+
+Judged: TypeAlias = Kind | Patch | Literal["Defaults"]
+"""What a schema is of: the manifests of a kind, patches of them, or Defaults."""
+
+
+def schema_for(judged: Judged, stage: Stage) -> Schema:
+    """Return the JSON Schema of a document, complete in itself."""
+    if isinstance(judged, Patch):
+        return _patch_schema(judged.kind, stage)
+    return _defaults_schema(stage) if judged == DEFAULTS else _manifest_schema(Kind(judged), stage)
+
+
+def public_schemas() -> Mapping[str, Schema]:
+    """Return every public schema by its file name."""
+    kinds = {row.schema: schema_for(kind, Stage.WRITTEN) for kind, row in KINDS.items()}
+    schemas = {
+        **kinds,
+        "defaults": schema_for(DEFAULTS, Stage.WRITTEN),
+        "manifest": any_manifest(Stage.WRITTEN),
+        "patch": any_patch(Stage.WRITTEN),
+    }
+    return {f"{name}.schema.json": schema for name, schema in schemas.items()}
+
+
+def any_manifest(stage: Stage) -> Schema:
+    """Return the schema of any document of the base: it picks by ``kind``."""
+    schemas = {kind.value: schema_for(kind, stage) for kind in Kind}
+    return _one_by_kind(
+        "Manifest",
+        "One manifest of the reconciler; its kind decides about its fields.",
+        {**schemas, DEFAULTS: schema_for(DEFAULTS, stage)},
+    )
+
+
+def any_patch(stage: Stage) -> Schema:
+    """Return the schema of any patch in an overlay folder: it picks by ``kind``."""
+    return _one_by_kind(
+        "Patch",
+        "Changes of an overlay to one manifest of the base; its kind decides about its fields.",
+        {kind.value: schema_for(Patch(kind), stage) for kind in Kind},
+    )
+
+
+def _one_by_kind(title: str, about: str, schemas: Mapping[str, Schema]) -> Schema:
+    """Return a schema that picks one by ``kind``, so that errors do not mislead."""
+    return {
+        "$schema": DIALECT,
+        "title": title,
+        "description": about,
+        "type": "object",
+        "required": ["apiVersion", "kind"],
+        "properties": {
+            "apiVersion": _VERSION,
+            "kind": {"description": _KIND, "enum": [*schemas]},
+        },
+        "allOf": [
+            {
+                "if": {"properties": {"kind": {"const": kind}}, "required": ["kind"]},
+                "then": {"$ref": f"#/$defs/{kind}"},
+            }
+            for kind in schemas
+        ],
+        "$defs": {
+            kind: {key: value for key, value in schema.items() if key != "$schema"}
+            for kind, schema in schemas.items()
+        },
+    }
+
+
+def _manifest_schema(kind: Kind, stage: Stage) -> Schema:
+    row = KINDS[kind]
+    if stage is Stage.WRITTEN:  # Defaults may give all but the name
+        metadata = object_schema((*row.owner, *METADATA, *row.reading), stage, [METADATA[0].name])
+        spec = _spec(kind, stage)
+    else:
+        metadata = object_schema((*row.owner, *METADATA), stage)
+        spec = _whole_spec(kind)
+    return _document(
+        kind.value,
+        f"{kind.value} manifest",
+        row.about,
+        {"description": "What identifies the resource.", **metadata},
+        {"description": "The fields of the resource.", **spec},
+        needed=["metadata", *(["spec"] if "required" in spec or "oneOf" in spec else [])],
+    )
+
+
+def _patch_schema(kind: Kind, stage: Stage) -> Schema:
+    row = KINDS[kind]
+    name, *changed = METADATA
+    named = [each.name for each in (*row.owner, name)]
+    fields = (*row.owner, *METADATA, *row.reading, *OVERLAID)
+    metadata = object_schema(fields, stage, named, [each.name for each in changed])
+    spec = _spec(kind, stage, nullable=True)
+    return _document(
+        kind.value,
+        f"{kind.value} patch",
+        f"Changes of an overlay to one manifest of the base. {row.about}",
+        {"description": "What identifies the manifest that is changed.", **metadata},
+        {"description": "The fields that are changed; null takes one out.", **spec},
+        needed=["metadata"],
+    )
+
+
+def _defaults_schema(stage: Stage) -> Schema:
+    owners = {each.name: each for row in KINDS.values() for each in row.owner}.values()
+    specs = {kind.value: {"description": KINDS[kind].about, **_spec(kind, stage)} for kind in Kind}
+    return _document(
+        DEFAULTS,
+        "Defaults",
+        "Values for the manifests of its folder and below that do not say otherwise.",
+        {
+            "description": "Owners, for manifests that name none.",
+            **object_schema(owners, stage, []),
+        },
+        {"description": "Fields of resources, by their kind.", **_closed(specs)},
+        needed=[],
+    )
+
+
+def _document(
+    kind: str, title: str, about: str, metadata: Schema, spec: Schema, needed: Sequence[str]
+) -> Schema:
+    return {
+        "$schema": DIALECT,
+        "title": title,
+        "description": about,
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["apiVersion", "kind", *needed],
+        "properties": {
+            "apiVersion": _VERSION,
+            "kind": {"description": _KIND, "const": kind},
+            "metadata": metadata,
+            "spec": spec,
+        },
+    }
+
+
+def _whole_spec(kind: Kind) -> Schema:
+    """Return the schema of a spec after resolution: everything that is required is there."""
+    optional = {name for pair in _alternatives(kind) for name in pair}
+    fields = KINDS[kind].fields
+    required = [each.name for each in fields if each.default is None and each.name not in optional]
+    schema = _closed(_spec_properties(kind, Stage.RESOLVED, nullable=False), required)
+    for one, other in _alternatives(kind):
+        schema["oneOf"] = [{"required": [one]}, {"required": [other]}]
+    return schema
+
+
+def _spec(kind: Kind, stage: Stage, *, nullable: bool = False) -> Schema:
+    """Return the schema of a part of a spec: no field is required."""
+    schema = _closed(_spec_properties(kind, stage, nullable=nullable))
+    for one, other in _alternatives(kind):
+        schema["not"] = {"required": [one, other]}
+    return schema
+
+
+def _alternatives(kind: Kind) -> list[tuple[str, str]]:
+    """Return the pairs of fields of which a manifest has one."""
+    return [(name, other.name) for name, other in KINDS[kind].instead.items()]
+
+
+def _spec_properties(kind: Kind, stage: Stage, *, nullable: bool) -> Mapping[str, Schema]:
+    instead = KINDS[kind].instead
+    properties: dict[str, Schema] = {}
+    for field in KINDS[kind].fields:
+        properties[field.name] = field_schema(field, stage, nullable=nullable)
+        if other := instead.get(field.name):  # names a file, in which no variable may stand
+            properties[other.name] = field_schema(other, Stage.RESOLVED, nullable=nullable)
+    return properties
+
+
+def object_schema(
+    fields: Iterable[Field],
+    stage: Stage,
+    required: Sequence[str] | None = None,
+    nullable: Sequence[str] = (),
+) -> Schema:
+    """Return the schema of a mapping with these fields and no others.
+
+    Args:
+        fields: In the order in which they are shown.
+        stage: Stage of the document.
+        required: Names of fields that must be there; by default those without a default.
+        nullable: Names of fields that may be null.
+    """
+    fields = list(fields)
+    if required is None:
+        required = [each.name for each in fields if each.default is None]
+    properties = {
+        each.name: field_schema(each, stage, nullable=each.name in nullable) for each in fields
+    }
+    return _closed(properties, required)
+
+
+def _closed(properties: Mapping[str, Schema], required: Sequence[str] = ()) -> Schema:
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": dict(properties),
+        **({"required": [*required]} if required else {}),
+    }
+
+
+def field_schema(field: Field, stage: Stage, *, nullable: bool = False) -> Schema:
+    """Return the schema of one field, its keys in the order of the alphabet.
+
+    An empty text as default stands for a field that is not set, which is no default to show.
+    """
+    value = _nullable(_value(field, stage)) if nullable else _value(field, stage)
+    if stage is Stage.WRITTEN:
+        value = _or_variable(value)
+    schema: Schema = {"description": field.about, **value}
+    if field.default is not None and field.default != "":
+        schema["default"] = field.default
+    if field.examples:
+        schema["examples"] = [*field.examples]
+    return dict(sorted(schema.items()))
+
+
+def _value(field: Field, stage: Stage) -> Schema:
+    if field.form is Form.FLAG:
+        return {"type": "boolean"}
+    one = _one_of(field) if field.words else _text(field)
+    if field.python_type is list:
+        return {"type": "array", "items": _or_variable(one) if stage is Stage.WRITTEN else one}
+    return one
+
+
+def _one_of(field: Field) -> Schema:
+    words = [*field.short, *field.words]
+    allowed = {"const": words[0]} if len(words) == 1 else {"enum": words}
+    return {**allowed, "type": "string"}
+
+
+def spellings(words: Sequence[str]) -> Mapping[str, str]:
+    """Return the short words of an enum of a field's schema, each with its long spelling."""
+    half = len(words) // 2
+    pairs = dict(zip(words[:half], words[half:], strict=False))
+    return pairs if all(long.endswith(f"_{short}") for short, long in pairs.items()) else {}
+
+
+def _text(field: Field) -> Schema:
+    limits = {"maxLength": field.longest, "minLength": field.shortest}
+    return {
+        **{name: limit for name, limit in limits.items() if limit},
+        "pattern": field.pattern,
+        "type": "string",
+    }
+
+
+def _nullable(value: Schema) -> Schema:
+    nullable = {**value, "type": [value["type"], "null"]}
+    if "const" in nullable:
+        nullable["enum"] = [nullable.pop("const")]
+    if "enum" in nullable:
+        nullable["enum"] = [*nullable["enum"], None]
+    return nullable
+
+
+def _or_variable(value: Schema) -> Schema:
+    """Return a schema that also takes a variable, or texts with variables where a text is wanted.
+
+    What the values of the variables make of it is judged after resolution.
+    """
+    if value == {"pattern": NO_NUL, "type": "string"}:
+        return value
+    is_text = "string" in value["type"]
+    return {"anyOf": [value, _WITH_VARIABLES if is_text else _A_VARIABLE]}
