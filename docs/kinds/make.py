@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from docs.kinds.tables import with_tables
+from reconciler.configuration.schema import configuration_schema
 from reconciler.resources.schemas import Schema, public_schemas
 
 ROOT = Path(__file__).parents[2]
@@ -19,7 +20,8 @@ PAGE = "docs/manifests.md"
 
 def written() -> Mapping[str, str]:
     """Return the text of every file, by its path from the top of the checkout."""
-    schemas = {f"schemas/{name}": schema_text(schema) for name, schema in public_schemas().items()}
+    public = {**public_schemas(), "configuration.schema.json": configuration_schema()}
+    schemas = {f"schemas/{name}": schema_text(schema) for name, schema in public.items()}
     return {**schemas, PAGE: with_tables((ROOT / PAGE).read_text(encoding="utf-8"))}
 
 

@@ -27,7 +27,7 @@ DEFAULTS: Literal["Defaults"] = "Defaults"
 _VERSION: Schema = {"description": "Version of the manifest format.", "const": API_VERSION}
 _KIND = "What the document declares."
 _ENVELOPE = ["apiVersion", "kind", "metadata"]
-_VARIABLE = r"\$\{[A-Za-z][A-Za-z0-9-]*\}"
+_VARIABLE = r"\$\{[A-Za-z][A-Za-z0-9_]*\}"
 _A_VARIABLE: Schema = {"pattern": f"^{_VARIABLE}$", "type": "string"}
 _WITH_VARIABLES: Schema = {"pattern": _VARIABLE, "type": "string"}
 

@@ -1,0 +1,113 @@
+"""Schemas of written and of resolved documents: manifests, patches and Defaults."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from reconciler.resources.kinds import KINDS
+from reconciler.resources.ref import Kind
+from reconciler.resources.schemas import (
+    DEFAULTS,
+    Judged,
+    Patch,
+    Stage,
+    any_manifest,
+    public_schemas,
+    schema_for,
+    spellings,
+)
+from tests.unit.validation.documents import (
+    ACTION,
+    APPLICATION,
+    IDP,
+    with_metadata,
+    with_spec,
+    without,
+)
+
+PATCH = Patch(Kind.OIDC_APPLICATION)
+SPARE = without(without(APPLICATION, "metadata", "organization"), "metadata", "project")
+GIVEN = {
+    "apiVersion": "reconciler/v1",
+    "kind": "Defaults",
+    "metadata": {"organization": "acme"},
+    "spec": {"OidcApplication": {"appType": "WEB"}, "Action": {"timeout": "5s"}},
+}
+
+
+def fits(judged: Judged, stage: Stage, document: Any) -> bool:
+    return bool(Draft202012Validator(schema_for(judged, stage)).is_valid(document))
+
+
+@pytest.mark.parametrize(
+    ("judged", "document", "written", "resolved"),
+    [
+        (Kind.OIDC_APPLICATION, APPLICATION, True, True),
+        (Kind.OIDC_APPLICATION, SPARE, True, False),
+        (Kind.OIDC_APPLICATION, without(APPLICATION, "metadata", "name"), False, False),
+        (Kind.IDP_JWT_CONFIG, without(IDP, "spec"), True, False),
+        (Kind.OIDC_APPLICATION, with_spec(APPLICATION, redirectUris="${uris}"), True, False),
+        (Kind.OIDC_APPLICATION, with_spec(APPLICATION, redirectUris="a ${uris}"), False, False),
+        (Kind.OIDC_APPLICATION, with_spec(APPLICATION, devMode="${dev_mode}"), True, False),
+        (Kind.OIDC_APPLICATION, with_spec(APPLICATION, appType="${type}"), True, False),
+        (Kind.OIDC_APPLICATION, with_spec(APPLICATION, appType="USER_AGENT"), True, True),
+        (Kind.OIDC_APPLICATION, with_spec(APPLICATION, version="1_0"), False, False),
+        (Kind.OIDC_APPLICATION, with_spec(APPLICATION, grantTypes=["${one}"]), True, False),
+        (Kind.OIDC_APPLICATION, with_spec(APPLICATION, appType=None), False, False),
+        (Kind.OIDC_APPLICATION, with_metadata(APPLICATION, absent=True), False, False),
+        (Kind.ACTION, with_spec(ACTION, timeout="${seconds}s"), True, False),
+        (Kind.ACTION, with_metadata(ACTION, templated=True), True, False),
+        (Kind.ACTION, without(ACTION, "spec"), True, False),
+        (Kind.ACTION, with_spec(ACTION, scriptFile="a.js"), False, False),
+        (PATCH, APPLICATION, True, True),
+        (PATCH, without(APPLICATION, "spec"), True, True),
+        (PATCH, SPARE, False, False),
+        (PATCH, with_spec(APPLICATION, appType=None, devMode=None, grantTypes=None), True, True),
+        (PATCH, with_spec(APPLICATION, version=None, clockSkew="${skew}"), True, False),
+        (PATCH, with_metadata(APPLICATION, absent=True, patch=True, critical=None), True, True),
+        (PATCH, with_metadata(APPLICATION, name=None), False, False),
+        (PATCH, with_spec(APPLICATION, apptype="WEB"), False, False),
+        (DEFAULTS, GIVEN, True, True),
+        (DEFAULTS, with_spec(GIVEN, Action={"timeout": "${seconds}s"}), True, False),
+        (DEFAULTS, with_spec(GIVEN, Applicaton={}), False, False),
+        (DEFAULTS, with_metadata(GIVEN, name="shop"), False, False),
+        (DEFAULTS, without(without(GIVEN, "spec"), "metadata"), True, True),
+    ],
+)
+def test_a_document_fits_as_it_is_written_and_once_it_is_resolved(
+    judged: Judged, document: Any, *, written: bool, resolved: bool
+) -> None:
+    assert fits(judged, Stage.WRITTEN, document) is written
+    assert fits(judged, Stage.RESOLVED, document) is resolved
+
+
+def test_the_schema_of_any_document_picks_by_kind() -> None:
+    picks = Draft202012Validator(any_manifest(Stage.WRITTEN))
+
+    assert picks.is_valid(GIVEN)
+    assert picks.is_valid(SPARE)
+    assert not picks.is_valid({**GIVEN, "kind": "Action"})
+    assert not picks.is_valid({**GIVEN, "kind": "Patch"})
+
+
+def test_each_kind_has_a_public_schema() -> None:
+    names = {*(row.schema for row in KINDS.values()), "manifest", "patch", "defaults"}
+
+    assert set(public_schemas()) == {f"{name}.schema.json" for name in names}
+
+
+@pytest.mark.parametrize(
+    ("words", "pairs"),
+    [
+        (["WEB", "NATIVE", "X_WEB", "X_NATIVE"], {"WEB": "X_WEB", "NATIVE": "X_NATIVE"}),
+        (["string", "number"], {}),
+        (["one"], {}),
+    ],
+)
+def test_the_short_words_of_an_enum_have_long_spellings(
+    words: list[str], pairs: dict[str, str]
+) -> None:
+    assert spellings(words) == pairs
