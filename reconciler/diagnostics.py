@@ -9,6 +9,7 @@ from enum import StrEnum
 from functools import partial
 from typing import NamedTuple, Protocol
 
+from reconciler.resources.numbers import Count
 from reconciler.resources.ref import ResourceRef
 
 _HALVES = re.compile("[\ud800-\udfff]")
@@ -38,8 +39,8 @@ class SourceLocation(NamedTuple):
     """
 
     file: str
-    line: int = 0
-    column: int = 0
+    line: Count = 0
+    column: Count = 0
     value_from: str = ""
 
     def __str__(self) -> str:

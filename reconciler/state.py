@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from reconciler.diagnostics import Source, SourceLocation
+from reconciler.resources.numbers import SequenceNumber
 from reconciler.resources.ref import ResourceRef
 
 
@@ -121,7 +122,7 @@ class ObservedObject:
 
     ref: ResourceRef
     id: str
-    sequence: int
+    sequence: SequenceNumber
     spec: Mapping[str, Any]
     organization_id: str
     project_id: str = ""
@@ -183,7 +184,7 @@ class OwedSecret:
     ref: ResourceRef
     id: str
     client_id: str
-    made_at: int
+    made_at: SequenceNumber
     since: str
     by: str
     tree: str
@@ -248,7 +249,7 @@ class ObjectEvent:
     """
 
     type: str
-    sequence: int
+    sequence: SequenceNumber
     at: str
     writer: str
     context: Mapping[str, Any]

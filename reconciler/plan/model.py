@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 from reconciler.diagnostics import Diagnostic, SourceLocation
+from reconciler.resources.numbers import SequenceNumber
 from reconciler.resources.oidc import has_client_secret
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.resources.shard import Shard
@@ -164,7 +165,7 @@ class Cause:
     kind: CauseKind
     by: str = ""
     at: str = ""
-    sequence: int = 0
+    sequence: SequenceNumber = 0
     tree: str = ""
 
 

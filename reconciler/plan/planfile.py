@@ -28,6 +28,7 @@ from reconciler.plan.model import (
     Update,
 )
 from reconciler.resources.fields import Spec
+from reconciler.resources.numbers import Count, Seconds, SequenceNumber
 from reconciler.resources.ref import ResourceRef
 from reconciler.resources.shard import read_shard
 from reconciler.state import ObservedObject, OwedSecret, Resource
@@ -41,7 +42,7 @@ T = TypeVar("T")
 class Snapshot(NamedTuple):
     """The snapshot that a plan was made against, if it was: date and digest."""
 
-    taken_at: int
+    taken_at: Seconds
     digest: str
 
 
@@ -187,7 +188,7 @@ class _SavedChange:
     ref: ResourceRef
     change: Literal["create", "update", "adopt", "delete"]
     id: str
-    sequence: int
+    sequence: SequenceNumber
     before: str
     after: str
     new_owner: str = ""
@@ -232,7 +233,7 @@ class _FieldCause(NamedTuple):
     kind: CauseKind
     by: str
     at: str
-    sequence: int
+    sequence: SequenceNumber
     tree: str
 
     @property
@@ -262,8 +263,8 @@ class _Options:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PlanDocument(Document):
     tool_version: str
-    made_at: int
-    expires_at: int
+    made_at: Seconds
+    expires_at: Seconds
     against: Snapshot | _Nothing
     instance: str
     service: str
@@ -280,8 +281,8 @@ class _PlanDocument(Document):
     blocks: tuple[SavedFinding, ...]
     warnings: tuple[SavedFinding, ...]
     owed: tuple[OwedSecret, ...]
-    owed_elsewhere: int
-    owed_left: int
+    owed_elsewhere: Count
+    owed_left: Count
     findings: tuple[SavedFinding, ...]
 
 

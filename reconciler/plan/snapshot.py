@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from reconciler.plan.integrity import Document, SavedFileError, check_spec, sealed, unsealed
+from reconciler.resources.numbers import Seconds
 from reconciler.resources.ref import ResourceRef, fold
 from reconciler.state import ObservedObject, ObservedState
 
@@ -68,7 +69,7 @@ class _SnapshotDocument(Document):
     """The fields of a snapshot in the order of the file; ``elsewhere`` has a name, then trees."""
 
     tool_version: str
-    taken_at: int
+    taken_at: Seconds
     instance: str
     service: str
     all: bool

@@ -11,6 +11,7 @@ import json
 import math
 import re
 from collections import Counter
+from contextlib import suppress
 from enum import Enum
 from functools import cache
 from itertools import islice
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 32
 MAX_DIGITS = 20  # those of 2**64; and int() is quadratic in the length
-_LARGEST = 2**64 - 1
 _LONGEST_NUMBER = 64
 _EXACT = 2**53
 _SUSPECT = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
@@ -199,7 +199,10 @@ _WANTED = {
     "mapping_type": "an object",
     "dict_type": "an object",
     "dataclass_type": "an object",
+    "greater_than_equal": "in range",
+    "less_than_equal": "in range",
 }
+_SHORT = 40  # characters of a name from outside that a message repeats
 
 
 def read_as(kind: type[T], content: bytes) -> T:
@@ -217,19 +220,39 @@ def read_as(kind: type[T], content: bytes) -> T:
         (value,) = _adapter(cast("Any", kind)).validate_json(b"[%b]" % content)
     except ValidationError as failure:
         found = failure.errors(include_url=False, include_context=False, include_input=False)[0]
-        names = [part for part in found["loc"] if isinstance(part, str)]
-        raise JsonError(_in_words(found["type"], names[-1][:40] if names else "")) from None
+        raise JsonError(_in_words(found["type"], found["loc"][1:], content)) from None
     return cast("T", value)
 
 
-def _in_words(fault: str, name: str) -> str:
-    if not name:
+def _in_words(fault: str, path: Path, content: bytes) -> str:
+    if not path:
         return "holds something else where an object must be"
-    if fault == "missing":
-        return f"has no field {name}"
+    place, value = _reached(path, json.loads(content))
+    if fault == "missing" and isinstance(value, dict):
+        return f"has no field {_joined((*place, path[-1]))}"
     if fault == "unexpected_keyword_argument":
-        return f"has a field {name} that is not known here"
-    return f"has a field {name} that is not {_WANTED.get(fault, 'valid')}"
+        return f"has a field {_joined(place)} that is not known here"
+    return f"has a field {_joined(place)} that is not {_WANTED.get(fault, 'valid')}"
+
+
+def _reached(path: Path, value: Any) -> tuple[Path, object]:
+    """Return how far a path of pydantic's leads within a JSON value, and the value there.
+
+    Beside names and positions it has the Python types of each union that was tried. For instance,
+    ``("blocks", 0, "place", "SourceLocation", 1)`` leads to ``("blocks", 0, "place", 1)``.
+    """
+    reached: list[str | int] = []
+    for part in path:
+        with suppress(LookupError, TypeError):
+            value = value[part]
+            reached.append(part)
+    return tuple(reached), value
+
+
+def _joined(path: Path) -> str:
+    """Return a path as ``blocks[0].place[1]``."""
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part[:_SHORT]}" for part in path)
+    return "".join(parts).removeprefix(".")
 
 
 @cache

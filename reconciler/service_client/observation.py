@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from reconciler.errors import ServiceError
 from reconciler.resources.call import Call, JsonObject
+from reconciler.resources.numbers import MAX_SEQUENCE
 from reconciler.resources.ref import APPLICATION, PROJECT, Kind, ResourceRef, fold
 from reconciler.service_client.refusals import answers_of
 from reconciler.service_client.specs import read_spec
@@ -130,7 +131,6 @@ def _organization(name: str, answer: JsonObject) -> Owner | None:
 
 _KINDS = {kind.value: kind for kind in Kind}
 _TEXTS = ("organizationId", "projectId", "name", "clientId", "changedBy")
-LARGEST = 2**64 - 1  # a sequence is a uint64
 
 
 def observed_objects(
@@ -248,7 +248,7 @@ def sequence_of(details: JsonObject, name: str = "sequence") -> int:
     value = details.get(name)
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) <= 20:
         number = int(value)
-        if number <= LARGEST:
+        if number <= MAX_SEQUENCE:
             return number
     raise unsound("?", f"its {name} is missing or not a number")
 

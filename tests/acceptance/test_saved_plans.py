@@ -283,6 +283,10 @@ def smuggled(path: Path) -> None:
     altered(path, digest="sha256:" + "0" * 64)
 
 
+def below_zero(path: Path) -> None:
+    altered(path, owed_left=-1)
+
+
 @pytest.mark.parametrize("command", ["apply", "show"])
 @pytest.mark.parametrize(
     ("damage", "told"),
@@ -296,6 +300,7 @@ def smuggled(path: Path) -> None:
         (field_twice, "names a field twice"),
         (deep, "is nested too deep"),
         (smuggled, "digest"),
+        (below_zero, "has a field owed_left that is not in range"),
     ],
     ids=lambda each: getattr(each, "__name__", ""),
 )

@@ -227,6 +227,27 @@ def test_whatever_a_clever_hand_writes_is_refused_or_can_be_shown() -> None:
     assert accepted < refused / 5, "labels may be anything, the rest may not"
 
 
+@pytest.mark.parametrize(
+    ("path", "value", "place"),
+    [
+        (("made_at",), -1, "made_at"),
+        (("expires_at",), 10**16, "expires_at"),
+        (("owed_left",), -1, "owed_left"),
+        (("changes", 1, "held", "sequence"), -1, r"changes\[1\].held.sequence"),
+        (("changes", 0, "resource", "place", 1), 10**16, r"changes\[0\].resource.place\[1\]"),
+        (("blocks", 0, "place", 2), -1, r"blocks\[0\].place\[2\]"),
+    ],
+)
+def test_a_number_out_of_range_is_refused(
+    path: tuple[str | int, ...], value: int, place: str
+) -> None:
+    """A report may rely on counts and sequences that are not below zero."""
+    changed = with_value(json.loads(CONTENT), path, value)
+
+    with pytest.raises(SavedFileError, match=f"^has a field {place} that is not in range$"):
+        read_plan_file(resealed(changed))
+
+
 def test_a_field_that_nobody_knows_is_refused() -> None:
     """What a later version means by it is not known here."""
     fields = json.loads(CONTENT)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import replace
 
 import pytest
 
-from reconciler.plan.integrity import SavedFileError
-from reconciler.plan.snapshot import SnapshotFile, read_snapshot, snapshot_content
+from reconciler.plan.integrity import SavedFileError, sealed
+from reconciler.plan.snapshot import (
+    FORMAT,
+    FORMAT_VERSION,
+    SnapshotFile,
+    read_snapshot,
+    snapshot_content,
+)
 from reconciler.state import ObservedState
 from tests.builders import ACME, GREET, HOUSE, WEB, held, observed
 
@@ -75,6 +82,23 @@ def test_an_organization_that_was_not_looked_at_blocks_the_plan() -> None:
         elsewhere={"acme": frozenset({"default"})},
         caller_objects=STATE.caller_objects,
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "place"),
+    [
+        ("taken_at", {}, "taken_at"),
+        ("objects", {"sequence": -1}, r"objects\[0\].sequence"),
+        ("doubles", {"sequence": -1}, r"doubles\[0\].sequence"),
+    ],
+)
+def test_a_number_out_of_range_is_refused(name: str, change: dict[str, int], place: str) -> None:
+    """Its integrity digest may be right even so: a person can make it again."""
+    fields = json.loads(CONTENT)
+    fields[name] = [fields[name][0] | change, *fields[name][1:]] if change else 10**16
+
+    with pytest.raises(SavedFileError, match=f"^has a field {place} that is not in range$"):
+        read_snapshot(sealed(FORMAT, FORMAT_VERSION, fields))
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", CONTENT[:-5], CONTENT + b"\n"])

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from reconciler.resources.numbers import Count, Seconds, SequenceNumber
 from reconciler.resources.strict_json import (
     ContentError,
     Fault,
@@ -117,6 +118,7 @@ class Colour(StrEnum):
 class Spot(NamedTuple):
     name: str
     colour: Colour
+    line: Count = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,8 @@ class Part:
     fields: Mapping[str, Any] = field(default_factory=dict)
     spot: Spot | tuple[()] = ()
     part: Part | None = None
+    time: Seconds = 0
+    at: SequenceNumber = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +155,8 @@ def read(name: str, value: object) -> Any:
     [
         ("text", "a text", ["", "a"], [None, 1, True, [], {}]),
         ("number", "a number", [0, 2**64 - 1], [None, "1", True, 1.0, []]),
+        ("time", "in range", [0, 2**53 - 1], [-1, 2**53]),
+        ("at", "in range", [0, 2**64 - 1], [-1]),
         ("flag", "true or false", [True, False], [None, 0, "true"]),
         ("perhaps", "true or false", [True, False, None], [0, "true"]),
         ("texts", "a list", [(), ("a",)], [None, "a", {}]),
@@ -183,8 +189,29 @@ def test_a_field_that_is_missing_is_named() -> None:
 
 def test_a_field_that_is_not_known_is_named_as_far_as_it_is_readable() -> None:
     """Its name, and how long it is, come from outside. It may mean anything."""
-    with pytest.raises(JsonError, match=f"^has a field {'n' * 40} that is not known here$"):
+    message = rf"^has a field parts\[0\]\.{'n' * 40} that is not known here$"
+    with pytest.raises(JsonError, match=message):
         read(f"{'n' * 41}", 1)
+
+
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        ({"spot": 1}, "has a field parts[0].spot that is not valid"),
+        ({"spot": ["a"]}, "has a field parts[0].spot that is not valid"),
+        ({"spot": ["a", "blue"]}, "has a field parts[0].spot[1] that is not valid"),
+        ({"spot": ["a", "red", -1]}, "has a field parts[0].spot[2] that is not in range"),
+        ({"part": {"part": {"text": 1}}}, "has a field parts[0].part.part.text that is not a text"),
+        ({"fields": {"Spot": 1}, "x": 1}, "has a field parts[0].x that is not known here"),
+        ([], "has a field parts[0] that is not an object"),
+    ],
+)
+def test_the_place_is_named_as_the_json_has_it(part: object, message: str) -> None:
+    """The names of Python types, and of the fields of a list, mean nothing to its reader."""
+    with pytest.raises(JsonError) as caught:
+        read_as(Whole, json.dumps({"name": "x", "parts": [part]}).encode())
+
+    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize("content", [b"null", b"[]", b'"a"', b"1", b"", b"{", b"[" * 100_000])
