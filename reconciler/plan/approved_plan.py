@@ -27,6 +27,8 @@ from reconciler.state import (
     is_in_step,
 )
 
+UNKNOWN = "an unknown writer"
+
 
 @dataclass(frozen=True, slots=True)
 class Moved:
@@ -98,12 +100,12 @@ def _differences(old: Change, new: Change) -> Iterator[str]:
     if was is not None and held is None:
         yield f"gone from the service (it was id {was.id})"
     elif was is None and held is not None:
-        yield f"the service holds it since, made by {_who(new)}"
+        yield f"the service holds it since, made by {_writer(held)}"
     elif was is not None and held is not None and was.id != held.id:
         yield f"another object has the name: id {was.id} then, {held.id} now"
     elif was is not None and held is not None and was.sequence != held.sequence:
         sequences = f"sequence {was.sequence} -> {held.sequence}"
-        yield f"changed on the service since, by {_who(new)} ({sequences})"
+        yield f"changed on the service since, by {_writer(held)} ({sequences})"
     if essence(old).after != essence(new).after:
         yield "declared differently"
     if word(old) != word(new):
@@ -122,8 +124,7 @@ def _no_change_any_more(old: Change, desired: DesiredState, observed: ObservedSt
         return "gone from the service"
     if was is None or was.sequence != held.sequence:
         since = f"sequence {was.sequence if was else 'none'} -> {held.sequence}"
-        writer = held.changed_by or "an unknown writer"
-        return f"in step since, changed on the service by {writer} ({since})"
+        return f"in step since, changed on the service by {held.changed_by or UNKNOWN} ({since})"
     return "declared as the service holds it"
 
 
@@ -151,11 +152,8 @@ def _in_step(approved: Plan, now: Plan, known: set[ResourceRef]) -> Iterator[Mov
         yield Moved(after[key], "declared since, and in step")
 
 
-def _who(change: Change) -> str:
-    held = held_of(change)
-    if held is None or not held.changed_by:
-        return "somebody"
-    return f"{held.changed_by} at {held.changed_at}"
+def _writer(held: ObservedObject) -> str:
+    return f"{held.changed_by} at {held.changed_at}" if held.changed_by else UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)

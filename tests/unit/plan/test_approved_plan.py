@@ -37,6 +37,7 @@ from tests.builders import (
 )
 
 BY_ANA: dict[str, Any] = {"changed_by": "ana", "changed_at": "noon"}
+CHANGED = "changed on the service since"
 OTHER = a_ref(Kind.ACTION, "other")
 Side = tuple[Sequence[Resource], Sequence[ObservedObject]]
 
@@ -163,7 +164,9 @@ LATER = held(GREET, SLOW, object_id="7", sequence=43, **BY_ANA)
         pytest.param(
             ([WANTED], [HELD]),
             ([WANTED], [replace(LATER, changed_by="")]),
-            ["Action acme/greet: changed on the service since, by somebody (sequence 41 -> 43)"],
+            [
+                f"Action acme/greet: {CHANGED}, by an unknown writer (sequence 41 -> 43)",
+            ],
             id="changed, and nobody tells who",
         ),
     ],
