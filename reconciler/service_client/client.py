@@ -65,10 +65,7 @@ class OperationsClient(HistoryClient):
         super().__init__(wire)
         self._writes = wire
         self._packs = packs
-        # In this process, calls that are sent together share a commit. Over a network they may be
-        # carried out in any order, and two runs could each keep the other from one lease; one by
-        # one, in order, the run that gets the first name in common goes on.
-        self._leases = Leases(wire, holder, clock, at_once=1 if packs else batch_size)
+        self._leases = Leases(wire, holder, clock)
         self._instance = ""
         self._keeps_secrets = False
         self._sees_all = True

@@ -25,14 +25,11 @@ RENEW_AFTER_SECONDS = LEASE_SECONDS / 4
 class Leases:
     """Leases taken over a wire by one process."""
 
-    def __init__(
-        self, wire: Wire, holder: ProcessIdentity, clock: Callable[[], float], *, at_once: int
-    ) -> None:
-        """Take leases for a holder, so many with one sending; the clock counts seconds."""
+    def __init__(self, wire: Wire, holder: ProcessIdentity, clock: Callable[[], float]) -> None:
+        """Take leases for a holder; the clock counts seconds."""
         self._wire = wire
         self._holder = holder
         self._clock = clock
-        self._at_once = at_once
         self._tokens: dict[str, str] = {}
         self._fences: dict[str, int] = {}
         self._renewed = clock()
@@ -44,26 +41,21 @@ class Leases:
     def acquire(self, organizations: Collection[str]) -> None:
         """Take the lease of each organization, all or none."""
         self._renewed = self._clock()
-        names = _in_order(organizations)
         try:
-            for first in range(0, len(names), self._at_once):
-                self._acquire(names[first : first + self._at_once])
+            # One by one: a lease that is taken and given back moves the fence of an organization
+            # that another run may be about to renew. So nothing is taken that sorts after a lease
+            # that is refused. In order, of two runs the one with the first name in common goes on.
+            for name in _in_order(organizations):
+                self._acquire(name)
         except ReconcilerError:
-            # The next attempts poll: they stop at the first refusal. Taking and giving back what
-            # sorts after it would move fences of organizations that other runs are about to renew.
-            self._at_once = 1
             self.release()
             raise
 
-    def _acquire(self, names: Sequence[str]) -> None:
-        replies = self._wire.send([self._acquisition(name) for name in names])
-        # Those that were given are kept first, so that they are released if one was refused.
-        refused = {
-            name: self._kept(name, reply) for name, reply in zip(names, replies, strict=True)
-        }
-        for name, refusal in refused.items():
-            if refusal is not None:
-                self._acquire_from_dead(name, refusal)
+    def _acquire(self, name: str) -> None:
+        (reply,) = self._wire.send([self._acquisition(name)])
+        refusal = self._kept(name, reply)
+        if refusal is not None:
+            self._acquire_from_dead(name, refusal)
 
     def renew(self) -> None:
         """Renew every lease; one that ran out and that no other run took is taken again.
@@ -97,7 +89,7 @@ class Leases:
         # Fences are counted up by one with each lease of an organization. A gap means that another
         # run held it in between, and may have changed what this plan was made from.
         before = self._fences[name]
-        self._acquire([name])
+        self._acquire(name)
         if self._fences[name] != before + 1:
             raise PreconditionFailedError(
                 f"another run has locked organization {name} since this plan was made",
