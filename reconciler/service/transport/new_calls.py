@@ -19,6 +19,8 @@ from typing import NamedTuple
 from reconciler.service.transport.admission import Budget
 from reconciler.service.transport.limits import Limits
 
+NAMES = 10_000  # many more than there may be connections
+
 
 class NewCallsOfOne:
     """The new calls of one connection.
@@ -73,7 +75,7 @@ class NewCalls:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._numbers = count(1)
+        self._numbers = count()
         self._connections: dict[str, NewCallsOfOne] = {}
         self._waiting: dict[str, NewCallsOfOne] = {}  # in the order of their turns
         self._passed_on: set[NewCallsOfOne] = set()  # those with calls that have not begun
@@ -83,7 +85,11 @@ class NewCalls:
 
         ``go_on`` is called when a call that waits may begin, ``end`` when too much waits.
         """
-        return NewCallsOfOne(str(next(self._numbers)), go_on, end, self)
+        # A name is that of a unix socket, too, whose path may have 107 bytes. So all are as long as
+        # ``grpc``, the name in the same folder at which the gRPC server listens.
+        names = (f"{number % NAMES:04}" for number in self._numbers)
+        name = next(name for name in names if name not in self._connections)
+        return NewCallsOfOne(name, go_on, end, self)
 
     def add(self, connection: NewCallsOfOne) -> None:
         """Begin to count the calls of a connection."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from reconciler.service.transport.limits import Limits
-from reconciler.service.transport.new_calls import NewCalls, NewCallsOfOne
+from reconciler.service.transport.new_calls import NAMES, NewCalls, NewCallsOfOne
+from reconciler.service.transport.process import SOCKET
 
 LIMITS = Limits(grpc_new_of_one=3, grpc_new_of_strangers=2, grpc_held_bytes=100)
 
@@ -37,6 +38,17 @@ def known(calls: NewCalls) -> Connection:
     calls.begun(connection.calls.name)
     calls.judged(connection.calls.name, is_known=True)
     return connection
+
+
+def test_names_stay_as_short_as_the_one_that_grpc_listens_at_and_none_is_used_twice() -> None:
+    """They are names of sockets in one folder; a path that is too long ends a connection."""
+    calls = NewCalls(LIMITS)
+    lasting = Connection(calls).calls.name
+    names = [calls.of_connection(print, print).name for _ in range(2 * NAMES)]
+
+    assert {len(name) for name in [lasting, *names]} == {len(SOCKET)}
+    assert lasting not in names
+    assert len(set(names[: NAMES - 1])) == NAMES - 1
 
 
 def test_a_connection_has_a_few_new_calls_at_one_time() -> None:
