@@ -18,6 +18,7 @@ from reconciler.service.eventstore.postgres import create as create_tables
 from reconciler.service.eventstore.rows import (
     Author,
     LeaseRow,
+    Lookups,
     NameFilter,
     NewEvent,
     ObjectQuery,
@@ -199,6 +200,29 @@ def test_a_writer_who_decided_on_another_version_is_refused(
         write_one_and_then(tx, "1", version)
 
     assert everything(store) == before
+
+
+def test_the_log_and_not_the_row_of_an_object_tells_the_version_of_its_stream(
+    store: EventStore,
+) -> None:
+    """A row that is damaged would leave a gap, and the history of the object with it."""
+    with store.transaction() as tx:
+        append(tx, "1", 0, ADDED)
+        tx.put_object(an_object(version=2))
+    looked_up = frozenset({"1"})
+    for names in (looked_up, frozenset[str]()):
+        with store.transaction() as tx:
+            tx.prefetch(Lookups(frozenset(), names, frozenset(), 1))
+            append(tx, "2", tx.stream_version("2"), ADDED)
+            row = tx.get_object("1")
+            assert row is not None
+            with pytest.raises(StreamConflictError), tx.savepoint():
+                append(tx, "1", row.version, CHANGED)
+            append(tx, "1", tx.stream_version("1"), CHANGED)
+            tx.put_object(row._replace(version=9))
+
+    with store.snapshot() as view:
+        assert [event.version for event in view.read_stream("1")] == [1, 2, 3]
 
 
 def test_an_id_is_never_used_twice(store: EventStore) -> None:

@@ -18,7 +18,8 @@ from reconciler.resources.secret import Secret
 from reconciler.service.build import IdentityService, open_postgres
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.eventstore.errors import StoreConflictError
-from reconciler.service.eventstore.rows import TokenRow
+from reconciler.service.eventstore.postgres_unit import SENT_AT_ONCE
+from reconciler.service.eventstore.rows import Lookups, Record, SealRow, TokenRow
 from reconciler.service.operations.callers import all_tokens, make_token, revoke_token
 from reconciler.service.operations.dispatch import Incoming
 from reconciler.service.projections.maintenance import rebuild, verify
@@ -228,6 +229,53 @@ def test_many_more_rows_than_are_sent_at_once_are_one_commit(opened: Opening) ->
     with service.store.snapshot() as view:
         assert view.head(acme).events == 1501
     assert verify(service.store) == []
+
+
+def a_record(digest: bytes = b"") -> Record:
+    return Record("ci", "k", digest, "{}", None, 0, 2**62)
+
+
+def test_a_conflict_of_rows_that_are_sent_before_a_savepoint_loses_the_whole_race(
+    opened: Opening,
+) -> None:
+    """There is nothing to go back to: tried again within the transaction, it fails otherwise."""
+    service, other = opened(), opened()
+
+    with suppress(UndoneError), service.store.transaction() as tx:
+        tx.put_record(a_record())
+        for number in range(SENT_AT_ONCE):
+            tx.put_seal(SealRow(str(number), b"", 1))
+        with other.store.transaction() as faster:
+            faster.put_record(a_record(b"other"))
+        with pytest.raises(StoreConflictError):
+            tx.savepoint().__enter__()
+        raise UndoneError
+
+    with service.store.snapshot() as view:
+        assert view.record("ci", "k") == a_record(b"other")
+        assert view.seal("0") is None
+
+
+def test_an_object_is_never_older_than_a_record_that_is_looked_up_again(opened: Opening) -> None:
+    """A retry would find the old secret in it, and be told that the new one is gone."""
+    service, other = opened(), opened()
+    acme = an_organization(service)
+    made = str(service.call(create("greet", acme))["id"])
+    lookups = Lookups(frozenset({("ci", "k")}), frozenset({made}), frozenset(), 1)
+
+    with service.store.transaction() as tx:
+        tx.prefetch(lookups)
+        assert tx.record("ci", "k") is None
+        with other.store.transaction() as faster:
+            row = faster.get_object(made)
+            assert row is not None
+            faster.put_object(row._replace(version=8))
+            faster.put_record(a_record())
+        assert tx.record("ci", "k") is not None
+        changed = tx.get_object(made)
+
+    assert changed is not None
+    assert changed.version == 8
 
 
 def test_a_token_that_is_revoked_while_a_write_waits_for_a_lock_writes_nothing(

@@ -37,6 +37,7 @@ class LockingUnit(UnitOfWork):
     Attributes:
         _asked: The lookups that were announced.
         _found: Objects of the ids in ``_asked``, as of the last lock.
+        _logged: Versions of their streams in the log, as of the last lock.
         _taken: Ids of the objects that had the names in ``_asked``, as of the last lock.
         _positions: Numbers that no other transaction has, for events to come.
         _has_all: Whether every head there was is locked.
@@ -47,6 +48,7 @@ class LockingUnit(UnitOfWork):
         super().__init__(connection, place)
         self._asked = NOTHING
         self._found: dict[str, ObjectRow] = {}
+        self._logged: dict[str, int] = {}
         self._taken: dict[NameKey, str] = {}
         self._positions: deque[int] = deque()
         self._has_all = self._is_empty = False
@@ -71,10 +73,12 @@ class LockingUnit(UnitOfWork):
         with self._connection.pipeline():
             head = run(tables.LOCK_HEAD, (organization,))
             objects = run(tables.OBJECTS, (list(asked.objects),))
+            versions = run(tables.VERSIONS, (list(asked.objects),))
             names = run(tables.NAMES, (list(asked.objects), list(asked.names)))
             positions = run(tables.POSITIONS, (asked.events,))
         self._positions.extend(number for (number,) in positions)
         self._keep_found(objects)
+        self._logged = {stream: version or 0 for stream, version in versions}
         self._taken = {(parent, kind, folded): held for parent, kind, folded, held in names}
         found = head.fetchone()
         if found is None:
@@ -96,6 +100,7 @@ class LockingUnit(UnitOfWork):
     def _forget_lookups(self) -> None:
         self._asked = NOTHING
         self._found.clear()
+        self._logged.clear()
         self._taken.clear()
 
     def _undo(self, start: int) -> None:

@@ -247,6 +247,11 @@ NAMES = in_postgres(
         "WHERE parent = ANY(?) AND folded = ANY(?)",
     )
 )
+# One look into the index for each stream, whatever number of events it has.
+VERSIONS = (
+    "SELECT asked.stream, (SELECT max(version) FROM reconciler_events AS event"
+    " WHERE event.stream = asked.stream) FROM unnest(%s::text[]) AS asked (stream)"
+)
 POSITIONS = "SELECT nextval('reconciler_positions') FROM generate_series(1, %s::int)"
 
 # Rows that wait, and are written many at a time.

@@ -119,16 +119,14 @@ class UnitOfWork(SqlSnapshot):
         # Taken from the queue first: what fails is undone by the database, and never sent twice.
         waiting, self._queue = self._queue, []
         if waiting:
-            with self._one_writer_wins(), self._connection.pipeline():
+            no_savepoint = self._held is None
+            with self._one_writer_wins(undoes_all=no_savepoint), self._connection.pipeline():
                 self._hand_over(waiting)
 
     def _make_savepoint(self, before: Waiting) -> None:
-        try:
-            with self._one_writer_wins(), self._connection.pipeline():
-                self._hand_over(before)
-                self._connection.execute("SAVEPOINT one")
-        except StreamConflictError as error:
-            raise self._lost_a_race() from error
+        with self._one_writer_wins(undoes_all=True), self._connection.pipeline():
+            self._hand_over(before)
+            self._connection.execute("SAVEPOINT one")
         self._held = dict(self._locked)
 
     def _hand_over(self, waiting: Waiting) -> None:
@@ -136,13 +134,18 @@ class UnitOfWork(SqlSnapshot):
             self._connection.execute(statement, (rows,))
 
     @contextmanager
-    def _one_writer_wins(self) -> Iterator[None]:
-        """Raise a constraint that does not hold as the conflict that it is."""
+    def _one_writer_wins(self, *, undoes_all: bool = False) -> Iterator[None]:
+        """Raise a constraint that does not hold as the conflict that it is.
+
+        Raises:
+            StoreConflictError: it ``undoes_all``, as the database has no savepoint to go back to.
+            StreamConflictError: otherwise.
+        """
         try:
             yield
         except psycopg.Error as error:
             if isinstance(first_cause(error), psycopg.errors.UniqueViolation):
-                raise StreamConflictError from error
+                raise (self._lost_a_race() if undoes_all else StreamConflictError) from error
             raise
 
     def finish(self) -> None:

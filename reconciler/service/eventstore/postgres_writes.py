@@ -120,15 +120,13 @@ class PostgresTransaction(LockingUnit):
             return self._objects[object_id]
         if object_id in self._found:
             return self._found[object_id]
-        row = self._stored.get_object(object_id)
-        if row is not None and row.organization in self._locked:
-            self._note(self._versions, row.id, row.version)
-        return row
+        return self._stored.get_object(object_id)
 
     def record(self, caller: str, key: str) -> Record | None:
         """Return the answer kept under a caller's idempotency key.
 
-        Asked again, it looks again: another writer may have been done meanwhile.
+        Asked again, it looks again: another writer may have been done meanwhile. Then the objects
+        that were looked up before it are older than the record, and looked up again, too.
         """
         name = (caller, key)
         if name in self._put:
@@ -136,6 +134,7 @@ class PostgresTransaction(LockingUnit):
         if name in self._unread:
             self._unread.remove(name)
         else:
+            self._found.clear()
             self._seen[name] = self._stored.record(caller, key)
         return self._seen[name]
 
@@ -195,11 +194,16 @@ class PostgresTransaction(LockingUnit):
         return stored
 
     def _expect(self, stream: StreamAt) -> None:
-        """Compare versions; that of a new stream is left to the constraint."""
+        """Compare versions; that of a new stream is left to the constraint.
+
+        The log is what counts. The row of an object has a version, too, but a row that is damaged,
+        or was restored from an older copy, would leave a gap in the stream.
+        """
         known = self._versions.get(stream.id)
         if known is None and stream.version:
-            found = self._found.get(stream.id)
-            known = found.version if found else self._stored.stream_version(stream.id)
+            known = self._logged.get(stream.id)
+            if known is None:
+                known = self._stored.stream_version(stream.id)
         if known not in {None, stream.version}:
             raise StreamConflictError
 
