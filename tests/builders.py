@@ -316,6 +316,10 @@ class FakeService:
         owed = tuple(each for each in self.owed.values() if each.id in {o.id for o in here})
         return replace(found, custody=True, owed=owed)
 
+    def organizations(self) -> Sequence[str]:
+        """Return the names of all organizations."""
+        return sorted(fold(found.ref.organization) for found in self.objects.values())
+
     def history(self, object_id: str) -> Sequence[ObjectEvent]:
         """Refuse: it keeps no history."""
         raise ServiceError(f"no history of {object_id} is kept", remedy="Ask another service.")

@@ -124,7 +124,7 @@ class Made(NamedTuple):
 
     name: str
     hash: str
-    count: int
+    secrets: int
 
 
 @dataclass(frozen=True)
@@ -356,7 +356,7 @@ def _heals(machines: Machines, cases: Sequence[Case]) -> None:
 def _is_complete(machines: Machines, case: Case) -> None:
     """Check that each secret was made once and delivered, and that the other tree's is owed."""
     made = machines.shared.made(organization_of(case))
-    assert {each.name: each.count for each in made.values()} == {"web": 1, "spa": 1, "theirs": 1}
+    assert {each.name: each.secrets for each in made.values()} == {"web": 1, "spa": 1, "theirs": 1}
     delivered = {(client, hashed) for client, hashed in machines.delivered() if client in made}
     assert delivered == {
         (client, each.hash) for client, each in made.items() if each.name != "theirs"

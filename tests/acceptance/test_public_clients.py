@@ -21,7 +21,7 @@ from grpc_reflection.v1alpha import reflection_pb2
 from reconciler.service.transport.protobuf import DESCRIPTORS, METHODS, SERVICES
 from tests.running import Server, running_server
 from tests.web_page import WEB, told_by_browser
-from tests.wires import GrpcWeb, Json
+from tests.wires import Answered, GrpcWeb, Json
 
 MANAGEMENT = "zitadel.management.v1.ManagementService"
 ADMIN = "zitadel.admin.v1.AdminService"
@@ -229,6 +229,7 @@ def a_job(server: Server, name: str) -> dict[str, Any]:
         )
     finally:
         wire.close()
+    assert isinstance(made, Answered), made
     return {
         "address": server.address,
         "token": server.token(),

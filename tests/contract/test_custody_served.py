@@ -14,7 +14,7 @@ import pytest
 from reconciler.service.build import open_sqlite
 from tests.running import Server, running_server
 from tests.unit.service.asking import Asking, Clock
-from tests.wires import WIRES, Answered, Json, Refused
+from tests.wires import WIRES, Answered, GrpcWeb, Json, Refused
 
 RUN = ("x-reconciler-custody", "run-1")
 
@@ -95,7 +95,7 @@ def test_answers_with_secrets_are_not_cached_and_not_logged(server: Server) -> N
     log = server.store.with_name("stderr.txt").read_text(encoding="utf-8")
     assert "ClaimSecrets" in log
     assert secret not in log
-    web = WIRES["grpc-web"](server)
+    web = GrpcWeb(server)
     posted = web.post("/zitadel.management.v1.ManagementService/Healthz", b"\0\0\0\0\0")
     web.close()
     assert posted.headers["cache-control"] == "no-store"

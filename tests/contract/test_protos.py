@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import cast
 
 import pytest
 from google.protobuf.descriptor import Descriptor
@@ -130,7 +131,10 @@ def test_numbers_are_those_that_the_api_publishes(name: str) -> None:
 
 def _messages() -> list[Descriptor]:
     kinds = {kind for method in METHODS.values() for kind in (method.request, method.answer)}
-    return sorted((kind.DESCRIPTOR for kind in kinds), key=lambda found: str(found.full_name))
+    return sorted(
+        (cast("Descriptor", kind.DESCRIPTOR) for kind in kinds),
+        key=lambda found: str(found.full_name),
+    )
 
 
 @pytest.mark.parametrize("message", _messages(), ids=lambda found: found.full_name)

@@ -39,7 +39,7 @@ from reconciler.service_client.port import (
     UpdateOrder,
     Written,
 )
-from reconciler.service_client.read_only import ReadOnlyClient
+from reconciler.service_client.read_only import ReadOnlyClient, ReadOnlyWire
 from reconciler.state import ObservedObject
 from tests.builders import (
     FakeSink,
@@ -499,5 +499,6 @@ def test_every_organization_is_found_where_there_are_more_than_a_list_has() -> N
     names = [f"org-{number:04}" for number in range(1001)]
     service.call_many([Request("AddOrg", {"name": name}, caller=EMBEDDED) for name in names])
     wire = InProcessWire(service, local_caller())
+    client = ReadOnlyClient(OperationsClient(wire, this_process()), ReadOnlyWire(wire))
 
-    assert ReadOnlyClient(OperationsClient(wire, this_process()), wire).organizations() == names
+    assert client.organizations() == names

@@ -139,7 +139,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Here]:
     store = tmp_path_factory.mktemp("here") / "identity.db"
     known = prepare(store)
     port: Future[int] = Future()
-    stops: list[Callable[[], None]] = []
+    stops: list[Callable[[], object]] = []
 
     async def serving(service: IdentityService) -> None:
         loop = asyncio.get_running_loop()
@@ -230,7 +230,8 @@ def test_idle_connections_over_http_2_keep_nobody_out(here: Here) -> None:
             assert _has_settings_soon(here, opened), later
         store.execute("ROLLBACK")
 
-        assert CREATE.answer.FromString(in_flight.result(20)).id
+        answer: Any = CREATE.answer.FromString(in_flight.result(20))
+        assert answer.id
         assert _is_over(many[0])
 
 

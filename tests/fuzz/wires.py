@@ -128,11 +128,12 @@ def _framed(stream: bytes, size: int) -> tuple[bytes, Part, int, int] | None:
     try:
         passed = b"".join(map(framing.feed, pieces))
     except FramingError as error:
-        return _refused(error)
+        _check(error)
+        return None
     return passed, framing.part, framing.requests, framing.received
 
 
-def _refused(error: FramingError) -> None:
+def _check(error: FramingError) -> None:
     assert error.status in {400, 413, 414, 431}
 
 

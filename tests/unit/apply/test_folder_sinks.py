@@ -10,6 +10,7 @@ import stat
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 import pyrage
 import pytest
@@ -18,7 +19,6 @@ from reconciler.apply import secret_folder
 from reconciler.apply.folder_sinks import (
     AgeSink,
     FileSink,
-    FolderSink,
     file_name,
     file_name_beside,
     sealed_name,
@@ -30,6 +30,8 @@ from reconciler.resources.ref import ResourceRef
 from reconciler.resources.secret import Secret
 from tests.builders import WEB, a_ref
 
+Sink: TypeAlias = FileSink | AgeSink
+
 PORTAL = a_ref(name="portal")
 KEY = pyrage.x25519.Identity.generate()
 PLAIN, BESIDE = "acme.shop.storefront.json", "acme.shop.storefront.7.json"
@@ -39,15 +41,15 @@ def delivery(ref: ResourceRef = WEB, client_id: str = "7", value: str = "geheim"
     return Delivery(ref, client_id, Secret(value))
 
 
-def a_file_sink(folder: Path) -> FolderSink:
+def a_file_sink(folder: Path) -> Sink:
     return FileSink(folder)
 
 
-def an_age_sink(folder: Path) -> FolderSink:
+def an_age_sink(folder: Path) -> Sink:
     return AgeSink(folder, [str(KEY.to_public())])
 
 
-def delivered(sink: FolderSink, *deliveries: Delivery) -> list[Kept]:
+def delivered(sink: Sink, *deliveries: Delivery) -> list[Kept]:
     """Deliver; every secret must be kept."""
     results = sink.deliver(deliveries)
     kept = [result for result in results if isinstance(result, Kept)]
@@ -87,9 +89,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(params=[a_file_sink, an_age_sink])
-def sink(request: pytest.FixtureRequest, folder: Path) -> FolderSink:
+def sink(request: pytest.FixtureRequest, folder: Path) -> Sink:
     """Return a sink of each kind."""
-    make: Callable[[Path], FolderSink] = request.param
+    make: Callable[[Path], Sink] = request.param
     return make(folder)
 
 
@@ -179,7 +181,7 @@ def test_what_is_no_file_of_ours_is_never_replaced(
 
 @pytest.mark.parametrize("put", [a_link, a_folder])
 def test_a_name_that_is_taken_keeps_only_its_own_secret_back(
-    sink: FolderSink, folder: Path, put: Callable[[Path], None]
+    sink: Sink, folder: Path, put: Callable[[Path], None]
 ) -> None:
     """What is in the sink is told as such: a service can then forget it."""
     *_, last = sink.names(Application(WEB, "7"))
@@ -218,7 +220,7 @@ def test_a_name_that_is_taken_at_the_last_moment_is_left_alone(
 
 
 def test_a_file_system_without_hard_links_will_do(
-    sink: FolderSink, folder: Path, monkeypatch: pytest.MonkeyPatch
+    sink: Sink, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Some network folders have none. A name that is taken is left alone there, too."""
 
@@ -237,7 +239,7 @@ def test_a_file_system_without_hard_links_will_do(
 # Applications that are renamed or deleted.
 
 
-def test_a_secret_follows_a_renamed_application(sink: FolderSink, folder: Path) -> None:
+def test_a_secret_follows_a_renamed_application(sink: Sink, folder: Path) -> None:
     """It is the same secret; what reads it has to be told the new place."""
     delivered(sink, delivery())
 
@@ -300,7 +302,7 @@ def test_a_newer_secret_under_the_new_name_stays(folder: Path) -> None:
     assert secrets_in(folder) == {"acme.shop.portal.json": ("7", "new", "portal")}
 
 
-def test_a_rename_that_was_cut_short_is_found_and_ended(sink: FolderSink, folder: Path) -> None:
+def test_a_rename_that_was_cut_short_is_found_and_ended(sink: Sink, folder: Path) -> None:
     """The service has the new name, the folder still the old one."""
     delivered(sink, delivery(), delivery(a_ref(name="other"), "8"))
 
@@ -313,7 +315,7 @@ def test_a_rename_that_was_cut_short_is_found_and_ended(sink: FolderSink, folder
 
 @pytest.mark.parametrize("more", [[], ["before"]], ids=["once", "under two names"])
 def test_the_secret_of_a_deleted_application_is_removed(
-    sink: FolderSink, more: list[str], folder: Path
+    sink: Sink, more: list[str], folder: Path
 ) -> None:
     """And no other."""
     delivered(sink, delivery(), delivery(client_id="8"), delivery(PORTAL, "9"))
@@ -325,7 +327,7 @@ def test_the_secret_of_a_deleted_application_is_removed(
     assert codes(followed) == ["SECRET-REMOVED"] * (1 + len(more))
 
 
-def test_a_folder_that_is_not_there_holds_nothing(sink: FolderSink, folder: Path) -> None:
+def test_a_folder_that_is_not_there_holds_nothing(sink: Sink, folder: Path) -> None:
     """An empty folder on a new machine is no error."""
     folder.rmdir()
 
@@ -351,7 +353,7 @@ def test_a_secret_is_not_moved_over_something_else(folder: Path) -> None:
 # What a killed run leaves, and what a live one has.
 
 
-def test_what_a_killed_run_left_is_removed(sink: FolderSink, folder: Path) -> None:
+def test_what_a_killed_run_left_is_removed(sink: Sink, folder: Path) -> None:
     """The files of a person stay, however they are named."""
     mine = [folder / ".notes.tmp", folder / ".secret-x.tmp", folder / ".probe"]
     left = [folder / f".secret-{'0' * 16}-{end}.tmp" for end in ("0", "12", "probe")]
@@ -364,7 +366,7 @@ def test_what_a_killed_run_left_is_removed(sink: FolderSink, folder: Path) -> No
 
 
 def test_without_locks_only_old_files_are_taken_for_left(
-    sink: FolderSink, folder: Path, monkeypatch: pytest.MonkeyPatch
+    sink: Sink, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A young one may be of a run that is still at work."""
     monkeypatch.setattr(secret_folder, "_lock", no_locks)
@@ -380,7 +382,7 @@ def test_without_locks_only_old_files_are_taken_for_left(
 
 
 def test_a_run_waits_for_another_that_writes_into_the_folder(
-    sink: FolderSink, folder: Path, monkeypatch: pytest.MonkeyPatch
+    sink: Sink, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And says so when that takes too long."""
     monkeypatch.setattr(secret_folder, "LOCK_SECONDS", 0.05)

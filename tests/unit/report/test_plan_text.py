@@ -335,18 +335,15 @@ def hostile_changes(draw: st.DrawFn) -> Change:
     resource = declared(app, an_application(redirectUris=draw(uris), devMode=True))
     script: dict[str, Any] = an_action(script=draw(HOSTILE))
     before = held(action, an_action(script=draw(HOSTILE)))
-    return draw(
-        st.sampled_from(
-            [
-                Create(resource),
-                Update(resource, found),
-                Adopt(resource, found),
-                Delete(found),
-                Create(declared(action, script)),
-                Update(declared(action, script), before),
-            ]
-        )
-    )
+    changes: list[Change] = [
+        Create(resource),
+        Update(resource, found),
+        Adopt(resource, found),
+        Delete(found),
+        Create(declared(action, script)),
+        Update(declared(action, script), before),
+    ]
+    return draw(st.sampled_from(changes))
 
 
 @settings(max_examples=cases(133), deadline=None)

@@ -19,7 +19,7 @@ def test_an_interruption_while_connecting_is_raised_as_itself(
 ) -> None:
     """The library connects in a task group, which puts what it raises into a group."""
 
-    async def connect(*_: object) -> httpx.Response:
+    async def connect(*_: object) -> None:
         async with anyio.create_task_group(), anyio.create_task_group():
             raise interruption
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -136,10 +137,14 @@ def counted(orders: int, seconds_each: float, most: float) -> list[int]:
     commits = []
     while not taken.are_done:
         passed = [0.0]
-        done = taken.tried(_passing(passed, seconds_each), lambda p=passed: p[0] >= most)
+        done = taken.tried(_passing(passed, seconds_each), partial(_have_passed, passed, most))
         taken.add(done)
         commits.append(len(done))
     return commits
+
+
+def _have_passed(passed: list[float], most: float) -> bool:
+    return passed[0] >= most
 
 
 def _passing(passed: list[float], seconds: float) -> Callable[[Request], dict[str, Any]]:
@@ -206,7 +211,7 @@ def some_orders(draw: st.DrawFn) -> list[dict[str, Any]]:
         makers = [at for at, made in enumerate(orders) if made["operation"] == "CreateAction"]
         name = draw(st.sampled_from(NAMES))
         order = {"operation": "CreateAction", "fields": {"name": name, "script": SCRIPT}}
-        if makers and draw(st.booleans()):
+        if bool(makers) and draw(st.booleans()):
             maker, is_new = draw(st.sampled_from(makers)), draw(st.booleans())
             remove = {"operation": "DeleteAction", "fields": {}, "from": {"id": maker}}
             order = draw(st.sampled_from((taking(id=maker), remove)))

@@ -79,7 +79,7 @@ def test_an_owner_is_looked_up_once_in_a_batch(
 ) -> None:
     """A thousand applications of one project ask for it once."""
     looked_up: list[str] = []
-    store = type(ask.service.store)
+    store: Any = type(ask.service.store)
     get = store.get_object
 
     def watched(self: Any, object_id: str) -> Any:

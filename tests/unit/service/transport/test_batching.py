@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from threading import Event, Semaphore
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakValueDictionary
 
 import pytest
 
@@ -516,8 +516,6 @@ def test_whatever_a_thread_ends_with_the_next_read_is_answered(
 class Body(dict[str, Any]):
     """Fields whose end can be seen."""
 
-    __hash__ = object.__hash__
-
 
 class Slow:
     """A dispatcher whose calls take until it is told to end."""
@@ -574,13 +572,13 @@ def test_nothing_is_kept_of_a_call_whose_caller_left(
     operation: str, queue: str, threads: int, most: int
 ) -> None:
     """But of those that threads are at: calls can be sent and cancelled faster than that."""
-    alive: WeakSet[Body] = WeakSet()
+    alive: WeakValueDictionary[int, Body] = WeakValueDictionary()
 
     async def main(_: Batcher, slow: Slow, ask: Callable[..., asyncio.Task[Received]]) -> None:
         first = [ask(operation, f"first{at}") for at in range(READERS)]
-        for _ in range(threads):
+        for _thread in range(threads):
             await asyncio.to_thread(slow.begun.acquire, timeout=10)
-        for _ in range(3):
+        for _round in range(3):
             left = [ask(operation, f"left{at % 4}", body(alive)) for at in range(1000)]
             await settled()
             for task in left:
@@ -596,10 +594,10 @@ def test_nothing_is_kept_of_a_call_whose_caller_left(
     slowly(queue, main)
 
 
-def body(alive: WeakSet[Body]) -> Body:
+def body(alive: WeakValueDictionary[int, Body]) -> Body:
     """Return the fields of a call, and see how long they last."""
     made = Body()
-    alive.add(made)
+    alive[id(made)] = made
     return made
 
 

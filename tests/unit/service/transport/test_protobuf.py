@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from google.protobuf.descriptor import Descriptor
@@ -156,6 +156,10 @@ def _enums(message: Descriptor, path: str = "") -> list[str]:
 
 def test_requests_have_enums() -> None:
     """The contract suite refuses an undefined number in each; an empty list would prove nothing."""
-    found = [path for method in METHODS.values() for path in _enums(method.request.DESCRIPTOR)]
+    found = [
+        path
+        for method in METHODS.values()
+        for path in _enums(cast("Descriptor", method.request.DESCRIPTOR))
+    ]
 
     assert len(found) > 20

@@ -115,6 +115,12 @@ def run(request: pytest.FixtureRequest) -> Callable[[Coroutine[Any, Any, None]],
 Run = Callable[[Coroutine[Any, Any, None]], None]
 
 
+def stop_reading(writer: asyncio.StreamWriter) -> None:
+    """Take in nothing more; the transport of a connection is one for both directions."""
+    transport: Any = writer.transport
+    transport.pause_reading()
+
+
 async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Send back what comes, to the end, and then say goodbye."""
     while data := await reader.read(65536):
@@ -186,7 +192,7 @@ def test_who_does_not_read_is_not_sent_more(run: Run) -> None:
     async def main() -> None:
         async with a_house(pour) as house:
             _, writer = await house.call()
-            writer.transport.pause_reading()
+            stop_reading(writer)
             writer.write(PREFACE)
             before = -1
             while before != written:
@@ -205,7 +211,7 @@ def test_who_is_not_read_cannot_send_more(run: Run) -> None:
     go_on = asyncio.Event()
 
     async def wait(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.transport.pause_reading()
+        stop_reading(writer)
         await go_on.wait()
         writer.close()
 
