@@ -254,6 +254,17 @@ def is_whole(paths: Sequence[str]) -> bool:
         return False  # a folder went away in the meantime, the current one perhaps
 
 
+def is_within(folder: str, paths: Sequence[str | Path]) -> bool:
+    """Return whether a folder is one of the paths or in one; every run holds the empty one."""
+    if not folder:
+        return True
+    try:
+        inner = Path(folder).resolve()
+        return any(inner.is_relative_to(Path(path).resolve()) for path in paths)
+    except OSError:
+        return False
+
+
 def _above(path: Path, roots: Collection[Path]) -> Iterator[Path]:
     """Yield the folders above a path, up to the top of the repository or the current folder."""
     top = _top_of(path)

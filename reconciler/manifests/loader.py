@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, warning
-from reconciler.manifests.discovery import Discovery, FoundFile, is_whole
+from reconciler.manifests.discovery import Discovery, FoundFile, is_whole, is_within
 from reconciler.manifests.layers import NO_LAYERS, Layers
 from reconciler.manifests.manifest import Loaded, Manifest, SourceFile
 from reconciler.manifests.resolve import Resolver
 from reconciler.manifests.text import TextError, decode
 from reconciler.manifests.trace import Trace
+from reconciler.manifests.variables import Growth, Variables, unused
 from reconciler.resources.collector import collector_paused
 from reconciler.resources.shard import Shard
 
@@ -26,17 +27,26 @@ def load(
     Of a shard, only the manifests that belong to it are kept and resolved, and those that do not
     say where they belong: nobody else could tell what is wrong with them.
     """
-    discovery, resolver, reader = Discovery(), Resolver(), Reader()
+    discovery, reader, growth = Discovery(), Reader(layers), Growth()
+    variables = Variables(layers, growth)
+    resolver = Resolver(variables)
     with collector_paused():
+        documents = [
+            manifest for found in discovery.files(paths) for manifest in reader.manifests(found)
+        ]
+        for manifest in documents:
+            variables.replace(manifest)
         manifests = tuple(
             resolver.resolve(manifest)
-            for found in discovery.files(paths)
-            for manifest in reader.manifests(found)
+            for manifest in documents
             if shard is None or _belongs(manifest, shard)
         )
-    findings = (*discovery.findings, *reader.findings, *resolver.findings)
+    steps = (discovery, reader, variables, growth, resolver)
+    findings = tuple(finding for step in steps for finding in step.findings)
     failed = any(finding.is_error for finding in findings)
     whole = not failed and is_whole([os.fspath(path) for path in paths])
+    if whole and shard is None and is_within(layers.root, paths):
+        findings += tuple(unused(layers, variables.used))
     return Loaded(manifests, findings, whole)
 
 
@@ -48,8 +58,9 @@ def _belongs(manifest: Manifest, shard: Shard) -> bool:
 class Reader:
     """Reads the documents of files, and keeps what it finds wrong with them."""
 
-    def __init__(self) -> None:
+    def __init__(self, layers: Layers = NO_LAYERS) -> None:
         self.findings: list[Diagnostic] = []
+        self._variables = layers.variables
 
     def manifests(self, found: FoundFile) -> Iterator[Manifest]:
         """Yield the documents of one file that hold something."""
@@ -60,7 +71,7 @@ class Reader:
             trace.refuse(*fault.fault)
             self.findings += trace.findings
             return
-        file = SourceFile(found.name, text, found.root, found.folder)
+        file = SourceFile(found.name, text, found.root, found.folder, self._variables)
         for index, document in enumerate(self._documents(file)):
             if document is not None:
                 yield Manifest(document, file, index)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from reconciler.diagnostics import Diagnostic, SourceLocation
+from reconciler.manifests.layers import VariableValue
+from reconciler.manifests.placeholders import names_in, value_text, written_position
 from reconciler.manifests.trace import Mark, Trace
 from reconciler.manifests.yaml_source import Start, read_documents, trace_documents
 from reconciler.resources.ref import Kind
@@ -17,13 +19,25 @@ Path = tuple[str | int, ...]
 
 
 class Origin(NamedTuple):
-    """Origin of a resolved value: a place in the manifest, and the file named there."""
+    """Origin of a resolved value: the document that it is written in, and where there.
 
+    Attributes:
+        file: File of the document.
+        document: Position of the document in the file.
+        written: Path of the value in the document.
+        script: Name of the script file that holds the text; empty where the document itself does.
+        text: A script before its variables were replaced; None for everything else.
+    """
+
+    file: SourceFile
+    document: int
     written: Path
-    file: str
+    script: str = ""
+    text: str | None = None
 
 
 _NO_ORIGINS: Mapping[Path, Origin] = MappingProxyType({})
+_NO_VARIABLES: Mapping[str, VariableValue | None] = MappingProxyType({})
 
 
 class Manifest:
@@ -57,13 +71,19 @@ class Manifest:
         name = metadata.get("name" if is_organization else "organization")
         return name if isinstance(name, str) and name else None
 
+    def changed(self, document: Any, origins: Mapping[Path, Origin]) -> Manifest:
+        """Return the manifest with another document, some of whose values come from elsewhere."""
+        return Manifest(document, self.file, self.index, {**self.origins, **origins})
+
     def place(self, *path: str | int) -> SourceLocation:
         """Return the place of a value, or of the nearest one above it."""
-        return self._location(self.file.value_mark(self.index, self._written(path)))
+        origin = self.origin(*path)
+        return origin.file.place(origin.document, origin.written, origin.text)
 
     def place_of_key(self, *path: str | int) -> SourceLocation:
         """Return the place of the key of a value."""
-        return self._location(self.file.key_mark(self.index, self._written(path)))
+        origin = self.origin(*path)
+        return origin.file.place_of_key(origin.document, origin.written)
 
     def place_within(self, line: int, column: int, *path: str | int) -> SourceLocation:
         """Return the place of a line and column, from 1, of the text under a path.
@@ -71,34 +91,22 @@ class Manifest:
         That is a place in the file the text comes from, or in the block it is written in.
         Where line breaks are folded or escaped it is the place of the text as a whole.
         """
-        origin = self.origins.get(path)
-        if origin is not None:
-            return SourceLocation(origin.file, line, column)
-        mark = self.file.value_mark(self.index, path)
-        if mark.style != "|":
-            return self._location(mark)
-        return self._location(self._in_block(mark, line, column, path))
+        origin, name = self.origin(*path), ""
+        if origin.text is not None:
+            text_of = value_text(origin.file.variables)
+            line, column, name = written_position(origin.text, text_of, line, column)
+        value_from = origin.file.value_from([name]) if name else ""
+        if origin.script:
+            return SourceLocation(origin.script, line, column, value_from)
+        return origin.file.place_in_block(origin.document, origin.written, line, column, value_from)
 
-    def _in_block(self, mark: Mark, line: int, column: int, path: Path) -> Mark:
-        value: Any = self.document
-        for step in path:
-            value = value[step]
-        source, text = self.file.lines(), value.split("\n")
-        row = mark.line + line  # the block starts in the line after its header
-        if not (line <= len(text) and row <= len(source)):
-            return mark
-        indent = max(source[row - 1].find(text[line - 1]), 0)
-        return Mark(row, indent + column)
-
-    def _written(self, path: Path) -> Path:
+    def origin(self, *path: str | int) -> Origin:
+        """Return where a value comes from."""
         for length in range(len(path), 0, -1):
             origin = self.origins.get(path[:length])
             if origin is not None:
-                return origin.written
-        return path
-
-    def _location(self, mark: Mark) -> SourceLocation:
-        return SourceLocation(self.file.name, mark.line, mark.column)
+                return origin._replace(written=(*origin.written, *path[length:]))
+        return Origin(self.file, self.index, path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,15 +144,24 @@ class SourceFile:
     """The text of one file, its name as it is shown, and its folder beneath the root.
 
     ``starts`` has the start of each document where the first reading found nothing wrong.
+    ``variables`` are those that can stand in its values.
     """
 
-    __slots__ = ("folder", "name", "root", "starts", "text")
+    __slots__ = ("folder", "name", "root", "starts", "text", "variables")
 
-    def __init__(self, name: str, text: str, root: Root, folder: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        name: str,
+        text: str,
+        root: Root,
+        folder: tuple[str, ...],
+        variables: Mapping[str, VariableValue | None] = _NO_VARIABLES,
+    ) -> None:
         self.name = name
         self.text = text
         self.root = root
         self.folder = folder
+        self.variables = variables
         self.starts: list[Start] = []
 
     def read(self) -> list[Any] | None:
@@ -158,23 +175,51 @@ class SourceFile:
         """Return findings and places, by reading the text once more."""
         return _trace_of(self, None)
 
-    def value_mark(self, document: int, path: Path) -> Mark:
-        """Return the place of a value, or of the nearest one above it."""
-        trace, index = self._trace_with(document)
-        return trace.value_mark(index, path)
+    def place(self, document: int, path: Path, script: str | None = None) -> SourceLocation:
+        """Return the place of a value, or of the nearest one above it.
 
-    def key_mark(self, document: int, path: Path) -> Mark:
+        It names the variables in the value; ``script`` is the text of a script that has some.
+        """
+        trace, index = self._trace_with(document)
+        written = script if path[-1:] == ("script",) else trace.written(index, path)
+        names = names_in(written) if self.variables and isinstance(written, str) else ()
+        return self._location(trace.value_mark(index, path), self.value_from(names))
+
+    def place_of_key(self, document: int, path: Path) -> SourceLocation:
         """Return the place of the key of a value, or of the value itself if it has no key."""
         trace, index = self._trace_with(document)
-        return trace.key_mark(index, path)
+        return self._location(trace.key_mark(index, path))
+
+    def place_in_block(
+        self, document: int, path: Path, line: int, column: int, value_from: str
+    ) -> SourceLocation:
+        """Return the place of a line and column of a text, or of the text if it is no block."""
+        trace, index = self._trace_with(document)
+        mark, text = trace.value_mark(index, path), trace.written(index, path).split("\n")
+        source = _lines_of(self)
+        row = mark.line + line  # the block starts in the line after its header
+        if mark.style == "|" and line <= len(text) and row <= len(source):
+            indent = max(source[row - 1].find(text[line - 1]), 0)
+            mark = Mark(row, indent + column)
+        return self._location(mark, value_from)
+
+    def value_from(self, names: Iterable[str]) -> str:
+        """Return where the values of some variables come from, in words."""
+        known = ((name, self.variables.get(name)) for name in names)
+        said = [f"{name} from {found.origin}" for name, found in known if found is not None]
+        more = [f"{len(said) - _NAMED} more"] if len(said) > _NAMED else []
+        return ", ".join(said[:_NAMED] + more)
+
+    def _location(self, mark: Mark, value_from: str = "") -> SourceLocation:
+        return SourceLocation(self.name, mark.line, mark.column, value_from)
 
     def _trace_with(self, document: int) -> tuple[Trace, int]:
         """Return a trace that a document is in, and the document's position there."""
         return (_trace_of(self, document), 0) if self.starts else (self.trace(), document)
 
-    def lines(self) -> list[str]:
-        """Return the lines of the text."""
-        return _lines_of(self)
+
+_NAMED = 5
+"""Variables of one value that a finding names."""
 
 
 @lru_cache(maxsize=1)

@@ -1,8 +1,9 @@
 """Written values become resolved ones, and every value keeps the place it came from.
 
-Today that is ``scriptFile``, which becomes ``script``. Everything after this step, digests
-included, sees resolved values only. What cannot be resolved stays as it is written, with a
-finding; wrong types are left to the schema.
+This is the last step: ``scriptFile`` becomes ``script``, and variables in a script are replaced
+where ``templated: true`` says so. Everything after it, digests included, sees resolved values
+only. What cannot be resolved stays as it is written, with a finding; wrong types are left to the
+schema.
 
 A script file is opened beneath the folder of the manifests and nowhere else. Its path is taken
 apart as text and walked folder by folder from an open handle of the root, without following a
@@ -14,10 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from typing import Any
 
 from reconciler.diagnostics import Diagnostic, error
-from reconciler.manifests.manifest import Manifest, Origin, Root
+from reconciler.manifests.manifest import Manifest, Root
 from reconciler.manifests.opening import OpeningError, Reason, open_folder, read_file
+from reconciler.manifests.placeholders import left_over, may_have_left_over, position
+from reconciler.manifests.variables import SCRIPT, Variables, left_over_warning
 from reconciler.resources.kinds import KINDS, MAX_SCRIPT
 from reconciler.resources.ref import ACTION
 
@@ -27,25 +31,33 @@ _SCRIPT_FILE = KINDS[ACTION].instead["script"]
 class Resolver:
     """Resolves the manifests of one run. A script that several share is read once."""
 
-    def __init__(self) -> None:
+    def __init__(self, variables: Variables) -> None:
         self.findings: list[Diagnostic] = []
+        self._variables = variables
         self._scripts: dict[tuple[str, tuple[str, ...]], str] = {}
 
     def resolve(self, manifest: Manifest) -> Manifest:
-        """Return the manifest with its references to files replaced by what the files hold."""
+        """Return the manifest with its script read, and with the script's variables replaced.
+
+        The settings of metadata that only this step reads are gone afterwards, unless they are of
+        another type than they must be.
+        """
         document = manifest.document
-        if not isinstance(document, dict) or document.get("kind") != "Action":
+        if not isinstance(document, dict) or document.get("kind") != ACTION.value:
             return manifest
         spec = document.get("spec")
-        if not isinstance(spec, dict) or "script" in spec or "scriptFile" not in spec:
+        if not isinstance(spec, dict):
             return manifest
-        path = spec["scriptFile"]
-        if not isinstance(path, str) or not 0 < len(path) <= _SCRIPT_FILE.longest or "\0" in path:
-            return manifest
-        return self._with_script(manifest, path)
+        if "scriptFile" in spec and "script" not in spec:
+            path = spec["scriptFile"]
+            if isinstance(path, str) and 0 < len(path) <= _SCRIPT_FILE.longest and "\0" not in path:
+                manifest = self._with_script(manifest, path)
+        templated = _templated(document)
+        return manifest if templated is None else self._finished(manifest, templated=templated)
 
     def _with_script(self, manifest: Manifest, path: str) -> Manifest:
-        file = manifest.file
+        written = manifest.origin("spec", "scriptFile")
+        file = written.file
         try:
             parts = parts_beneath(file.folder, path)
             script = self._script(file.root, parts)
@@ -55,19 +67,42 @@ class Resolver:
             return manifest
         spec = dict(manifest.document["spec"])
         del spec["scriptFile"]
-        origin = Origin(("spec", "scriptFile"), file.root.shown + "/".join(parts))
-        return Manifest(
-            {**manifest.document, "spec": {**spec, "script": script}},
-            file,
-            manifest.index,
-            {("spec", "script"): origin},
-        )
+        origin = written._replace(script=file.root.shown + "/".join(parts))
+        document = {**manifest.document, "spec": {**spec, "script": script}}
+        read = manifest.changed(document, {SCRIPT: origin})
+        if may_have_left_over(script):
+            self._left_over(read, script)
+        return read
+
+    def _left_over(self, manifest: Manifest, script: str) -> None:
+        token = left_over(script)
+        if token is not None:
+            place = manifest.place_within(*position(script, token.start), *SCRIPT)
+            self.findings.append(left_over_warning(token, place))
+
+    def _finished(self, manifest: Manifest, *, templated: bool) -> Manifest:
+        """Return a manifest without its ``templated``, and its script as it is to run."""
+        document, spec = dict(manifest.document), manifest.document["spec"]
+        document["metadata"] = {**document["metadata"]}
+        del document["metadata"]["templated"]
+        script = spec.get("script")
+        if not (templated and isinstance(script, str)):
+            return manifest.changed(document, {})
+        document["spec"] = {**spec, "script": self._variables.in_script(manifest, script)}
+        return manifest.changed(document, {SCRIPT: manifest.origin(*SCRIPT)._replace(text=script)})
 
     def _script(self, root: Root, parts: tuple[str, ...]) -> str:
         key = (root.path, parts)
         if key not in self._scripts:
             self._scripts[key] = read_script(root, parts)
         return self._scripts[key]
+
+
+def _templated(document: dict[str, Any]) -> bool | None:
+    """Return the setting of a document that says one; None for anything but true and false."""
+    metadata = document.get("metadata")
+    value = metadata.get("templated") if isinstance(metadata, dict) else None
+    return value if isinstance(value, bool) else None
 
 
 MAX_SCRIPT_FILE = 64 * 1024  # 2,000 characters are 8,000 bytes at most; the rest is told apart

@@ -49,6 +49,11 @@ class Trace:
         container, key = self._nearest(document, path)
         return self.values.get((id(container), key), NOWHERE)
 
+    def written(self, document: int, path: Sequence[str | int]) -> Any:
+        """Return the value under a path as it is written, or the nearest one above it."""
+        container, key = self._nearest(document, path)
+        return container[key]
+
     def key_mark(self, document: int, path: Sequence[str | int]) -> Mark:
         """Return the place of the key of a value, or of the value itself if it has no key."""
         container, key = self._nearest(document, path)

@@ -63,7 +63,24 @@ def judge(loaded: Loaded) -> Judgement:
                 resources.append(resource)
         by_key, duplicates = unique_resources(resources)
     desired = DesiredState(by_key, scope(resources), loaded.whole)
-    return Judgement(desired, by_place([*findings, *duplicates, *shared_ids(resources)]))
+    findings += [*duplicates, *shared_ids(resources)]
+    return Judgement(desired, by_place(_without_sequels(findings)))
+
+
+def _without_sequels(findings: list[Diagnostic]) -> list[Diagnostic]:
+    """Drop what follows from a variable that could not be replaced, at the same place."""
+    unresolved = {_spot(each) for each in findings if each.is_error and _is_unresolved(each)}
+    if not unresolved:
+        return findings
+    return [each for each in findings if _is_unresolved(each) or _spot(each) not in unresolved]
+
+
+def _is_unresolved(finding: Diagnostic) -> bool:
+    return finding.code.startswith("VARIABLE-")
+
+
+def _spot(finding: Diagnostic) -> object:
+    return finding.location and finding.location[:3]
 
 
 def _judge_one(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.diagnostics import Severity
+from reconciler.diagnostics import Severity, SourceLocation
 from reconciler.manifests.discovery import DEEPEST, MAX_FILE, MAX_FOLDERS, MOST
 from reconciler.manifests.loader import load
 from reconciler.manifests.manifest import Loaded
@@ -299,7 +299,7 @@ def test_a_file_that_is_no_text_is_told_and_the_others_are_read(
     loaded = load(["tree"])
 
     [finding] = loaded.diagnostics
-    assert finding.location == ("tree/a.yaml", *place)
+    assert finding.location == SourceLocation("tree/a.yaml", *place)
     assert names(loaded) == ["tree/shop.yaml"]
     assert not loaded.whole
 
@@ -340,4 +340,4 @@ def test_one_bad_file_among_ten_thousand_is_the_one_that_is_named(tmp_path: Path
     [finding] = loaded.diagnostics
     assert len(loaded.manifests) == 9999
     assert finding.code == "YAML-DUPLICATE-KEY"
-    assert finding.location == (str(bad), 6, 14)
+    assert finding.location == SourceLocation(str(bad), 6, 14)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from reconciler.diagnostics import SourceLocation
 from reconciler.manifests.manifest import Manifest, Root, SourceFile
 
 TEXT = """\
@@ -50,20 +51,20 @@ def test_values_and_keys_have_places(
 ) -> None:
     manifest = manifests_of(TEXT)[0]
 
-    assert manifest.place(*path) == ("a.yaml", *value)
-    assert manifest.place_of_key(*path) == ("a.yaml", *key)
+    assert manifest.place(*path) == SourceLocation("a.yaml", *value)
+    assert manifest.place_of_key(*path) == SourceLocation("a.yaml", *key)
 
 
 def test_each_document_has_its_own_places() -> None:
-    assert manifests_of(TEXT)[1].place("kind") == ("a.yaml", 13, 7)
+    assert manifests_of(TEXT)[1].place("kind") == SourceLocation("a.yaml", 13, 7)
 
 
 def test_a_place_in_a_block_is_a_place_in_the_manifest() -> None:
     manifest = manifests_of(TEXT)[0]
 
-    assert manifest.place_within(3, 10, "spec", "script") == ("a.yaml", 10, 14)
-    assert manifest.place_within(2, 1, "spec", "script") == ("a.yaml", 9, 1)
-    assert manifest.place_within(99, 1, "spec", "script") == ("a.yaml", 7, 11)
+    assert manifest.place_within(3, 10, "spec", "script") == SourceLocation("a.yaml", 10, 14)
+    assert manifest.place_within(2, 1, "spec", "script") == SourceLocation("a.yaml", 9, 1)
+    assert manifest.place_within(99, 1, "spec", "script") == SourceLocation("a.yaml", 7, 11)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +78,7 @@ def test_a_place_in_a_block_is_a_place_in_the_manifest() -> None:
 def test_other_styles_give_the_place_of_the_whole(written: str) -> None:
     [manifest] = manifests_of(f"script: {written}\n")
 
-    assert manifest.place_within(1, 2, "script") == ("a.yaml", 1, 9)
+    assert manifest.place_within(1, 2, "script") == SourceLocation("a.yaml", 1, 9)
 
 
 @pytest.mark.parametrize(

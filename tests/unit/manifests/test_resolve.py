@@ -133,7 +133,7 @@ def test_what_cannot_be_resolved_stays_as_it_was_written(root: Path) -> None:
     loaded = load(["tree"])
 
     assert loaded.manifests[0].document["spec"] == {"scriptFile": "../missing.js"}
-    assert loaded.diagnostics[0].location == ("tree/actions/greet.yaml", 7, 15)
+    assert loaded.diagnostics[0].location == SourceLocation("tree/actions/greet.yaml", 7, 15)
     assert not loaded.whole
 
 
@@ -195,8 +195,10 @@ def test_a_script_knows_both_of_its_places(root: Path) -> None:
     write_tree(root, {"actions/greet.yaml": an_action("../scripts/greet.js")})
     [manifest] = load(["tree"]).manifests
 
-    assert manifest.place("spec", "script") == ("tree/actions/greet.yaml", 7, 15)
-    assert manifest.place_of_key("spec", "script") == ("tree/actions/greet.yaml", 7, 3)
+    assert manifest.place("spec", "script") == SourceLocation("tree/actions/greet.yaml", 7, 15)
+    assert manifest.place_of_key("spec", "script") == SourceLocation(
+        "tree/actions/greet.yaml", 7, 3
+    )
     within = manifest.place_within(2, 3, "spec", "script")
     assert within == SourceLocation("tree/scripts/greet.js", 2, 3)
 

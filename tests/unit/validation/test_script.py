@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.diagnostics import Severity
+from reconciler.diagnostics import Severity, SourceLocation
 from reconciler.manifests.loader import load
 from reconciler.validation.desired import judge
 from reconciler.validation.script import CompileError, ScriptCompiler
@@ -155,7 +155,7 @@ spec:
 
     assert (finding.code, finding.is_error) == ("ACTION-SCRIPT", True)
     assert finding.location is not None
-    assert finding.location[1:] == (8, 5)
+    assert finding.location[1:3] == (8, 5)
 
 
 def test_an_error_in_a_file_stands_in_that_file(tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_an_error_in_a_file_stands_in_that_file(tmp_path: Path) -> None:
 
     [finding] = judge(load([tmp_path])).diagnostics
 
-    assert finding.location == (f"{tmp_path}/greet.js", 3, 1)
+    assert finding.location == SourceLocation(f"{tmp_path}/greet.js", 3, 1)
 
 
 def test_a_file_that_cannot_be_read_is_the_one_finding(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_a_file_has_the_limits_of_a_script(tmp_path: Path, size: int) -> None:
     [finding] = judge(load([tmp_path])).diagnostics
 
     assert finding.code == ("SCHEMA-TOO-LONG" if size else "SCHEMA-EMPTY")
-    assert finding.location == (
+    assert finding.location == SourceLocation(
         f"{tmp_path}/greet.yaml",
         1,
         text_of(document).index('"greet.js"') + 1,

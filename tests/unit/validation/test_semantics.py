@@ -152,7 +152,7 @@ spec:
   idTokenUserinfoAssertion: true
 """
     found = [
-        (finding.code, *finding.location[1:])
+        (finding.code, *finding.location[1:3])
         for finding in judge_text(text).diagnostics
         if finding.location is not None
     ]

@@ -1,0 +1,188 @@
+"""Text with variables in it: ``${name}`` stands for a value, ``$${`` for the two characters ``${``.
+
+There are no loops, conditions or functions, and what is filled in is never looked at again. The
+placeholders of other tools are recognised so that one left over can be told.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from reconciler.manifests.layers import VariableValue
+
+# ``${{`` is a placeholder of another tool. A text without ``}`` reaches to the next brace or end.
+_TOKEN = re.compile(r"\$\$\{|\$\{(?!\{)([^{}]*)(\}?)")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
+_LITERAL = "$${"
+_OPENING = "${"
+
+# An escaped ``$${{`` is meant. A line of a script may well hold ``{{``, so the rest must fit too.
+_LEFT_OVER = re.compile(
+    r"##[A-Za-z0-9_.-]{1,80}##"
+    r"|@@[A-Za-z0-9_.-]{1,80}@@"
+    r"|(?<!\$)\$\{\{[^{}\n]{0,200}\}\}"
+    r"|(?<![${])\{\{-? ?[\w.$|\"' -]{1,200}\}\}(?!\})",
+    re.ASCII,
+)
+
+_LINE_END = re.compile("\r\n|[\n\r\u2028\u2029]")  # as JavaScript counts lines
+
+
+class TooLongError(Exception):
+    """A text is too long once its variables are replaced."""
+
+
+class Token(NamedTuple):
+    """A variable in a text, or the escape of two characters.
+
+    Attributes:
+        start: Number of characters before it.
+        end: Number of characters up to its end.
+        name: Name of the variable; empty for the escape and for something that is no name.
+        text: The token as it is written.
+    """
+
+    start: int
+    end: int
+    name: str
+    text: str
+
+    @property
+    def is_literal(self) -> bool:
+        """Return whether it is the escape."""
+        return self.text == _LITERAL
+
+
+def tokens(text: str) -> Iterator[Token]:
+    """Yield the variables and escapes of a text in their order."""
+    for found in _TOKEN.finditer(text):
+        name = found[1] if found[2] and _NAME.fullmatch(found[1]) else ""
+        yield Token(found.start(), found.end(), name, found[0])
+
+
+def has_variables(text: str) -> bool:
+    """Return whether a text has a variable or an escape in it."""
+    return _OPENING in text
+
+
+def sole_name(text: str) -> str:
+    """Return the name of the variable that a text is, or nothing if there is more to it."""
+    found = _TOKEN.fullmatch(text) if text.startswith(_OPENING) else None
+    return found[1] if found and found[2] and _NAME.fullmatch(found[1]) else ""
+
+
+def names_in(text: str) -> list[str]:
+    """Return the names of the variables in a text, each once, in their order."""
+    return list(dict.fromkeys(token.name for token in tokens(text) if token.name))
+
+
+def expanded(text: str, text_of: Callable[[Token], str], longest: int) -> str:
+    """Return a text with its variables replaced and its escapes resolved.
+
+    Raises:
+        TooLongError: it becomes longer than so many characters, which is noticed on the way.
+    """
+    parts: list[str] = []
+    end = length = 0
+    for token in tokens(text):
+        value = _OPENING if token.is_literal else text_of(token)
+        parts += (text[end : token.start], value)
+        length += token.start - end + len(value)
+        if length > longest:
+            raise TooLongError
+        end = token.end
+    parts.append(text[end:])
+    if length + len(text) - end > longest:
+        raise TooLongError
+    return "".join(parts)
+
+
+def written_position(
+    text: str, text_of: Callable[[Token], str], line: int, column: int
+) -> tuple[int, int, str]:
+    """Return where a line and column of the expanded text come from in the text as it is written.
+
+    Lines and columns count from 1. The name is that of the variable whose value is there, if any;
+    then the place is that of its ``${``.
+    """
+    starts = _line_starts(expanded(text, text_of, sys.maxsize))
+    offset, name = _written_offset(text, text_of, starts[min(line, len(starts)) - 1] + column - 1)
+    return (*position(text, offset), name)
+
+
+def position(text: str, offset: int) -> tuple[int, int]:
+    """Return line and column, from 1, of a character of a text."""
+    starts = _line_starts(text[:offset])
+    return len(starts), offset - starts[-1] + 1
+
+
+def _line_starts(text: str) -> list[int]:
+    return [0, *(found.end() for found in _LINE_END.finditer(text))]
+
+
+def _written_offset(text: str, text_of: Callable[[Token], str], offset: int) -> tuple[int, str]:
+    """Return where a character of the expanded text comes from in the text as it is written.
+
+    That is a number of characters, and the name of the variable whose value the character is of,
+    for which the number leads to its ``${``.
+    """
+    before = 0  # characters of the expanded text before the end of the last token
+    end = 0
+    for token in tokens(text):
+        value = _OPENING if token.is_literal else text_of(token)
+        start = before + token.start - end
+        if offset < start:
+            break
+        if offset < start + len(value):
+            return token.start, token.name
+        before, end = start + len(value), token.end
+    return end + offset - before, ""
+
+
+def as_text(value: Any) -> str | None:
+    """Return what a value is inside of a text; None for a list or a mapping, which cannot be."""
+    if isinstance(value, str):
+        return value
+    return None if isinstance(value, (list, dict)) else json.dumps(value)
+
+
+def value_text(variables: Mapping[str, VariableValue | None]) -> Callable[[Token], str]:
+    """Return the function that gives the text of a variable, or its name where it has none."""
+
+    def text_of(token: Token) -> str:
+        found = variables.get(token.name)
+        text = as_text(found.value) if found is not None else None
+        return token.name if text is None else text
+
+    return text_of
+
+
+def size_of(value: Any) -> int:
+    """Return about how many characters of a manifest a value takes."""
+    if isinstance(value, str):
+        return len(value) + 8
+    if isinstance(value, list):
+        return 8 + sum(map(size_of, value))
+    if isinstance(value, dict):
+        return 8 + sum(len(name) + size_of(inner) for name, inner in value.items())
+    return 8
+
+
+def escaped(text: str) -> str:
+    """Return a text that stands for exactly this one where variables are replaced."""
+    return text.replace(_OPENING, _LITERAL)
+
+
+def may_have_left_over(text: str) -> bool:
+    """Return whether a placeholder of another tool can be in a text, which is quick to tell."""
+    return "##" in text or "@@" in text or "{{" in text
+
+
+def left_over(text: str) -> Token | None:
+    """Return the first placeholder of another tool in a text."""
+    found = _LEFT_OVER.search(text)
+    return Token(found.start(), found.end(), "", found[0]) if found else None
