@@ -20,7 +20,7 @@ from reconciler.cli.clients import (
     open_for_plan,
     takes_writing_connection,
 )
-from reconciler.cli.configuration_options import in_environment_option
+from reconciler.cli.configuration_options import in_environment_option, trusted_config_option
 from reconciler.cli.configured import configured
 from reconciler.cli.connection import Connection, require_seal_key
 from reconciler.cli.locks import locked, open_journal
@@ -30,6 +30,7 @@ from reconciler.cli.output import timed
 from reconciler.cli.process_exit import ExitCode, exit_code_of
 from reconciler.cli.sink import secrets_option, sink_for, warn_without_sink, why_a_sink
 from reconciler.cli.streams import lost_output
+from reconciler.cli.trusted import refused_plan, untrusted
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import BlockedPlanError, OutputError, StalePlanError, UsageError
 from reconciler.loop import carry_out, explained
@@ -68,6 +69,7 @@ class Run:
 @click.command("apply")
 @paths_argument
 @in_environment_option
+@trusted_config_option
 @takes_writing_connection
 @takes_scope
 @secrets_option
@@ -126,6 +128,8 @@ def apply_command(
         run = Run(
             desired, warnings, connection, scope, allowed, approval, sink, output, revision, **rest
         )
+        if blocks := untrusted():  # shown, then refused: a service is not asked
+            _approve(run, refused_plan(scope, desired.organizations, blocks))
         if not holds_anything(connection.service):
             return _apply_to_new_store(run)
         return _apply(run)

@@ -12,6 +12,7 @@ import click
 
 from reconciler.cli.configured import configure
 from reconciler.cli.options import Decorator, EnvironmentOption, option
+from reconciler.cli.trusted import trust
 
 _GIVEN = "reconciler.configuration-options"
 _NAMES = frozenset({"config", "env", "var"})
@@ -77,3 +78,20 @@ in_environment_option = _options(needed=True)
 
 any_environment_option = _options(needed=False)
 """Give a command the options; it can do without an environment."""
+
+
+def _trust(context: click.Context, parameter: click.Parameter, value: str) -> None:
+    trust(context, value)
+
+
+trusted_config_option = option(
+    "--trusted-config",
+    is_eager=True,  # known before --service is compared with that of the environment
+    expose_value=False,
+    callback=_trust,
+    default="",
+    metavar="FILE",
+    help="The reconciler.yaml of the target branch. A difference in the service, tree or "
+    "protection of an environment blocks the plan, and nothing is asked.",
+)
+"""Give a command the option to hold its configuration against a trusted one."""

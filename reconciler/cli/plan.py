@@ -8,7 +8,7 @@ import time
 import click
 
 from reconciler.cli.clients import open_for_plan, takes_connection
-from reconciler.cli.configuration_options import in_environment_option
+from reconciler.cli.configuration_options import in_environment_option, trusted_config_option
 from reconciler.cli.configured import configured
 from reconciler.cli.connection import Connection
 from reconciler.cli.manifests import Made, read_whole, revision_of
@@ -18,6 +18,7 @@ from reconciler.cli.parameter_types import seconds_of
 from reconciler.cli.process_exit import ExitCode, keep_until_exit
 from reconciler.cli.show import PlanForm, show_plan, takes_plan_form
 from reconciler.cli.sink import secrets_option, sink_for, warn_without_sink, why_a_sink
+from reconciler.cli.trusted import refused_plan, untrusted
 from reconciler.loop import explained, preview
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
@@ -26,6 +27,7 @@ from reconciler.plan.model import Plan, Scope
 @click.command("plan")
 @paths_argument
 @in_environment_option
+@trusted_config_option
 @takes_connection
 @takes_scope
 @secrets_option
@@ -69,14 +71,15 @@ def plan_command(
     lasting = seconds_of(expires)
     chosen = configured()
     desired, warnings, scope = read_whole(paths, scope, chosen)
-    if against:
+    blocks, snapshot, service = untrusted(), None, connection.service
+    if blocks:
+        plan = refused_plan(scope, desired.organizations, blocks)
+    elif against:
         from reconciler.cli.plan_files import plan_against
 
         plan, snapshot = plan_against(against, desired, (scope, allowed))
         service = snapshot.service
     else:
-        service = connection.service
-        snapshot = None
         with open_for_plan(connection) as reader, timed("observe and plan"):
             plan, observed = preview(desired, reader, scope, allowed)
             plan = explained(plan, reader)

@@ -64,6 +64,9 @@ Change: TypeAlias = Create | Update | Adopt | Delete
 PARTIAL_TREE = "GUARD-PARTIAL-TREE"
 """Code of a block: a delete is planned, and not all manifests of the tree were read."""
 
+UNTRUSTED_CONFIG = "GUARD-CONFIG"
+"""Code of a block: ``reconciler.yaml`` differs from the trusted one, so no service was asked."""
+
 WORDS = {Create: "create", Update: "update", Adopt: "adopt", Delete: "delete"}
 
 
@@ -278,6 +281,11 @@ class Plan:
             for block in self.blocks
             if block.code == PARTIAL_TREE and block.ref is not None and block.location is not None
         }
+
+    @property
+    def is_refused(self) -> bool:
+        """Return whether no service was asked, so that the plan holds nothing but its blocks."""
+        return any(block.code == UNTRUSTED_CONFIG for block in self.blocks)
 
     @property
     def deliverable(self) -> tuple[OwedSecret, ...]:

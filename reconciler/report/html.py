@@ -21,7 +21,7 @@ from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Plan, Unmanaged, ref_of
 from reconciler.plan.risk import CLASSES, MEANINGS
 from reconciler.report.html_change import changed, named, shown_text, tag, tags, words
-from reconciler.report.place import NEW, place_of
+from reconciler.report.place import place_of
 from reconciler.report.plan_parts import (
     NOTHING,
     TITLE,
@@ -35,7 +35,7 @@ from reconciler.report.plan_parts import (
     owed_sentences,
     risky,
 )
-from reconciler.report.plan_text import IN_STEP, OTHER_SHARDS, summary_sentence
+from reconciler.report.plan_text import IN_STEP, OTHER_SHARDS, headline
 from reconciler.report.style import WHOLE
 from reconciler.resources.ref import Kind
 
@@ -63,7 +63,7 @@ def plan_as_html(
     changes, cut = _changes(shown, limit)
     slots = {
         "policy": _policy(template),
-        "title": summary_sentence(plan.summary),
+        "title": headline(plan),
         "heading": _heading(plan),
         "meter": _meter(plan),
         "facts": _facts(plan, service, about),
@@ -97,7 +97,7 @@ def _policy(template: str) -> str:
 
 
 def _heading(plan: Plan) -> str:
-    return escape(summary_sentence(plan.summary).removeprefix("Plan: ").removesuffix("."))
+    return escape(headline(plan).removeprefix("Plan: ").removesuffix("."))
 
 
 def _meter(plan: Plan) -> str:
@@ -125,7 +125,7 @@ def _facts(plan: Plan, service: str, about: About) -> str:
     facts = {
         **({"Environment": shown_text(environment)} if environment else {}),
         "Service": shown_text(place.address),
-        "Instance": shown_text(place.instance or NEW),
+        "Instance": shown_text(place.instance_in_words),
         "Tree": shown_text(place.tree),
         **({"Shard": f"{shard}: {OTHER_SHARDS}"} if (shard := plan.scope.shard) else {}),
         **{name: f"<code>{escape(value)}</code>" for name, value in about.facts.items()},

@@ -34,7 +34,7 @@ from reconciler.report.plan_parts import (
     owed_sentences,
     risky,
 )
-from reconciler.report.plan_text import OTHER_SHARDS, summary_sentence
+from reconciler.report.plan_text import OTHER_SHARDS, headline
 from reconciler.report.style import LEAST, LIMIT
 from reconciler.report.visible import visible
 from reconciler.resources.oidc import MESSAGES
@@ -139,7 +139,7 @@ def _above(plan: Plan, shown: Sequence[Shown], room: Room, about: About) -> list
 def _head(plan: Plan, places: Sequence[str], shown: Sequence[Shown], warnings: str) -> list[str]:
     """Return the lines of the summary, the digest last; ``warnings`` counts them in words."""
     marker, *said = places
-    lines = [marker, f"## {summary_sentence(plan.summary).removesuffix('.')}", "", *said]
+    lines = [marker, f"## {headline(plan).removesuffix('.')}", "", *said]
     if plan.blocks:
         lines.append(
             f"- **Blocked by {_count(len(plan.blocks), 'guard')}: apply refuses this plan.** "

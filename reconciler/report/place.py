@@ -21,6 +21,7 @@ LONGEST = 400
 """Characters of the line in Markdown, whose head has a limit."""
 
 NEW = "new: there is no store yet"
+NOT_ASKED = "not asked"
 _IN_USER = re.compile(r"(://[^/?#@:]*):[^/?#]*@")
 _IN_QUERY = re.compile(r"([?&](?:ssl)?password=)[^&#]*", re.IGNORECASE)
 _TICKS = re.compile("`+")
@@ -34,12 +35,19 @@ class Place(NamedTuple):
         instance: Id of the service; empty where there is none yet.
         tree: Name of the body of manifests.
         environment: Name of the environment of ``reconciler.yaml``; empty for none.
+        is_asked: Whether the service was asked; a refused plan is made without.
     """
 
     service: str
     instance: str
     tree: str
     environment: str = ""
+    is_asked: bool = True
+
+    @property
+    def instance_in_words(self) -> str:
+        """Return the id of the service, or why it is not known."""
+        return self.instance or (NEW if self.is_asked else NOT_ASKED)
 
     @property
     def address(self) -> str:
@@ -49,7 +57,8 @@ class Place(NamedTuple):
 
 def place_of(plan: Plan, service: str) -> Place:
     """Return the service and the tree of a plan."""
-    return Place(service, plan.instance, plan.scope.tree, plan.scope.environment)
+    scope = plan.scope
+    return Place(service, plan.instance, scope.tree, scope.environment, not plan.is_refused)
 
 
 def without_credentials(address: str) -> str:
@@ -59,7 +68,7 @@ def without_credentials(address: str) -> str:
 
 def place_as_text(place: Place) -> str:
     """Return the line for a terminal."""
-    instance = f"instance {place.instance}" if place.instance else NEW
+    instance = f"instance {place.instance}" if place.instance else place.instance_in_words
     head = f"Environment {place.environment}: service" if place.environment else "Service"
     return visible(f"{head} {place.address} ({instance}), tree {place.tree}")
 

@@ -32,7 +32,7 @@ def plan_as_json(plan: Plan, service: str, findings: Sequence[Diagnostic]) -> Js
         "format_version": FORMAT_VERSION,
         "tool_version": __version__,
         **place_as_json(place_of(plan, service)),
-        "new_service": not plan.instance,
+        "new_service": not (plan.instance or plan.is_refused),
         "shard": str(plan.scope.shard) if plan.scope.shard else None,
         "digest": plan_digest(plan),
         "summary": {**plan.summary._asdict(), "risks": sum(bool(c["risks"]) for c in changes)},

@@ -130,6 +130,8 @@ _APPLY = (
 
 def next_step(plan: Plan) -> tuple[str, str]:
     """Return what to do about a plan in one sentence, and the command for it, or no command."""
+    if plan.is_refused:
+        return "Merge the change of the configuration on its own, then plan again.", ""
     if plan.blocks:
         return "Change the manifests, or allow what each guard names, and plan again.", ""
     if plan.changes:

@@ -35,6 +35,7 @@ SYMBOLS = {"create": ("+", "green"), "update": ("~", "yellow"), "adopt": ("~", "
 DELETE = ("-", "red")
 FIRST = 30
 IN_STEP = "The service holds what the manifests declare."
+REFUSED = "Nothing was planned: the service was not asked."
 OTHER_SHARDS = "organizations of other shards are not in this plan."
 
 
@@ -45,6 +46,8 @@ def plan_as_text(plan: Plan, service: str, style: Style = PLAIN, *, folded: bool
     a problem or a block are shown, as is every other change.
     """
     blocks = [place_as_text(place_of(plan, service))]
+    if plan.is_refused:
+        blocks.append("\n".join(_refusals(plan, style)))
     if risky_ones := "\n".join(_risky(plan, style)):
         blocks.append(risky_ones)
     shown, hidden = _split(plan) if folded else (plan.changes, [])
@@ -57,6 +60,13 @@ def plan_as_text(plan: Plan, service: str, style: Style = PLAIN, *, folded: bool
     if plan.unmanaged:
         blocks.append("\n".join(_unmanaged(plan, style)))
     return "\n\n".join([*blocks, summary_as_text(plan, style)])
+
+
+def _refusals(plan: Plan, style: Style) -> Iterator[str]:
+    """Yield why no service was asked: how the configuration differs from the trusted one."""
+    yield style("Blocked: merge these changes of the configuration on their own.", "bold", "red")
+    for block in plan.blocks:
+        yield f"  {visible(f'{block.location}: {block.summary}')}"
 
 
 def _split(plan: Plan) -> tuple[Sequence[Change], Sequence[Shown]]:
@@ -80,13 +90,18 @@ def plan_in_short(plan: Plan, service: str, style: Style = PLAIN) -> str:
 
 def summary_as_text(plan: Plan, style: Style = PLAIN) -> str:
     """Return the last lines of a plan: its counts, of which shard it is, and its digest."""
-    lines = [summary_sentence(plan.summary, style)]
+    lines = [headline(plan, style)]
     if plan.scope.shard is not None:
         lines.append(f"Shard {plan.scope.shard}: {OTHER_SHARDS}")
     lines += owed_sentences(len(plan.deliverable), plan.owed_elsewhere, plan.owed_left)
     if plan.changes or plan.deliverable:
         lines.append(style(f"Digest: {plan_digest(plan)}", "dim"))
     return "\n".join(lines)
+
+
+def headline(plan: Plan, style: Style = PLAIN) -> str:
+    """Return the counts of a plan in one sentence, or that it was refused."""
+    return style(REFUSED, "bold") if plan.is_refused else summary_sentence(plan.summary, style)
 
 
 def summary_sentence(summary: Summary, style: Style = PLAIN) -> str:

@@ -19,7 +19,7 @@ from reconciler.report.apply_report import counts_as_json, delivered_as_json, ou
 from reconciler.report.findings import finding_as_json
 from reconciler.report.place import Place, place_as_json, place_as_text
 from reconciler.report.plan_json import change_as_json, ref_as_json
-from reconciler.report.plan_text import summary_sentence
+from reconciler.report.plan_text import headline
 from reconciler.report.visible import visible
 from reconciler.resources.call import JsonObject
 
@@ -57,7 +57,7 @@ def plan_records(plan: Plan, findings: Sequence[Diagnostic]) -> Iterator[Record]
     yield _record(
         "change_summary",
         "info",
-        summary_sentence(plan.summary),
+        headline(plan),
         operation="plan",
         digest=plan_digest(plan),
         summary=plan.summary._asdict(),
