@@ -24,6 +24,7 @@ from reconciler.service_client.zitadel.client import ListDelays, ZitadelClient
 from reconciler.state import DesiredState
 
 QUICK = Limits(connect=1, silence=2, one_try=2, total=20)
+PATIENT = Limits(silence=20, one_try=20)  # the stand-in reads and writes real messages
 EVERYTHING = Allowances(updates=10_000, deletes=10_000)
 
 
@@ -54,7 +55,7 @@ def zitadel_client(
 ) -> Iterator[ZitadelClient]:
     """Open a client of a ZITADEL that is quick to settle."""
     quick = patience or ListDelays(settling=0.05, step=0.02, longest=2.0)
-    with http_wire(address, token) as wire:
+    with http_wire(address, token, PATIENT) as wire:
         yield ZitadelClient(wire, address, LocalLock(folder, this_process()), quick)
 
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.conftest import ORGANIZATION, Place, Run, an_action, an_application, write
-from tests.fake_zitadel import IAM, FakeZitadel
 from tests.listening import listening
 from tests.running import Server, running_server
+from tests.zitadel.stand_in import IAM, FakeZitadel
 
 
 def written(place: Place) -> list[tuple[str, str]]:

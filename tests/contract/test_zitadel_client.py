@@ -39,10 +39,10 @@ from tests.builders import (
     declared,
     desired,
 )
-from tests.fake_zitadel import IAM, MEMBER, STRANGER, FakeZitadel
 from tests.fault_proxy import at_random, fault_proxy
 from tests.http_clients import apply_with, http_client, plan_with, zitadel_client
 from tests.listening import listening
+from tests.zitadel.stand_in import IAM, MEMBER, STRANGER, FakeZitadel
 
 WEB, GREET = a_ref(), a_ref(Kind.ACTION, "greet")
 PARTNER = a_ref(Kind.IDP_JWT_CONFIG, "partner")
@@ -122,7 +122,7 @@ def test_only_lists_are_read_and_each_once_a_page(client: ZitadelClient, fake: F
 
     assert len(state.objects) == 1 + 1 + 1202
     assert fake.calls == {
-        "GetIAM": 1, "ListOrgs": 1, "ListProjects": 1, "ListOrgIDPs": 1, "ListActions": 3,
+        "GetIAM": 1, "ListOrgs": 1, "ListProjects": 1, "ListProviders": 1, "ListActions": 3,
         "ListApps": 1,
     }  # fmt: skip
 
@@ -177,9 +177,9 @@ def test_fields_that_are_not_known_here_survive_an_update(
         "loginVersion": {"loginV2": {"baseUri": "https://login.example.com"}},
     }
     app = an_app(fake, **carried)
-    idp = fake.put(
-        "idps", name="partner", owner="IDP_OWNER_TYPE_ORG", stylingType="STYLING_TYPE_GOOGLE",
-        autoRegister=True, jwtConfig=a_jwt_config(issuer="https://old.example.com"),
+    idp = fake.put_old_provider(
+        "partner", stylingType="STYLING_TYPE_GOOGLE", autoRegister=True,
+        **a_jwt_config(issuer="https://old.example.com"),
     )  # fmt: skip
     renamed = replace(declared(a_ref(Kind.IDP_JWT_CONFIG, "ally")), pinned_id=idp["id"])
 
@@ -192,10 +192,10 @@ def test_fields_that_are_not_known_here_survive_an_update(
     assert held["devMode"] is True
     assert {name: held[name] for name in carried} == carried
     ally = fake.held["idps"][idp["id"]]
-    assert (ally["name"], ally["stylingType"], ally["autoRegister"]) == (
-        "ally", "STYLING_TYPE_GOOGLE", True,
+    assert (ally["name"], ally["config"]["options"]) == (
+        "ally", {"isLinkingAllowed": True, "isCreationAllowed": True, "isAutoCreation": True},
     )  # fmt: skip
-    assert ally["jwtConfig"] == a_jwt_config()
+    assert a_jwt_config().items() <= ally["config"]["jwt"].items()
 
 
 @pytest.mark.parametrize(
@@ -248,9 +248,9 @@ def test_what_changed_since_the_plan_is_not_written_over(
     """It is read just before, because no expected sequence can be sent."""
     apply_with(client, HOUSE, tmp_path)
     held = client.observe(["acme"]).objects
-    for kind in ("apps", "actions", "idps"):
+    for kind in ("apps", "actions", "idps", "oldIdps"):
         for item in list(fake.held[kind].values()):
-            fake._changed(kind, item, {})
+            fake.things.touch(kind, item)
     refs = (WEB, GREET, PARTNER)
 
     updates = client.write(
@@ -294,7 +294,7 @@ def test_lists_that_never_show_it_block_the_next_plan(
 def test_a_conflict_with_another_writer_is_tried_again(
     client: ZitadelClient, fake: FakeZitadel, tmp_path: Path
 ) -> None:
-    """Two writers of one project conflict there, whatever they write."""
+    """Two writers of one project conflict there; the third is told what the database said."""
     fake.conflicts = 3
 
     assert apply_with(client, HOUSE, tmp_path).remaining == 0
@@ -309,7 +309,7 @@ def test_answers_that_are_lost_make_no_duplicates_and_replace_no_secret(
     project = fake.put("projects", name="shop")["id"]
     refs = [a_ref(name=f"app{i}") for i in range(150)]
     refs += [a_ref(Kind.ACTION, f"action{i}") for i in range(350)]
-    fake._catch_up(float("inf"))
+    fake.things.catch_up(float("inf"))
     choose = at_random(7, 0.4, once_only=True)
     patience = ListDelays(settling=0.15, step=0.05, longest=3)
     with (

@@ -6,13 +6,13 @@ import random
 import time
 from pathlib import Path
 
-from tests.fake_zitadel import IAM, FakeZitadel
 from tests.fault_proxy import at_random, fault_proxy
 from tests.faults.catalogue import Row, must
 from tests.faults.world import APPLY, Tree, a_server, disturbed, faults, undisturbed
 from tests.listening import listening
 from tests.program import program
 from tests.sinks import a_file_sink
+from tests.zitadel.stand_in import IAM, FakeZitadel
 
 TRIES = 6
 UNPRUNED = ("apply", "--auto-approve", "--allow-updates", "1000")

@@ -1,0 +1,517 @@
+"""A service that behaves as the facts say a ZITADEL does, surprises included.
+
+It speaks the real messages (``protos``): unknown fields are refused, field rules and permissions
+are those of each method, JSON is without zero values. It has errors for updates that change
+nothing, lists that lag behind writes, lists that a server from 4.0 does not empty, instance-level
+objects among those of an organization, refused preconditions as HTTP 400, conflicts that are told
+as unknown errors, and neither idempotency keys nor expected sequences.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any
+
+from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
+from google.protobuf.message import Message
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from tests.zitadel.held import STATES, Held, Item, made
+from tests.zitadel.protos import LATER_FIELDS, Method, method
+from tests.zitadel.providers import Providers, details_of
+from tests.zitadel.refusals import STATUS, FakeError, Membership, User, check_rules
+
+NEWEST, OLDER, OLDEST = "4.16.0", "3.4.9", "2.18.0"
+IAM, MEMBER, STRANGER = "token-iam", "token-member", "token-stranger"
+MANAGEMENT = "zitadel.management.v1.ManagementService"
+ADMIN = "zitadel.admin.v1.AdminService"
+ORGS = "zitadel.org.v2.OrganizationService"
+CONFLICT = 'ERROR: duplicate key value violates unique constraint "events2_pkey" (SQLSTATE 23505)'
+LISTS = ("redirectUris", "postLogoutRedirectUris", "additionalOrigins")
+SETS = {
+    "responseTypes": ["OIDC_RESPONSE_TYPE_CODE"],
+    "grantTypes": ["OIDC_GRANT_TYPE_AUTHORIZATION_CODE"],
+}
+BESIDE_CONFIG = {"projectId", "appId", "name"}
+WITH_SECRET = {"OIDC_AUTH_METHOD_TYPE_BASIC", "OIDC_AUTH_METHOD_TYPE_POST"}
+TRIGGERS = {"1": "123", "2": "45", "3": "123", "4": "6"}  # of each flow
+OWNER_QUERIES = {"ownerTypeQuery", "idpIdQuery", "idQuery", "actionIdQuery"}
+
+Handler = Callable[[Item, str], Item]
+"""From the fields of a call, zeros included, and its organization to the answer."""
+
+
+class FakeZitadel:
+    """One instance. Any test may look into it.
+
+    Attributes:
+        version: Decides what it knows: lists that an update leaves out are kept from 4.0, JWT
+            providers have an audience from 3.4.12 and 4.15.2, and a very old one has no template
+            calls.
+        is_unique: Whether names are, ignoring case.
+        conflicts: How many writes to come are refused because of another writer.
+        conflict: Words of that refusal; its code is unknown.
+        calls: How often each operation was carried out.
+        unknown: How many requests were for an address that it does not have.
+        page_limit: The most a page has. From 4.16 a larger page is refused.
+        users: By token.
+    """
+
+    def __init__(self, *, version: str = NEWEST, lag: float = 0.0, is_unique: bool = True) -> None:
+        major, minor, patch = (int(part) for part in version.split("."))
+        at = (major, minor, patch)
+        self.version = version
+        self.keeps_lists = at >= (4, 0, 0)
+        self.knows_audience = (3, 4, 12) <= at < (4, 0, 0) or at >= (4, 15, 2)
+        self.has_templates = at >= (2, 19, 0)
+        self.refuses_large_pages = at >= (4, 16, 0)
+        self.hides_refusals = (4, 11, 0) <= at < (4, 13, 2)
+        self.is_unique = is_unique
+        self.conflicts = 0
+        self.conflict = CONFLICT
+        self.page_limit = 1000
+        self.calls: dict[str, int] = {}
+        self.unknown = 0
+        self.things = Held(lag)
+        self.held = self.things.held
+        self.secrets: dict[str, str] = {}
+        self.replaced = 0
+        self.providers = Providers(self.things, is_unique=is_unique)
+        self.organization: str = self.things.add("orgs", {"name": "acme"})["id"]
+        self.users = {
+            IAM: User(self.organization, (Membership("IAM_OWNER"),)),
+            MEMBER: User(self.organization, (Membership("ORG_OWNER", self.organization),)),
+            STRANGER: User(self.things.add("orgs", {"name": "elsewhere"})["id"], ()),
+        }
+        for kind, config in (("idps", "config"), ("oldIdps", "jwtConfig")):
+            system = {"name": "system", "owner": "IDP_OWNER_TYPE_SYSTEM", config: {}}
+            self.things.add(kind, system, "instance", "299999999999999999")
+
+    # What tests put in and look at.
+
+    @property
+    def lag(self) -> float:
+        """Return the seconds after which lists show what was written."""
+        return self.things.lag
+
+    @lag.setter
+    def lag(self, seconds: float) -> None:
+        self.things.lag = seconds
+
+    def put(self, kind: str, **fields: Any) -> Item:
+        """Hold an object, as another tool would have made it."""
+        return self.things.add(kind, fields, "" if kind == "orgs" else self.organization)
+
+    def put_provider(self, name: str, **fields: Any) -> Item:
+        """Hold a JWT provider that the console made, with the template calls."""
+        return self.providers.add({"name": name, **fields}, self.organization)
+
+    def put_old_provider(self, name: str, **fields: Any) -> Item:
+        """Hold a JWT provider that a tool made with the old calls; return what these see."""
+        return self.providers.add_old({"name": name, **fields}, self.organization)
+
+    def deactivate(self, kind: str, object_id: str) -> None:
+        """Switch an object off, as the console does."""
+        item = self.held[kind][object_id]
+        item["state"] = f"{STATES[kind]}_INACTIVE"
+        self.things.touch(kind, item)
+
+    def named(self, kind: str, name: str) -> list[Item]:
+        """Return the objects of a name."""
+        return [item for item in self.held[kind].values() if item["name"] == name]
+
+    def app(self) -> Starlette:
+        """Return the application."""
+        routes = []
+        for service, handlers in self._operations().items():
+            for name, handler in handlers.items():
+                found = method(service, name)
+                endpoint = self._endpoint(found, handler)
+                routes.append(Route(found.path, endpoint, methods=[found.verb]))
+        # A fixed path comes before one with a parameter in its place.
+        routes.sort(key=lambda route: route.path.replace("{", "\x7f"))
+        return Starlette(routes=routes, exception_handlers={HTTPException: self._no_route})
+
+    # The wire.
+
+    def _operations(self) -> Mapping[str, Mapping[str, Handler]]:
+        idps = self.providers
+        templates: dict[str, Handler] = {
+            "ListProviders": self._list("idps"),
+            "GetProviderByID": self._get("idps", "idp"),
+            "AddJWTProvider": lambda asked, org: _with_id(idps.add(asked, org), "id"),
+            "UpdateJWTProvider": idps.update,
+            "DeleteProvider": idps.remove,
+        }
+        return {
+            ADMIN: {"ListOrgs": self._list("orgs")},
+            # Its answer says the same as that of the old call, with other details.
+            ORGS: {"ListOrganizations": self._list("orgs")},
+            MANAGEMENT: {
+                "GetIAM": self._iam,
+                "GetMyOrg": self._my_org,
+                "AddOrg": self._add_org,
+                "ListProjects": self._list("projects"),
+                "GetProjectByID": self._get("projects", "project"),
+                "AddProject": self._add_project,
+                "UpdateProject": self._update_project,
+                "DeactivateProject": self._switch("projects", "id", "INACTIVE"),
+                "ReactivateProject": self._switch("projects", "id", "ACTIVE"),
+                "ListApps": self._list("apps"),
+                "AddOIDCApp": self._add_app,
+                "GetAppByID": self._get("apps", "app", "appId"),
+                "UpdateApp": self._rename_app,
+                "UpdateOIDCAppConfig": self._configure_app,
+                "RemoveApp": self._remove("apps", "appId"),
+                "DeactivateApp": self._switch("apps", "appId", "INACTIVE"),
+                "ReactivateApp": self._switch("apps", "appId", "ACTIVE"),
+                "RegenerateOIDCClientSecret": self._secret,
+                "AddOrgJWTIDP": lambda asked, org: _with_id(idps.add_old(asked, org), "idpId"),
+                "ListOrgIDPs": self._list("oldIdps"),
+                "GetOrgIDPByID": self._get("oldIdps", "idp"),
+                "UpdateOrgIDP": idps.rename_old,
+                "UpdateOrgIDPJWTConfig": idps.configure_old,
+                "DeactivateOrgIDP": partial(idps.set_state_old, state="IDP_STATE_INACTIVE"),
+                "ReactivateOrgIDP": partial(idps.set_state_old, state="IDP_STATE_ACTIVE"),
+                "RemoveOrgIDP": idps.remove_old,
+                **(templates if self.has_templates else {}),
+                "ListActions": self._list("actions"),
+                "CreateAction": self._add_action,
+                "GetAction": self._get("actions", "action"),
+                "UpdateAction": self._update_action,
+                "DeleteAction": self._remove("actions", "id"),
+                "DeactivateAction": self._switch("actions", "id", "INACTIVE"),
+                "ReactivateAction": self._switch("actions", "id", "ACTIVE"),
+                "GetFlow": self._flow,
+                "SetTriggerActions": self._set_trigger,
+                "ClearFlow": self._clear_flow,
+            },
+        }
+
+    async def _no_route(self, request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        self.unknown += 1
+        code = 12 if error.status_code == 405 else 5
+        return JSONResponse({"code": code, "message": error.detail}, error.status_code)
+
+    def _endpoint(
+        self, found: Method, handler: Handler
+    ) -> Callable[[Request], Awaitable[Response]]:
+        async def endpoint(request: Request) -> Response:
+            try:
+                message = await self._message(found, request)
+                return JSONResponse(self._answer(found, handler, message, request))
+            except FakeError as error:
+                return JSONResponse(error.body, STATUS[error.code])
+
+        return endpoint
+
+    async def _message(self, found: Method, request: Request) -> Message:
+        """Read a request as the gateway does, before any right is checked."""
+        content = await request.body()
+        try:
+            fields = {**(json.loads(content) if content else {}), **request.path_params}
+            if not self.knows_audience:
+                # The gateway drops a field that its server is too old for. Every other unknown
+                # field is a mistake of ours, and refused here.
+                later = {each[1] for each in LATER_FIELDS}
+                fields = {name: value for name, value in fields.items() if name not in later}
+            return ParseDict(fields, found.request())
+        except (ValueError, ParseError) as failure:
+            raise FakeError(3, "", f"proto: {failure}") from None
+
+    def _answer(self, found: Method, handler: Handler, message: Message, request: Request) -> Item:
+        token = request.headers.get("authorization", "").removeprefix("Bearer ")
+        if token not in self.users:
+            raise FakeError(16, "AUTH-7fs1e", "Token is invalid")
+        user = self.users[token]
+        organization = request.headers.get("x-zitadel-orgid", "") or user.home
+        if organization not in self.held["orgs"]:
+            raise FakeError(7, "AUTH-Bs7Ds", "Organisation doesn't exist")
+        user.check(found, message, organization, self._projects(organization))
+        self._check_rules(message)
+        self.calls[found.name] = self.calls.get(found.name, 0) + 1
+        if self.conflicts and found.verb != "GET" and not found.path.endswith("_search"):
+            self.conflicts -= 1
+            raise FakeError(2, "", self.conflict)
+        asked = MessageToDict(message, always_print_fields_with_no_presence=True)
+        answer = handler(asked, organization)
+        if found.name == "ListOrganizations":
+            answer = self._visible(answer, user)
+        return MessageToDict(ParseDict(answer, found.answer(), ignore_unknown_fields=False))
+
+    def _check_rules(self, message: Message) -> None:
+        try:
+            check_rules(message)
+        except FakeError as error:
+            if self.hides_refusals:
+                raise FakeError(2, "", f"rpc error: {error.message}") from None
+            raise
+
+    def _projects(self, organization: str) -> list[str]:
+        projects = self.held["projects"].values()
+        return [each["id"] for each in projects if _owner(each) == organization]
+
+    def _visible(self, answer: Item, user: User) -> Item:
+        """Leave out what a user may not read, after it was counted."""
+        mine = [
+            {name: each[name] for name in ("id", "name", "state")} | {"details": _v2(each)}
+            for each in answer["result"]
+            if "org.read" in user.may_in(each["id"])
+        ]
+        return {"details": {"totalResult": answer["details"]["totalResult"]}, "result": mine}
+
+    # Organizations and projects.
+
+    def _iam(self, asked: Item, org: str) -> Item:
+        return {"globalOrgId": "1", "iamProjectId": "277", "defaultOrgId": self.organization}
+
+    def _my_org(self, asked: Item, org: str) -> Item:
+        return {"org": self.held["orgs"][org]}
+
+    def _add_org(self, asked: Item, org: str) -> Item:
+        self._check_name("orgs", asked["name"])
+        return _made(self.things.add("orgs", {"name": asked["name"]}))
+
+    def _add_project(self, asked: Item, org: str) -> Item:
+        self._check_name("projects", asked["name"], owner=org)
+        return _made(self.things.add("projects", asked, org))
+
+    def _update_project(self, asked: Item, org: str) -> Item:
+        item = self._one("projects", asked["id"], "COMMAND-s9u1P", org)
+        if all(item.get(name) == value for name, value in asked.items()):
+            return {"details": dict(item["details"])}  # a success, and no event
+        return self._changed("projects", item, asked)
+
+    # Applications.
+
+    def _add_app(self, asked: Item, org: str) -> Item:
+        project = asked["projectId"]
+        if project not in self._projects(org):
+            raise FakeError(9, "COMMA-VCnwD", "Errors.Project.NotFound")
+        self._check_name("apps", asked["name"], project=project)
+        config = {"clientId": self.things.new_id(), **self._oidc(asked, {})}
+        item = {"name": asked["name"], "project": project, "oidcConfig": config}
+        held = self.things.add("apps", item, org)
+        answer = {"appId": held["id"], "details": made(held), "clientId": config["clientId"]}
+        if config["authMethodType"] in WITH_SECRET:
+            answer["clientSecret"] = self._new_secret(held["id"])
+        return answer
+
+    def _rename_app(self, asked: Item, org: str) -> Item:
+        item = self._one("apps", asked["appId"], "COMMAND-28di9", org)
+        if item["name"] == asked["name"]:
+            raise FakeError(9, "COMMAND-2m8vx", "Errors.NoChangesFound")
+        self._check_name("apps", asked["name"], project=item["project"])
+        return self._changed("apps", item, {"name": asked["name"]})
+
+    def _configure_app(self, asked: Item, org: str) -> Item:
+        item = self._one("apps", asked["appId"], "COMMAND-2n8uU", org)
+        if "oidcConfig" not in item:
+            raise FakeError(3, "COMMAND-GBr34", "Errors.Project.App.IsNotOIDC")
+        if ".invalid/" in asked["backChannelLogoutUri"] and self.keeps_lists:
+            raise FakeError(3, "PROJECT-msNebo", "Errors.Project.App.OIDCBackChannelLogoutURI")
+        config = {**item["oidcConfig"], **self._oidc(asked, item["oidcConfig"])}
+        if config == item["oidcConfig"]:
+            raise FakeError(9, "COMMAND-1m88i", "Errors.NoChangesFound")
+        return self._changed("apps", item, {"oidcConfig": config})
+
+    def _oidc(self, asked: Item, before: Mapping[str, Any]) -> Item:
+        """Return a configuration: scalars as sent or zero; from 4.0 an empty list is none."""
+        kept = before if self.keeps_lists else {}
+        return {
+            **{name: value for name, value in asked.items() if name not in BESIDE_CONFIG},
+            **{name: asked[name] or default for name, default in SETS.items()},
+            **{name: asked[name] or kept.get(name, []) for name in LISTS},
+            "clockSkew": asked.get("clockSkew", "0s"),
+            "noneCompliant": False,
+        }
+
+    def _secret(self, asked: Item, org: str) -> Item:
+        item = self._one("apps", asked["appId"], "COMMAND-2g66f", org)
+        self.replaced += 1
+        return {**self._changed("apps", item, {}), "clientSecret": self._new_secret(item["id"])}
+
+    # Actions and flows.
+
+    def _add_action(self, asked: Item, org: str) -> Item:
+        self._check_name("actions", asked["name"], owner=org)
+        return _made(self.things.add("actions", _action(asked), org))
+
+    def _update_action(self, asked: Item, org: str) -> Item:
+        item = self._one("actions", asked["id"], "COMMAND-Sfg2t", org)
+        fields = _action(asked)
+        if all(item.get(name) == value for name, value in fields.items()):
+            raise FakeError(9, "ACTION-dg4t2", "Errors.NoChangesFound")
+        self._changed("actions", item, fields)
+        return {"details": made(item)}  # the time of the change stands there
+
+    def _flow(self, asked: Item, org: str) -> Item:
+        if asked["type"] not in TRIGGERS:
+            raise FakeError(3, "COMMAND-Dfhj5", "Errors.Flow.FlowTypeMissing")
+        held = self.held["flows"].get(f"{org}-{asked['type']}", {"triggers": {}})
+        flow: Item = {"type": {"id": asked["type"]}, "state": "FLOW_STATE_ACTIVE"}
+        flow["triggerActions"] = [
+            {
+                "triggerType": {"id": trigger},
+                "actions": [_view(self.held["actions"][each]) for each in actions],
+            }
+            for trigger, actions in held["triggers"].items()
+        ]
+        return {"flow": {**flow, **({"details": held["details"]} if "details" in held else {})}}
+
+    def _set_trigger(self, asked: Item, org: str) -> Item:
+        flow, trigger, actions = asked["flowType"], asked["triggerType"], asked["actionIds"]
+        if flow not in TRIGGERS or trigger not in TRIGGERS[flow]:
+            raise FakeError(3, "COMMAND-Dfgh6", "Errors.Flow.WrongTriggerType")
+        if any(each not in self.held["actions"] for each in actions):
+            raise FakeError(9, "COMMAND-dg422", "Errors.Flow.ActionIDsNotExist")
+        key = f"{org}-{flow}"
+        held = self.held["flows"].get(key, {"triggers": {}})
+        if held["triggers"].get(trigger, []) == actions:
+            raise FakeError(9, "COMMAND-Nfh52", "Errors.Flow.NoChanges")
+        triggers = {**held["triggers"], trigger: actions}
+        triggers = {name: ids for name, ids in triggers.items() if ids}
+        if key in self.held["flows"]:
+            self._changed("flows", held, {"triggers": triggers})
+        else:
+            held = self.things.add("flows", {"name": flow, "triggers": triggers}, org, key)
+        return {"details": made(held)}
+
+    def _clear_flow(self, asked: Item, org: str) -> Item:
+        held = self.held["flows"].get(f"{org}-{asked['type']}")
+        if not held or not held["triggers"]:
+            raise FakeError(9, "COMMAND-DgGh3", "Errors.Flow.Empty")
+        return self._changed("flows", held, {"triggers": {}})
+
+    # Every kind.
+
+    def _switch(self, kind: str, parameter: str, state: str) -> Handler:
+        def switch(asked: Item, org: str) -> Item:
+            item = self._one(kind, asked[parameter], "COMMAND-ov9d3", org)
+            if item["state"] == f"{STATES[kind]}_{state}":
+                raise FakeError(9, "COMMAND-dsh35", "Errors.NotActive")
+            return self._changed(kind, item, {"state": f"{STATES[kind]}_{state}"})
+
+        return switch
+
+    def _remove(self, kind: str, parameter: str) -> Handler:
+        def remove(asked: Item, org: str) -> Item:
+            item = self._one(kind, asked[parameter], "COMMAND-0po9s", org)
+            self.things.remove(kind, item)
+            for flow in self.held["flows"].values() if kind == "actions" else ():
+                for actions in flow["triggers"].values():
+                    actions[:] = [each for each in actions if each != item["id"]]
+            return {"details": dict(item["details"])} if kind == "apps" else {}
+
+        return remove
+
+    def _get(self, kind: str, name: str, parameter: str = "id") -> Handler:
+        def get(asked: Item, org: str) -> Item:
+            self.things.catch_up(None if kind == "actions" else float("inf"))
+            item = self.things.shown[kind].get(asked[parameter])
+            if item is None or _owner(item) not in {org, "instance"}:
+                raise FakeError(5, "QUERY-pCP8P", "not found")
+            return {name: _view(item)}
+
+        return get
+
+    def _list(self, kind: str) -> Handler:
+        def list_them(asked: Item, org: str) -> Item:
+            self.things.catch_up()
+            items = list(self.things.shown[kind].values())
+            if kind == "apps":
+                items = [item for item in items if item.get("project") == asked["projectId"]]
+            if kind != "orgs":
+                items = [item for item in items if _owner(item) in {org, "instance"}]
+            for query in asked.get("queries", []):
+                items = [item for item in items if _matches(item, query)]
+            return self._page(items, asked.get("query", {}))
+
+        return list_them
+
+    def _page(self, items: list[Item], query: Mapping[str, Any]) -> Item:
+        offset, limit = int(query.get("offset", 0)), int(query.get("limit", 0))
+        if limit > self.page_limit and self.refuses_large_pages:
+            raise FakeError(3, "QUERY-4M0fs", "Errors.Query.LimitExceeded")
+        limit = min(limit or self.page_limit, self.page_limit)
+        page = items[offset : offset + limit]
+        total = len(items) if offset < len(items) else 0
+        return {
+            "details": {"totalResult": str(total), "viewTimestamp": "2026-01-01T00:00:00Z"},
+            "result": [_view(item) for item in page],
+        }
+
+    def _one(self, kind: str, object_id: str, error_id: str, org: str) -> Item:
+        item = self.things.one(kind, object_id, error_id)
+        if _owner(item) != org:
+            raise FakeError(5, error_id, "not found")
+        return item
+
+    def _check_name(self, kind: str, name: str, *, owner: str = "", project: str = "") -> None:
+        for item in self.held[kind].values():
+            beside = item.get("project", "") == project if project else (
+                kind == "orgs" or _owner(item) == owner
+            )  # fmt: skip
+            if self.is_unique and beside and item["name"].lower() == name.lower():
+                raise FakeError(6, "V3-DKcYh", "Errors.AlreadyExists")
+
+    def _changed(self, kind: str, item: Item, fields: Mapping[str, Any]) -> Item:
+        item.update(fields)
+        return {"details": self.things.touch(kind, item)}
+
+    def _new_secret(self, object_id: str) -> str:
+        secret = f"{object_id}{self.things.new_id()}"
+        self.secrets[object_id] = secret
+        return secret
+
+
+def _with_id(item: Item, name: str) -> Item:
+    return {name: item["id"], **details_of(item)}
+
+
+def _made(item: Item) -> Item:
+    return {"id": item["id"], "details": made(item)}
+
+
+def _owner(item: Item) -> str:
+    return str(item["details"]["resourceOwner"])
+
+
+def _v2(item: Item) -> Item:
+    return {name: value for name, value in item["details"].items() if name != "creationDate"}
+
+
+def _action(asked: Item) -> Item:
+    timeout = asked.get("timeout", "0s")
+    return {
+        "name": asked["name"],
+        "script": asked["script"],
+        "timeout": "20s" if timeout == "0s" else timeout,
+        "allowedToFail": asked["allowedToFail"],
+    }
+
+
+def _view(item: Item) -> Item:
+    return {name: value for name, value in item.items() if name != "project"}
+
+
+def _matches(item: Item, query: Mapping[str, Any]) -> bool:
+    if not query:
+        raise FakeError(3, "MGMT-dsg3z", "List.Query.Invalid")
+    ((name, asked),) = query.items()
+    if name == "ownerTypeQuery":
+        return bool(item.get("owner") == asked["ownerType"])
+    if name in OWNER_QUERIES:
+        return bool(item["id"] == asked["id"])
+    if name == "projectResourceOwnerQuery":
+        return bool(_owner(item) == asked["resourceOwner"])
+    if asked["method"].endswith("_IGNORE_CASE"):
+        return bool(item["name"].lower() == asked["name"].lower())
+    return bool(item["name"] == asked["name"])
