@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from reconciler.service_client.locks import ProcessIdentity
-from tests.acceptance.conftest import Run, an_action, an_application, write
-from tests.fake_zitadel import IAM, FakeZitadel
+from tests.acceptance.conftest import Run, an_action, an_application, an_idp, write
 from tests.fault_proxy import fault_proxy
 from tests.http_clients import http_client
 from tests.listening import listening
 from tests.program import started
 from tests.running import Server, running_server
+from tests.zitadel.stand_in import IAM, FakeZitadel
 
 SOME = 1000
 WRONG = "rct_that-nobody-made"
@@ -235,6 +235,30 @@ def test_a_run_against_a_zitadel_converges(run: Run, manifests: Path) -> None:
     )
     assert (manifests.parent / ".reconciler" / "lock-zitadel-277").exists()
     assert list((manifests.parent / ".reconciler").glob("apply-zitadel-277-*.jsonl"))
+
+
+def test_a_provider_that_the_console_changed_is_planned_and_set_right(run: Run, tree: Path) -> None:
+    """Keys of an attacker, written with the calls that the console uses, and a deletion."""
+    write(tree / "partner.yaml", an_idp())
+    with a_zitadel() as (fake, here):
+        assert run("apply", "--auto-approve", **here).code == 0
+        (held,) = fake.named("idps", "partner")
+        held["config"]["jwt"]["keysEndpoint"] = "https://evil.example.com/keys"
+        fake.things.touch("idps", held)
+        planned = run("plan", "--detailed-exitcode", **here)
+        drifted = run("drift", **here)
+        repaired = run("apply", "--auto-approve", **here)
+        in_step = run("plan", "--detailed-exitcode", **here)
+        fake.providers.remove({"id": held["id"]}, fake.organization)
+        removed = run("plan", "--detailed-exitcode", **here)
+
+    assert planned.code == 2, planned.all
+    assert "https://evil.example.com/keys" in planned.out
+    assert "  IdpJwtConfig acme/partner\n" in drifted.out, drifted.all
+    assert (repaired.code, in_step.code) == (0, 0), repaired.all
+    assert held["config"]["jwt"]["keysEndpoint"] == "https://login.partner.example.com/keys"
+    assert removed.code == 2
+    assert "+ IdpJwtConfig acme/partner" in removed.out, removed.out
 
 
 def test_a_zitadel_knows_no_owners(run: Run, manifests: Path) -> None:

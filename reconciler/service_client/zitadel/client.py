@@ -30,6 +30,7 @@ from reconciler.service_client.port import (
 from reconciler.service_client.read_only import no_history
 from reconciler.service_client.refusals import no_custody
 from reconciler.service_client.wire import Wire, WireRefusal, is_id
+from reconciler.service_client.zitadel.providers import ProviderCalls
 from reconciler.service_client.zitadel.reading import (
     Seen,
     read_organizations,
@@ -91,6 +92,7 @@ class ZitadelClient:
         self._lock = lock
         self._delays = patience or ListDelays()
         self._instance = ""
+        self._providers = ProviderCalls()
         # What was written and must show: by the key of its ref, with its id; 0 for removed.
         self._awaited: dict[tuple[ResourceRef, str], int] = {}
 
@@ -109,7 +111,7 @@ class ZitadelClient:
         instance = self.instance()
         waited = 0.0
         while True:
-            seen = read_organizations(self._wire, organizations)
+            seen = read_organizations(self._wire, organizations, self._providers)
             missing = self._not_shown(seen, organizations)
             # After the longest wait the plan is blocked instead: it would be made from an old list.
             if not missing or waited >= self._delays.longest:
@@ -121,6 +123,7 @@ class ZitadelClient:
             instance,
             seen.objects,
             (*seen.incomplete, *incomplete),
+            unexpressed=tuple(seen.unexpressed),
             name_clashes=tuple(seen.name_clashes),
             unseen=tuple(seen.unseen),
             keeps_history=False,
@@ -153,7 +156,7 @@ class ZitadelClient:
         """Carry out independent orders, those of one project or organization in turn."""
         results: list[Written | ServiceError] = [_not_begun() for _ in orders]
         waiting = [
-            _Running(index, serial_key_of(order, index), steps_of(order, context))
+            _Running(index, serial_key_of(order, index), steps_of(order, context, self._providers))
             for index, order in enumerate(orders)
         ]
         while waiting:

@@ -20,6 +20,7 @@ from reconciler.state import ObservedObject
 # Told by the service, and never sent to it.
 _DERIVED = {"clientId", "noneCompliant", "complianceProblems", "allowedOrigins"}
 _OUTSIDE = {"id", "details", "state", "name"}
+_OUTSIDE_OF_TEMPLATE = _OUTSIDE | {"owner", "type", "config"}
 # Of an identity provider, beside its configuration; what renames it sends them, too.
 BESIDE_IDP = {"stylingType", "autoRegister"}
 _NOTHING_SAID = dict.fromkeys(TYPES[Kind.IDP_JWT_CONFIG], "")
@@ -57,8 +58,29 @@ def action(fields: JsonObject, owner: Owner) -> ObservedObject:
     return _observed(ref, fields, owner, _read(Kind.ACTION, fields, said))
 
 
+def jwt_provider(fields: JsonObject, owner: Owner) -> ObservedObject:
+    """Return a JWT provider as the template calls answer it.
+
+    Its options, and every field that is not known here, are sent back by an update.
+    """
+    ref = ResourceRef(Kind.IDP_JWT_CONFIG, owner.name, "", text_of(fields, "name"))
+    config = fields.get("config")
+    said = config.get("jwt") if isinstance(config, dict) else None
+    if not isinstance(config, dict) or not isinstance(said, dict):
+        return _observed(ref, fields, owner, ReadSpec(_NOTHING_SAID, {}, _strange(fields, "owner")))
+    read = _read(Kind.IDP_JWT_CONFIG, fields, {**_NOTHING_SAID, **said})
+    beside = {name: value for name, value in fields.items() if name not in _OUTSIDE_OF_TEMPLATE}
+    more = {name: value for name, value in config.items() if name not in {"jwt", "options"}}
+    options = {"providerOptions": config.get("options", {})}
+    carried = {**read.carried, **beside, **more, **options}
+    return _observed(ref, fields, owner, read._replace(carried=carried))
+
+
 def identity_provider(fields: JsonObject, owner: Owner) -> ObservedObject:
-    """Return an identity provider; one without a JWT configuration is marked as strange."""
+    """Return an identity provider as the old calls answer it.
+
+    One without a JWT configuration is marked as strange.
+    """
     ref = ResourceRef(Kind.IDP_JWT_CONFIG, owner.name, "", text_of(fields, "name"))
     said = fields.get("jwtConfig")
     if not isinstance(said, dict):

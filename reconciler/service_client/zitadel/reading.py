@@ -12,28 +12,27 @@ from typing import Any
 from reconciler.resources.call import Call, Code, JsonObject
 from reconciler.resources.ref import Kind, ResourceRef, fold
 from reconciler.service_client.observation import id_of, text_of, unsound
-from reconciler.service_client.refusals import answers_of, service_error
+from reconciler.service_client.refusals import answers_of, error_id, service_error
 from reconciler.service_client.wire import Answer, Wire, WireRefusal
 from reconciler.service_client.zitadel.objects import (
     Owner,
     action,
     application,
-    identity_provider,
     organization,
     owner_of_item,
     project,
 )
+from reconciler.service_client.zitadel.providers import ProviderCalls
 from reconciler.state import ObservedObject
 
 PAGE = 500  # items
 _NAME_QUERIES: Mapping[Kind, tuple[str, str]] = {
     Kind.ORGANIZATION: ("ListOrgs", "nameQuery"),
     Kind.PROJECT: ("ListProjects", "nameQuery"),
-    Kind.IDP_JWT_CONFIG: ("ListOrgIDPs", "idpNameQuery"),
     Kind.OIDC_APPLICATION: ("ListApps", "nameQuery"),
     Kind.ACTION: ("ListActions", "actionNameQuery"),
 }
-OWN_PROVIDERS = {"ownerTypeQuery": {"ownerType": "IDP_OWNER_TYPE_ORG"}}
+TOO_LARGE_A_PAGE = "QUERY-4M0fs"  # an operator may lower the limit; without one it is the most
 
 
 @dataclass(slots=True)
@@ -44,6 +43,8 @@ class Listing:
         items: What it has so far.
         total: How many it must have, once that was told.
         is_sound: No item came twice, and the total did not change on the way.
+        page: Items asked for at a time; 0 for as many as the service gives.
+        providers: The calls for providers, if this is a list of them.
     """
 
     operation: str
@@ -53,11 +54,23 @@ class Listing:
     total: int = -1
     is_sound: bool = True
     is_done: bool = False
+    page: int = PAGE
+    providers: ProviderCalls | None = None
 
     def next_page(self) -> Call:
         """Return the call for what comes next."""
-        query = {"offset": len(self.items), "limit": PAGE, "asc": True}
+        query = {"offset": len(self.items), "limit": self.page, "asc": True}
         return Call(self.operation, {**self.fields, "query": query}, self.organization)
+
+    def can_go_on(self, refusal: WireRefusal) -> bool:
+        """Return whether a refused list can be asked for in another way, and from then on is."""
+        if self.providers is not None and self.providers.notice(refusal):
+            self.operation, self.fields = self.providers.list_call()
+            return True
+        if error_id(refusal) == TOO_LARGE_A_PAGE and self.page:
+            self.page = 0
+            return True
+        return False
 
     def take(self, answer: JsonObject) -> None:
         """Take in a page.
@@ -86,19 +99,22 @@ def read_lists(wire: Wire, listings: Sequence[Listing]) -> None:
         ServiceError: one of them cannot be read.
     """
     while waiting := [listing for listing in listings if not listing.is_done]:
-        pages = answers_of(wire, [listing.next_page() for listing in waiting])
-        for listing, page in zip(waiting, pages, strict=True):
-            listing.take(page)
+        replies = wire.send([listing.next_page() for listing in waiting])
+        for listing, reply in zip(waiting, replies, strict=True):
+            if isinstance(reply, Answer):
+                listing.take(reply.fields)
+            elif not listing.can_go_on(reply):
+                raise service_error(reply)
 
 
 def named(kind: Kind, name: str, organization: str, project: str = "") -> Call:
-    """Return the call that looks for objects by their name, in upper or lower case."""
+    """Return the call that looks for objects by their name, in upper or lower case.
+
+    Providers have calls of their own (``providers``).
+    """
     operation, query = _NAME_QUERIES[kind]
     by_name = {"name": name, "method": "TEXT_QUERY_METHOD_EQUALS_IGNORE_CASE"}
-    queries: list[JsonObject] = [{query: by_name}]
-    if kind is Kind.IDP_JWT_CONFIG:
-        queries.append(OWN_PROVIDERS)
-    fields: dict[str, Any] = {"queries": queries}
+    fields: dict[str, Any] = {"queries": [{query: by_name}]}
     if kind is Kind.OIDC_APPLICATION:
         fields["projectId"] = project
     return Call(operation, fields, organization)
@@ -142,6 +158,7 @@ class Seen:
     name_clashes: list[ObservedObject] = field(default_factory=list)
     incomplete: list[str] = field(default_factory=list)
     unseen: list[str] = field(default_factory=list)
+    unexpressed: list[str] = field(default_factory=list)
 
     def add(self, found: Iterator[ObservedObject]) -> None:
         """Take in objects. Not every kind has names of its own."""
@@ -158,19 +175,20 @@ def visible_organizations(wire: Wire) -> Sequence[str]:
     """
     listing = Listing("ListOrgs", "")
     first = reply_to(wire, listing.next_page())
-    if isinstance(first, WireRefusal):
+    if isinstance(first, WireRefusal) and not listing.can_go_on(first):
         return [_own(wire, first).ref.name]
-    listing.take(first)
     read_lists(wire, [listing])
     return sorted(text_of(item, "name") for item in listing.items)
 
 
-def read_organizations(wire: Wire, organizations: Collection[str]) -> Seen:
+def read_organizations(
+    wire: Wire, organizations: Collection[str], providers: ProviderCalls
+) -> Seen:
     """Read everything; again where lists change while they are read."""
     for _ in range(READINGS):
         seen = Seen()
         found = [held for name in organizations if (held := _find(wire, name, seen))]
-        lists = [_Lists(Owner(held.id, held.ref.name)) for held in found]
+        lists = [_Lists(Owner(held.id, held.ref.name), providers) for held in found]
         read_lists(wire, [each for some in lists for each in some.first])
         for some in lists:
             some.list_applications()
@@ -179,6 +197,7 @@ def read_organizations(wire: Wire, organizations: Collection[str]) -> Seen:
         unsound = [some.owner.name for some in lists if not some.are_sound]
         for some in lists:
             seen.add(some.objects())
+            seen.unexpressed += some.other_providers()
         # Lists of a busy service contradict themselves now and then. They are read again.
         if not unsound:
             break
@@ -212,11 +231,12 @@ def _own(wire: Wire, refusal: WireRefusal) -> ObservedObject:
 class _Lists:
     """The lists of one organization."""
 
-    def __init__(self, owner: Owner) -> None:
+    def __init__(self, owner: Owner, providers: ProviderCalls) -> None:
         self.owner = owner
+        self._calls = providers
         self._projects = Listing("ListProjects", owner.id)
-        providers = {"queries": [OWN_PROVIDERS], "sortingColumn": "IDP_FIELD_NAME_NAME"}
-        self._providers = Listing("ListOrgIDPs", owner.id, providers)
+        operation, fields = providers.list_call()
+        self._providers = Listing(operation, owner.id, fields, providers=providers)
         self._actions = Listing("ListActions", owner.id)
         self.first = (self._projects, self._providers, self._actions)
         self.applications: list[Listing] = []
@@ -240,10 +260,19 @@ class _Lists:
     def objects(self) -> Iterator[ObservedObject]:
         """Yield everything that belongs to the organization."""
         yield from (project(item, self.owner) for item in self._own(self._projects))
-        yield from (identity_provider(item, self.owner) for item in self._own(self._providers))
+        for item in self._own(self._providers):
+            if self._calls.is_ours(item):
+                yield self._calls.observed(item, self.owner)
         yield from (action(item, self.owner) for item in self._own(self._actions))
         for owner, listing in zip(self._owners, self.applications, strict=True):
             yield from (application(item, self.owner, owner) for item in self._own(listing))
+
+    def other_providers(self) -> Iterator[str]:
+        """Yield a sentence for each provider of a kind that no manifest can declare."""
+        for item in self._own(self._providers):
+            if not self._calls.is_ours(item):
+                kind, name = item.get("type", "of an unknown type"), text_of(item, "name")
+                yield f"The identity provider {name} of {self.owner.name} is {kind}."
 
     def _own(self, listing: Listing) -> Iterator[JsonObject]:
         """Yield what is of this organization: a list may hold what the whole instance has."""

@@ -10,7 +10,8 @@ Each order is a generator: it yields calls and pauses, and is sent the reply of 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+import re
+from collections.abc import Generator
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
@@ -35,13 +36,8 @@ from reconciler.service_client.port import (
 )
 from reconciler.service_client.refusals import AGAIN, UNKNOWN, error_id, service_error
 from reconciler.service_client.wire import NO_ANSWER, Answer, Reply, WireRefusal
-from reconciler.service_client.zitadel.objects import (
-    BESIDE_IDP,
-    Owner,
-    action,
-    application,
-    identity_provider,
-)
+from reconciler.service_client.zitadel.objects import Owner, action, application
+from reconciler.service_client.zitadel.providers import ProviderCalls, is_provider
 from reconciler.service_client.zitadel.reading import items_of, named
 from reconciler.state import ObservedObject, is_in_step
 
@@ -60,6 +56,9 @@ NOT_CHANGED = frozenset(
     }
 )
 _FAILED = frozenset({UNKNOWN, Code.INTERNAL})
+# Another writer was quicker. ZITADEL's own retries are over by then, and it answers what its
+# database said, as an unknown error.
+_CONFLICT = re.compile(r"events2_pkey|\b40001\b|\bCR000\b")
 
 
 class Pause(NamedTuple):
@@ -73,15 +72,18 @@ CATCH_UP, ONCE_MORE = Pause(1.0), Pause(0.25)  # by experience with its lists
 Steps: TypeAlias = Generator[Call | Pause, Reply, Written | ServiceError]
 
 
-def steps_of(order: Order, context: Context) -> Steps:
+def steps_of(order: Order, context: Context, providers: ProviderCalls) -> Steps:
     """Return the steps that carry out an order, and give what came of it."""
     match order:
+        case CreateOrder(ref=ref) if is_provider(ref.kind):
+            return _create_provider(order, providers)
         case CreateOrder():
-            return _create(order, context)
+            (call,) = [_plain(call) for call in calls_of(order, context)]
+            return _create(order, call, providers)
         case UpdateOrder():
-            return _update(order, context)
+            return _update(order, context, providers)
         case DeleteOrder():
-            return _delete(order, context)
+            return _delete(order, context, providers)
         case SecretOrder():
             return _new_secret(order, context)
 
@@ -107,8 +109,24 @@ def serial_key_of(order: Order, number: int) -> str:
             return held.project_id or held.organization_id
 
 
-def _create(order: CreateOrder, context: Context) -> Steps:
-    (call,) = [_plain(call) for call in calls_of(order, context)]
+def _create_provider(order: CreateOrder, providers: ProviderCalls) -> Steps:
+    """Make a provider, unless there is one of its name.
+
+    The server would make a second one. The look narrows the gap in which another run, or one of
+    ours that was killed, makes the first, and does not close it.
+    """
+    if not providers.is_old:
+        reply = yield providers.named(order.ref.name, order.organization_id)
+        if isinstance(reply, Answer):
+            found = _one_of(order, _of_the_name(order, reply, providers), providers)
+            if found is not None:
+                return found if isinstance(found, ServiceError) else _taken_over(order, found)
+        elif not providers.notice(reply):
+            return service_error(reply)
+    return (yield from _create(order, providers.create(order), providers))
+
+
+def _create(order: CreateOrder, call: Call, providers: ProviderCalls) -> Steps:
     may_be_ours = False
     for _ in range(TRIES):
         reply = yield from _unless_conflict(call)
@@ -118,21 +136,25 @@ def _create(order: CreateOrder, context: Context) -> Steps:
         # "Already exists" after a lost answer may be about the object that this create made.
         if not reply.unsure and not (may_be_ours and reply.code == Code.ALREADY_EXISTS):
             return service_error(reply)
-        found = yield from _look(order)
+        found = yield from _look(order, providers)
         if isinstance(found, ServiceError):
             return found
         if found is not None:
             return _taken_over(order, found)
-        if reply.code in _FAILED:
+        if reply.code in _FAILED and not _CONFLICT.search(reply.message):
             return ServiceError(f"the service failed: {reply.message}", remedy=AGAIN)
     return _lost("the service was asked many times, and no answer came")
 
 
 def _look(
-    order: CreateOrder,
+    order: CreateOrder, providers: ProviderCalls
 ) -> Generator[Call | Pause, Reply, ObservedObject | ServiceError | None]:
     """Look for what may have been made, until two looks in a row see the same."""
-    call = named(order.ref.kind, order.ref.name, order.organization_id, order.project_id)
+    name, owner = order.ref.name, order.organization_id
+    if is_provider(order.ref.kind):
+        call = providers.named(name, owner)
+    else:
+        call = named(order.ref.kind, name, owner, order.project_id)
     before: list[str] | None = None
     pause = CATCH_UP
     for _ in range(LOOKS):
@@ -141,34 +163,44 @@ def _look(
         reply = yield call
         if isinstance(reply, WireRefusal):
             return _lost(reply.message)
-        items = [
-            i for i in items_of(reply.fields) if fold(text_of(i, "name")) == fold(order.ref.name)
-        ]
+        items = _of_the_name(order, reply, providers)
         ids = sorted(id_of(item) for item in items)
         # Lists lag behind writes. Two equal looks in a row are taken for the truth.
         if ids == before:
-            return _one_of(order, items)
+            return _one_of(order, items, providers)
         before = ids
     return _lost(f"the service's lists contradict each other about {order.ref}")
 
 
-def _one_of(order: CreateOrder, items: list[JsonObject]) -> ObservedObject | ServiceError | None:
+def _of_the_name(order: CreateOrder, reply: Answer, providers: ProviderCalls) -> list[JsonObject]:
+    """Return the listed objects of the name that is to be made, of the same kind."""
+    return [
+        item
+        for item in items_of(reply.fields)
+        if fold(text_of(item, "name")) == fold(order.ref.name)
+        and (not is_provider(order.ref.kind) or providers.is_ours(item))
+    ]
+
+
+def _one_of(
+    order: CreateOrder, items: list[JsonObject], providers: ProviderCalls
+) -> ObservedObject | ServiceError | None:
     if len(items) > 1:
         ids = " and ".join(sorted(id_of(item) for item in items))
         return ServiceError(
             f"there is more than one {order.ref}: ids {ids}",
             remedy="Check which of them is used, remove the others, and apply again.",
         )
-    return _observed(order, items[0]) if items else None
+    return _observed(order, items[0], providers) if items else None
 
 
-def _observed(order: CreateOrder, item: JsonObject) -> ObservedObject:
+def _observed(order: CreateOrder, item: JsonObject, providers: ProviderCalls) -> ObservedObject:
     owner = Owner(order.organization_id, order.ref.organization)
     match order.ref.kind:
         case Kind.ACTION:
             return action(item, owner)
         case Kind.IDP_JWT_CONFIG:
-            return identity_provider(item, owner)
+            return providers.observed(item, owner)
         case Kind.OIDC_APPLICATION:
             return application(item, owner, Owner(order.project_id, order.ref.project))
         case Kind.ORGANIZATION | Kind.PROJECT:
@@ -202,14 +234,17 @@ def _new_secret(order: SecretOrder, context: Context) -> Steps:
     return result
 
 
-def _update(order: UpdateOrder, context: Context) -> Steps:
+def _update(order: UpdateOrder, context: Context, providers: ProviderCalls) -> Steps:
     held = order.held
-    calls = [_as_sent(call, held) for call in calls_of(order, context)]
-    # Contexts are kept by our service alone.
-    calls = [call for call in calls if call.operation != "RecordContext"]
+    if is_provider(held.ref.kind):
+        calls = providers.update(order)
+    else:
+        # Contexts are kept by our service alone.
+        wanted = [call for call in calls_of(order, context) if call.operation != "RecordContext"]
+        calls = [_plain(call) for call in wanted]
     result: Written | ServiceError = unchanged(order)
     if calls:
-        moved = yield from _moved_on(held)
+        moved = yield from _moved_on(held, providers)
         if moved is not None:
             return moved
     for call in calls:
@@ -222,29 +257,27 @@ def _update(order: UpdateOrder, context: Context) -> Steps:
     return result
 
 
-def _delete(order: DeleteOrder, context: Context) -> Steps:
+def _delete(order: DeleteOrder, context: Context, providers: ProviderCalls) -> Steps:
     held = order.held
-    moved = yield from _moved_on(held)
+    moved = yield from _moved_on(held, providers)
     if moved is not None:
         return moved
-    (call,) = [_plain(call) for call in calls_of(order, context)]
+    if is_provider(held.ref.kind):
+        call = providers.delete(held)
+    else:
+        (call,) = [_plain(call) for call in calls_of(order, context)]
     reply = yield from _repeated(call)
     if isinstance(reply, WireRefusal) and not (reply.unsure and reply.code == Code.NOT_FOUND):
         return service_error(reply)
     return unchanged(order)
 
 
-def _moved_on(held: ObservedObject) -> Generator[Call | Pause, Reply, ServiceError | None]:
+def _moved_on(
+    held: ObservedObject, providers: ProviderCalls
+) -> Generator[Call | Pause, Reply, ServiceError | None]:
     """Read an object just before it is written to; return why that must not be."""
-    reads: Mapping[Kind, tuple[str, Mapping[str, str], str]] = {
-        Kind.OIDC_APPLICATION: (
-            "GetAppByID", {"projectId": held.project_id, "appId": held.id}, "app"
-        ),
-        Kind.IDP_JWT_CONFIG: ("GetOrgIDPByID", {"id": held.id}, "idp"),
-        Kind.ACTION: ("GetAction", {"id": held.id}, "action"),
-    }  # fmt: skip
-    operation, fields, name = reads[held.ref.kind]
-    reply = yield Call(operation, fields, held.organization_id)
+    call, name = _read_call(held, providers)
+    reply = yield call
     if isinstance(reply, WireRefusal):
         return service_error(reply)
     found = reply.fields.get(name)
@@ -258,6 +291,16 @@ def _moved_on(held: ObservedObject) -> Generator[Call | Pause, Reply, ServiceErr
             remedy="Run `reconciler plan` again and review.",
         )
     return None
+
+
+def _read_call(held: ObservedObject, providers: ProviderCalls) -> tuple[Call, str]:
+    """Return the call that reads an object, and the name of the object in its answer."""
+    if is_provider(held.ref.kind):
+        return providers.get(held), "idp"
+    if held.ref.kind is Kind.ACTION:
+        return Call("GetAction", {"id": held.id}, held.organization_id), "action"
+    fields = {"projectId": held.project_id, "appId": held.id}
+    return Call("GetAppByID", fields, held.organization_id), "app"
 
 
 def _repeated(call: Call) -> Generator[Call | Pause, Reply, Reply]:
@@ -289,18 +332,6 @@ def _unless_conflict(call: Call) -> Generator[Call | Pause, Reply, Reply]:
 def _plain(call: Call) -> Call:
     """Return a call without what this service does not know."""
     return Call(call.operation, call.fields, call.organization)
-
-
-def _as_sent(call: Call, held: ObservedObject) -> Call:
-    """Return a call of an update; what stands beside a provider goes with its name."""
-    fields = dict(call.fields)
-    if call.operation == "UpdateOrgIDPJWTConfig":
-        # The configuration has no such fields; the rename would reset them if they were left out.
-        fields = {name: value for name, value in fields.items() if name not in BESIDE_IDP}
-    elif call.operation == "UpdateOrgIDP":
-        beside = {name: held.carried[name] for name in BESIDE_IDP if name in held.carried}
-        fields = {**beside, **fields}
-    return Call(call.operation, fields, call.organization)
 
 
 def _lost(message: str) -> ServiceUnavailableError:

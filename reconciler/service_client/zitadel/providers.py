@@ -1,0 +1,127 @@
+"""JWT identity providers of a ZITADEL: two families of calls for the same objects.
+
+The console and Terraform write with the template calls, and only these see everything: the old
+list goes on showing a provider as the old calls left it, even when another tool has changed or
+removed it since. So the template calls are used wherever the server has them. A server that is
+too old for them says so once, and is then asked with the old calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from reconciler.resources.call import Call, Code, JsonObject
+from reconciler.resources.ref import Kind
+from reconciler.service_client.port import CreateOrder, UpdateOrder
+from reconciler.service_client.refusals import error_id
+from reconciler.service_client.wire import Reply, WireRefusal
+from reconciler.service_client.zitadel.objects import (
+    BESIDE_IDP,
+    Owner,
+    identity_provider,
+    jwt_provider,
+)
+from reconciler.state import ObservedObject
+
+OWN_PROVIDERS = {"ownerTypeQuery": {"ownerType": "IDP_OWNER_TYPE_ORG"}}
+# What the old create allowed, and what users need to log in by a provider at all.
+_OPTIONS_OF_NEW = {"isLinkingAllowed": True, "isCreationAllowed": True}
+# Fields that the old calls do not have.
+_ONLY_TEMPLATES = frozenset({"audience", "providerOptions"})
+_NO_SUCH_ADDRESS = frozenset({Code.NOT_FOUND, Code.UNIMPLEMENTED})
+
+
+@dataclass(slots=True)
+class ProviderCalls:
+    """The calls that a server has for JWT providers.
+
+    Attributes:
+        is_old: The server turned out to have no template calls.
+    """
+
+    is_old: bool = False
+
+    def notice(self, reply: Reply) -> bool:
+        """Return whether a template call was answered as unknown; use the old calls from then on.
+
+        The gateway has no id for an unknown address; a missing object and a missing membership
+        have one.
+        """
+        if self.is_old or not isinstance(reply, WireRefusal) or reply.unsure:
+            return False
+        self.is_old = reply.code in _NO_SUCH_ADDRESS and not error_id(reply)
+        return self.is_old
+
+    def list_call(self, *queries: JsonObject) -> tuple[str, JsonObject]:
+        """Return operation and fields of the list of an organization's own providers."""
+        asked: dict[str, Any] = {"queries": [*queries, OWN_PROVIDERS]}
+        if self.is_old:
+            return "ListOrgIDPs", {**asked, "sortingColumn": "IDP_FIELD_NAME_NAME"}
+        return "ListProviders", asked
+
+    def named(self, name: str, organization: str) -> Call:
+        """Return the call that looks for providers by name, in upper or lower case."""
+        by_name = {"name": name, "method": "TEXT_QUERY_METHOD_EQUALS_IGNORE_CASE"}
+        return Call(*self.list_call({"idpNameQuery": by_name}), organization)
+
+    def get(self, held: ObservedObject) -> Call:
+        """Return the call that reads a provider."""
+        operation = "GetOrgIDPByID" if self.is_old else "GetProviderByID"
+        return Call(operation, {"id": held.id}, held.organization_id)
+
+    def is_ours(self, item: JsonObject) -> bool:
+        """Return whether a listed provider is of the kind that manifests declare."""
+        return self.is_old or item.get("type") == "PROVIDER_TYPE_JWT"
+
+    def observed(self, item: JsonObject, owner: Owner) -> ObservedObject:
+        """Return a listed provider as an observed object."""
+        return identity_provider(item, owner) if self.is_old else jwt_provider(item, owner)
+
+    def create(self, order: CreateOrder) -> Call:
+        """Return the call that makes a provider."""
+        fields = {"name": order.ref.name, **order.spec}
+        if self.is_old:
+            return Call("AddOrgJWTIDP", _without(_ONLY_TEMPLATES, fields), order.organization_id)
+        fields = {**fields, "providerOptions": _OPTIONS_OF_NEW}
+        return Call("AddJWTProvider", fields, order.organization_id)
+
+    def update(self, order: UpdateOrder) -> Sequence[Call]:
+        """Return the calls of an update; none if name and spec stay."""
+        held, wanted = order.held, order.resource
+        is_renamed, is_changed = held.ref.name != wanted.ref.name, held.spec != wanted.spec
+        if self.is_old:
+            return list(_old_update(order, is_renamed=is_renamed, is_changed=is_changed))
+        if not (is_renamed or is_changed):
+            return ()
+        fields = {**held.carried, **wanted.spec, "id": held.id, "name": wanted.ref.name}
+        return [Call("UpdateJWTProvider", fields, held.organization_id)]
+
+    def delete(self, held: ObservedObject) -> Call:
+        """Return the call that removes a provider."""
+        if self.is_old:
+            return Call("RemoveOrgIDP", {"idpId": held.id}, held.organization_id)
+        return Call("DeleteProvider", {"id": held.id}, held.organization_id)
+
+
+def is_provider(kind: Kind) -> bool:
+    """Return whether objects of a kind are written with these calls."""
+    return kind is Kind.IDP_JWT_CONFIG
+
+
+def _old_update(order: UpdateOrder, *, is_renamed: bool, is_changed: bool) -> Iterator[Call]:
+    held, wanted = order.held, order.resource
+    if is_renamed:
+        # What stands beside the configuration goes with the name, and would be reset without it.
+        beside = {name: held.carried[name] for name in BESIDE_IDP if name in held.carried}
+        fields = {**beside, "idpId": held.id, "name": wanted.ref.name}
+        yield Call("UpdateOrgIDP", fields, held.organization_id)
+    if is_changed:
+        carried = _without(BESIDE_IDP, held.carried)
+        fields = {**carried, **_without(_ONLY_TEMPLATES, wanted.spec), "idpId": held.id}
+        yield Call("UpdateOrgIDPJWTConfig", fields, held.organization_id)
+
+
+def _without(names: frozenset[str] | set[str], fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if name not in names}

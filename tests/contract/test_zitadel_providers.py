@@ -1,0 +1,224 @@
+"""JWT providers of a ZITADEL: two families of calls for the same objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.errors import AlreadyExistsError, ServiceError
+from reconciler.plan.model import Adopt, Create, Plan, Scope
+from reconciler.resources.ref import Kind
+from reconciler.service_client.port import CreateOrder, Written
+from reconciler.service_client.zitadel.client import ListDelays, ZitadelClient
+from tests.builders import a_jwt_config, a_ref, declared, desired
+from tests.fault_proxy import fault_proxy
+from tests.http_clients import apply_with, plan_with, zitadel_client
+from tests.listening import listening
+from tests.zitadel.stand_in import IAM, OLDER, OLDEST, FakeZitadel
+
+PARTNER = a_ref(Kind.IDP_JWT_CONFIG, "partner")
+TREE = desired(declared(PARTNER))
+ATTACKER = {"issuer": "https://evil.example.com", "keysEndpoint": "https://evil.example.com/keys"}
+OPTIONS = {
+    "isLinkingAllowed": True,
+    "isAutoUpdate": True,
+    "autoLinking": "AUTO_LINKING_OPTION_EMAIL",
+}
+
+
+@pytest.fixture(params=["4.x", "3.x"])
+def fake(request: pytest.FixtureRequest) -> FakeZitadel:
+    """Return a service of each generation that has template calls."""
+    return FakeZitadel(version=OLDER) if request.param == "3.x" else FakeZitadel()
+
+
+@pytest.fixture
+def client(fake: FakeZitadel, tmp_path: Path) -> Iterator[ZitadelClient]:
+    """Open a client that may do everything."""
+    with listening(fake.app()) as address, zitadel_client(address, IAM, tmp_path) as client:
+        yield client
+
+
+def fields_of(plan: Plan) -> list[tuple[type, str, Any]]:
+    """Return type, name and id of each change."""
+    held = [getattr(change, "held", None) for change in plan.changes]
+    return [
+        (type(change), change.resource.ref.name, each and each.id)
+        for change, each in zip(plan.changes, held, strict=True)
+        if isinstance(change, Create | Adopt)
+    ]
+
+
+def by_console(fake: FakeZitadel, object_id: str, **fields: Any) -> None:
+    """Change a provider as the console does."""
+    item = fake.held["idps"][object_id]
+    sent = {**item["config"]["jwt"], "providerOptions": item["config"]["options"], **fields}
+    fake.providers.update({"name": item["name"], **sent, "id": object_id}, fake.organization)
+
+
+def test_what_the_console_changes_and_deletes_is_planned(
+    client: ZitadelClient, fake: FakeZitadel, tmp_path: Path
+) -> None:
+    """An attacker's issuer and keys, written with the console's calls, do not stay unseen."""
+    held = fake.put_old_provider("partner", **a_jwt_config())
+    assert plan_with(client, TREE).changes == ()
+
+    by_console(fake, held["id"], **ATTACKER)
+
+    assert fields_of(plan_with(client, TREE)) == [(Adopt, "partner", held["id"])]
+    assert apply_with(client, TREE, tmp_path).remaining == 0
+    assert a_jwt_config().items() <= fake.held["idps"][held["id"]]["config"]["jwt"].items()
+    assert fake.held["oldIdps"][held["id"]]["jwtConfig"] == a_jwt_config()
+
+    fake.providers.remove({"id": held["id"]}, fake.organization)
+
+    assert held["id"] in fake.held["oldIdps"], "the old list goes on showing it"
+    assert fields_of(plan_with(client, TREE)) == [(Create, "partner", None)]
+
+
+def test_what_the_console_made_is_found_and_not_made_twice(
+    client: ZitadelClient, fake: FakeZitadel, tmp_path: Path
+) -> None:
+    """Its options are not part of a manifest, and an update sends them back."""
+    held = fake.put_provider("partner", **a_jwt_config(issuer="i"), providerOptions=OPTIONS)
+
+    report = apply_with(client, TREE, tmp_path)
+
+    assert report.remaining == 0
+    (kept,) = fake.named("idps", "partner")
+    assert (kept["id"], kept["config"]["options"]) == (held["id"], OPTIONS)
+    pruned = apply_with(
+        client, desired(organizations=["acme"]), tmp_path, Scope(prune_unmanaged=True)
+    )
+    assert pruned.remaining == 0
+    assert fake.named("idps", "partner") == []
+
+
+def test_a_new_provider_lets_users_log_in_as_one_of_the_old_calls_did(
+    client: ZitadelClient, fake: FakeZitadel, tmp_path: Path
+) -> None:
+    """Without options nobody could be linked to it or made from it."""
+    assert apply_with(client, TREE, tmp_path).remaining == 0
+
+    (made,) = fake.named("idps", "partner")
+    assert made["config"]["options"] == {"isLinkingAllowed": True, "isCreationAllowed": True}
+    assert fake.named("oldIdps", "partner") == []
+
+
+def test_a_server_without_template_calls_is_found_out_once(tmp_path: Path) -> None:
+    """It gets the old calls: for lists, creates, updates, renames and deletes."""
+    fake = FakeZitadel(version=OLDEST)
+    with listening(fake.app()) as address, zitadel_client(address, IAM, tmp_path) as client:
+        assert apply_with(client, TREE, tmp_path).remaining == 0
+        (made,) = fake.named("oldIdps", "partner")
+        ally = replace(
+            declared(a_ref(Kind.IDP_JWT_CONFIG, "ally"), a_jwt_config(issuer="i")),
+            pinned_id=made["id"],
+        )
+        assert apply_with(client, desired(ally), tmp_path).remaining == 0
+        assert (made["name"], made["jwtConfig"]["issuer"]) == ("ally", "i")
+        nothing = desired(organizations=["acme"])
+        assert apply_with(client, nothing, tmp_path, Scope(prune_unmanaged=True)).remaining == 0
+
+    assert fake.named("oldIdps", "ally") == []
+    assert fake.unknown == 1
+    assert not {"AddJWTProvider", "UpdateJWTProvider", "ListProviders"} & fake.calls.keys()
+
+
+def test_a_first_write_finds_out_as_well(tmp_path: Path) -> None:
+    """In an organization that was just made, nothing was listed before."""
+    fake = FakeZitadel(version=OLDEST)
+    with listening(fake.app()) as address, zitadel_client(address, IAM, tmp_path) as client:
+        order = CreateOrder(PARTNER, declared(PARTNER).spec, "k", fake.organization)
+        (result,) = client.write([order], {})
+
+    assert isinstance(result, Written), result
+    assert len(fake.named("oldIdps", "partner")) == 1
+
+
+def test_doubles_are_shown_and_none_is_chosen(
+    client: ZitadelClient, fake: FakeZitadel, tmp_path: Path
+) -> None:
+    """Names are not unique among them, and which is meant only a person can say."""
+    first, second = (fake.put_provider("Partner", **a_jwt_config()) for _ in range(2))
+
+    observed = client.observe(["acme"])
+    order = CreateOrder(PARTNER, declared(PARTNER).spec, "k", fake.organization)
+    (refused,) = client.write([order], {})
+
+    assert [held.id for held in observed.name_clashes] == [second["id"]]
+    assert plan_with(client, TREE).blocks != ()
+    assert isinstance(refused, ServiceError)
+    assert first["id"] in refused.problem
+    assert second["id"] in refused.problem
+    pinned = desired(replace(declared(PARTNER), pinned_id=second["id"]))
+    assert "AddJWTProvider" not in fake.calls
+    assert plan_with(client, pinned).blocks == ()
+
+
+def test_one_that_appeared_since_the_plan_is_not_doubled(
+    client: ZitadelClient, fake: FakeZitadel
+) -> None:
+    """The server would make a second one of the name."""
+    order = CreateOrder(PARTNER, declared(PARTNER).spec, "k", fake.organization)
+    same = fake.put_provider("partner", **a_jwt_config())
+    (taken,) = client.write([order], {})
+    by_console(fake, same["id"], **ATTACKER)
+    (refused,) = client.write([order], {})
+
+    assert isinstance(taken, Written)
+    assert taken.id == same["id"]
+    assert isinstance(refused, AlreadyExistsError)
+    assert len(fake.named("idps", "partner")) == 1
+
+
+@pytest.mark.parametrize("harm", ["reset after", "half an answer", "reset before"])
+def test_a_create_whose_answer_is_lost_makes_one(harm: str, tmp_path: Path) -> None:
+    """What it may have made is looked for, after the lists had time to catch up."""
+    fake = FakeZitadel(lag=0.05)
+    left = iter([harm])
+    patience = ListDelays(settling=0.2, step=0.05, longest=3)
+    with (
+        listening(fake.app()) as address,
+        fault_proxy(address, lambda first: next(left, "") if b"generic" in first else "") as proxy,
+        zitadel_client(proxy.address, IAM, tmp_path, patience) as client,
+    ):
+        order = CreateOrder(PARTNER, declared(PARTNER).spec, "k", fake.organization)
+        (result,) = client.write([order], {})
+
+    assert isinstance(result, Written), result
+    assert [item["id"] for item in fake.named("idps", "partner")] == [result.id]
+
+
+def test_providers_of_other_types_are_named_and_never_touched(
+    client: ZitadelClient, fake: FakeZitadel
+) -> None:
+    """One may have the name of a declared one: it is none of the same kind."""
+    google = {"google": {"clientId": "7"}}
+    fake.put("idps", name="partner", owner="IDP_OWNER_TYPE_ORG", type="PROVIDER_TYPE_GOOGLE",
+             config=google)  # fmt: skip
+
+    observed = client.observe(["acme"])
+
+    assert PARTNER.key not in observed.objects
+    (told,) = observed.unexpressed
+    assert "partner" in told
+    assert "PROVIDER_TYPE_GOOGLE" in told
+    assert fields_of(plan_with(client, TREE)) == [(Create, "partner", None)]
+
+
+def test_a_lowered_page_limit_is_met(client: ZitadelClient, fake: FakeZitadel) -> None:
+    """A newer server refuses a larger page; asked for no number it gives as many as it may."""
+    fake.page_limit = 2
+    for name in "abcde":
+        fake.put("actions", name=name, script="s", timeout="20s")
+
+    observed = client.observe(["acme"])
+
+    assert observed.incomplete == ()
+    assert {held.ref.name for held in observed.objects.values()} == {"acme", *"abcde"}
+    assert client.organizations() == ["acme", "elsewhere"]
