@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from typing import NamedTuple, Protocol
@@ -57,6 +57,8 @@ class Diagnostic:
         remedy: What to write or do instead, in whole sentences.
         location: Where, if it is in a file.
         ref: Which resource it is about, if any.
+        environments: Names of the environments in which it was found, where several were judged
+            and it was not found in all of them.
     """
 
     severity: Severity
@@ -65,6 +67,7 @@ class Diagnostic:
     remedy: str
     location: SourceLocation | None = None
     ref: ResourceRef | None = None
+    environments: tuple[str, ...] = ()
 
     @property
     def is_error(self) -> bool:
@@ -73,9 +76,12 @@ class Diagnostic:
 
     @property
     def told(self) -> str:
-        """Return the summary, and in brackets where the variables in the value come from."""
-        value_from = self.location.value_from if self.location else ""
-        return f"{self.summary} ({value_from})" if value_from else self.summary
+        """Return the summary, and in brackets the environments and where variables come from."""
+        noun = "environment" if len(self.environments) == 1 else "environments"
+        notes = [f"{noun} {', '.join(self.environments)}"] if self.environments else []
+        if self.location and self.location.value_from:
+            notes.append(self.location.value_from)
+        return f"{self.summary} ({'; '.join(notes)})" if notes else self.summary
 
 
 class Source(Protocol):
@@ -102,6 +108,24 @@ note = partial(Diagnostic, Severity.NOTE)
 def by_place(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     """Return findings once each, in the order in which a reader meets their places."""
     return tuple(sorted(dict.fromkeys(diagnostics), key=_place))
+
+
+def of_all(found: Mapping[str, Iterable[Diagnostic]]) -> tuple[Diagnostic, ...]:
+    """Return the findings of several environments in the order of their places, each once.
+
+    Each names the environments in which it was found, unless it was found in all of them.
+
+    Args:
+        found: Findings by the name of the environment.
+    """
+    names: dict[Diagnostic, list[str]] = {}
+    for environment, findings in found.items():
+        for finding in dict.fromkeys(findings):
+            names.setdefault(finding, []).append(environment)
+    return by_place(
+        finding if len(where) == len(found) else replace(finding, environments=tuple(where))
+        for finding, where in names.items()
+    )
 
 
 def _place(diagnostic: Diagnostic) -> tuple[object, ...]:

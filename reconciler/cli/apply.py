@@ -20,7 +20,7 @@ from reconciler.cli.clients import (
     open_for_plan,
     takes_writing_connection,
 )
-from reconciler.cli.configuration_options import in_environment_option, trusted_config_option
+from reconciler.cli.configuration_options import in_environment, trusted_config_option
 from reconciler.cli.configured import configured
 from reconciler.cli.connection import Connection, require_seal_key
 from reconciler.cli.locks import locked, open_journal
@@ -68,7 +68,7 @@ class Run:
 
 @click.command("apply")
 @paths_argument
-@in_environment_option
+@in_environment
 @trusted_config_option
 @takes_writing_connection
 @takes_scope

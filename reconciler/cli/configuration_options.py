@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from reconciler.cli.configured import configure
+from reconciler.cli.configured import Need, configure
 from reconciler.cli.options import Decorator, EnvironmentOption, option
 from reconciler.cli.trusted import trust
 
@@ -18,20 +18,20 @@ _GIVEN = "reconciler.configuration-options"
 _NAMES = frozenset({"config", "env", "var"})
 
 
-def _taking(*, needed: bool) -> Callable[[click.Context, click.Parameter, Any], None]:
+def _taking(need: Need) -> Callable[[click.Context, click.Parameter, Any], None]:
     """Return the callback of the options; with the last of them it reads the configuration."""
 
     def take(context: click.Context, parameter: click.Parameter, value: Any) -> None:
         given = context.meta.setdefault(_GIVEN, {})
         given[parameter.name] = value
         if given.keys() == _NAMES and not context.resilient_parsing:
-            configure(context, given["config"], given["env"], given["var"], needed=needed)
+            configure(context, given["config"], given["env"], given["var"], need)
 
     return take
 
 
-def _options(*, needed: bool) -> Decorator:
-    take = _taking(needed=needed)
+def _options(need: Need) -> Decorator:
+    take = _taking(need)
     options = (
         option(
             "--env",
@@ -73,11 +73,14 @@ def _options(*, needed: bool) -> Decorator:
     return decorated
 
 
-in_environment_option = _options(needed=True)
+in_environment = _options(Need.ONE)
 """Give a command the options; where there are environments, one must be chosen."""
 
-any_environment_option = _options(needed=False)
+perhaps_in_environment = _options(Need.NONE)
 """Give a command the options; it can do without an environment."""
+
+in_all_environments = _options(Need.ALL)
+"""Give a command the options; where none is chosen, it works on all environments."""
 
 
 def _trust(context: click.Context, parameter: click.Parameter, value: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,13 +42,16 @@ class Configured:
         configuration: None where there is no ``reconciler.yaml``.
         environment: None where none was chosen, because there is none or the command needs none.
         layers: What is laid over the manifests.
-        findings: Warnings about the configuration.
+        findings: Findings about the configuration. Errors are there only for ``validate``, which
+            reports them in its own form.
+        given: Values of variables from the command line, as ``NAME=VALUE``.
     """
 
     configuration: Configuration | None = None
     environment: Environment | None = None
     layers: Layers = NO_LAYERS
     findings: tuple[Diagnostic, ...] = ()
+    given: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -78,6 +82,28 @@ class Configured:
         """Return the PATHS of a command that is given none."""
         return (self.layers.root,) if self.layers.root else DEFAULT_PATHS
 
+    def choose(self, name: str) -> Configured:
+        """Return the same configuration with this environment chosen.
+
+        Raises:
+            UsageError: there is no such environment.
+            InvalidConfigurationError: a value that was given cannot be used.
+        """
+        if self.configuration is None:
+            raise _no_file("environments")
+        environment = _chosen(self.configuration, name)
+        return _in_environment(self.configuration, environment, self.findings, self.given)
+
+    def each(self) -> Sequence[Configured]:
+        """Return the configuration with each environment chosen in turn, or the chosen one alone.
+
+        Raises:
+            InvalidConfigurationError: a value that was given cannot be used.
+        """
+        if self.environment or not self.configuration or not self.configuration.environments:
+            return [self]
+        return [self.choose(name) for name in self.configuration.environments]
+
 
 NOT_CONFIGURED = Configured()
 
@@ -89,8 +115,16 @@ def configured() -> Configured:
     return found if isinstance(found, Configured) else NOT_CONFIGURED
 
 
+class Need(Enum):
+    """The need of a command for an environment, where a configuration has some."""
+
+    ONE = "one must be chosen"
+    NONE = "it can do without one"
+    ALL = "it works on all of them if none is chosen"
+
+
 def configure(
-    context: click.Context, file: str, name: str, given: Sequence[str], *, needed: bool
+    context: click.Context, file: str, name: str, given: Sequence[str], need: Need
 ) -> None:
     """Read the configuration of a command, choose its environment, and set its defaults.
 
@@ -99,7 +133,7 @@ def configure(
         file: The file that was named, or nothing: then one is looked for.
         name: The environment that was named, or nothing.
         given: Values of variables, as ``NAME=VALUE``.
-        needed: Whether the command needs an environment where there are some.
+        need: What the command needs.
 
     Raises:
         InvalidConfigurationError: the file, or a value that was given, cannot be used.
@@ -107,19 +141,29 @@ def configure(
     """
     path = file or _found()
     if not path:
-        _refuse_choice(name, given)
+        if name or given:
+            raise _no_file("--env" if name else "--var")
         return
+    try:
+        found = _read(path, name, given, need)
+    except InvalidConfigurationError as failure:
+        if need is not Need.ALL:
+            raise
+        found = Configured(findings=failure.diagnostics)
+    context.meta[_META] = found
+    context.default_map = {**(context.default_map or {}), **_settings(found)}
+
+
+def _read(path: str, name: str, given: Sequence[str], need: Need) -> Configured:
     from reconciler.configuration.reading import read_configuration
 
     configuration, findings = read_configuration(path)
     if configuration is None:
         raise InvalidConfigurationError(findings)
     environment = _chosen(configuration, name) if name else None
-    if needed and environment is None and configuration.environments:
+    if need is Need.ONE and environment is None and configuration.environments:
         raise no_environment(configuration)
-    found = in_environment(configuration, environment, findings, given)
-    context.meta[_META] = found
-    context.default_map = {**(context.default_map or {}), **_settings(found)}
+    return _in_environment(configuration, environment, findings, given)
 
 
 def _found() -> str:
@@ -132,13 +176,12 @@ def _found() -> str:
     return os.path.relpath(path, here) if path else ""
 
 
-def _refuse_choice(name: str, given: Sequence[str]) -> None:
-    if name or given:
-        raise UsageError(
-            f"there is no reconciler.yaml for {'--env' if name else '--var'}",
-            remedy="Environments and variables are declared in reconciler.yaml, in the current "
-            "folder or above it up to the Git root; --config FILE names another one.",
-        )
+def _no_file(what: str) -> UsageError:
+    return UsageError(
+        f"there is no reconciler.yaml for {what}",
+        remedy="Environments and variables are declared in reconciler.yaml, in the current "
+        "folder or above it up to the Git root; --config FILE names another one.",
+    )
 
 
 def _chosen(configuration: Configuration, name: str) -> Environment:
@@ -168,11 +211,11 @@ def _listed(configuration: Configuration) -> str:
     return f"The environments are {names}." if names else "It has no environments."
 
 
-def in_environment(
+def _in_environment(
     configuration: Configuration,
     environment: Environment | None,
-    findings: Sequence[Diagnostic] = (),
-    given: Sequence[str] = (),
+    findings: Sequence[Diagnostic],
+    given: Sequence[str],
 ) -> Configured:
     """Return a configuration with an environment chosen and its variables given their values.
 
@@ -185,7 +228,7 @@ def in_environment(
     if wrong:
         raise InvalidConfigurationError(wrong)
     layers = configuration.layers_of(environment, values)
-    return Configured(configuration, environment, layers, tuple(findings))
+    return Configured(configuration, environment, layers, tuple(findings), tuple(given))
 
 
 def _given(configuration: Configuration, typed: Sequence[str]) -> Iterator[Given]:

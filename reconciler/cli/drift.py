@@ -7,7 +7,7 @@ import sys
 import click
 
 from reconciler.cli.clients import open_reader, takes_connection
-from reconciler.cli.configuration_options import in_environment_option
+from reconciler.cli.configuration_options import in_environment
 from reconciler.cli.configured import configured
 from reconciler.cli.connection import Connection
 from reconciler.cli.manifests import read_desired
@@ -26,7 +26,7 @@ from reconciler.state import ObservedState
 
 @click.command("drift")
 @paths_argument
-@in_environment_option
+@in_environment
 @takes_connection
 @tree_option
 @shard_option

@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 
 from reconciler.cli.clients import open_reader, takes_connection
-from reconciler.cli.configuration_options import any_environment_option
+from reconciler.cli.configuration_options import perhaps_in_environment
 from reconciler.cli.connection import Connection
 from reconciler.cli.options import option
 from reconciler.cli.output import hint
@@ -39,7 +39,7 @@ NOT_EXPORTED = "NOT-EXPORTED.txt"
 
 @click.command("export")
 @click.argument("refs", nargs=-1, type=RefType(), metavar="[REF]...")
-@any_environment_option
+@perhaps_in_environment
 @takes_connection
 @option("--out", default="", metavar="DIR", help="Write files into DIR, which is made.")
 @option(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import click
 
 from reconciler.cli.clients import open_reader, takes_connection
-from reconciler.cli.configuration_options import any_environment_option
+from reconciler.cli.configuration_options import perhaps_in_environment
 from reconciler.cli.connection import Connection
 from reconciler.cli.options import format_option
 from reconciler.cli.output import print_json, stdout_style
@@ -31,7 +31,7 @@ def _declared(context: click.Context, parameter: click.Parameter, incomplete: st
 
 @click.command("history")
 @click.argument("ref", nargs=-1, required=True, metavar="REF", shell_complete=_declared)
-@any_environment_option
+@perhaps_in_environment
 @takes_connection
 @format_option("text", "json")
 def history_command(ref: tuple[str, ...], connection: Connection, form: str) -> None:

@@ -52,7 +52,8 @@ def read_whole(
         return desired, warnings, scope
     from reconciler.manifests.repository import repository_of
 
-    repository = repository_of(paths or chosen.manifests)
+    # An overlay declares nothing that this run did not read, or belongs to another service.
+    repository = repository_of([*(paths or chosen.manifests), *chosen.layers.overlays])
     names = tuple(sorted({_other_tree(repository, path) for path in scope.other_tree}))
     desired = replace(desired, look_elsewhere=partial(repository.look, names))
     return desired, warnings, replace(scope, other_tree=names)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import click
 
 from reconciler.cli.clients import open_reader, takes_connection
-from reconciler.cli.configuration_options import in_environment_option
+from reconciler.cli.configuration_options import in_environment
 from reconciler.cli.configured import configured
 from reconciler.cli.connection import Connection
 from reconciler.cli.manifests import read_desired
@@ -28,7 +28,7 @@ Application = tuple[ResourceRef, ObservedObject | None]
 
 @click.command("outputs")
 @paths_argument
-@in_environment_option
+@in_environment
 @takes_connection
 @format_option("text", "json", "env")
 def outputs_command(paths: tuple[str, ...], connection: Connection, form: str) -> None:

@@ -8,7 +8,7 @@ import time
 import click
 
 from reconciler.cli.clients import open_for_plan, takes_connection
-from reconciler.cli.configuration_options import in_environment_option, trusted_config_option
+from reconciler.cli.configuration_options import in_environment, trusted_config_option
 from reconciler.cli.configured import configured
 from reconciler.cli.connection import Connection
 from reconciler.cli.manifests import Made, read_whole, revision_of
@@ -26,7 +26,7 @@ from reconciler.plan.model import Plan, Scope
 
 @click.command("plan")
 @paths_argument
-@in_environment_option
+@in_environment
 @trusted_config_option
 @takes_connection
 @takes_scope

@@ -17,7 +17,7 @@ from reconciler.cli.clients import (
     require_store,
     takes_writing_connection,
 )
-from reconciler.cli.configuration_options import any_environment_option
+from reconciler.cli.configuration_options import perhaps_in_environment
 from reconciler.cli.connection import Connection
 from reconciler.cli.locks import locked, open_journal
 from reconciler.cli.options import tree_option
@@ -45,7 +45,7 @@ def secret_group() -> None:
 
 @secret_group.command("rotate")
 @click.argument("ref", metavar="REF", type=RefType(Kind.OIDC_APPLICATION))
-@any_environment_option
+@perhaps_in_environment
 @takes_writing_connection
 @tree_option
 @secrets_option
@@ -112,7 +112,7 @@ def _application(observed: ObservedState, ref: ResourceRef) -> ObservedObject:
 
 @secret_group.command("deliver")
 @click.argument("refs", metavar="[REF]...", nargs=-1, type=RefType(Kind.OIDC_APPLICATION))
-@any_environment_option
+@perhaps_in_environment
 @takes_writing_connection
 @tree_option
 @secrets_option

@@ -6,14 +6,16 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
-from reconciler.cli.configured import DEFAULT_PATHS
+from reconciler.cli.configuration_options import in_all_environments
+from reconciler.cli.configured import Configured, configured
 from reconciler.cli.options import format_option, paths_argument, shard_option
 from reconciler.cli.output import print_json, show_findings, stdout_style
 from reconciler.cli.process_exit import ExitCode, keep_until_exit
-from reconciler.diagnostics import Diagnostic, by_place
+from reconciler.diagnostics import Diagnostic, of_all
 from reconciler.errors import LocalFileError
 from reconciler.manifests.loader import load
 from reconciler.report.findings import counts, finding_as_json
@@ -28,60 +30,94 @@ STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 
 @click.command("validate")
 @paths_argument
+@in_all_environments
 @shard_option
 @format_option("text", "json", "github", "sarif", "junit")
 def validate_command(paths: tuple[str, ...], shard: Shard | None, form: str) -> int:
     """Check manifests without any service, and tell every finding.
 
-    PATHS are files and folders; the default is the folder manifests. The format github writes
-    annotations and, in a workflow, the summary of the step.
+    PATHS are files and folders; the default is the folder manifests. Where reconciler.yaml has
+    environments and none is chosen, all are checked. The format github writes annotations and, in
+    a workflow, the summary of the step.
     """
-    loaded = load(paths or DEFAULT_PATHS, shard)
-    judgement = judge(loaded)
-    keep_until_exit((loaded, judgement))
-    undeclared = undeclared_owners(judgement.desired) if judgement.is_valid else ()
-    findings = by_place([*judgement.diagnostics, *undeclared])
-    files = [manifest.file.name for manifest in loaded.manifests]
-    _FORMS[form](findings, files)
+    outcome = _judged(paths, shard, configured())
+    _FORMS[form](outcome)
     sys.stdout.flush()
-    return ExitCode.DONE if _is_valid(findings) else ExitCode.ERROR
+    return ExitCode.DONE if outcome.is_valid else ExitCode.ERROR
 
 
-def _is_valid(findings: Sequence[Diagnostic]) -> bool:
-    return not any(finding.is_error for finding in findings)
+class Outcome(NamedTuple):
+    """The outcome of a validation.
+
+    Attributes:
+        findings: Each once, in the order of their places.
+        files: The file of every manifest that was read in some environment.
+        environments: Names of the environments that were judged; empty where there is none.
+    """
+
+    findings: tuple[Diagnostic, ...]
+    files: Sequence[str] = ()
+    environments: Sequence[str] = ()
+
+    @property
+    def is_valid(self) -> bool:
+        """Return whether there is no error."""
+        return not any(finding.is_error for finding in self.findings)
 
 
-def _text(findings: Sequence[Diagnostic], files: Sequence[str]) -> None:
-    show_findings(findings, sys.stdout)
-    if _is_valid(findings):
-        click.echo(_valid(len(files), stdout_style()))
+def _judged(paths: Sequence[str], shard: Shard | None, chosen: Configured) -> Outcome:
+    """Judge the manifests in the environment that was chosen, or in each of them."""
+    if any(finding.is_error for finding in chosen.findings):
+        return Outcome(chosen.findings)
+    found: dict[str, list[Diagnostic]] = {}
+    read: dict[tuple[str, int], str] = {}
+    for each in chosen.each():
+        loaded = load(paths or each.manifests, shard, each.layers)
+        judgement = judge(loaded)
+        keep_until_exit((loaded, judgement))
+        undeclared = undeclared_owners(judgement.desired) if judgement.is_valid else ()
+        found[each.name] = [*each.findings, *judgement.diagnostics, *undeclared]
+        read |= {(each.file.name, each.index): each.file.name for each in loaded.manifests}
+    return Outcome(of_all(found), list(read.values()), list(filter(None, found)))
 
 
-def _valid(count: int, style: Style = PLAIN) -> str:
+def _text(outcome: Outcome) -> None:
+    show_findings(outcome.findings, sys.stdout)
+    if outcome.is_valid:
+        click.echo(_valid(outcome, stdout_style()))
+
+
+def _valid(outcome: Outcome, style: Style = PLAIN) -> str:
+    count, names = len(outcome.files), outcome.environments
     noun = "manifest is" if count == 1 else "manifests are"
-    return f"{style('Valid:', 'green', 'bold')} {count} {noun} right."
+    where = "environment" if len(names) == 1 else "environments"
+    which = f" in {where} {', '.join(names)}" if names else ""
+    return f"{style('Valid:', 'green', 'bold')} {count} {noun} right{which}."
 
 
-def _json(findings: Sequence[Diagnostic], files: Sequence[str]) -> None:
+def _json(outcome: Outcome) -> None:
+    names = outcome.environments
     print_json(
         {
             "format_version": FORMAT_VERSION,
-            "valid": _is_valid(findings),
-            "manifests": len(files),
-            "diagnostics": [finding_as_json(finding) for finding in findings],
+            "valid": outcome.is_valid,
+            **({"environments": names} if names else {}),
+            "manifests": len(outcome.files),
+            "diagnostics": [finding_as_json(finding) for finding in outcome.findings],
         }
     )
 
 
-def _github(findings: Sequence[Diagnostic], files: Sequence[str]) -> None:
+def _github(outcome: Outcome) -> None:
     from reconciler.report.github import findings_as_annotations, findings_as_summary
 
+    findings = outcome.findings
     if findings:
         click.echo(findings_as_annotations(findings))
-    click.echo(_valid(len(files)) if _is_valid(findings) else counts(findings))
+    click.echo(_valid(outcome) if outcome.is_valid else counts(findings))
     path = os.environ.get(STEP_SUMMARY)
     if path:
-        _append(path, findings_as_summary(findings, len(files)))
+        _append(path, findings_as_summary(findings, len(outcome.files)))
 
 
 def _append(path: str, text: str) -> None:
@@ -95,19 +131,19 @@ def _append(path: str, text: str) -> None:
         ) from failure
 
 
-def _sarif(findings: Sequence[Diagnostic], files: Sequence[str]) -> None:
+def _sarif(outcome: Outcome) -> None:
     from reconciler.report.sarif import findings_as_sarif
 
-    print_json(findings_as_sarif(findings))
+    print_json(findings_as_sarif(outcome.findings))
 
 
-def _junit(findings: Sequence[Diagnostic], files: Sequence[str]) -> None:
+def _junit(outcome: Outcome) -> None:
     from reconciler.report.junit import findings_as_junit
 
-    click.echo(findings_as_junit(findings, files))
+    click.echo(findings_as_junit(outcome.findings, outcome.files))
 
 
-_FORMS: Mapping[str, Callable[[Sequence[Diagnostic], Sequence[str]], None]] = {
+_FORMS: Mapping[str, Callable[[Outcome], None]] = {
     "text": _text,
     "json": _json,
     "github": _github,

@@ -44,5 +44,10 @@ class Layers:
     other_overlays: tuple[str, ...] = ()
     root: str = ""
 
+    @property
+    def overlays(self) -> tuple[str, ...]:
+        """Return the overlay folders of all environments."""
+        return (*([self.overlay] if self.overlay else []), *self.other_overlays)
+
 
 NO_LAYERS = Layers()

@@ -62,10 +62,13 @@ def moved(
 def other_options(approved: Plan, now: Plan) -> tuple[str, ...]:
     """Return the options that are not as they were when a plan was approved, in words."""
     return tuple(
-        _option(f"--{name.replace('_', '-')}", was)
+        _option(_FLAGS.get(name, f"--{name.replace('_', '-')}"), was)
         for name in type(approved.scope).__slots__
         if (was := getattr(approved.scope, name)) != getattr(now.scope, name)
     )
+
+
+_FLAGS = {"environment": "--env"}
 
 
 def _option(flag: str, value: object) -> str:

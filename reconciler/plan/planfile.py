@@ -252,12 +252,22 @@ class _Options:
     take_over: tuple[ResourceRef, ...]
     other_tree: tuple[str, ...]
 
+    @classmethod
+    def of(cls, scope: Scope) -> Self:
+        """Return the form of a scope."""
+        return _like(cls, scope, shard=str(scope.shard or ""))
+
     def scope(self) -> Scope:
         """Return the scope."""
         try:
             return _like(Scope, self, shard=read_shard(self.shard) if self.shard else None)
         except ValueError:
             raise SavedFileError("has an invalid shard") from None
+
+
+@dataclass(frozen=True, slots=True)
+class _OptionsInEnvironment(_Options):
+    environment: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,7 +282,7 @@ class _PlanDocument(Document):
     revision: str
     manifests: str
     digest: str
-    options: _Options
+    options: _OptionsInEnvironment | _Options
     organizations: tuple[str, ...]
     changes: tuple[_SavedChange, ...]
     causes: tuple[_FieldCause, ...]
@@ -295,7 +305,7 @@ def _document(file: PlanFile) -> _PlanDocument:
         against=file.against or (),
         manifests=file.declared,
         digest=file.digest,
-        options=_like(_Options, plan.scope, shard=str(plan.scope.shard or "")),
+        options=(_OptionsInEnvironment if plan.scope.environment else _Options).of(plan.scope),
         changes=tuple(map(_SavedChange.of, plan.changes)),
         causes=tuple(
             _FieldCause(ref, name, cause.kind, cause.by, cause.at, cause.sequence, cause.tree)
