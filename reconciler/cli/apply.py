@@ -13,7 +13,13 @@ from reconciler.apply.executor import Executor
 from reconciler.apply.outcome import ApplyReport, Status
 from reconciler.apply.sink import SecretSink
 from reconciler.cli.apply_output import OUTPUTS, Extent, TextOutput
-from reconciler.cli.approval import Approval, ask_for_yes, auto_approve_option, take_approval
+from reconciler.cli.approval import (
+    Approval,
+    ask_for_yes,
+    auto_approve_option,
+    check_protection,
+    take_approval,
+)
 from reconciler.cli.clients import (
     holds_anything,
     open_client,
@@ -120,9 +126,12 @@ def apply_command(
     output = OUTPUTS[form](full=full)
     with output.of_a_run():
         require_seal_key(connection)
-        approval, paths = take_approval(paths, digest)
-        sink = sink_for(connection, secrets_to)
         chosen = configured()
+        approval, paths = take_approval(paths, digest, chosen.name)
+        check_protection(chosen, auto_approve=rest["auto_approve"])
+        if chosen.is_protected and not approval.is_given:
+            raise _not_approved(chosen.name)
+        sink = sink_for(connection, secrets_to)
         desired, warnings, scope = read_whole(paths, scope, chosen)
         revision = revision or revision_of(paths or chosen.manifests, os.environ)
         run = Run(
@@ -133,6 +142,14 @@ def apply_command(
         if not holds_anything(connection.service):
             return _apply_to_new_store(run)
         return _apply(run)
+
+
+def _not_approved(environment: str) -> UsageError:
+    return UsageError(
+        f"environment {environment} is protected: it takes an approved plan only",
+        remedy=f"Run `reconciler plan --env {environment} --out FILE`, have it reviewed, then give "
+        "the file to apply, or --digest with the digest of the plan. Nothing was written.",
+    )
 
 
 def _apply(run: Run) -> int:

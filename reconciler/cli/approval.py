@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler import __version__
+from reconciler.cli.configured import Configured
 from reconciler.cli.options import option
 from reconciler.cli.output import age_in_words, hint, show_warnings, time_in_words
 from reconciler.diagnostics import error
@@ -154,13 +155,21 @@ class _OneService:
         return not observed.objects and not observed.elsewhere
 
 
-def take_approval(paths: Sequence[str], digest: str) -> tuple[Approval, tuple[str, ...]]:
+def take_approval(
+    paths: Sequence[str], digest: str, environment: str
+) -> tuple[Approval, tuple[str, ...]]:
     """Return what was approved, and the paths that are left: those of the manifests.
+
+    Args:
+        paths: A plan file and the paths of manifests, or these alone.
+        digest: That of a plan, or nothing.
+        environment: The one that was chosen, or nothing.
 
     Raises:
         UsageError: the digest is none.
         LocalFileError: the plan file cannot be used.
-        StalePlanError: the plan file has expired, or was not made for being applied.
+        StalePlanError: the plan file has expired, is of another environment, or was not made for
+            being applied.
     """
     if digest and not _DIGEST.fullmatch(digest):
         raise UsageError(
@@ -175,6 +184,7 @@ def take_approval(paths: Sequence[str], digest: str) -> tuple[Approval, tuple[st
         return Approval(digest=digest), tuple(paths)
     file = open_plan_file(paths[0])
     _check_use(file, int(time.time()))
+    _check_environment(file.plan.scope.environment, environment)
     return Approval(file, digest), tuple(paths[1:])
 
 
@@ -201,6 +211,15 @@ def _check_use(file: PlanFile, now: int) -> None:
             f"the plan was made by version {file.tool_version}, and this is {__version__}",
             remedy=PLAN_AGAIN,
         )
+
+
+def _check_environment(approved: str, now: str) -> None:
+    if approved == now:
+        return
+    made = f"for environment {approved}" if approved else "without an environment"
+    chosen = f"{now} is chosen" if now else "none is chosen"
+    right = f"Give --env {approved} to apply it." if approved else "Leave --env out to apply it."
+    raise StalePlanError(f"the plan was made {made}, and {chosen}", remedy=f"{right} {PLAN_AGAIN}")
 
 
 def _same_or_rest(
@@ -270,6 +289,20 @@ def _show_moved(found: Sequence[Moved]) -> None:
             for each in found[:SHOWN]
         ]
     )
+
+
+def check_protection(chosen: Configured, *, auto_approve: bool) -> None:
+    """Refuse to write to a protected environment with ``--auto-approve``.
+
+    Raises:
+        UsageError: the environment is protected.
+    """
+    if chosen.is_protected and auto_approve:
+        raise UsageError(
+            f"environment {chosen.name} is protected, and --auto-approve is given",
+            remedy="Leave --auto-approve out and unset RECONCILER_AUTO_APPROVE: what is written "
+            "there is approved one by one. Nothing was written.",
+        )
 
 
 auto_approve_option = option(

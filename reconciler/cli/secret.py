@@ -10,7 +10,7 @@ from reconciler.apply.delivery import DeliveryResult, deliver_owed, rotate
 from reconciler.apply.sink import SecretSink
 from reconciler.apply.sinks import KINDS
 from reconciler.cli.apply_output import TerminalWatch
-from reconciler.cli.approval import ask_for_yes, auto_approve_option
+from reconciler.cli.approval import ask_for_yes, auto_approve_option, check_protection
 from reconciler.cli.clients import (
     open_client,
     open_reader,
@@ -18,6 +18,7 @@ from reconciler.cli.clients import (
     takes_writing_connection,
 )
 from reconciler.cli.configuration_options import perhaps_in_environment
+from reconciler.cli.configured import configured
 from reconciler.cli.connection import Connection
 from reconciler.cli.locks import locked, open_journal
 from reconciler.cli.options import tree_option
@@ -63,6 +64,7 @@ def rotate_command(
     REF is ORGANIZATION/PROJECT/NAME, with or without OidcApplication in front. A slash inside a
     name is written %2F.
     """
+    check_protection(configured(), auto_approve=auto_approve)
     sink = sink_for(connection, secrets_to)
     if sink is None:
         raise UsageError("the new secret has no destination", remedy=f"Give --secrets-to {KINDS}.")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.conftest import Run, write
+from tests.acceptance.conftest import Run, an_application, write
 
 Fields = dict[str, Any]
 
@@ -62,3 +62,52 @@ def test_without_a_choice_the_environments_are_listed(
         "Error: no environment is chosen, and reconciler.yaml has some\n"
         "  Give --env NAME or set RECONCILER_ENV. The environments are staging, production.\n"
     )
+
+
+def test_all_environments_are_judged_and_a_finding_names_where_it_was_found(
+    run: Run, configured: Path
+) -> None:
+    """Once for each place: what is wrong everywhere names no environment."""
+    right = run("validate")
+    a_configuration(
+        configured,
+        variables={"host": {"type": "string"}},
+        environments={
+            "staging": {"variables": {"host": "https://staging.example.com/cb"}},
+            "production": {"variables": {"host": "not an address"}},
+        },
+    )
+    write(configured / "manifests" / "web.yaml", an_application(redirectUris=["${host}"], x=1))
+
+    told = run("validate")
+    one = run("validate", "--env", "staging")
+
+    assert right.out == "Valid: 6 manifests are right in environments staging, production.\n"
+    assert (told.code, one.code) == (1, 1)
+    assert told.out.count("unknown field x") == 1
+
+
+def test_a_protected_environment_takes_an_approved_plan_only(run: Run, configured: Path) -> None:
+    """A plan file or a digest; neither the flag nor its variable stands for a review."""
+    chosen = ("--env", "production")
+    flag = run("apply", *chosen, "--auto-approve")
+    variable = run("apply", *chosen, RECONCILER_AUTO_APPROVE="1")
+    asked = run("apply", *chosen)
+    rotated = run("secret", "rotate", "acme/shop/web", *chosen, "--auto-approve")
+    assert run("plan", *chosen, "--out", "p.plan").code == 0
+    both = run("apply", "p.plan", *chosen, "--auto-approve")
+    other = run("apply", "p.plan", "--env", "staging")
+    made = run("apply", "p.plan", *chosen)
+
+    for refused in (flag, variable, rotated, both):
+        assert refused.code == 1
+        assert refused.err.startswith("Error: environment production is protected, and --auto-")
+    assert asked.err.startswith("Error: environment production is protected: it takes an approved")
+    assert other.code == 4
+    assert other.err.startswith(
+        "Error: the plan was made for environment production, and staging is chosen\n"
+        "  Give --env production to apply it."
+    )
+    assert made.code == 0, made.all
+    digest = run("plan", *chosen, "--format", "json").json["digest"]
+    assert run("apply", *chosen, "--digest", digest).code == 0

@@ -290,3 +290,13 @@ def test_no_secret_can_be_in_a_plan_file() -> None:
     assert "secret_hash" not in text
     assert "client_secret" not in text
     assert str(ACME) not in text
+
+
+def test_a_plan_of_an_environment_names_it_and_others_are_as_they_were() -> None:
+    """Files that earlier versions wrote are still read."""
+    scope = replace(PLAN.scope, environment="staging")
+    file = replace(FILE, plan=replace(PLAN, scope=scope))
+
+    assert b"environment" not in CONTENT
+    assert read_plan_file(plan_file_content(file)).plan.scope == scope
+    assert plan_digest(file.plan) == plan_digest(PLAN)
