@@ -1,0 +1,212 @@
+"""Delivering secrets: only as the one writer, and acknowledged only once they are in the sink."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from reconciler.apply.delivery import Lease, acknowledged, deliver_owed, owed_for, rotate
+from reconciler.apply.journal import Journal
+from reconciler.apply.sink import never
+from reconciler.errors import (
+    LocalFileError,
+    LockHeldError,
+    ReconcilerError,
+    ServiceError,
+    UsageError,
+)
+from reconciler.plan.model import Update
+from reconciler.resources.secret import Secret
+from reconciler.service_client.port import Written
+from tests.builders import (
+    HOUSE,
+    NONE,
+    WEB,
+    FakeService,
+    FakeSink,
+    Trouble,
+    a_plan,
+    a_ref,
+    an_application,
+    an_owed_secret,
+    declared,
+    held,
+    id_of,
+    lost,
+)
+
+TAKEN = LockHeldError("another run applies", remedy="Wait.")
+OTHER = a_ref(name="other")
+
+
+def raising(where: str, failure: ReconcilerError) -> Trouble:
+    """Return a trouble that comes at one place."""
+
+    def trouble(at: str) -> None:
+        if at == where:
+            raise failure
+
+    return trouble
+
+
+def owing() -> FakeService:
+    """Return a service that owes the secrets of two applications."""
+    service = FakeService(*HOUSE, held(WEB), held(OTHER))
+    for ref in (WEB, OTHER):
+        service.secrets[id_of(ref)] = f"secret of {ref.name}"
+        service.owed[id_of(ref)] = an_owed_secret(ref)
+    return service
+
+
+def test_owed_secrets_are_delivered_and_then_acknowledged() -> None:
+    service, sink = owing(), FakeSink()
+
+    done = deliver_owed([*service.owed.values()], service, sink, {})
+
+    assert set(sink.kept.values()) == {"secret of storefront", "secret of other"}
+    assert (done.failure, service.owed) == (None, {})
+    assert [each.error for each in done.delivered] == [None, None]
+
+
+@pytest.mark.parametrize("where", ["renew", "claim"])
+def test_without_the_lock_or_the_service_nothing_is_delivered(where: str) -> None:
+    service, sink = owing(), FakeSink()
+    service.trouble = raising(where, TAKEN if where == "renew" else lost())
+
+    done = deliver_owed([*service.owed.values()], service, sink, {})
+
+    assert done.failure is not None
+    assert (sink.kept, len(service.owed)) == ({}, 2)
+    assert all(each.error is done.failure for each in done.delivered)
+
+
+def test_what_the_sink_does_not_take_stays_owed() -> None:
+    service, sink = owing(), FakeSink()
+    sink.trouble = raising("keep", LocalFileError("full", remedy="r"))
+
+    done = deliver_owed([*service.owed.values()], service, sink, {})
+
+    assert isinstance(done.failure, LocalFileError)
+    assert len(service.owed) == 2
+
+
+def test_a_batch_is_as_long_as_the_service_has_it_and_the_run_may_stop_between_two() -> None:
+    service, sink = owing(), FakeSink()
+    service.batch_size = 1
+
+    deliver_owed([*service.owed.values()], service, sink, {}, lambda: bool(sink.kept))
+
+    assert len(sink.kept) == 1
+
+
+@pytest.mark.parametrize(
+    ("where", "failure", "code"),
+    [
+        ("renew", TAKEN, "SECRET-DELIVERED-LATE"),
+        ("acknowledge", TAKEN, "SECRET-DELIVERED-LATE"),
+        ("acknowledge", lost(), "SECRET-NOT-ACKNOWLEDGED"),
+    ],
+)
+def test_a_delivery_that_is_not_acknowledged_is_told(
+    where: str, failure: ReconcilerError, code: str
+) -> None:
+    service = owing()
+    service.trouble = raising(where, failure)
+
+    found = acknowledged(service, {WEB: Written(id_of(WEB), 1)})
+
+    assert [each.code for each in found] == [code]
+    assert acknowledged(service, {}) == ()
+
+
+def test_a_lock_that_was_lost_is_not_asked_for_again() -> None:
+    service, asked = FakeService(), list[str]()
+
+    def trouble(at: str) -> None:
+        asked.append(at)
+        raise TAKEN
+
+    service.trouble = trouble
+    lease = Lease(service, never)
+
+    assert lease.renewed() is lease.renewed() is TAKEN
+    assert lease()
+    assert asked == ["renew"]
+
+
+@pytest.mark.parametrize("follows", [True, False])
+def test_a_sink_that_follows_no_rename_gets_the_new_name(
+    monkeypatch: pytest.MonkeyPatch, *, follows: bool
+) -> None:
+    owed, sink = an_owed_secret(), FakeSink()
+    monkeypatch.setattr(sink, "follows", follows)
+    plan = a_plan(Update(declared(OTHER), replace(held(WEB), id=owed.id)), owed=(owed,))
+
+    (named,) = owed_for(sink, plan)
+
+    assert named.ref == (WEB if follows else OTHER)
+    assert owed_for(None, plan) == plan.deliverable
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    """Return an empty journal."""
+    return Journal(tmp_path / "apply.jsonl")
+
+
+def test_a_rotated_secret_is_delivered_and_its_intent_ended(journal: Journal) -> None:
+    service, sink = owing(), FakeSink()
+    found = service.objects[id_of(WEB)]
+
+    with journal:
+        kept = rotate(found, service, journal, sink, {})
+
+        assert journal.open_intents == ()
+    assert sink.kept[WEB.key, found.client_id] == service.secrets[found.id]
+    assert kept.notes == ()
+    assert found.id not in service.owed
+
+
+@pytest.mark.parametrize(
+    ("where", "failure", "opened"),
+    [("keep", LocalFileError("full", remedy="r"), 1), ("send", lost(), 1)],
+)
+def test_a_rotation_that_was_cut_short_stays_open(
+    journal: Journal, where: str, failure: ReconcilerError, opened: int
+) -> None:
+    service, sink = owing(), FakeSink()
+    service.trouble = sink.trouble = raising(where, failure)
+
+    with journal:
+        with pytest.raises(type(failure)):
+            rotate(service.objects[id_of(WEB)], service, journal, sink, {})
+
+        assert len(journal.open_intents) == opened
+
+
+def test_a_refused_rotation_leaves_nothing_open(journal: Journal) -> None:
+    service = owing()
+
+    with journal:
+        with pytest.raises(ServiceError):
+            rotate(held(a_ref(name="gone")), service, journal, FakeSink(), {})
+
+        assert journal.open_intents == ()
+
+
+def test_an_application_without_a_secret_has_none_to_rotate(journal: Journal) -> None:
+    public = held(WEB, an_application(authMethodType=NONE))
+
+    with journal, pytest.raises(UsageError, match="without a client secret"):
+        rotate(public, owing(), journal, FakeSink(), {})
+
+
+def test_a_secret_of_another_tree_is_not_mistaken_for_a_delivered_one() -> None:
+    """Only what is owed at the same sequence is acknowledged."""
+    service = owing()
+
+    acknowledged(service, {WEB: Written(id_of(WEB), 99, "x", Secret("y"))})
+
+    assert len(service.owed) == 2

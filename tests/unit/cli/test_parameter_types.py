@@ -1,0 +1,102 @@
+"""Texts of the command line as values: refs, reasons, durations, shards and trees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from reconciler.cli.parameter_types import (
+    LONGEST_REASON,
+    BreakGlass,
+    BreakGlassType,
+    RefType,
+    keep_owed_seconds,
+    ref_named,
+    seconds_of,
+    shard_named,
+    tree_named,
+)
+from reconciler.errors import UsageError
+from reconciler.resources.ref import Kind
+from tests.builders import GREET, WEB
+
+REF = WEB.address
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90d", 7_776_000), ("24h", 86_400), ("30m", 1800), ("99999m", 5_999_940)]
+)
+def test_a_duration_is_a_number_and_a_unit(text: str, seconds: int) -> None:
+    assert seconds_of(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["1h", "30d"])
+def test_a_store_keeps_a_secret_from_an_hour_to_thirty_days(text: str) -> None:
+    assert keep_owed_seconds(text) == seconds_of(text)
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "problem"),
+    [
+        (seconds_of, "1s", "invalid duration '1s'"),
+        (seconds_of, "0d", "invalid duration"),
+        (seconds_of, "05d", "invalid duration"),
+        (seconds_of, "100000m", "invalid duration"),
+        (seconds_of, "1d\n", "invalid duration"),
+        (keep_owed_seconds, "59m", "--keep-owed 59m is out of range"),
+        (keep_owed_seconds, "31d", "--keep-owed 31d is out of range"),
+        (shard_named, "0/4", "--shard '0/4'"),
+        (shard_named, "5/4", "--shard '5/4'"),
+        (shard_named, "a", "--shard 'a'"),
+        (tree_named, " ", "--tree is empty"),
+        (tree_named, "a\udcff", "--tree a\\udcff is not valid UTF-8"),
+        (ref_named, "Nothing/acme/x", "Nothing"),
+    ],
+)
+def test_anything_else_is_refused_with_what_to_write(
+    read: Callable[[str], object], text: str, problem: str
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        read(text)
+
+    assert problem in refused.value.problem
+    assert refused.value.remedy
+
+
+def test_a_shard_and_a_tree_are_read() -> None:
+    assert str(shard_named("2/4")) == "2/4"
+    assert tree_named("staging é") == "staging é"
+
+
+def test_a_ref_of_one_kind_may_leave_the_kind_out() -> None:
+    convert = RefType(Kind.OIDC_APPLICATION).convert
+
+    assert convert(REF, None, None) == convert(WEB.path, None, None) == WEB
+    assert convert(WEB, None, None) is WEB
+    assert RefType().convert(GREET.address, None, None) == GREET
+
+
+def test_a_reason_stands_after_the_first_equals_sign() -> None:
+    made = BreakGlassType().convert(f"{REF}= the key = leaked ", None, None)
+
+    assert made == BreakGlass(WEB, "the key = leaked")
+    assert BreakGlassType().convert(str(made), None, None) == made
+    assert BreakGlassType().convert(made, None, None) is made
+
+
+@pytest.mark.parametrize(
+    ("reason", "problem"),
+    [
+        ("", "gives no reason"),
+        ("  ", "gives no reason"),
+        ("x" * (LONGEST_REASON + 1), "gives a reason of 501 characters"),
+        ("a\x1b[2J", "cannot be printed"),
+    ],
+)
+def test_a_reason_that_cannot_be_kept_is_refused(reason: str, problem: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        BreakGlassType().convert(f"{REF}={reason}", None, None)
+
+    assert problem in refused.value.problem
+    assert REF in refused.value.remedy

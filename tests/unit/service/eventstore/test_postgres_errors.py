@@ -1,0 +1,111 @@
+"""Errors of PostgreSQL in words, by their SQLSTATE."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from reconciler.service.eventstore.errors import (
+    ConflictError,
+    StoreBusyError,
+    StoreConflictError,
+    StoreError,
+    StoreFullError,
+    StoreReadOnlyError,
+    StoreUnreachableError,
+    StoreUnusableError,
+)
+from reconciler.service.eventstore.postgres_connection import REFUSED_CONNECTION
+from reconciler.service.eventstore.postgres_errors import (
+    first_cause,
+    lost_while_committing,
+    store_error,
+    store_errors,
+)
+
+PLACE = "db.example.com/identity"
+
+
+def an_error(state: str | None, words: str = "the caller's secret") -> psycopg.Error:
+    error = psycopg.OperationalError(words)
+    error.sqlstate = state
+    return error
+
+
+@pytest.mark.parametrize(
+    ("state", "kind"),
+    [
+        ("08006", StoreUnreachableError),
+        ("08004", StoreUnusableError),
+        ("0A000", StoreUnusableError),
+        ("22P02", StoreError),
+        ("23505", StoreConflictError),
+        ("25006", StoreReadOnlyError),
+        ("25P03", StoreBusyError),
+        ("28P01", StoreUnusableError),
+        ("3D000", StoreUnusableError),
+        ("40001", StoreConflictError),
+        ("40003", StoreUnreachableError),
+        ("42P01", StoreUnusableError),
+        ("42501", StoreReadOnlyError),
+        ("53100", StoreFullError),
+        ("53200", StoreBusyError),
+        ("53300", StoreBusyError),
+        ("55P03", StoreBusyError),
+        ("57014", StoreBusyError),
+        ("57P01", StoreUnreachableError),
+        ("57P03", StoreUnreachableError),
+        ("58030", StoreError),
+        ("XX001", StoreUnusableError),
+        ("XX000", StoreError),
+        (None, StoreUnreachableError),
+    ],
+)
+def test_a_state_says_what_it_means_for_the_database(
+    state: str | None, kind: type[StoreError]
+) -> None:
+    """The whole code counts first, then its class; no sentence of the database shows."""
+    told = store_error(PLACE, an_error(state))
+
+    assert type(told) is kind
+    assert PLACE in told.problem
+    assert "secret" not in told.problem + told.remedy
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ("FATAL: sorry, too many clients already", "refuses more connections"),
+        ("FATAL: password authentication failed", "does not let this user in"),
+        ('FATAL: role "x" does not exist', "does not let this user in"),
+        ('FATAL: database "x" does not exist', "no such database"),
+        ("FATAL: in another language", "refuses the connection"),
+    ],
+)
+def test_a_refused_connection_is_told_by_its_words(words: str, problem: str) -> None:
+    """Its code does not get through the library."""
+    assert problem in store_error(PLACE, an_error(REFUSED_CONNECTION, words)).problem
+
+
+def test_of_statements_that_were_sent_together_the_first_failure_counts() -> None:
+    cause, later = an_error("23505"), psycopg.errors.PipelineAborted()
+    later.__context__ = cause
+    alone = psycopg.errors.InFailedSqlTransaction()
+
+    assert first_cause(later) is cause
+    assert first_cause(alone) is alone
+    assert isinstance(store_error(PLACE, later), ConflictError)
+
+
+def test_what_a_block_raises_is_told_and_its_cause_is_kept() -> None:
+    with pytest.raises(StoreFullError) as caught, store_errors(PLACE):
+        raise an_error("53100")
+
+    assert isinstance(caught.value.__cause__, psycopg.Error)
+
+
+def test_a_commit_that_lost_its_connection_may_have_been_carried_out() -> None:
+    told = lost_while_committing(PLACE)
+
+    assert isinstance(told, StoreUnreachableError)
+    assert "may have been carried out" in told.problem
