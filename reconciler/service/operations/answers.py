@@ -26,11 +26,12 @@ ERROR_DETAIL = "type.googleapis.com/zitadel.v1.ErrorDetail"
 def timestamp(microseconds: int) -> str:
     """Return a time as RFC 3339 in UTC, to the microsecond."""
     seconds, rest = divmod(microseconds, MICROSECONDS)
-    return f"{_to_the_second(seconds)}.{rest:06d}Z"
+    return f"{to_the_second(seconds)}.{rest:06d}Z"
 
 
 @lru_cache(maxsize=1024)
-def _to_the_second(seconds: int) -> str:
+def to_the_second(seconds: int) -> str:
+    """Return a time in seconds since the epoch as RFC 3339 in UTC, without its zone."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 

@@ -7,14 +7,16 @@ import json
 import logging
 import re
 import sys
+from collections.abc import Mapping
 from contextlib import nullcontext
-from datetime import UTC, datetime
+from functools import cache
 from typing import Any, TextIO
 
+from reconciler.service.operations.answers import to_the_second
 from reconciler.service.transport.observer import Seen
 
 GATHERED_SECONDS = 0.05
-_WORD = re.compile(r"[\w.:/-]*", re.ASCII)
+_PLAIN = re.compile(r"[\w.:/-]+", re.ASCII)
 
 
 def set_up_logs(form: str, stream: TextIO | None = None) -> None:
@@ -91,8 +93,7 @@ class TextLines(logging.Formatter):
         start = f"{_time_of(record)} {record.levelname.lower()}"
         seen = getattr(record, "seen", None)
         if isinstance(seen, Seen):
-            words = (f"{name}={_word(value)}" for name, value in _fields_of(seen).items())
-            return f"{start} {' '.join(words)}"
+            return f"{start} {_words(_fields_of(seen))}"
         text = f"{start} {record.name}: {record.getMessage().encode('unicode_escape').decode()}"
         return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
 
@@ -112,11 +113,18 @@ def _fields_of(seen: Seen) -> dict[str, Any]:
     }
 
 
-def _word(value: Any) -> str:
-    """Return a value as one word of a line: others wrote it, and it must not begin a field."""
-    text = str(value)
-    return (text or "-") if _WORD.fullmatch(text) else json.dumps(text)
+def _words(fields: Mapping[str, Any]) -> str:
+    """Return names and values as words of a line: others wrote some, which begin no field."""
+    values = [str(value) or "-" for value in fields.values()]
+    if not _PLAIN.fullmatch("".join(values)):  # nearly all are plain: one look at all of them
+        values = [value if _PLAIN.fullmatch(value) else json.dumps(value) for value in values]
+    return _form_of(tuple(fields)) % tuple(values)
+
+
+@cache
+def _form_of(names: tuple[str, ...]) -> str:
+    return " ".join(f"{name}=%s" for name in names)
 
 
 def _time_of(record: logging.LogRecord) -> str:
-    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+    return f"{to_the_second(int(record.created))}.{int(record.msecs):03d}+00:00"

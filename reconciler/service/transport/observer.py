@@ -78,7 +78,7 @@ class Observer:
         self.metrics.in_flight -= 1
         self.metrics.count(seen.operation, seen.transport, seen.code, seen.seconds)
         if LOG.isEnabledFor(logging.INFO):
-            LOG.info("%s", seen.operation or "-", extra={"seen": seen})
+            LOG.handle(_record_of(seen))
 
     def refused(self, refusal: Refusal) -> None:
         """See a connection refused before there was a call."""
@@ -124,6 +124,17 @@ class Observer:
             return received
 
         return watched
+
+
+def _record_of(seen: Seen) -> logging.LogRecord:
+    """Return the record of a call.
+
+    ``LOG.info`` would look for the line of source that it was called from, which takes longer than
+    all the rest of a record, for every call.
+    """
+    record = logging.LogRecord(LOG.name, logging.INFO, "", 0, seen.operation or "-", (), None)
+    record.seen = seen
+    return record
 
 
 def code_of(received: Received) -> int:
