@@ -32,6 +32,8 @@ TURN_SECONDS = 0.025  # a call that has begun is finished
 SLOW_SECONDS = 0.1  # of the processor; more than a page of 1,000 objects takes
 SLOW_WAIT_SECONDS = 0.5  # of the clock, while others were answered; a database works elsewhere
 SLOW_FOR_SECONDS = 10.0
+SEVERAL = 4  # calls of one batch, whose caller is about to have more
+MOST_BUSY = 64  # callers that are remembered for it
 
 
 @dataclass(eq=False, slots=True)
@@ -131,6 +133,7 @@ class Readers:
         self._pause = pause
         self._queues: dict[bytes, CallerQueue] = {}  # in the order of their turns
         self._slow: dict[bytes, float] = {}  # until when
+        self._busy: dict[bytes, None] = {}  # whose last batch had several calls, the oldest first
         self._slow_workers = 0
         self._workers: set[asyncio.Task[None]] = set()
         self._turns: set[Turn] = set()
@@ -213,6 +216,14 @@ class Readers:
         self._slow = {each: until for each, until in self._slow.items() if until > now}
         self._slow[name] = now + SLOW_FOR_SECONDS
 
+    def _mark_busy(self, name: bytes, *, is_busy: bool) -> None:
+        """Remember whether more calls of a caller are likely to come soon."""
+        self._busy.pop(name, None)
+        if is_busy:
+            if len(self._busy) >= MOST_BUSY:
+                del self._busy[next(iter(self._busy))]
+            self._busy[name] = None
+
     async def _work(self) -> None:
         while (name := self._next()) is not None:
             queue = self._queues[name] = self._queues.pop(name)  # to the end of the round
@@ -231,7 +242,7 @@ class Readers:
         waiting = queue.waiting
         queue.is_gathered = True
         try:
-            await gathered(waiting, self._pause)
+            await gathered(waiting, self._pause, is_busy=name in self._busy)
         finally:
             queue.is_gathered = False
         batch: list[Job] = []
@@ -239,6 +250,7 @@ class Readers:
             job = waiting.popleft()
             if not job.done.done():  # a caller that went away has ended it
                 batch.append(job)
+        self._mark_busy(name, is_busy=len(batch) >= SEVERAL)
         if not batch:  # another worker took them
             return
         turn = Turn(name, self._now())
@@ -270,18 +282,19 @@ def _refuse(waiting: deque[Job], answer: Received) -> None:
             job.done.set_result(answer)
 
 
-async def gathered(waiting: Sized, pause: float = 0.0) -> None:
+async def gathered(waiting: Sized, pause: float = 0.0, *, is_busy: bool = False) -> None:
     """Wait while every turn of the loop brings more.
 
     They would have to be taken in anyway, and a thread at work would fight over the interpreter
     with the loop that does so. A call that comes alone waits for one turn. Calls over gRPC
     come one in a turn, and not in every one: where there are several, ``pause`` seconds are
-    waited for more, which costs less than a look at the store for each.
+    waited for more, which costs less than a look at the store for each. So it is for the first
+    call of a caller ``is_busy``, who has just had several answered and is about to ask again.
     """
     known = 0
     while known < len(waiting) < BATCH:
         known = len(waiting)
-        await asyncio.sleep(pause if known > 1 else 0)
+        await asyncio.sleep(pause if known > 1 or is_busy else 0)
 
 
 class Unread:

@@ -14,9 +14,11 @@ from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.operations.request import bearer_token
 from reconciler.service.transport.reading import (
+    MOST_BUSY,
     READERS,
     READERS_OF_ONE,
     READERS_OF_SLOW,
+    SEVERAL,
     SLOW_FOR_SECONDS,
     SLOW_SECONDS,
     UNCOUNTED,
@@ -94,7 +96,7 @@ def test_calls_that_come_one_after_the_other_share_a_look_at_the_store() -> None
     """A few turns of the loop between them, as over gRPC, are no reason for a look each."""
 
     async def main() -> None:
-        threads = Threads(pause=0.01)
+        threads = Threads(pause=0.1)
         jobs: list[Job] = []
         for number in range(4):
             jobs += threads.ask("a", f"{number}a", f"{number}b")
@@ -106,6 +108,43 @@ def test_calls_that_come_one_after_the_other_share_a_look_at_the_store() -> None
         assert [job.call.operation for job in jobs] == threads.answered
 
     asyncio.run(main())
+
+
+def test_the_first_call_of_a_caller_that_has_just_had_several_waits_for_the_next() -> None:
+    """One at a time they would cost a look at the store each. A caller with few never waits."""
+
+    async def main() -> None:
+        threads = Threads(pause=0.1)
+        threads.ask("a", *many(SEVERAL))
+        await asyncio.wait_for(threads.is_at_work.wait(), 5)
+        await threads.finish("a", Spent(SEVERAL, 0.001, 0.001))
+        threads.ask("a", "one")
+        threads.ask("b", "alone")
+        await settled()
+        assert threads.working_for() == {"b": 1}
+        threads.ask("a", "more")
+        threads.is_at_work.clear()
+        await asyncio.wait_for(threads.is_at_work.wait(), 5)
+        await threads.finish("a", Spent(2, 0.001, 0.001))
+        assert threads.answered[-2:] == ["one", "more"]
+        threads.ask("a", "quick")
+        await settled()
+        assert threads.working_for()["a"] == 1
+        for caller in "ab":
+            await threads.finish(caller, QUICK)
+
+    asyncio.run(main())
+
+
+def test_only_the_latest_callers_are_known_to_be_busy() -> None:
+    async def scene(threads: Threads) -> None:
+        for number in range(MOST_BUSY + 9):
+            threads.ask(str(number), *many(SEVERAL))
+            await settled()
+            await threads.finish(str(number), Spent(SEVERAL, 0.001, 0.001))
+        assert len(threads.readers._busy) == MOST_BUSY
+
+    played(scene)
 
 
 def played(scene: Callable[[Threads], Awaitable[None]]) -> None:
