@@ -45,7 +45,7 @@ def create_action(call: Writing, request: CreateActionRequest) -> Answer:
 
 def get_action(call: Reading, request: ActionRequest) -> Answer:
     """Answer one action."""
-    return {"action": action_view(call.object(Kind.ACTION, request.id))}
+    return call.shown_alone("action", action_view, call.object(Kind.ACTION, request.id))
 
 
 def update_action(call: Writing, request: UpdateActionRequest) -> Answer:

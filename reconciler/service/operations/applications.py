@@ -90,7 +90,8 @@ def add_oidc_app(call: Writing, request: AddOIDCAppRequest) -> Answer:
 
 def get_app(call: Reading, request: AppRequest) -> Answer:
     """Answer one application."""
-    return {"app": app_view(_in_project(call, request.project_id, request.app_id))}
+    row = _in_project(call, request.project_id, request.app_id)
+    return call.shown_alone("app", app_view, row)
 
 
 def rename_app(call: Writing, request: UpdateAppRequest) -> Answer:

@@ -36,6 +36,7 @@ from reconciler.service.operations.request import (
     request_of,
 )
 from reconciler.service.operations.table import writes
+from reconciler.service.operations.texts import EncodedAnswer
 
 T = TypeVar("T")
 LOG = logging.getLogger("reconciler.service")
@@ -263,7 +264,7 @@ class Dispatcher:
             asked = read_call(call.operation, call.fields, call.headers)
         except Refusal as refusal:
             return refusal
-        return request_of(asked, caller, as_text=call.as_text)
+        return request_of(asked, caller, as_text=call.as_text, encode=call.encode)
 
     def _caller(self, call: Incoming, view: Snapshot, known: dict[str, Caller]) -> Caller:
         if call.operation in NEEDS_NO_TOKEN:
@@ -303,7 +304,7 @@ def _until(answers: Iterator[Received], end: float) -> Iterator[Received]:
 
 def _encoded(call: Incoming, received: Received) -> Received:
     """Return an answer to a read with its body, if the transport takes one."""
-    if call.encode is None or isinstance(received.answer, Refusal):
+    if call.encode is None or received.body or isinstance(received.answer, Refusal):
         return received
     return received._replace(body=call.encode(received.answer))
 
@@ -314,11 +315,16 @@ def _paired(
     """Put each answer in the place of its request."""
     left = iter(answers)
     return [
-        Received(request.caller.name, next(left))
+        _received_from(request.caller, next(left))
         if isinstance(request, Request)
         else Received("", request)
         for request in requests
     ]
+
+
+def _received_from(caller: Caller, answer: Answer | Refusal) -> Received:
+    body = answer.body if isinstance(answer, EncodedAnswer) else b""
+    return Received(caller.name, answer, body)
 
 
 def _store_refusal(failure: StoreError) -> Refusal:

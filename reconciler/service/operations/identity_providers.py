@@ -62,7 +62,7 @@ def add_idp(call: Writing, request: AddOrgJWTIDPRequest) -> Answer:
 
 def get_idp(call: Reading, request: GetOrgIDPByIDRequest) -> Answer:
     """Answer one identity provider."""
-    return {"idp": idp_view(call.object(Kind.IDP_JWT_CONFIG, request.id))}
+    return call.shown_alone("idp", idp_view, call.object(Kind.IDP_JWT_CONFIG, request.id))
 
 
 def rename_idp(call: Writing, request: UpdateOrgIDPRequest) -> Answer:

@@ -55,4 +55,4 @@ def add_project(call: Writing, request: AddProjectRequest) -> Answer:
 
 def get_project(call: Reading, request: GetProjectByIDRequest) -> Answer:
     """Answer one project."""
-    return {"project": project_view(call.object(Kind.PROJECT, request.id))}
+    return call.shown_alone("project", project_view, call.object(Kind.PROJECT, request.id))

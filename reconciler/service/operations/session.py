@@ -119,6 +119,18 @@ class Reading:
             return listed(self._texts(view, keys))
         return list(self._views(view, keys))
 
+    def shown_alone(self, member: str, view: View, row: ObjectRow) -> Answer:
+        """Return the answer that shows one object as its only member.
+
+        The view must show nothing that changes without a new sequence; see ``Texts``.
+        """
+
+        def answer() -> Answer:
+            return {member: view(row)}
+
+        encode = self.request.encode
+        return self.runtime.texts.of_answer(encode, row, answer) if encode else answer()
+
     def _texts(self, view: View, keys: Sequence[ObjectKey]) -> Sequence[bytes]:
         return whole(self.runtime.texts.of(view, keys, self.view.get_objects))
 

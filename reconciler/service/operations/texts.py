@@ -1,4 +1,4 @@
-"""JSON texts of answers; those of objects are kept, so that each is encoded once.
+"""Texts of answers; those of objects are kept, so that each is encoded once.
 
 Lists are the largest answers by far, and most of what they answer was answered before. A kept
 text is found by the object's sequence, which every change moves on: it is never out of date,
@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import repeat
 from operator import itemgetter
 from threading import Lock
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from reconciler.service.domain.refusal import invalid
 from reconciler.service.eventstore.rows import MarkedKey, ObjectKey, ObjectRow
@@ -30,13 +30,23 @@ _ID, _SEQUENCE = itemgetter(0), itemgetter(1)  # of a key of either kind
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
 View: TypeAlias = Callable[[ObjectRow], dict[str, object]]
+Encode: TypeAlias = Callable[[dict[str, Any]], bytes]
 Name: TypeAlias = tuple[View, str, int]
 """Of a text: its view, and the id and sequence of its object."""
+AnswerName: TypeAlias = tuple[Encode, str, int]
+"""Of a whole answer: its encoding, and the id and sequence of the object that it shows."""
 LookUp: TypeAlias = Callable[[Collection[str]], Sequence[ObjectRow]]
 
 
 class Encoded(bytes):
     """A JSON text in UTF-8, in the place of the value of a member of an answer."""
+
+
+class EncodedAnswer(dict[str, Any]):
+    """An answer that is encoded already, as its transport asked; its members are left out."""
+
+    def __init__(self, body: bytes) -> None:
+        self.body = body
 
 
 def json_bytes(value: object) -> bytes:
@@ -111,8 +121,8 @@ class Texts:
 
     def __init__(self, limit: int = MAX_TEXTS_BYTES) -> None:
         # What was not asked for since the last turn over is dropped at the next.
-        self._recent: dict[Name, bytes] = {}
-        self._earlier: dict[Name, bytes] = {}
+        self._recent: dict[Name | AnswerName, bytes] = {}
+        self._earlier: dict[Name | AnswerName, bytes] = {}
         self._most = limit // 2
         self._bytes = 0
         self._lock = Lock()
@@ -133,6 +143,20 @@ class Texts:
         for first in range(0, len(keys), READ_AT_ONCE):
             yield self._of_part(names[first : first + READ_AT_ONCE], look_up)
 
+    def of_answer(
+        self, encode: Encode, row: ObjectRow, answer: Callable[[], dict[str, Any]]
+    ) -> EncodedAnswer:
+        """Return the answer that shows one object and nothing else, encoded.
+
+        ``encode`` belongs to one transport, and to operations that show an object in one way.
+        """
+        name = (encode, row.id, row.sequence)
+        body = self._known(name)
+        if body is None:
+            body = encode(answer())
+            self._keep(name, body)
+        return EncodedAnswer(body)
+
     def _of_part(self, names: Sequence[Name], look_up: LookUp) -> Sequence[bytes]:
         known = list(map(self._known, names))
         missing = [name[1] for name, text in zip(names, known, strict=True) if text is None]
@@ -142,7 +166,7 @@ class Texts:
             for name, text in zip(names, known, strict=True)
         ]
 
-    def _known(self, name: Name) -> bytes | None:
+    def _known(self, name: Name | AnswerName) -> bytes | None:
         text = self._recent.get(name)
         if text is None:
             text = self._earlier.get(name)
@@ -155,7 +179,7 @@ class Texts:
         self._keep((view, row.id, row.sequence), text)
         return text
 
-    def _keep(self, name: Name, text: bytes) -> None:
+    def _keep(self, name: Name | AnswerName, text: bytes) -> None:
         if len(text) > LONGEST_KEPT:
             return
         with self._lock:

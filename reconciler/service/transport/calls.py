@@ -6,9 +6,9 @@ Both wires hand over here; what differs between them is how bytes and refusals a
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from functools import partial
+from functools import cache, partial
 from secrets import token_bytes
 from typing import Any
 
@@ -41,7 +41,7 @@ async def answer_bytes(
     ``asked`` is a refusal where the message could not be taken in; that is told only to callers
     who may know. ``delivery`` ends once the network has taken the answer.
     """
-    encode = partial(_message_bytes, method)
+    encode = _encoding_of(method)
     fields = _fields(method, asked)
     received = await answer(Incoming(method.operation, fields, headers, encode, delivery=delivery))
     if isinstance(received.answer, Refusal):
@@ -51,6 +51,12 @@ async def answer_bytes(
     except Exception:  # a defect of ours must not show itself
         LOG.exception("an answer does not fit its message")
         return Refusal(Code.INTERNAL, "the service failed", "service.failed")
+
+
+@cache
+def _encoding_of(method: Method) -> Callable[[Mapping[str, Any]], bytes]:
+    """Return the encoding of the answers of a method: always the same, as kept ones are named."""
+    return partial(_message_bytes, method)
 
 
 def _message_bytes(method: Method, answer: Mapping[str, Any]) -> bytes:

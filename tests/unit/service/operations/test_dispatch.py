@@ -31,6 +31,7 @@ from reconciler.service.operations.commit import Commit
 from reconciler.service.operations.dispatch import TURN_BYTES, Dispatcher, Incoming, Received
 from reconciler.service.operations.engine import Engine
 from reconciler.service.operations.request import Request
+from reconciler.service.operations.texts import json_bytes
 from reconciler.service.projections.maintenance import verify
 from tests.memory_store import MemoryEventStore, open_memory
 from tests.running import Known, furnish
@@ -373,3 +374,30 @@ def test_no_read_is_begun_once_answers_are_long(service: IdentityService, known:
 
     assert len(service.dispatcher.receive([long] * 5)) == 2
     assert len(service.dispatcher.receive([call] * 5)) == 5
+
+
+def test_an_object_is_encoded_once_and_again_after_a_change(
+    service: IdentityService, known: Known
+) -> None:
+    """For each encoding; and nobody gets the bytes who may not see the object."""
+    editor, encoded = known.tokens["editor"], []
+
+    def encode(answer: dict[str, Any]) -> bytes:
+        encoded.append(answer["action"]["name"])
+        return json_bytes(answer)
+
+    action = {"name": "first", "script": "function first() {}"}
+    ((_, made, _),) = service.dispatcher.receive([incoming(editor, "CreateAction", action)])
+    assert not isinstance(made, Refusal)
+    read = replace(incoming(editor, "GetAction", {"id": made["id"]}), encode=encode)
+    change = incoming(editor, "UpdateAction", {**action, "id": made["id"], "name": "second"})
+    stranger = replace(read, headers=incoming(known.tokens["stranger"]).headers)
+
+    bodies = [each.body for each in service.dispatcher.receive([read, read])]
+    assert bodies[0] == bodies[1]
+    assert b'"first"' in bodies[0]
+    _, after = service.dispatcher.receive([change, read])  # of one transaction
+    assert b'"second"' in after.body
+    assert refused(service.dispatcher.receive([stranger])[0])[0] is Code.NOT_FOUND
+    assert service.dispatcher.receive([read])[0] == after
+    assert encoded == ["first", "second"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import chain
 from typing import Any
 
@@ -150,6 +150,28 @@ def test_an_object_is_looked_up_and_encoded_once_for_each_sequence() -> None:
     assert looked.ids == ["1", "2", "3"]
     _texts(texts, looked, "1", sequence=2)
     assert looked.ids == ["1", "2", "3", "1"]
+
+
+def test_an_answer_is_encoded_once_for_each_sequence_and_each_encoding() -> None:
+    """Also after its object was changed by another server."""
+    texts = Texts()
+    asked: list[int] = []
+
+    def encoded(encode: Callable[[dict[str, Any]], bytes], sequence: int) -> bytes:
+        def answer() -> dict[str, Any]:
+            asked.append(sequence)
+            return {"sequence": sequence}
+
+        return texts.of_answer(encode, _row("1")._replace(sequence=sequence), answer).body
+
+    def other(answer: dict[str, Any]) -> bytes:
+        return b"other %d" % answer["sequence"]
+
+    for _ in range(2):
+        assert encoded(json_bytes, 1) == b'{"sequence":1}'
+        assert encoded(other, 1) == b"other 1"
+        assert encoded(json_bytes, 2) == b'{"sequence":2}'
+    assert asked == [1, 1, 2]
 
 
 def test_texts_keep_to_their_limit_and_drop_what_is_not_asked_for() -> None:
