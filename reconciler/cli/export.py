@@ -6,7 +6,6 @@ it, so that a plan of the export is empty.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,13 @@ import click
 from reconciler.cli.clients import open_reader, takes_connection
 from reconciler.cli.configuration_options import perhaps_in_environment
 from reconciler.cli.connection import Connection
+from reconciler.cli.manifest_files import (
+    as_files,
+    as_stream,
+    cannot_write,
+    check_folder,
+    write_files,
+)
 from reconciler.cli.options import option
 from reconciler.cli.output import hint
 from reconciler.cli.parameter_types import RefType
@@ -27,8 +33,6 @@ from reconciler.manifests.loader import load
 from reconciler.manifests.manifest import Loaded, Manifest, Root, SourceFile
 from reconciler.manifests.yaml_source import read_documents
 from reconciler.report.visible import visible
-from reconciler.resources.installation import SCHEMAS, schema_folder, schema_path
-from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind, ResourceRef, fold, owner_of
 from reconciler.service_client.port import ReadOnlyService
 from reconciler.state import ObservedObject, ObservedState, is_in_step
@@ -78,7 +82,7 @@ def export_command(
             remedy="Name objects, or organizations, or save a snapshot of all.",
         )
     if out:
-        _check_folder(Path(out), overwrite=overwrite or bool(refs))
+        check_folder(Path(out), overwrite=overwrite or bool(refs))
     with open_reader(connection) as reader:
         wanted = organizations or sorted({ref.organization for ref in refs})
         observed = _observed(reader, wanted)
@@ -89,13 +93,13 @@ def export_command(
     export = of_refs(export_of(observed), refs) if refs else export_of(observed)
     if out:
         _check_declared(Path(out), export, may_replace=overwrite)
-        _write(Path(out), export.files())
+        write_files(Path(out), as_files(export.manifests))
         count = len(export.manifests)
         hint(f"Wrote {count} manifest{'' if count == 1 else 's'} into {visible(out)}.")
         if not refs:
             _finish(Path(out), export)
     else:
-        click.echo(export.stream(), nl=False)
+        click.echo(as_stream(export.manifests), nl=False)
         sys.stdout.flush()
     _show_left_out(export)
 
@@ -122,17 +126,6 @@ def _observed(reader: ReadOnlyService, organizations: Sequence[str]) -> Observed
             "mislead.",
         )
     return observed
-
-
-def _check_folder(folder: Path, *, overwrite: bool) -> None:
-    try:
-        if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not overwrite)):
-            raise LocalFileError(
-                f"{folder} is there already and is not an empty folder",
-                remedy="Name another folder, or give --overwrite to write into this one.",
-            )
-    except OSError as failure:
-        raise _cannot_write(folder, failure) from failure
 
 
 def _check_declared(folder: Path, export: Export, *, may_replace: bool) -> None:
@@ -167,40 +160,17 @@ def _check_declared(folder: Path, export: Export, *, may_replace: bool) -> None:
         )
 
 
-def _write(folder: Path, files: Mapping[str, str]) -> None:
-    """Write files, and beside them the schemas that their modelines lead to."""
-    schemas = {f"{SCHEMAS}/{path.name}": path for path in sorted(schema_folder().glob("*.json"))}
-    missing = {
-        name: path.read_text(encoding="utf-8")
-        for name, path in schemas.items()
-        if not (folder / name).exists()
-    }
-    try:
-        for name, content in {**files, **missing}.items():
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            _write_file(path, content.encode())
-    except OSError as failure:
-        raise _cannot_write(folder, failure) from failure
-
-
 def _finish(folder: Path, export: Export) -> None:
     """Write what could not be exported, and name the manifests that are not of this export."""
     if export.left_out:
         lines = "".join(f"{visible(line)}\n" for line in export.left_out)
-        _write(folder, {NOT_EXPORTED: lines})
+        write_files(folder, {NOT_EXPORTED: lines})
     try:
-        others = _others(folder, export.files())
+        others = _others(folder, as_files(export.manifests))
     except OSError as failure:
-        raise _cannot_write(folder, failure) from failure
+        raise cannot_write(folder, failure) from failure
     for name in others:
         click.echo(f"left alone, because it is not part of this export: {visible(name)}", err=True)
-
-
-def _write_file(path: Path, content: bytes) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(path, flags, 0o666), "wb") as file:
-        file.write(content)
 
 
 def _others(folder: Path, files: Mapping[str, str]) -> list[str]:
@@ -215,13 +185,6 @@ def _show_left_out(export: Export) -> None:
         click.echo(f"not exported: {visible(line)}", err=True)
 
 
-def _cannot_write(folder: Path, failure: OSError) -> LocalFileError:
-    return LocalFileError(
-        f"cannot write into {folder}: {failure.strerror or failure}",
-        remedy="Name a folder this user may write to.",
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Export:
     """A body of manifests.
@@ -233,29 +196,6 @@ class Export:
 
     manifests: tuple[Written, ...]
     left_out: tuple[str, ...]
-
-    def files(self) -> Mapping[str, str]:
-        """Return every file with its content: modelines first, long scripts in files of their own.
-
-        The modelines name the schemas in the folder ``SCHEMAS`` beside the manifests.
-        """
-        files: dict[str, str] = {}
-        for written in self.manifests:
-            files[written.path] = _modeline(written) + emit(written.with_script_file())
-            if written.script_path:
-                files[written.script_path] = written.document["spec"]["script"]
-        return files
-
-    def stream(self) -> str:
-        """Return every manifest as one stream, scripts in it."""
-        return "---\n".join(emit(written.document) for written in self.manifests)
-
-
-def _modeline(written: Written) -> str:
-    """Return the line that tells an editor's YAML language server which schema a file has."""
-    up = "../" * written.path.count("/")
-    name = schema_path(KINDS[Kind(written.document["kind"])].schema).name
-    return f"# yaml-language-server: $schema={up}{SCHEMAS}/{name}\n"
 
 
 def of_refs(export: Export, refs: Sequence[ResourceRef]) -> Export:

@@ -18,7 +18,7 @@ from reconciler.manifests.scalars import typed
 from reconciler.resources.kinds import API_VERSION
 from reconciler.resources.normal import DEFAULTS, TYPES
 from reconciler.resources.ref import Kind, ResourceRef, fold
-from reconciler.state import ObservedObject
+from reconciler.state import ObservedObject, Resource
 
 SHORT_SCRIPT = 5  # lines that a manifest may hold itself
 _PLAIN_FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}", re.ASCII)
@@ -72,21 +72,36 @@ def declared_ref(document: Any) -> ResourceRef | None:
 
 def manifest_of(held: ObservedObject) -> Written:
     """Return the manifest of an object."""
-    kind = held.ref.kind
+    defaults = DEFAULTS[held.ref.kind]
+    said = {name: value for name, value in held.spec.items() if value != defaults.get(name)}
+    return _written(held.ref, _metadata(held.ref, held), said)
+
+
+def manifest_resolved(resource: Resource) -> Written:
+    """Return the manifest of a declared resource with the fields that its manifest says."""
+    metadata = _metadata(resource.ref, resource)
+    if resource.pinned_id:
+        metadata["id"] = resource.pinned_id
+    said = {name: value for name, value in resource.spec.items() if name in resource.written}
+    return _written(resource.ref, metadata, said)
+
+
+def _written(ref: ResourceRef, metadata: Mapping[str, Any], said: Mapping[str, Any]) -> Written:
+    """Return a manifest with some fields, the script last: it may be long."""
+    names = sorted(TYPES[ref.kind], key="script".__eq__)
     document: dict[str, Any] = {
         "apiVersion": API_VERSION,
-        "kind": kind.value,
-        "metadata": _metadata(held),
+        "kind": ref.kind.value,
+        "metadata": metadata,
     }
-    spec = _said(kind, held.spec)
-    if spec:
+    if spec := {name: said[name] for name in names if name in said}:
         document["spec"] = spec
-    folder = file_name(held.ref.organization)
-    path = f"{folder}/{_place(held.ref)}.yaml"
-    script = str(spec.get("script", "")) if kind is Kind.ACTION else ""
+    folder = file_name(ref.organization)
+    path = f"{folder}/{_place(ref)}.yaml"
+    script = str(spec.get("script", ""))
     if len(script.splitlines()) <= SHORT_SCRIPT:
         return Written(path, document)
-    return Written(path, document, f"{folder}/actions/scripts/{file_name(held.ref.name)}.js")
+    return Written(path, document, f"{folder}/actions/scripts/{file_name(ref.name)}.js")
 
 
 def _place(ref: ResourceRef) -> str:
@@ -127,26 +142,18 @@ def order_of(ref: ResourceRef) -> tuple[str, int, ResourceRef]:
     return key.organization, list(Kind).index(ref.kind), key
 
 
-def _metadata(held: ObservedObject) -> dict[str, Any]:
-    ref = held.ref
+def _metadata(ref: ResourceRef, marked: Resource | ObservedObject) -> dict[str, Any]:
     metadata: dict[str, Any] = {}
     if ref.kind is not Kind.ORGANIZATION:
         metadata["organization"] = ref.organization
     if ref.kind is Kind.OIDC_APPLICATION:
         metadata["project"] = ref.project
     metadata["name"] = ref.name
-    if held.prevent_delete:
+    if marked.prevent_delete:
         metadata["preventDelete"] = True
-    if held.critical:
+    if marked.critical:
         metadata["critical"] = True
     return metadata
-
-
-def _said(kind: Kind, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that are not at their defaults, the script last: it may be long."""
-    defaults = DEFAULTS[kind]
-    names = sorted(TYPES[kind], key="script".__eq__)
-    return {name: spec[name] for name in names if spec.get(name) != defaults.get(name)}
 
 
 STEP = "  "

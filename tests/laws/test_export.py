@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from reconciler.cli.embedded import InProcessWire, local_caller
 from reconciler.cli.export import Export, export_of
+from reconciler.cli.manifest_files import as_files, as_stream
 from reconciler.manifests.loader import load
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Scope
@@ -99,7 +100,7 @@ def observed(service: IdentityService) -> ObservedState:
 
 
 def written(export: Export, folder: Path) -> Path:
-    for name, content in export.files().items():
+    for name, content in as_files(export.manifests).items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content.encode())
@@ -114,7 +115,7 @@ def test_a_plan_of_an_export_is_empty(service: IdentityService) -> None:
     export = export_of(state)
     with tempfile.TemporaryDirectory() as folder:
         tree = written(export, Path(folder))
-        (tree / "stream.yaml").write_bytes(export.stream().encode())
+        (tree / "stream.yaml").write_bytes(as_stream(export.manifests).encode())
         sources = [[tree / path.name for path in tree.iterdir() if path.is_dir()]]
         sources.append([tree / "stream.yaml"])
         for paths in sources if export.manifests else ():
@@ -133,7 +134,7 @@ def test_two_exports_are_the_same_to_the_byte(service: IdentityService) -> None:
     first, second = export_of(observed(service)), export_of(observed(service))
 
     assert list(first.files().items()) == list(second.files().items())
-    assert first.stream() == second.stream()
+    assert as_stream(first.manifests) == as_stream(second.manifests)
     assert first.left_out == second.left_out
 
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.manifests.export import emit, file_name, manifest_of
+from reconciler.manifests.export import emit, file_name, manifest_of, manifest_resolved
 from reconciler.manifests.text import decode
 from reconciler.manifests.yaml_source import read_documents
 from reconciler.resources.ref import Kind, fold
-from tests.builders import ACME, GREET, PARTNER, SHOP, WEB, a_ref, an_action, held
+from tests.builders import ACME, GREET, PARTNER, SHOP, WEB, a_ref, an_action, declared, held
 from tests.effort import cases
 
 
@@ -43,6 +43,26 @@ def test_defaults_are_left_unsaid() -> None:
     assert "spec" not in manifest_of(held(WEB, {})).document
     assert "preventDelete" not in document["metadata"]
     assert manifest_of(held(WEB, prevent_delete=True)).document["metadata"]["preventDelete"] is True
+
+
+def test_a_resolved_manifest_says_what_was_written_in_the_long_spelling() -> None:
+    """A default that is written stays: a plan tells a field that is reset from one that is not."""
+    said = {"appType": "WEB", "grantTypes": ["AUTHORIZATION_CODE"], "devMode": False}
+    document = manifest_resolved(declared(WEB, said, pinned_id="7", critical=True)).document
+
+    assert document["metadata"] == {
+        "organization": "acme",
+        "project": "shop",
+        "name": "storefront",
+        "critical": True,
+        "id": "7",
+    }
+    assert document["spec"] == {
+        "grantTypes": ["OIDC_GRANT_TYPE_AUTHORIZATION_CODE"],
+        "appType": "OIDC_APP_TYPE_WEB",
+        "devMode": False,
+    }
+    assert "spec" not in manifest_resolved(declared(SHOP)).document
 
 
 def test_a_long_script_goes_into_a_file_and_a_short_one_does_not() -> None:
