@@ -28,7 +28,7 @@ from reconciler.cli.output import hint
 from reconciler.cli.parameter_types import RefType
 from reconciler.cli.plan_files import save_snapshot
 from reconciler.errors import LocalFileError, ObjectNotFoundError, ServiceError, UsageError
-from reconciler.manifests.export import Written, declared_ref, emit, manifest_of, order_of
+from reconciler.manifests.export import Written, declared_ref, escapes, manifest_of, order_of
 from reconciler.manifests.loader import load
 from reconciler.manifests.manifest import Loaded, Manifest, Root, SourceFile
 from reconciler.manifests.yaml_source import read_documents
@@ -266,17 +266,21 @@ def _refused(candidates: _Candidates) -> Mapping[ResourceRef, str]:
             reasons.setdefault(by_file[place], f"{finding.summary} ({finding.code})")
     for key, (held, written) in candidates.items():
         resource = judgement.desired.resources.get(key)
-        read = read_documents(emit(written.document))
+        read = read_documents(written.text())
         if key in reasons:
             continue
-        if resource is None or not is_in_step(resource, held) or read != [written.document]:
+        if (
+            resource is None
+            or not is_in_step(resource, held)
+            or read != [escapes(written.document)]
+        ):
             reasons[key] = "its fields cannot be written in a manifest as they are"
     return reasons
 
 
 def _manifest(written: Written) -> Manifest:
     *folder, _ = written.path.split("/")
-    file = SourceFile(written.path, emit(written.document), Root("."), tuple(folder))
+    file = SourceFile(written.path, written.text(), Root("."), tuple(folder))
     return Manifest(written.document, file)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from reconciler.errors import LocalFileError
-from reconciler.manifests.export import Written, emit
+from reconciler.manifests.export import Written
 from reconciler.resources.installation import SCHEMAS, schema_folder, schema_path
 from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind
@@ -15,7 +15,7 @@ from reconciler.resources.ref import Kind
 
 def as_stream(manifests: Iterable[Written]) -> str:
     """Return manifests as one stream, scripts in it."""
-    return "---\n".join(emit(written.document) for written in manifests)
+    return "---\n".join(written.text() for written in manifests)
 
 
 def as_files(manifests: Iterable[Written]) -> Mapping[str, str]:
@@ -25,7 +25,7 @@ def as_files(manifests: Iterable[Written]) -> Mapping[str, str]:
     """
     files: dict[str, str] = {}
     for written in manifests:
-        files[written.path] = _modeline(written) + emit(written.with_script_file())
+        files[written.path] = _modeline(written) + written.text(script_beside=True)
         if written.script_path:
             files[written.script_path] = written.document["spec"]["script"]
     return files

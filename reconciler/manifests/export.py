@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from reconciler.manifests.placeholders import escaped
 from reconciler.manifests.scalars import typed
 from reconciler.resources.kinds import API_VERSION
 from reconciler.resources.normal import DEFAULTS, TYPES
@@ -55,6 +56,37 @@ class Written(NamedTuple):
         spec = {name: value for name, value in self.document["spec"].items() if name != "script"}
         named = "scripts/" + self.script_path.rpartition("/")[2]
         return {**self.document, "spec": {**spec, "scriptFile": named}}
+
+    def text(self, *, script_beside: bool = False) -> str:
+        """Return the manifest as YAML; ``script_beside`` names a long script and does not hold it.
+
+        A ``${`` that is meant as it stands is escaped, so that it is no variable.
+        """
+        return emit(escapes(self.with_script_file() if script_beside else self.document))
+
+
+def escapes(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a document that stands for exactly this one where variables are replaced.
+
+    A script is left alone: variables in it are replaced only where its manifest says so.
+    """
+    sections = {
+        part: {
+            name: value if name == "script" else _escaped_value(value)
+            for name, value in document[part].items()
+        }
+        for part in ("metadata", "spec")
+        if part in document
+    }
+    return {**document, **sections}
+
+
+def _escaped_value(value: Any) -> Any:
+    if isinstance(value, str):
+        return escaped(value)
+    if isinstance(value, list):
+        return [_escaped_value(item) for item in value]
+    return value
 
 
 def declared_ref(document: Any) -> ResourceRef | None:

@@ -65,6 +65,17 @@ def test_a_resolved_manifest_says_what_was_written_in_the_long_spelling() -> Non
     assert "spec" not in manifest_resolved(declared(SHOP)).document
 
 
+def test_what_looks_like_a_variable_is_escaped_in_all_but_scripts() -> None:
+    ref = a_ref(Kind.ACTION, "${greet}")
+    written = manifest_of(held(ref, an_action(script="`${a}`")))
+
+    (read,) = read_documents(written.text()) or [None]
+
+    assert read["metadata"]["name"] == "$${greet}"
+    assert read["spec"]["script"] == "`${a}`"
+    assert written.document["metadata"]["name"] == "${greet}"
+
+
 def test_a_long_script_goes_into_a_file_and_a_short_one_does_not() -> None:
     """A diff of a script is read as a script."""
     short = manifest_of(held(GREET, an_action(script="1\n2\n3\n4\n5\n")))
