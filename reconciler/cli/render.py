@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from reconciler.cli.configuration_options import in_environment_option
+from reconciler.cli.configuration_options import in_environment
 from reconciler.cli.configured import configured
 from reconciler.cli.manifest_files import as_files, as_stream, check_folder, write_files
 from reconciler.cli.manifests import read_desired
@@ -19,7 +19,7 @@ from reconciler.report.visible import visible
 
 @click.command("render")
 @paths_argument
-@in_environment_option
+@in_environment
 @option("--out", default="", metavar="DIR", help="Write files into DIR, which is made.")
 @option("--overwrite", is_flag=True, help="Write into DIR although there are files in it.")
 def render_command(paths: tuple[str, ...], out: str, overwrite: bool) -> None:
