@@ -6,9 +6,6 @@ nowhere. Links are never followed: a pull request could point them at anything.
 Only ``.yaml`` and ``.yml`` in small letters are read, and nothing whose name begins with a dot. A
 note names a file that is not read although it looks like a manifest, because silence misleads: its
 name is nearly that of a manifest and it holds the ``apiVersion`` of one.
-
-A whole tree is told from a part of one that was read on its own: to prune by a part would delete
-what the other parts declare.
 """
 
 from __future__ import annotations
@@ -16,7 +13,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
@@ -99,6 +96,18 @@ class Discovery:
         root = Root(parent)
         with open_folder(root.path, follow=True) as handle:
             yield from self._file(name, _folder(handle, root, ()))
+
+    def beside(self, folders: Iterable[str]) -> Iterator[FoundFile]:
+        """Yield the YAML files of some folders, without the folders in them."""
+        for path in folders:
+            try:
+                with open_folder(path, follow=True) as handle:
+                    folder = _folder(handle, Root(path), ())
+                    for entry in _entries(handle):
+                        if entry.name.endswith(EXTENSIONS) and entry.is_file(follow_symlinks=False):
+                            yield from self._file(entry.name, folder)
+            except OpeningError as fault:
+                self._refuse(path, fault)
 
     def _walk(self, folder: _Folder) -> Iterator[FoundFile]:
         for entry in _entries(folder.handle):
@@ -238,64 +247,3 @@ def _manifests(name: str, parent: int, levels: int, left: list[int]) -> Iterator
                     yield True
     except (OpeningError, OSError):
         return
-
-
-_MARK = b"apiVersion: reconciler/"
-
-
-def is_whole(paths: Sequence[str]) -> bool:
-    """Return whether the paths are folders above which there are no manifests."""
-    if not all(map(is_folder, paths)):
-        return False
-    try:
-        roots = {Path(path).resolve() for path in paths}
-        return not any(_holds_manifests(folder) for path in roots for folder in _above(path, roots))
-    except OSError:
-        return False  # a folder went away in the meantime, the current one perhaps
-
-
-def is_within(folder: str, paths: Sequence[str | Path]) -> bool:
-    """Return whether a folder is one of the paths or in one; every run holds the empty one."""
-    if not folder:
-        return True
-    try:
-        inner = Path(folder).resolve()
-        return any(inner.is_relative_to(Path(path).resolve()) for path in paths)
-    except OSError:
-        return False
-
-
-def _above(path: Path, roots: Collection[Path]) -> Iterator[Path]:
-    """Yield the folders above a path, up to the top of the repository or the current folder."""
-    top = _top_of(path)
-    for folder in path.parents if path != top else ():
-        if folder in roots:
-            return  # it is read anyway, and looks further up itself
-        yield folder
-        if folder == top:
-            return
-
-
-def _top_of(path: Path) -> Path:
-    """Return the highest folder that can belong to the same tree."""
-    for folder in (path, *path.parents):
-        if os.path.lexists(folder / ".git"):
-            return folder
-    here = Path.cwd()
-    return here if here in path.parents else path.parent
-
-
-def _holds_manifests(folder: Path) -> bool:
-    try:
-        with open_folder(str(folder), follow=True) as handle, os.scandir(handle) as listing:
-            names = [entry.name for entry in listing if entry.name.endswith(EXTENSIONS)]
-            return any(_is_manifest(name, handle) for name in names)
-    except (OpeningError, OSError):
-        return False
-
-
-def _is_manifest(name: str, folder: int) -> bool:
-    try:
-        return _MARK in read_file(name, folder, MAX_FILE)
-    except OpeningError:
-        return False

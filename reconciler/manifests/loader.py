@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, warning
-from reconciler.manifests.discovery import Discovery, FoundFile, is_whole, is_within
+from reconciler.manifests.defaults import FolderDefaults
+from reconciler.manifests.discovery import Discovery, FoundFile
+from reconciler.manifests.extent import enclosing, is_configuration, is_whole, is_within
+from reconciler.manifests.growth import Growth
 from reconciler.manifests.layers import NO_LAYERS, Layers
 from reconciler.manifests.manifest import Loaded, Manifest, SourceFile
+from reconciler.manifests.overlay import Overlay
 from reconciler.manifests.resolve import Resolver
 from reconciler.manifests.text import TextError, decode
 from reconciler.manifests.trace import Trace
-from reconciler.manifests.variables import Growth, Variables, unused
+from reconciler.manifests.variables import Variables, unused
 from reconciler.resources.collector import collector_paused
+from reconciler.resources.schemas import DEFAULTS
 from reconciler.resources.shard import Shard
 
 
@@ -27,32 +32,119 @@ def load(
     Of a shard, only the manifests that belong to it are kept and resolved, and those that do not
     say where they belong: nobody else could tell what is wrong with them.
     """
-    discovery, reader, growth = Discovery(), Reader(layers), Growth()
-    variables = Variables(layers, growth)
-    resolver = Resolver(variables)
+    run = _Run(layers, shard)
     with collector_paused():
-        documents = [
-            manifest for found in discovery.files(paths) for manifest in reader.manifests(found)
-        ]
-        for manifest in documents:
-            variables.replace(manifest)
-        manifests = tuple(
-            resolver.resolve(manifest)
-            for manifest in documents
-            if shard is None or _belongs(manifest, shard)
-        )
-    steps = (discovery, reader, variables, growth, resolver)
-    findings = tuple(finding for step in steps for finding in step.findings)
+        manifests = run.manifests(paths)
+    findings = run.findings
     failed = any(finding.is_error for finding in findings)
     whole = not failed and is_whole([os.fspath(path) for path in paths])
     if whole and shard is None and is_within(layers.root, paths):
-        findings += tuple(unused(layers, variables.used))
-    return Loaded(manifests, findings, whole)
+        findings += unused(layers, run.variables.used)
+    return Loaded(manifests, tuple(findings), whole, tuple(run.defaults), tuple(run.patches))
 
 
-def _belongs(manifest: Manifest, shard: Shard) -> bool:
-    organization = manifest.organization
-    return organization is None or shard.holds(organization)
+class _Step(Protocol):
+    """A step of reading, and what it found wrong."""
+
+    @property
+    def findings(self) -> list[Diagnostic]: ...
+
+
+S = TypeVar("S", bound=_Step)
+
+
+class _Run:
+    """One reading: its steps share the limits, and their findings are told together."""
+
+    def __init__(self, layers: Layers, shard: Shard | None) -> None:
+        self.defaults: list[Manifest] = []
+        self.patches: list[Manifest] = []
+        self._steps: list[_Step] = []
+        self._layers = layers
+        self._shard = shard
+        self._growth = self._step(Growth())
+        self.variables = self._step(Variables(layers, self._growth))
+        self._reader = self._step(Reader(layers))
+        self._resolver = self._step(Resolver(self.variables))
+
+    @property
+    def findings(self) -> list[Diagnostic]:
+        """Return what every step found wrong."""
+        return [finding for step in self._steps for finding in step.findings]
+
+    def _step(self, step: S) -> S:
+        self._steps.append(step)
+        return step
+
+    def manifests(self, paths: Sequence[str | Path]) -> tuple[Manifest, ...]:
+        """Return the resolved manifests at or beneath the paths."""
+        root = self._layers.root
+        discovery = self._step(Discovery())
+        documents, defaults = self._read(discovery.files(paths))
+        for found in discovery.beside(enclosing(root, paths)):
+            if b"Defaults" in found.data or b"\\" in found.data:
+                self._take_defaults(filter(_is_defaults, self._documents(found)), defaults)
+        if self._layers.overlay:
+            laid = self._overlaid(documents, defaults, adds=is_within(root, paths))
+        else:
+            laid = [each for each in map(defaults.fill, documents) if self._holds(each)]
+        return tuple(map(self._resolver.resolve, laid))
+
+    def _overlaid(
+        self, documents: Sequence[Manifest], defaults: FolderDefaults, *, adds: bool
+    ) -> list[Manifest]:
+        """Return the manifests with the overlay over them.
+
+        Where the PATHS are a part of the tree, the overlay only changes what they hold: whether it
+        adds a document shows only in the whole.
+        """
+        found = self._step(Discovery()).files([self._layers.overlay])
+        patches, own_defaults = self._read(found)
+        owned = (own_defaults.fill(each, owner_only=True) for each in patches)
+        overlay = self._step(Overlay(filter(self._holds, owned), own_defaults))
+        laid = []
+        for document in documents:
+            if overlay.may_name(document):
+                manifest = overlay.lay_over(document, defaults)
+            else:
+                manifest = defaults.fill(document)
+            if manifest is not None and self._holds(manifest):
+                laid.append(manifest)
+        added = list(overlay.added(laid)) if adds else []
+        self.patches += overlay.patches
+        return laid + added
+
+    def _read(self, files: Iterable[FoundFile]) -> tuple[list[Manifest], FolderDefaults]:
+        """Return documents and Defaults of files, their variables replaced."""
+        defaults = self._step(FolderDefaults(self._growth))
+        manifests = []
+        for found in files:
+            for document in self._documents(found):
+                if _is_defaults(document):
+                    self._take_defaults([document], defaults)
+                elif not is_configuration(document.document):
+                    manifests.append(document)
+        return manifests, defaults
+
+    def _documents(self, found: FoundFile) -> Iterator[Manifest]:
+        for manifest in self._reader.manifests(found):
+            self.variables.replace(manifest)
+            yield manifest
+
+    def _take_defaults(self, found: Iterable[Manifest], defaults: FolderDefaults) -> None:
+        for document in found:
+            defaults.add(document)
+            self.defaults.append(document)
+
+    def _holds(self, manifest: Manifest) -> bool:
+        """Return whether a manifest belongs to the shard, or does not say where it belongs."""
+        organization = manifest.organization
+        return self._shard is None or organization is None or self._shard.holds(organization)
+
+
+def _is_defaults(manifest: Manifest) -> bool:
+    document = manifest.document
+    return isinstance(document, dict) and document.get("kind") == DEFAULTS
 
 
 class Reader:

@@ -16,7 +16,7 @@ from reconciler.manifests.layers import VariableValue
 
 # ``${{`` is a placeholder of another tool. A text without ``}`` reaches to the next brace or end.
 _TOKEN = re.compile(r"\$\$\{|\$\{(?!\{)([^{}]*)(\}?)")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
 _LITERAL = "$${"
 _OPENING = "${"
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Any
 
 from reconciler.diagnostics import Diagnostic, error
 from reconciler.manifests.manifest import Manifest, Root
@@ -39,8 +38,7 @@ class Resolver:
     def resolve(self, manifest: Manifest) -> Manifest:
         """Return the manifest with its script read, and with the script's variables replaced.
 
-        The settings of metadata that only this step reads are gone afterwards, unless they are of
-        another type than they must be.
+        What metadata says for this step alone is gone afterwards.
         """
         document = manifest.document
         if not isinstance(document, dict) or document.get("kind") != ACTION.value:
@@ -52,8 +50,14 @@ class Resolver:
             path = spec["scriptFile"]
             if isinstance(path, str) and 0 < len(path) <= _SCRIPT_FILE.longest and "\0" not in path:
                 manifest = self._with_script(manifest, path)
-        templated = _templated(document)
-        return manifest if templated is None else self._finished(manifest, templated=templated)
+        metadata = document.get("metadata")
+        if not (isinstance(metadata, dict) and "templated" in metadata):
+            return manifest
+        templated = metadata["templated"]
+        if not isinstance(templated, bool):
+            place = manifest.place("metadata", "templated")
+            self.findings.append(error("SCHEMA-TYPE", _NO_FLAG, _A_FLAG, place))
+        return self._finished(manifest, templated=templated is True)
 
     def _with_script(self, manifest: Manifest, path: str) -> Manifest:
         written = manifest.origin("spec", "scriptFile")
@@ -98,12 +102,8 @@ class Resolver:
         return self._scripts[key]
 
 
-def _templated(document: dict[str, Any]) -> bool | None:
-    """Return the setting of a document that says one; None for anything but true and false."""
-    metadata = document.get("metadata")
-    value = metadata.get("templated") if isinstance(metadata, dict) else None
-    return value if isinstance(value, bool) else None
-
+_NO_FLAG = "templated is not true or false"
+_A_FLAG = "Write true or false, without quotes."
 
 MAX_SCRIPT_FILE = 64 * 1024  # 2,000 characters are 8,000 bytes at most; the rest is told apart
 

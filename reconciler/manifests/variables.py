@@ -14,6 +14,7 @@ from typing import Any
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error, warning
 from reconciler.manifests.discovery import Discovery
+from reconciler.manifests.growth import Growth
 from reconciler.manifests.layers import Layers
 from reconciler.manifests.manifest import Manifest, Path
 from reconciler.manifests.placeholders import (
@@ -33,36 +34,11 @@ from reconciler.manifests.placeholders import (
 from reconciler.manifests.yaml_source import MAX_SCALAR
 from reconciler.resources.nearest import MOST_HINTS, nearest
 
-MAX_PUT_IN = 32 * 1024 * 1024
-"""Characters that variables and Defaults put into the manifests of one run, about."""
-
 MAX_FAULTS = 100
 """Findings about the variables of one document."""
 
 SCRIPT = ("spec", "script")
 _ESCAPE = "Write $${ for the two characters ${."
-
-
-class Growth:
-    """The limit to what is put into the manifests of one run."""
-
-    def __init__(self, most: int = MAX_PUT_IN) -> None:
-        self.findings: list[Diagnostic] = []
-        self._most = self._left = most
-
-    def has_room(self, size: int, manifest: Manifest, path: Path) -> bool:
-        """Count what is put in at a place; the first for which there is no room is told."""
-        self._left -= size
-        if self._left < 0 and not self.findings:
-            self.findings.append(
-                error(
-                    "VARIABLE-SIZE",
-                    f"variables and Defaults put in more than {self._most} characters",
-                    "Write shorter values, or use them in fewer places.",
-                    manifest.place(*path),
-                )
-            )
-        return self._left >= 0
 
 
 class Variables:
@@ -149,7 +125,7 @@ class Variables:
 
 
 def _no_name(token: Token) -> tuple[str, str, str]:
-    remedy = f"Write ${{name}}, with letters, digits, - and _ in the name. {_ESCAPE}"
+    remedy = f"Write ${{name}}, with letters, digits and _ in the name. {_ESCAPE}"
     return "VARIABLE-NAME", f"no name of a variable: {token.text[:40]}", remedy
 
 

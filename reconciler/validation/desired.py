@@ -17,6 +17,7 @@ from reconciler.resources.kinds import API_VERSION
 from reconciler.resources.nearest import nearest, one_of
 from reconciler.resources.normal import normal_form
 from reconciler.resources.ref import Kind, ResourceRef
+from reconciler.resources.schemas import DEFAULTS, Judged, Patch
 from reconciler.state import DesiredState, Resource
 from reconciler.validation.problem import cut
 from reconciler.validation.references import (
@@ -64,7 +65,25 @@ def judge(loaded: Loaded) -> Judgement:
         by_key, duplicates = unique_resources(resources)
     desired = DesiredState(by_key, scope(resources), loaded.whole)
     findings += [*duplicates, *shared_ids(resources)]
-    return Judgement(desired, by_place(_without_sequels(findings)))
+    return Judgement(
+        desired, by_place(_without_sequels([*findings, *_of_layers(loaded, findings)]))
+    )
+
+
+def _of_layers(loaded: Loaded, told: list[Diagnostic]) -> Iterator[Diagnostic]:
+    """Yield what is wrong with Defaults and patches, and not told of a resolved manifest."""
+    spots = {_spot(each) for each in told}
+    judged: list[tuple[Judged, Manifest]] = [(DEFAULTS, each) for each in loaded.defaults]
+    for patch in loaded.patches:
+        kind = kind_of(patch.document)
+        if kind is not None:
+            judged.append((Patch(kind), patch))
+    for schema, document in judged:
+        if not accepts(schema, document.document):
+            from reconciler.validation.explain import schema_findings
+
+            found = schema_findings(schema, document)
+            yield from (each for each in found if _spot(each) not in spots)
 
 
 def _without_sequels(findings: list[Diagnostic]) -> list[Diagnostic]:

@@ -18,14 +18,14 @@ from tests.unit.manifests.trees import codes, write_tree
 SHOP = """\
 apiVersion: reconciler/v1
 kind: OidcApplication
-metadata: {organization: acme, project: shop, name: "${shop-name}"}
+metadata: {organization: acme, project: shop, name: "${shopName}"}
 spec:
   redirectUris: ["https://${host}/callback"]
   postLogoutRedirectUris: "${previews}"
   devMode: ${dev}
 """
 VALUES: dict[str, Any] = {
-    "shop-name": "storefront",
+    "shopName": "storefront",
     "host": "shop.example.com",
     "previews": ["https://a.example.com/", "https://b.example.com/"],
     "dev": False,
@@ -47,15 +47,12 @@ def layers(environment: str = "staging", **values: Any) -> Layers:
     return Layers(
         environment,
         {
-            name.replace("_", "-"): None
+            name: None
             if value is None
             else VariableValue(value, SourceLocation("reconciler.yaml", line, 9))
             for line, (name, value) in enumerate(values.items(), 1)
         },
-        {
-            name.replace("_", "-"): SourceLocation("reconciler.yaml", line, 3)
-            for line, name in enumerate(values, 1)
-        },
+        {name: SourceLocation("reconciler.yaml", line, 3) for line, name in enumerate(values, 1)},
         root="tree",
     )
 
@@ -94,12 +91,12 @@ def test_values_of_every_type_stand_in_their_places() -> None:
 
 def test_a_finding_names_the_place_and_the_source_of_a_value() -> None:
     """To the column: of the text the variable is in, of the list it stands for, of a name."""
-    wrong = {**VALUES, "host": "a b", "previews": ["x", "https://b/"], "shop-name": "a\u200bb"}
+    wrong = {**VALUES, "host": "a b", "previews": ["x", "https://b/"], "shopName": "a\u200bb"}
 
     found = judge(loaded(SHOP, layers(**wrong))).diagnostics
 
     assert {(str(each.location), each.location.value_from) for each in found if each.location} == {
-        ("tree/a.yaml:3:53", "shop-name from reconciler.yaml:1:9"),
+        ("tree/a.yaml:3:53", "shopName from reconciler.yaml:1:9"),
         ("tree/a.yaml:5:18", "host from reconciler.yaml:2:9"),
         ("tree/a.yaml:6:27", "previews from reconciler.yaml:3:9"),
     }
@@ -168,16 +165,16 @@ def test_without_a_configuration_every_variable_is_unknown() -> None:
 
 
 def test_an_escape_is_the_text_it_stands_for() -> None:
-    text = SHOP.replace("${shop-name}", "$${shop-name}")
+    text = SHOP.replace("${shopName}", "$${shopName}")
 
     [manifest] = loaded(text, layers(**VALUES)).manifests
 
-    assert manifest.document["metadata"]["name"] == "${shop-name}"
+    assert manifest.document["metadata"]["name"] == "${shopName}"
 
 
 def test_an_escaped_dollar_begins_a_variable_too() -> None:
     """YAML resolves its own escapes first."""
-    text = SHOP.replace('"${shop-name}"', '"\\x24{shop-name}"').replace("${host}", "h")
+    text = SHOP.replace('"${shopName}"', '"\\x24{shopName}"').replace("${host}", "h")
     text = text.replace("${previews}", "h").replace("${dev}", "true").replace('"h"', "[]")
 
     [manifest] = loaded(text, layers(**VALUES)).manifests

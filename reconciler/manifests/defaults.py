@@ -1,0 +1,165 @@
+"""Defaults documents: values for the manifests of a folder and of the folders in it.
+
+A manifest that names a value itself keeps it, and of several folders the nearest one wins. What is
+filled in keeps the place in the Defaults document, so that a finding leads there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+from typing import Any
+
+from reconciler.diagnostics import Diagnostic, error
+from reconciler.manifests.growth import Growth
+from reconciler.manifests.manifest import Manifest, Origin, Path
+from reconciler.manifests.placeholders import size_of
+from reconciler.resources.kinds import KINDS
+from reconciler.resources.ref import Kind
+
+_OWNERS = {kind.value: frozenset(each.name for each in KINDS[kind].owner) for kind in Kind}
+_INSTEAD = {
+    kind.value: {
+        one: {name, other.name} for name, other in row.instead.items() for one in (name, other.name)
+    }
+    for kind, row in KINDS.items()
+}
+
+_Folder = tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Given:
+    """Values for the manifests of one kind in one folder.
+
+    Attributes:
+        sections: The values of metadata and spec.
+        origins: Where each of them is written, by its path.
+        size: About how many characters they are.
+    """
+
+    sections: Mapping[str, dict[str, Any]]
+    origins: dict[Path, Origin] = field(default_factory=dict)
+    size: int = 0
+
+    def without(self, metadata: Iterable[str], spec: Iterable[str]) -> _Given:
+        """Return the values but for those of some names."""
+        left_out = {"metadata": set(metadata), "spec": set(spec)}
+        sections = {
+            section: {
+                name: value for name, value in values.items() if name not in left_out[section]
+            }
+            for section, values in self.sections.items()
+        }
+        origins = {
+            path: each
+            for path, each in self.origins.items()
+            if path[1] not in left_out[str(path[0])]
+        }
+        return _Given(sections, origins, sum(map(size_of, sections.values())))
+
+
+class FolderDefaults:
+    """The Defaults documents of one run, by folder."""
+
+    def __init__(self, growth: Growth) -> None:
+        self.findings: list[Diagnostic] = []
+        self._growth = growth
+        self._by_folder: dict[_Folder, Manifest] = {}
+        self._given: dict[tuple[_Folder, str], _Given | None] = {}
+        self._roots: dict[str, _Folder] = {}
+
+    def add(self, manifest: Manifest) -> None:
+        """Take the Defaults document of a folder; a second one is told."""
+        first = self._by_folder.setdefault(self._folder(manifest), manifest)
+        if first is not manifest:
+            self.findings.append(
+                error(
+                    "DEFAULTS-TWICE",
+                    f"a second Defaults document of this folder; the first is at {first.place()}",
+                    "Write one of them, with the values of both.",
+                    manifest.place(),
+                )
+            )
+
+    def fill(self, manifest: Manifest, *, owner_only: bool = False) -> Manifest:
+        """Return a manifest with the values that it leaves out, as far as its folders have them.
+
+        ``owner_only`` fills in the metadata alone, which is enough to know what it is about.
+        """
+        document = manifest.document
+        kind = document.get("kind") if self._by_folder and isinstance(document, dict) else None
+        if not isinstance(kind, str) or kind not in _OWNERS:
+            return manifest
+        given = self._of(self._folder(manifest), kind)
+        if given is None:
+            return manifest
+        metadata, spec = document.get("metadata"), document.get("spec", {})
+        if not (isinstance(metadata, dict) and isinstance(spec, dict)):
+            return manifest
+        written: Iterable[str] = given.sections["spec"] if owner_only else _taken(kind, spec)
+        if not (
+            given.sections["metadata"].keys().isdisjoint(metadata)
+            and given.sections["spec"].keys().isdisjoint(written)
+        ):
+            given = given.without(metadata, written)
+        if not self._growth.has_room(given.size, manifest, ("spec",)):
+            return manifest
+        filled = {**document, "metadata": {**metadata, **given.sections["metadata"]}}
+        if given.sections["spec"]:
+            filled["spec"] = {**spec, **given.sections["spec"]}
+        origins = {**given.origins, **manifest.origins} if manifest.origins else given.origins
+        return Manifest(filled, manifest.file, manifest.index, origins)
+
+    def _of(self, folder: _Folder, kind: str) -> _Given | None:
+        key = (folder, kind)
+        if key not in self._given:
+            outer = self._of(folder[:-1], kind) if folder else None
+            own = self._by_folder.get(folder)
+            self._given[key] = _nearer(outer, own, kind) if own is not None else outer
+        return self._given[key]
+
+    def _folder(self, manifest: Manifest) -> _Folder:
+        root = manifest.file.root.path
+        if root not in self._roots:
+            self._roots[root] = FilePath(os.path.realpath(root)).parts
+        return (*self._roots[root], *manifest.file.folder)
+
+
+def _nearer(outer: _Given | None, manifest: Manifest, kind: str) -> _Given | None:
+    """Return the values of a folder's own document, and those of outer ones that it leaves out."""
+    own = _own(manifest, kind)
+    if outer is None:
+        return own if own.origins else None
+    rest = outer.without(own.sections["metadata"], _taken(kind, own.sections["spec"]))
+    sections = {name: {**rest.sections[name], **own.sections[name]} for name in own.sections}
+    return _Given(sections, {**rest.origins, **own.origins}, rest.size + own.size)
+
+
+def _own(manifest: Manifest, kind: str) -> _Given:
+    metadata = _mapping(manifest.document, "metadata")
+    owners = {name: value for name, value in metadata.items() if name in _OWNERS[kind]}
+    spec = _mapping(_mapping(manifest.document, "spec"), kind)
+    paths = {
+        **{("metadata", name): ("metadata", name) for name in owners},
+        **{("spec", name): ("spec", kind, name) for name in spec},
+    }
+    origins: dict[Path, Origin] = {
+        path: Origin(manifest.file, manifest.index, written) for path, written in paths.items()
+    }
+    return _Given({"metadata": owners, "spec": spec}, origins, size_of(owners) + size_of(spec))
+
+
+def _mapping(values: dict[str, Any], name: str) -> dict[str, Any]:
+    value = values.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _taken(kind: str, spec: Mapping[str, Any]) -> Iterable[str]:
+    """Return the names of fields, and the names that can be written in place of them."""
+    instead = _INSTEAD[kind]
+    if not instead:
+        return spec
+    return {*spec, *(other for name in spec if name in instead for other in instead[name])}

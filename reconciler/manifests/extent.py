@@ -1,0 +1,111 @@
+"""The extent of a tree: whether PATHS are all of it, and which folders enclose them.
+
+To prune by a part of a tree would delete what the other parts declare. A part takes the Defaults of
+the folders that enclose it up to the configured folder of manifests.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from reconciler.manifests.discovery import EXTENSIONS, MAX_FILE, is_folder
+from reconciler.manifests.opening import OpeningError, open_folder, read_file
+from reconciler.manifests.text import TextError, decode
+from reconciler.manifests.yaml_source import read_documents
+
+_MARK = b"apiVersion: reconciler/"
+
+
+def is_whole(paths: Sequence[str]) -> bool:
+    """Return whether the paths are folders above which there are no manifests."""
+    if not all(map(is_folder, paths)):
+        return False
+    try:
+        roots = {Path(path).resolve() for path in paths}
+        return not any(_holds_manifests(folder) for path in roots for folder in _above(path, roots))
+    except OSError:
+        return False  # a folder went away in the meantime, the current one perhaps
+
+
+def is_within(folder: str, paths: Sequence[str | Path]) -> bool:
+    """Return whether a folder is one of the paths or in one; every run holds the empty one."""
+    if not folder:
+        return True
+    try:
+        inner = Path(folder).resolve()
+        return any(inner.is_relative_to(Path(path).resolve()) for path in paths)
+    except OSError:
+        return False
+
+
+def enclosing(root: str, paths: Sequence[str | Path]) -> list[str]:
+    """Return the folders from a root down to each path, the path itself left out."""
+    if not root:
+        return []
+    found: dict[str, None] = {}
+    for path in paths:
+        resolved, top = Path(path).resolve(), Path(root).resolve()
+        if resolved.is_relative_to(top):
+            parts = resolved.relative_to(top).parts
+            for length in range(len(parts)):
+                found[str(Path(root, *parts[:length]))] = None
+    return list(found)
+
+
+def _above(path: Path, roots: Collection[Path]) -> Iterator[Path]:
+    """Yield the folders above a path, up to the top of the repository or the current folder."""
+    top = _top_of(path)
+    for folder in path.parents if path != top else ():
+        if folder in roots:
+            return  # it is read anyway, and looks further up itself
+        yield folder
+        if folder == top:
+            return
+
+
+def _top_of(path: Path) -> Path:
+    """Return the highest folder that can belong to the same tree."""
+    for folder in (path, *path.parents):
+        if os.path.lexists(folder / ".git"):
+            return folder
+    here = Path.cwd()
+    return here if here in path.parents else path.parent
+
+
+def _holds_manifests(folder: Path) -> bool:
+    try:
+        with open_folder(str(folder), follow=True) as handle, os.scandir(handle) as listing:
+            names = [entry.name for entry in listing if entry.name.endswith(EXTENSIONS)]
+            return any(_is_manifest(name, handle) for name in names)
+    except (OpeningError, OSError):
+        return False
+
+
+def _is_manifest(name: str, folder: int) -> bool:
+    try:
+        data = read_file(name, folder, MAX_FILE)
+    except OpeningError:
+        return False
+    return _MARK in data and not _is_configuration_file(data)
+
+
+def _is_configuration_file(data: bytes) -> bool:
+    if CONFIGURATION.encode() not in data:
+        return False
+    try:
+        documents = read_documents(decode(data))
+    except TextError:
+        return False
+    return documents is not None and all(map(is_configuration, documents))
+
+
+CONFIGURATION = "Configuration"
+"""The kind of ``reconciler.yaml``, which is no manifest."""
+
+
+def is_configuration(document: Any) -> bool:
+    """Return whether a document is a configuration of this tool."""
+    return isinstance(document, dict) and document.get("kind") == CONFIGURATION

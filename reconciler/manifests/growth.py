@@ -1,0 +1,31 @@
+"""The limit to what variables and Defaults put into the manifests of one run."""
+
+from __future__ import annotations
+
+from reconciler.diagnostics import Diagnostic, error
+from reconciler.manifests.manifest import Manifest, Path
+
+MAX_PUT_IN = 32 * 1024 * 1024
+"""Characters, about."""
+
+
+class Growth:
+    """Counts what is put in. A few characters of a manifest can stand for many."""
+
+    def __init__(self, most: int = MAX_PUT_IN) -> None:
+        self.findings: list[Diagnostic] = []
+        self._most = self._left = most
+
+    def has_room(self, size: int, manifest: Manifest, path: Path) -> bool:
+        """Count what is put in at a place; the first for which there is no room is told."""
+        self._left -= size
+        if self._left < 0 and not self.findings:
+            self.findings.append(
+                error(
+                    "VARIABLE-SIZE",
+                    f"variables and Defaults put in more than {self._most} characters",
+                    "Write shorter values, or use them in fewer places.",
+                    manifest.place(*path),
+                )
+            )
+        return self._left >= 0

@@ -1,0 +1,210 @@
+"""Overlays: documents of one environment, laid over the manifests that every environment shares.
+
+A document whose ref the base declares changes just the fields that it names: mappings merge, lists
+replace, and null means that the base had not written the field. ``absent: true`` takes the manifest
+out. Any other document is added. Values keep the place that they come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from reconciler.diagnostics import Diagnostic, error
+from reconciler.manifests.defaults import FolderDefaults
+from reconciler.manifests.manifest import Manifest, Origin, Path
+from reconciler.resources.kinds import KINDS, OVERLAID
+from reconciler.resources.nearest import nearest
+from reconciler.resources.ref import Kind, ResourceRef, fold
+
+_ABSENT, _PATCH = (each.name for each in OVERLAID)
+_KINDS = {kind.value: kind for kind in Kind}
+_IDENTITY = frozenset({"organization", "project", "name"})
+_ALTERNATIVES = {
+    kind.value: {
+        **{name: other.name for name, other in row.instead.items()},
+        **{other.name: name for name, other in row.instead.items()},
+    }
+    for kind, row in KINDS.items()
+}
+
+
+class Overlay:
+    """The documents of an overlay, each by the ref that it is about.
+
+    Their owners are filled in already. All else in the overlay's own Defaults is for documents
+    that it adds.
+    """
+
+    def __init__(self, documents: Iterable[Manifest], defaults: FolderDefaults) -> None:
+        self.findings: list[Diagnostic] = []
+        self.patches: list[Manifest] = []
+        self._defaults = defaults
+        self._others: list[Manifest] = []
+        self._by_ref: dict[ResourceRef, Manifest] = {}
+        self._left: dict[ResourceRef, Manifest] = {}
+        self._names: set[str] = set()
+        for document in documents:
+            self._take(document)
+
+    def _take(self, manifest: Manifest) -> None:
+        ref = _ref(manifest.document)
+        if ref is None:
+            self._others.append(manifest)
+            return
+        first = self._by_ref.setdefault(ref.key, manifest)
+        if first is manifest:
+            self._left[ref.key] = manifest
+            self._names.add(ref.key.name)
+        else:
+            summary = f"a second document of this overlay about {ref}"
+            remedy = f"The first is at {first.place()}: write one of them."
+            place = manifest.place("metadata", "name")
+            self.findings.append(error("OVERLAY-TWICE", summary, remedy, place, ref))
+
+    def may_name(self, manifest: Manifest) -> bool:
+        """Return whether a document may be about a manifest of the base, going by its name."""
+        if not self._names:
+            return False
+        metadata = _mapping(manifest.document, "metadata")
+        name = metadata.get("name")
+        return isinstance(name, str) and fold(name) in self._names
+
+    def lay_over(self, base: Manifest, defaults: FolderDefaults) -> Manifest | None:
+        """Return a manifest of the base as it is in this environment; None if it is taken out."""
+        owned = defaults.fill(base, owner_only=True)
+        ref = _ref(owned.document)
+        patch = self._by_ref.get(ref.key) if ref is not None else None
+        if ref is None or patch is None:
+            return defaults.fill(owned)
+        if self._left.pop(ref.key, None) is not None:
+            self.patches.append(patch)
+        if _flag(patch, _ABSENT):
+            return None
+        before, after = defaults.fill(owned), defaults.fill(_merged(owned, patch))
+        if before.document == after.document and not _names_a_file(patch):
+            self.findings.append(_unchanged(patch, ref))
+        return after
+
+    def added(self, base: Iterable[Manifest]) -> Iterator[Manifest]:
+        """Yield the documents that the base does not have; those that it must have are told."""
+        declared: list[ResourceRef] | None = None
+        for ref, manifest in self._left.items():
+            if not (_flag(manifest, _ABSENT) or _flag(manifest, _PATCH)):
+                yield self._whole(manifest)
+                continue
+            if declared is None:
+                refs = (_ref(each.document) for each in base)
+                declared = [each for each in refs if each is not None]
+            self.patches.append(manifest)
+            names = [each.name for each in declared if each.kind is ref.kind]
+            self.findings.append(_without_base(manifest, ref, nearest(ref.name, names)))
+        yield from map(self._whole, self._others)
+
+    def _whole(self, manifest: Manifest) -> Manifest:
+        filled = self._defaults.fill(manifest)
+        metadata = _mapping(filled.document, "metadata")
+        flags = [name for name in (_ABSENT, _PATCH) if metadata.get(name) is False]
+        if not flags:
+            return filled
+        rest = {name: value for name, value in metadata.items() if name not in flags}
+        return filled.changed({**filled.document, "metadata": rest}, {})
+
+
+def _merged(base: Manifest, patch: Manifest) -> Manifest:
+    document, origins = dict(base.document), dict(base.origins)
+    merge = _Merge(patch, origins)
+    metadata = {
+        name: value
+        for name, value in _mapping(patch.document, "metadata").items()
+        if name not in _IDENTITY and name not in {_ABSENT, _PATCH}
+    }
+    document["metadata"] = merge.mapping(document["metadata"], metadata, ("metadata",))
+    spec = patch.document.get("spec", {})
+    if spec is None:
+        document.pop("spec", None)
+    elif spec != {}:
+        document["spec"] = merge.value(document.get("spec", {}), spec, ("spec",))
+    for name, other in _ALTERNATIVES[base.document["kind"]].items():
+        if isinstance(spec, dict) and spec.get(name) is not None:
+            document["spec"] = {
+                key: value for key, value in document["spec"].items() if key != other
+            }
+    return Manifest(document, base.file, base.index, origins)
+
+
+class _Merge:
+    """One patch; what it changes gets its place."""
+
+    def __init__(self, patch: Manifest, origins: dict[Path, Origin]) -> None:
+        self._patch = patch
+        self._origins = origins
+
+    def mapping(self, under: dict[str, Any], over: dict[str, Any], path: Path) -> dict[str, Any]:
+        """Return a mapping with the fields of another laid over it."""
+        values = dict(under)
+        for name, value in over.items():
+            if value is None:
+                values.pop(name, None)
+            else:
+                values[name] = self.value(under.get(name), value, (*path, name))
+        return values
+
+    def value(self, under: Any, over: Any, path: Path) -> Any:
+        """Return a value with another laid over it: mappings merge, all else replaces."""
+        if isinstance(under, dict) and isinstance(over, dict):
+            return self.mapping(under, over, path)
+        self._origins[path] = Origin(self._patch.file, self._patch.index, path)
+        return over
+
+
+def _ref(document: Any) -> ResourceRef | None:
+    """Return the ref of the object that a document declares; None if it names none."""
+    kind = document.get("kind") if isinstance(document, dict) else None
+    if not isinstance(kind, str) or kind not in _KINDS:
+        return None
+    metadata, row = _mapping(document, "metadata"), KINDS[_KINDS[kind]]
+    name = metadata.get("name")
+    owners = {each.name: metadata.get(each.name) for each in row.owner}
+    names = {"organization": name, "project": "", **owners, "name": name}
+    if not all(isinstance(each, str) and each for each in (name, *owners.values())):
+        return None
+    return ResourceRef(_KINDS[kind], *(str(each) for each in names.values()))
+
+
+def _mapping(document: Any, name: str) -> dict[str, Any]:
+    value = document.get(name) if isinstance(document, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
+def _flag(manifest: Manifest, name: str) -> bool:
+    return _mapping(manifest.document, "metadata").get(name) is True
+
+
+def _names_a_file(patch: Manifest) -> bool:
+    """Return whether a patch names a file: the same name can mean another file in the base."""
+    spec = _mapping(patch.document, "spec")
+    files = {other.name for row in KINDS.values() for other in row.instead.values()}
+    return not files.isdisjoint(spec)
+
+
+def _unchanged(patch: Manifest, ref: ResourceRef) -> Diagnostic:
+    return error(
+        "OVERLAY-UNCHANGED",
+        f"this document changes nothing of {ref}",
+        "Remove it, or write the fields that differ in this environment.",
+        patch.place(),
+        ref,
+    )
+
+
+def _without_base(manifest: Manifest, ref: ResourceRef, meant: str | None) -> Diagnostic:
+    does = "takes out" if _flag(manifest, _ABSENT) else "changes"
+    hint = f"Did you mean {meant}? " if meant else ""
+    return error(
+        "OVERLAY-NO-BASE",
+        f"this document {does} {ref}, which the manifests do not declare",
+        f"{hint}Correct the names, or remove the document.",
+        manifest.place("metadata", "name"),
+        ref,
+    )
