@@ -201,7 +201,7 @@ def _credentials_of(connection: Connection, endpoint: Endpoint) -> Credentials:
     )
 
     if not connection.is_named_outside:
-        raise _named_inside(connection)
+        return _credentials_for_origin(connection, endpoint)
     if connection.token_file and connection.key_file:
         raise UsageError("there are two ways to sign in", remedy="Give one of the two files.")
     if connection.key_file:
@@ -227,12 +227,25 @@ def _stored_credentials(endpoint: Endpoint) -> Credentials:
     return FixedToken(token) if token else NoToken()
 
 
-def _named_inside(connection: Connection) -> AccessDeniedError:
-    """Return the error that only a file of the repository names the address of a service."""
-    return AccessDeniedError(
-        f"the address of environment {connection.environment} stands only in reconciler.yaml",
-        remedy="A file of the repository never decides where a token goes. Give --service "
-        f"{connection.service} or set RECONCILER_SERVICE to it. Nothing was sent.",
+def _credentials_for_origin(connection: Connection, endpoint: Endpoint) -> Credentials:
+    """Return the token that was stored for the origin of a service that only a file names.
+
+    Raises:
+        AccessDeniedError: none was stored, or another credential is meant to go there.
+    """
+    from reconciler.service_client.credentials import NoToken
+
+    stored = _stored_credentials(endpoint)
+    files = {"--token-file": connection.token_file, "--key-file": connection.key_file}
+    given = [flag for flag, file in files.items() if file]
+    if not given and not isinstance(stored, NoToken):
+        return stored
+    other = "" if given else f", or store a token for it: reconciler login {endpoint.same_origin}"
+    raise AccessDeniedError(
+        f"only reconciler.yaml names the service of environment {connection.environment}",
+        remedy=f"A file of a repository never decides where {' or '.join(given) or 'a token'} "
+        f"goes. Give --service {connection.service}, or set RECONCILER_SERVICE to it{other}. "
+        "Nothing was sent.",
     )
 
 

@@ -291,5 +291,6 @@ def _normal(address: str) -> str:
     if is_remote(address):
         from reconciler.service_client.endpoint import parse_endpoint
 
-        return parse_endpoint(address).address
+        endpoint = parse_endpoint(address)
+        return endpoint.same_origin + endpoint.prefix
     return address

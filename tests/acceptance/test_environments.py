@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.acceptance.conftest import Run, an_application, write
+from tests.running import Server, running_server
 
 Fields = dict[str, Any]
 
@@ -111,3 +113,70 @@ def test_a_protected_environment_takes_an_approved_plan_only(run: Run, configure
     assert made.code == 0, made.all
     digest = run("plan", *chosen, "--format", "json").json["digest"]
     assert run("apply", *chosen, "--digest", digest).code == 0
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Run one server for the tests of a service elsewhere."""
+    with running_server(tmp_path_factory.mktemp("server")) as running:
+        yield running
+
+
+@pytest.fixture
+def remote(small: Path, server: Server) -> Path:
+    """Return the folder of a small tree with an environment on a server."""
+    a_configuration(small.parent, environments={"live": {"service": server.address}})
+    return small.parent
+
+
+def test_an_address_that_only_the_file_names_gets_no_token(
+    run: Run, remote: Path, server: Server
+) -> None:
+    """A pull request can write any address there."""
+    token = server.token("admin")
+    write(remote / "token", token).chmod(0o600)
+    known = {"RECONCILER_TOKEN": token}
+    refused = run("plan", "--env", "live", **known)
+    other = run("plan", "--env", "live", "--service", "http://127.0.0.1:9", **known)
+
+    assert (refused.code, refused.out) == (7, "")
+    assert refused.err.startswith("Error: only reconciler.yaml names the service of environment")
+    assert f"Give --service {server.address}, or set RECONCILER_SERVICE to it" in refused.err
+    assert (other.code, other.out) == (1, "")
+    assert other.err.startswith("Error: --service http://127.0.0.1:9 is not the service of")
+
+    settings = {"XDG_CONFIG_HOME": str(remote / "settings")}
+    assert run("login", server.address, stdin=token, **settings).code == 0
+    stored = run("plan", "--env", "live", **settings, RECONCILER_TOKEN=token[::-1])
+    file = run("plan", "--env", "live", "--token-file", "token", **settings)
+
+    assert stored.code == 0, stored.all
+    assert file.code == 7
+    assert "where --token-file goes" in file.err
+
+
+def test_a_service_elsewhere_is_used_where_it_is_also_named_outside(
+    run: Run, remote: Path, server: Server
+) -> None:
+    """Every report names the environment; journal and default state are in its folder."""
+    known = {
+        "RECONCILER_ENV": "live",
+        "RECONCILER_SERVICE": server.address,
+        "RECONCILER_TOKEN": server.token("admin"),
+    }
+    head = f"Environment live: service {server.address} (instance"
+    applied = run("apply", "--auto-approve", "--secrets-to", "file:kept", **known)
+    drift = run("drift", "--format", "json", **known).json
+    comment = run("plan", "--format", "markdown", **known).out
+    page = run("plan", "--format", "html", **known).out
+
+    assert applied.code == 0, applied.all
+    assert applied.out.count(head) == 2
+    assert len(list((remote / ".reconciler" / "live").glob("apply-*.jsonl"))) == 1
+    assert drift["environment"] == "live"
+    assert comment.startswith("<!-- reconciler-plan environment=live service=http")
+    assert f"`{head}" in comment
+    assert "<dt>Environment</dt><dd>live</dd>" in page
+    assert "client id" in run("outputs", **known).out
+    assert run("history", "Project/acme/shop", **known).code == 0
+    assert "kind: Project" in run("export", **known).out

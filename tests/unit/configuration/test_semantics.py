@@ -1,0 +1,141 @@
+"""Rules of ``reconciler.yaml`` that no schema states: addresses, folders, values, twins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.configuration.configurations import configuration_of, reading_of, told
+
+
+@pytest.mark.parametrize(
+    "service",
+    [
+        "https://id.example.com",
+        "https://id.example.com:8443/prefix/v2/",
+        "http://127.0.0.1:8080",
+        "http://localhost",
+        "sqlite:stores/a.db",
+    ],
+)
+def test_a_service_that_a_file_may_name(tmp_path: Path, service: str) -> None:
+    """Encrypted, on this machine, or a file of the repository."""
+    read = configuration_of(tmp_path, f"environments: {{a: {{service: '{service}'}}}}\n")
+
+    assert read.environments["a"].service == service
+
+
+@pytest.mark.parametrize(
+    ("service", "code"),
+    [
+        ("postgresql://db/identity", "CONFIG-SERVICE"),
+        ("http://id.example.com", "CONFIG-SERVICE"),
+        ("http://127.0.0.1.example.com", "CONFIG-SERVICE"),
+        ("https://user:secret@id.example.com", "CONFIG-SERVICE"),
+        ("https://id.example.com?x=1", "CONFIG-SERVICE"),
+        ("https://id.example.com/a/../b", "CONFIG-SERVICE"),
+        ("https://ID.example.com", "CONFIG-SERVICE"),
+        ("https://", "CONFIG-SERVICE"),
+        ("file:secrets", "CONFIG-SERVICE"),
+        ("${host}", "CONFIG-SERVICE"),
+        ("sqlite:", "CONFIG-OUTSIDE"),
+        ("sqlite:../other.db", "CONFIG-OUTSIDE"),
+        ("sqlite:/var/identity.db", "CONFIG-OUTSIDE"),
+        ("sqlite:.git/config", "CONFIG-OUTSIDE"),
+        ("sqlite:linked/identity.db", "CONFIG-OUTSIDE"),
+        ("sqlite:linked/../a.db", ""),
+    ],
+)
+def test_a_service_that_a_file_may_not_name(tmp_path: Path, service: str, code: str) -> None:
+    """A pull request would direct a credential, or a write, with it."""
+    (tmp_path / "linked").symlink_to(tmp_path.parent)
+
+    reading = reading_of(tmp_path, f"environments: {{a: {{service: '{service}'}}}}\n")
+
+    assert told(reading) == ([(code, 3, 29)] if code else [])
+
+
+@pytest.mark.parametrize(
+    ("text", "findings"),
+    [
+        ("manifests: ../other\n", [("CONFIG-OUTSIDE", 3, 12)]),
+        ("manifests: /etc\n", [("CONFIG-OUTSIDE", 3, 12)]),
+        ("environments: {a: {overlay: ../x}}\n", [("CONFIG-OUTSIDE", 3, 29)]),
+        ("environments: {a: {overlay: linked/x}}\n", [("CONFIG-OUTSIDE", 3, 29)]),
+        ("environments: {a: {overlay: manifests/a}}\n", [("CONFIG-OVERLAY", 3, 29)]),
+        ("environments: {a: {overlay: .}}\n", [("CONFIG-OVERLAY", 3, 29)]),
+        ("manifests: .\nenvironments: {a: {overlay: a}}\n", [("CONFIG-OVERLAY", 4, 29)]),
+        ("environments: {a: {overlay: manifests-a}}\n", []),
+    ],
+)
+def test_folders_stay_in_the_repository_and_apart(
+    tmp_path: Path, text: str, findings: list[tuple[str, int, int]]
+) -> None:
+    """Nothing outside is read because a file in the repository says so."""
+    (tmp_path / "linked").symlink_to(tmp_path.parent)
+
+    assert told(reading_of(tmp_path, text)) == findings
+
+
+def test_the_git_root_is_the_repository(tmp_path: Path) -> None:
+    """A file in a folder of it may name what lies beside that folder."""
+    (tmp_path / ".git").mkdir()
+    inner = tmp_path / "team"
+    inner.mkdir()
+
+    assert told(reading_of(inner, "manifests: ../shared\n")) == []
+    assert told(reading_of(inner, "manifests: ../../shared\n")) == [("CONFIG-OUTSIDE", 3, 12)]
+
+
+@pytest.mark.parametrize(
+    ("environments", "is_twin"),
+    [
+        ("{a: {service: 'https://i.example'}, b: {service: 'https://i.example/'}}", True),
+        ("{a: {service: 'sqlite:a.db'}, b: {service: 'sqlite:x/../a.db', tree: default}}", True),
+        ("{a: {}, b: {service: 'sqlite:.reconciler/a/identity.db'}}", True),
+        ("{a: {service: 'https://i.example'}, b: {service: 'https://i.example', tree: b}}", False),
+        ("{a: {}, b: {}}", False),
+    ],
+)
+def test_two_environments_have_no_tree_in_common(
+    tmp_path: Path, environments: str, *, is_twin: bool
+) -> None:
+    """They would prune each other."""
+    findings = reading_of(tmp_path, f"environments: {environments}\n").findings
+
+    assert [finding.code for finding in findings] == (["CONFIG-TWINS"] if is_twin else [])
+
+
+@pytest.mark.parametrize(
+    ("text", "findings"),
+    [
+        ("{x: {type: string, pattern: '('}}", [("CONFIG-PATTERN", 3, 13)]),
+        ("{x: {type: string, pattern: '^(?=a)'}}", [("CONFIG-PATTERN", 3, 13)]),
+        ("{x: {type: string, default: 1}}", [("CONFIG-VALUE", 3, 40)]),
+        ("{x: {type: string, pattern: '^a+$', default: b}}", [("CONFIG-VALUE", 3, 57)]),
+        ("{x: {type: list, pattern: '^a+$', default: [a, b]}}", [("CONFIG-VALUE", 3, 55)]),
+        ("{x: {type: string, default: '${y}'}}", [("CONFIG-NESTED", 3, 40)]),
+        ("{x: {type: list, default: [a, '$${y}']}}", [("CONFIG-NESTED", 3, 38)]),
+        ("{x: {type: number, default: 1.5}, y: {type: boolean, default: no}}",
+         [("CONFIG-VALUE", 3, 74)]),
+        ("{x: {type: boolean, default: true}, y: {type: list, default: [1, a, true]}}", []),
+    ],
+)  # fmt: skip
+def test_values_are_of_the_declared_type_and_pattern(
+    tmp_path: Path, text: str, findings: list[tuple[str, int, int]]
+) -> None:
+    """Before any manifest uses them."""
+    assert told(reading_of(tmp_path, f"variables: {text}\n")) == findings
+
+
+def test_a_value_for_a_variable_that_is_not_declared(tmp_path: Path) -> None:
+    """The nearest name is told; capital and small letters differ."""
+    text = "variables: {shopHost: {type: string}}\nenvironments: {a: {variables: {shophost: b}}}\n"
+
+    (finding,) = reading_of(tmp_path, text).findings
+
+    assert (finding.code, finding.location and finding.location[1:3]) == (
+        "CONFIG-UNDECLARED", (4, 42),
+    )  # fmt: skip
+    assert finding.remedy.startswith("Did you mean shopHost? ")
