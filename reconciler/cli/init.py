@@ -18,7 +18,9 @@ import click
 
 from reconciler import __version__
 from reconciler.cli.options import option
-from reconciler.errors import LocalFileError, UsageError
+from reconciler.cli.workflows import CONFIGURATION, TEMPLATES, for_environments
+from reconciler.configuration.model import Configuration
+from reconciler.errors import InvalidConfigurationError, LocalFileError, UsageError
 from reconciler.report.visible import visible
 from reconciler.resources.installation import (
     DISTRIBUTION,
@@ -32,7 +34,7 @@ from reconciler.resources.origin import is_loopback_host
 _PACKAGE = Path(__file__).parents[1]
 _CHECKOUT = _PACKAGE.parent
 STARTER = _PACKAGE / "cli" / "starter"
-TEMPLATES = _PACKAGE / "cli" / "templates"
+HOOKS = "githooks"
 TOOL = "reconciler"
 """The folder, beside what a CI set-up reads, that its jobs install the tool from."""
 
@@ -71,6 +73,7 @@ def init_command(
     """Write a small organization into DIR, to begin from.
 
     With --github, --gitlab or --git-hooks: write those into the current folder, and no manifests.
+    Where reconciler.yaml has environments, each has jobs of its own.
     """
     if release is not None and not (github or gitlab):
         raise UsageError(
@@ -80,7 +83,7 @@ def init_command(
     wanted = [
         (github, "github", Path(".github")),
         (gitlab, "gitlab", Path(".gitlab")),
-        (git_hooks, "git-hooks", Path("githooks")),
+        (git_hooks, "git-hooks", Path(HOOKS)),
     ]
     chosen = [(name, target) for asked, name, target in wanted if asked]
     try:
@@ -105,18 +108,35 @@ def _files_for(
 ) -> Mapping[Path, tuple[bytes, int]]:
     """Return content and mode of each file that the chosen set-ups need, by path."""
     files = {
-        target / path.relative_to(TEMPLATES / name): (
-            path.read_bytes(),
-            0o755 if name == "git-hooks" else 0o644,
-        )
+        target / path.relative_to(TEMPLATES / name): path.read_bytes()
         for name, target in chosen
         for path in sorted((TEMPLATES / name).rglob("*"))
         if path.is_file()
     }
-    for _, target in [one for one in chosen if one[0] != "git-hooks"]:
-        for file, content in install_files(release).items():
-            files[target / TOOL / file] = (content, 0o644)
-    return files
+    if (configuration := _environments()) is not None:
+        files = for_environments(files, configuration)
+    for name, target in chosen:
+        if name != "git-hooks":
+            files |= {target / TOOL / file: text for file, text in install_files(release).items()}
+    return {
+        path: (text, 0o755 if path.parts[0] == HOOKS else 0o644) for path, text in files.items()
+    }
+
+
+def _environments() -> Configuration | None:
+    """Return the configuration in this folder, if it has environments.
+
+    Raises:
+        InvalidConfigurationError: it cannot be used.
+    """
+    if not Path(CONFIGURATION).exists():
+        return None
+    from reconciler.configuration.reading import read_configuration
+
+    configuration, findings = read_configuration(CONFIGURATION)
+    if configuration is None:
+        raise InvalidConfigurationError(findings)
+    return configuration if configuration.environments else None
 
 
 def _write_starter(target: Path) -> None:
