@@ -15,11 +15,14 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 
 from reconciler.configuration.model import Configuration, Environment
+from reconciler.errors import UsageError
+from reconciler.report.visible import visible
 
 CONFIGURATION = "reconciler.yaml"
 TEMPLATES = Path(__file__).parent / "templates"
 GITHUB = Path(".github", "workflows")
 GITLAB = Path(".gitlab", "reconciler.gitlab-ci.yml")
+_FOLDER = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._/-]*", re.ASCII)
 _GITHUB_JOB = re.compile(r"^(?=  [a-z]+:$)", re.MULTILINE)
 _GITLAB_JOB = re.compile(r"(?<=\n\n)(?=(?:# [^\n]*\n)*reconciler [a-z]+:$)", re.MULTILINE)
 _GITLAB_NAME = re.compile(r"^reconciler ([a-z]+):$", re.MULTILINE)
@@ -93,7 +96,11 @@ def _gitlab_job(job: str, configuration: Configuration, environment: Environment
 
 
 def _words(configuration: Configuration, named: Iterable[Environment]) -> Mapping[str, str]:
-    """Return what the names in ``environments.toml`` stand for in some environments."""
+    """Return what the names in ``environments.toml`` stand for in some environments.
+
+    Raises:
+        UsageError: a folder has a name that cannot stand in a script.
+    """
     chosen = list(named)
     overlays = [each.overlay for each in chosen if each.overlay]
     folders: Sequence[str] = list(
@@ -101,6 +108,12 @@ def _words(configuration: Configuration, named: Iterable[Environment]) -> Mappin
             PurePosixPath(each).as_posix() for each in (configuration.manifests, *overlays)
         )
     )
+    for folder in folders:
+        if not _FOLDER.fullmatch(folder):
+            raise UsageError(
+                f"no jobs can be written for the folder {visible(folder)}",
+                remedy="Give it a name of letters, digits and . _ - /: it stands in their scripts.",
+            )
     tops = sorted({CONFIGURATION, *(each.split("/")[0] for each in folders)})
     return {
         "@NAME@": chosen[0].name if len(chosen) == 1 else "NAME",
