@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
-from hypothesis import strategies as st
 
 from tests.postgres_server import PostgresServer, a_server
 from tests.surroundings import settle_in
@@ -16,12 +15,6 @@ settle_in()
 # How long one example takes says how busy the machine is. Time is asked about where it matters.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Make the tables of characters before there are workers: each would need seconds for them."""
-    if config.getoption("numprocesses", None):
-        st.text().validate()
 
 
 @pytest.fixture(scope="session")
