@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from reconciler.diagnostics import Source, SourceLocation
+from reconciler.resources.call import JsonObject
+from reconciler.resources.fields import Spec
 from reconciler.resources.numbers import SequenceNumber
 from reconciler.resources.ref import ResourceRef
 
@@ -25,7 +27,7 @@ class Resource:
     """
 
     ref: ResourceRef
-    spec: Mapping[str, Any]
+    spec: Spec
     written: frozenset[str]
     source: Source
     pinned_id: str = ""
@@ -42,7 +44,7 @@ class Declared(Protocol):
         ...
 
     @property
-    def spec(self) -> Mapping[str, Any]:
+    def spec(self) -> Spec:
         """Return the fields in normal form."""
         ...
 
@@ -123,7 +125,7 @@ class ObservedObject:
     ref: ResourceRef
     id: str
     sequence: SequenceNumber
-    spec: Mapping[str, Any]
+    spec: Spec
     organization_id: str
     project_id: str = ""
     client_id: str = ""
@@ -134,7 +136,7 @@ class ObservedObject:
     changed_for: str = ""
     prevent_delete: bool | None = None
     critical: bool | None = None
-    carried: Mapping[str, Any] = field(default_factory=dict)
+    carried: JsonObject = field(default_factory=dict)
     uncarried: tuple[str, ...] = ()
     owner: str | None = None
     has_secret: bool | None = None
@@ -252,8 +254,8 @@ class ObjectEvent:
     sequence: SequenceNumber
     at: str
     writer: str
-    context: Mapping[str, Any]
-    payload: Mapping[str, Any]
+    context: JsonObject
+    payload: JsonObject
 
 
 @dataclass(frozen=True, slots=True)

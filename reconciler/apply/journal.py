@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from reconciler.apply.durable import make_folder, sync_folder
 from reconciler.errors import LocalFileError, LockHeldError
@@ -279,5 +279,5 @@ def _cannot(path: Path, failure: OSError) -> LocalFileError:
     )
 
 
-def _plain(intent: Intent) -> dict[str, Any]:
+def _plain(intent: Intent) -> JsonObject:
     return {name: getattr(intent, name) for name in Intent.__slots__}

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from reconciler.plan.model import Adopt, Change, Create, Delete, Update, lacks_secret
-from reconciler.resources.fields import Spec
+from reconciler.resources.fields import Spec, SpecValue
 from reconciler.resources.normal import TYPES
 from reconciler.resources.oidc import has_client_secret
 from reconciler.state import Resource
@@ -44,8 +44,8 @@ class FieldChange:
     """
 
     name: str
-    before: Any
-    after: Any
+    before: SpecValue
+    after: SpecValue
     reset: bool = False
 
     @cached_property

@@ -10,12 +10,15 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from reconciler.resources.fields import Spec
 from reconciler.resources.normal import TYPES
 from reconciler.resources.ref import Kind
 from reconciler.resources.strict_json import JsonError, read_as, read_object
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 SEAL = "integrity"
 MAX_SIZE = 256 * 1024 * 1024
@@ -82,13 +85,13 @@ def _lines(value: object) -> str:
     return "[\n  " + ",\n  ".join(map(as_json, value)) + "\n ]"
 
 
-def _fields(value: Any) -> dict[str, object]:
+def _fields(value: DataclassInstance) -> dict[str, object]:
     return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
 def _plain(value: object) -> dict[str, object] | list[object]:
     """Return the fields of a dataclass, or a set in order: what JSON has no form for."""
-    if is_dataclass(value):
+    if is_dataclass(value) and not isinstance(value, type):
         return _fields(value)
     if isinstance(value, frozenset):
         return sorted(value)

@@ -14,8 +14,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 from reconciler.resources.duration import DurationRange
 
-# Values of the fields of one kind, by the names that manifests and every wire give them.
-Spec: TypeAlias = Mapping[str, Any]
+SpecValue: TypeAlias = Any
+"""A text, a flag or a list of texts, as the form of the field says."""
+
+Spec: TypeAlias = Mapping[str, SpecValue]
+"""Values of the fields of one kind, by the names that manifests and every wire give them."""
 
 # No store may hold NUL (PostgreSQL refuses it in text), so no string may contain it.
 NO_NUL = r"^[^\u0000]*$"

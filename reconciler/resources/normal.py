@@ -8,10 +8,9 @@ texts keep their order, which can matter. This module is on the path of every un
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from reconciler.resources.duration import normal_duration
-from reconciler.resources.fields import Form, Spec
+from reconciler.resources.fields import Form, Spec, SpecValue
 from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind
 
@@ -44,7 +43,7 @@ SETS: Mapping[Kind, tuple[str, ...]] = {
 }
 
 
-def normal_form(kind: Kind, fields: Spec) -> dict[str, Any]:
+def normal_form(kind: Kind, fields: Spec) -> dict[str, SpecValue]:
     """Return the normal form of fields that are valid for their kind."""
     defaults = DEFAULTS[kind]
     normal = {**defaults, **fields}

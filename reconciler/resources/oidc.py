@@ -8,7 +8,7 @@ anything is sent.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from reconciler.resources.fields import Spec
@@ -110,7 +110,7 @@ _NATIVE = "OIDC_APP_TYPE_NATIVE"
 _USER_AGENT = "OIDC_APP_TYPE_USER_AGENT"
 
 
-def compliance_problems(spec: Mapping[str, Any]) -> tuple[str, ...]:
+def compliance_problems(spec: Spec) -> tuple[str, ...]:
     """Return the keys of the rules that a spec in normal form breaks, each once."""
     uris: Sequence[str] = spec["redirectUris"]
     grants: Sequence[str] = spec["grantTypes"]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from reconciler.resources.call import ORDER_KEYS, WRITE_BATCH, Call, Code, JsonObject
 from reconciler.service_client.refusals import refusal_in
@@ -145,7 +145,7 @@ def _order(call: Call) -> JsonObject:
     values = {key: getattr(call, name) for name, key in ORDER_KEYS.items()}
     if call.expected_sequence is not None:
         values[ORDER_KEYS["expected_sequence"]] = str(call.expected_sequence)
-    given: dict[str, Any] = {key: value for key, value in values.items() if value}
+    given: dict[str, object] = {key: value for key, value in values.items() if value}
     if call.context:
         given[ORDER_KEYS["context"]] = _object(call.context)
     return {"operation": call.operation, "fields": call.fields, **given}
@@ -154,7 +154,7 @@ def _order(call: Call) -> JsonObject:
 @lru_cache(maxsize=64)
 def _object(text: str) -> JsonObject:
     """Return the object in a JSON text. Most orders of a run have the same context."""
-    found: dict[str, Any] = json.loads(text)
+    found: JsonObject = json.loads(text)
     return found
 
 

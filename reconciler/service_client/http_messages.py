@@ -6,7 +6,7 @@ import json
 import re
 import socket
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 from reconciler.errors import ServiceError
@@ -129,7 +129,7 @@ def _refusal(status: int, content_type: str, content: bytes) -> WireRefusal:
     return refusal_in(fields, _CODES.get(status, UNKNOWN), f"HTTP status {status}")
 
 
-def _read(content: bytes) -> dict[str, Any]:
+def _read(content: bytes) -> JsonObject:
     # Millions of tiny values would take many times the memory of their bytes.
     check_count(content, MAX_VALUES)
     return read_object(content)

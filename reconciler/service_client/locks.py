@@ -15,7 +15,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from reconciler.errors import LocalFileError, LockHeldError, ReconcilerError
 from reconciler.service_client.refusals import service_error
@@ -90,15 +89,14 @@ def lock_error(name: str, refusal: WireRefusal) -> ReconcilerError:
 
 def _read(text: str) -> ProcessIdentity | None:
     try:
-        fields: Any = json.loads(text)
+        fields = json.loads(text)
         holder = ProcessIdentity(**fields)
     except (ValueError, TypeError, RecursionError):
         return None
     texts = (holder.user, holder.host, holder.boot, holder.started, holder.namespace)
     if not all(isinstance(each, str) for each in texts):
         return None
-    number: Any = holder.process
-    is_process = type(number) is int and 0 < number < _PROCESSES
+    is_process = type(holder.process) is int and 0 < holder.process < _PROCESSES
     return holder if is_process else None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from reconciler.errors import ServiceError
 from reconciler.resources.call import Call, JsonObject
@@ -274,7 +274,7 @@ def trees_of(fields: JsonObject) -> frozenset[str]:
     return frozenset(value)
 
 
-def _said(context: Any, name: str) -> str:
+def _said(context: object, name: str) -> str:
     """Return a text from the context of the last change, or nothing."""
     text = context.get(name) if isinstance(context, dict) else None
     return text if isinstance(text, str) else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from reconciler.errors import ServiceError, ServiceUnavailableError
 from reconciler.resources.call import Call, JsonObject
@@ -85,7 +85,7 @@ def calls_of(order: Order, context: Context, run: str = "") -> Sequence[Call]:
 
 
 def _create(order: CreateOrder, context: Context, run: str) -> Call:
-    fields: dict[str, Any] = {"name": order.ref.name, **order.spec}
+    fields: dict[str, object] = {"name": order.ref.name, **order.spec}
     if order.ref.kind is Kind.OIDC_APPLICATION:
         fields["projectId"] = order.project_id
     return Call(
@@ -121,7 +121,7 @@ def _target(held: ObservedObject) -> Mapping[str, str]:
     return {**project, _OPERATIONS[held.ref.kind].id_field: held.id}
 
 
-def _sent(order: UpdateOrder) -> dict[str, Any]:
+def _sent(order: UpdateOrder) -> dict[str, object]:
     """Return every field of the update; the OIDC version is fixed when an application is made."""
     fields = {**order.held.carried, **order.resource.spec}
     fields.pop("version", None)

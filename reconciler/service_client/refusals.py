@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from reconciler.errors import (
     AccessDeniedError,
@@ -149,9 +148,9 @@ def refusal_in(
     )
 
 
-def _details(told: Any) -> JsonObject:
+def _details(told: object) -> JsonObject:
     """Return the facts of every detail, by name; the first detail that says one counts."""
-    facts: dict[str, Any] = {}
+    facts: dict[str, object] = {}
     for detail in told if isinstance(told, Sequence) and not isinstance(told, str) else ():
         if isinstance(detail, dict):
             inner = detail.get("metadata")

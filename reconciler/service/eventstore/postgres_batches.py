@@ -8,9 +8,9 @@ times faster than one array for each column.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from reconciler.service.eventstore.sql import on_conflict
+from reconciler.service.eventstore.sql import Column, Values, on_conflict
 
 MAX_CHARACTERS = 1 << 20  # of one statement's rows, so that neither side needs much memory at once
 
@@ -34,7 +34,7 @@ class Batched(NamedTuple):
     is_last: bool = False
 
 
-Waiting = Sequence[tuple[Batched, Sequence[Any]]]
+Waiting = Sequence[tuple[Batched, Values]]
 
 
 def inserted(table: str, columns: tuple[str, ...]) -> Batched:
@@ -66,7 +66,7 @@ def batches(waiting: Waiting) -> Iterator[tuple[str, str]]:
     For instance, ``put a1, event, put b1, remove c, put a2`` of objects and events becomes
     ``put [a1, b1]``, ``remove [c]``, ``put [a2]`` and ``add [event]``.
     """
-    tables: dict[str, list[tuple[Batched, Sequence[Any]]]] = {}
+    tables: dict[str, list[tuple[Batched, Values]]] = {}
     for statement, row in waiting:
         tables.setdefault(statement.table, []).append((statement, row))
     for decided in tables.values():
@@ -83,7 +83,7 @@ def _runs(rows: Waiting) -> Iterator[tuple[Batched, Sequence[str]]]:
     """Yield one statement after the other, each with as many rows as may share it."""
     import orjson  # loading it takes a plan longer than it gains by it
 
-    current, texts, keys, size = rows[0][0], list[str](), set[Any](), 0
+    current, texts, keys, size = rows[0][0], list[str](), set[Column](), 0
     for statement, row in rows:
         is_repeated = statement.is_once and row[0] in keys
         if texts and (statement is not current or is_repeated or size > MAX_CHARACTERS):

@@ -8,7 +8,7 @@ take, and within a moment once the database is known to be away.
 from __future__ import annotations
 
 from time import monotonic
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import psycopg
 from psycopg.abc import PQGen
@@ -16,6 +16,7 @@ from psycopg.conninfo import make_conninfo
 from psycopg.errors import CannotConnectNow
 from psycopg.errors import SqlserverRejectedEstablishmentOfSqlconnection as Refused
 from psycopg.pq import PGconn, Ping
+from psycopg.rows import TupleRow
 from psycopg.waiting import wait
 
 from reconciler.service.eventstore.postgres_availability import Availability
@@ -27,7 +28,7 @@ SILENT_SECONDS = 40.0  # without a byte; longer than statement_timeout, which co
 
 REFUSED_CONNECTION = Refused.sqlstate  # with an error code that libpq keeps to itself
 
-Connection = psycopg.Connection[tuple[Any, ...]]
+Connection = psycopg.Connection[TupleRow]
 
 R = TypeVar("R")
 

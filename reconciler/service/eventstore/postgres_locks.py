@@ -9,10 +9,9 @@ before the batch began (``prefetch``); anything else costs a lookup of its own.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable
 
-import psycopg
+from psycopg.rows import TupleRow
 
 from reconciler.service.eventstore import postgres_tables as tables
 from reconciler.service.eventstore.chain import first_head
@@ -86,7 +85,7 @@ class LockingUnit(UnitOfWork):
         tip = self._locked[organization] = _tip(found)
         return tip
 
-    def _keep_found(self, objects: psycopg.Cursor[tuple[Any, ...]]) -> None:
+    def _keep_found(self, objects: Iterable[TupleRow]) -> None:
         self._found = {row.id: row for row in map(ObjectRow._make, objects)}
 
     def _lock_all(self) -> None:
@@ -136,7 +135,7 @@ class LockingUnit(UnitOfWork):
             self._positions.extend(number for (number,) in found)
 
 
-def _tip(row: Sequence[Any]) -> Tip:
+def _tip(row: TupleRow) -> Tip:
     """Return a head and the position of its last event, from the columns of ``LOCK_HEAD``."""
     *head, position = row
     return Tip(Head._make(head), position)

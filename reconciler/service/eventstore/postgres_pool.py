@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from threading import Lock
 from time import monotonic
-from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import psycopg
@@ -39,7 +38,7 @@ RETRY_SECONDS = 3.0  # then the next caller begins anew, so that a wait never gr
 IDLE_SECONDS = 60.0
 CLOSE_SECONDS = 1.0  # for each thread of a pool; one that connects to a silent database is left
 # What an address may say otherwise. A lost peer is noticed after some 15 seconds.
-USUAL: dict[str, Any] = {
+USUAL: Mapping[str, str | int] = {
     "connect_timeout": 5,
     "keepalives_idle": 5,
     "keepalives_interval": 3,

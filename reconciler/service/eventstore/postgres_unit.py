@@ -14,12 +14,14 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 import psycopg
 from psycopg.pq import TransactionStatus
+from psycopg.rows import TupleRow
 
 from reconciler.resources.crashpoint import crashpoint
 from reconciler.service.eventstore import postgres_tables as tables
@@ -28,11 +30,13 @@ from reconciler.service.eventstore.postgres_batches import Batched, Waiting, bat
 from reconciler.service.eventstore.postgres_connection import Connection
 from reconciler.service.eventstore.postgres_errors import first_cause, lost_while_committing
 from reconciler.service.eventstore.rows import Head
-from reconciler.service.eventstore.sql import Found, SqlSnapshot
+from reconciler.service.eventstore.sql import Found, SqlSnapshot, Values
 
 SENT_AT_ONCE = 1024  # rows that wait at most
 USABLE = {TransactionStatus.INTRANS, TransactionStatus.INERROR}
-_ABSENT = object()
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class Tip(NamedTuple):
@@ -58,25 +62,32 @@ class UnitOfWork(SqlSnapshot):
         self._stored = SqlSnapshot(connection.execute, tables.DIALECT)
         self._locked: dict[str, Tip] = {}
         self._held: dict[str, Tip] | None = None
-        self._queue: list[tuple[Batched, Sequence[Any]]] = []
-        self._notes: list[tuple[dict[Any, Any], object, object]] = []
+        self._queue: list[tuple[Batched, Values]] = []
+        self._notes: list[Callable[[], object]] = []  # each takes back one change in memory
         self._start: int | None = None  # length of the queue when the savepoint began
 
-    def _run_up_to_date(self, statement: str, values: Sequence[Any]) -> Found:
+    def _run_up_to_date(self, statement: str, values: Sequence[object]) -> Found:
         """Run a statement that must see everything that was decided."""
         if self._queue:
             self._send()
         return self._connection.execute(statement, values)
 
-    def _write(self, statement: str, values: Sequence[Any]) -> psycopg.Cursor[tuple[Any, ...]]:
+    def _write(self, statement: str, values: Sequence[object]) -> psycopg.Cursor[TupleRow]:
         """Run a statement that changes or locks a row, so that a savepoint covers it."""
         self._send()
         return self._connection.execute(statement, values)
 
-    def _note(self, table: dict[Any, Any], key: object, value: object = _ABSENT) -> None:
-        """Set a value, or remove it, until the savepoint is undone."""
-        self._notes.append((table, key, table.get(key, _ABSENT)))
-        _set(table, key, value)
+    def _note(self, table: dict[K, V], key: K, value: V) -> None:
+        """Set a value until the savepoint is undone."""
+        is_new = key not in table
+        back = partial(table.pop, key) if is_new else partial(table.__setitem__, key, table[key])
+        self._notes.append(back)
+        table[key] = value
+
+    def _note_clear(self, table: dict[K, V]) -> None:
+        """Remove every value until the savepoint is undone."""
+        self._notes.append(partial(table.update, table.copy()))
+        table.clear()
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
@@ -99,7 +110,7 @@ class UnitOfWork(SqlSnapshot):
     def _undo(self, start: int) -> None:
         del self._queue[start:]
         while self._notes:
-            _set(*self._notes.pop())
+            self._notes.pop()()
         if self._held is not None and self._connection.info.transaction_status in USABLE:
             self._locked = self._held  # the database lets go of those since the savepoint
             self._connection.execute("ROLLBACK TO SAVEPOINT one")
@@ -175,10 +186,3 @@ class UnitOfWork(SqlSnapshot):
             f"other writers got in the way at {self._place}",
             "Run the command again. Nothing was written.",
         )
-
-
-def _set(table: dict[Any, Any], key: object, value: object) -> None:
-    if value is _ABSENT:
-        table.pop(key, None)
-    else:
-        table[key] = value

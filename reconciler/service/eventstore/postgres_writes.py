@@ -255,9 +255,8 @@ class PostgresTransaction(LockingUnit):
         self._lock_all()
         self._write(tables.CLEAR_OBJECTS, (list(self._locked),))
         self._is_empty = True
-        for known in (self._objects, self._names):
-            for key in list(known):
-                self._note(known, key)
+        self._note_clear(self._objects)
+        self._note_clear(self._names)
 
     def put_record(self, record: Record) -> None:
         """Keep an answer. The seal it names may follow, up to the commit.
@@ -299,8 +298,7 @@ class PostgresTransaction(LockingUnit):
         self._send()  # a record that was put in this transaction may have expired, too
         for statement in tables.EXPIRE:
             self._connection.execute(statement, (now,))
-        for name in list(self._put):
-            self._note(self._put, name)
+        self._note_clear(self._put)
         self._seen.clear()
         self._unread.clear()
 

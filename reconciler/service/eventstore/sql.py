@@ -6,9 +6,9 @@ Statements are written as SQLite takes them: values are ``?``, and a list is one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from reconciler.service.eventstore.chain import first_head
 from reconciler.service.eventstore.port import PAGE
@@ -28,22 +28,30 @@ from reconciler.service.eventstore.rows import (
     length_of_page,
 )
 
-Row = TypeVar("Row", bound=tuple[Any, ...])
+Column: TypeAlias = str | int | bytes | None
+Values: TypeAlias = Sequence[Column]
+Row = TypeVar("Row", bound=tuple[object, ...])
 Columns = Sequence[str]
 IS_IN_LIST = "IN (SELECT value FROM json_each(?))"
+
+
+class Number(NamedTuple):
+    """The row of a statement that counts."""
+
+    value: int
 
 
 class Found(Protocol):
     """The rows that a statement found."""
 
-    def fetchone(self) -> Any:
+    def fetchone(self) -> Values | None:
         """Return the next row, or None."""
         ...
 
-    def __iter__(self) -> Iterator[Any]: ...
+    def __iter__(self) -> Iterator[Values]: ...
 
 
-Run = Callable[[str, Sequence[Any]], Found]
+Run = Callable[[str, Sequence[object]], Found]
 
 
 def select(columns: Columns, table: str, rest: str) -> str:
@@ -145,14 +153,10 @@ class SqlSnapshot:
         self._sql = dialect.statements
         self._as_list = dialect.as_list
 
-    def _all(
-        self, make: Callable[[Iterable[Any]], Row], statement: str, *values: object
-    ) -> list[Row]:
+    def _all(self, make: Callable[[Values], Row], statement: str, *values: object) -> list[Row]:
         return list(map(make, self._run(statement, values)))
 
-    def _one(
-        self, make: Callable[[Iterable[Any]], Row], statement: str, *values: object
-    ) -> Row | None:
+    def _one(self, make: Callable[[Values], Row], statement: str, *values: object) -> Row | None:
         found = self._run(statement, values).fetchone()
         return make(found) if found else None
 
@@ -164,8 +168,8 @@ class SqlSnapshot:
 
     def stream_version(self, stream: str) -> int:
         """Return how many events a stream has."""
-        found = self._run(self._sql.stream_version, (stream,)).fetchone()
-        return int(found[0]) if found else 0
+        found = self._one(Number._make, self._sql.stream_version, stream)
+        return found.value if found else 0
 
     def read_all(self, *, after: int = 0, limit: int = PAGE) -> Sequence[StoredEvent]:
         """Return events of every stream past a position, those of one organization in order."""
@@ -215,7 +219,8 @@ class SqlSnapshot:
         # Two statements: a count in the same one would read every row that the page skips. Both run
         # in one transaction, so they see the same rows.
         where, values = self._filters(query)
-        (total,) = self._run(self._sql.count_objects + where, values).fetchone()
+        counted = self._one(Number._make, self._sql.count_objects + where, *values)
+        total = counted.value if counted else 0
         limit = length_of_page(query, total)
         if not limit:
             return total, []

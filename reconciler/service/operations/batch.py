@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from reconciler.resources.call import HEADERS, ORDER_KEYS
+from reconciler.resources.call import HEADERS, ORDER_KEYS, JsonObject
 from reconciler.service.domain.refusal import Refusal, invalid
 from reconciler.service.operations.answers import Answer, error_body, made_id
 from reconciler.service.operations.callers import Caller
@@ -223,11 +223,9 @@ def _context(context: Mapping[str, object] | None, path: str) -> str:
         raise invalid(f"{path}.context", "must be JSON") from None
 
 
-def _taken(
-    order: Mapping[str, Any], earlier: Sequence[Order], path: str
-) -> Sequence[tuple[str, int]]:
+def _taken(order: JsonObject, earlier: Sequence[Order], path: str) -> Sequence[tuple[str, int]]:
     """Return what an order takes from earlier ones, by the index of those."""
-    taken: dict[str, Any] = order.get("from", {})
+    taken: JsonObject = order.get("from", {})
     for name, index in taken.items():
         where = f"{path}.from.{shown(name)}"
         if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < len(earlier):
@@ -250,7 +248,7 @@ def _filled(order: Order, outcomes: Sequence[Outcome]) -> Request | NotTried:
     if not order.taken:
         return order.request
     fields = dict(order.request.fields)
-    taken: dict[str, Any] = {}
+    taken: Answer = {}
     for name, index in order.taken:
         if index >= len(outcomes):
             continue

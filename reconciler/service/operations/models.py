@@ -8,11 +8,11 @@ changes nothing and no other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import ConfigDict, ValidationError
 
+from reconciler.resources.call import JsonObject
 from reconciler.resources.duration import ACTION_TIMEOUT, CLOCK_SKEW, format_duration
 from reconciler.resources.fields import NO_NUL, Spec
 from reconciler.resources.models import Model, Name, model_of
@@ -55,9 +55,9 @@ def checked(model: type[M], text: str) -> M:
 
 
 def _refusal(error: ValidationError) -> Refusal:
-    first: Mapping[str, Any] = error.errors(
-        include_url=False, include_input=False, include_context=True
-    )[0]
+    first: JsonObject = error.errors(include_url=False, include_input=False, include_context=True)[
+        0
+    ]
     rule = _RULES.get(first["type"], "is not valid")
     if first["type"] == "string_pattern_mismatch":
         rule = _PATTERNS[first["ctx"]["pattern"]]

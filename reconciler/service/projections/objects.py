@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import cache, lru_cache, partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from reconciler.resources.call import JsonObject
 from reconciler.resources.ref import Kind, fold
 from reconciler.service.domain.events import EVENTS, AppOidcSecretChanged, Event, SideEvent
 from reconciler.service.domain.state import Held, State, Unborn, evolve
@@ -79,8 +80,9 @@ def _next_marks(marks: str, context: str, *, gives: bool) -> str:
     """
     if not context:
         return marks
-    said: dict[str, Any] = json.loads(context)
-    known: dict[str, Any] = json.loads(marks)
+    said: JsonObject = json.loads(context)
+    before: JsonObject = json.loads(marks)
+    known = {**before}
     tree = said.get("tree")
     if gives and isinstance(tree, str) and tree:
         known["owner"] = tree

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from itertools import islice
 from threading import Barrier
-from typing import Any
 from weakref import WeakValueDictionary
 
 from reconciler.resources.call import WRITE_BATCH
@@ -210,7 +209,7 @@ class Batcher:
                         await loop.run_in_executor(self._threads, self._reception.carry_out, orders)
         return await loop.run_in_executor(self._threads, self._reception.answer_of, call, orders)
 
-    def _turn(self, kind: Turn, name: str) -> AbstractAsyncContextManager[Any]:
+    def _turn(self, kind: Turn, name: str) -> AbstractAsyncContextManager[object]:
         """Return the lock of a kind of turn and a name; none where the name is empty.
 
         The kind is part of the key: a caller chooses some of the names, and must not be able to

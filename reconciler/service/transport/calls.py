@@ -6,14 +6,15 @@ Both wires hand over here; what differs between them is how bytes and refusals a
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from functools import cache, partial
 from secrets import token_bytes
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 from google.protobuf.message import DecodeError
 
+from reconciler.resources.call import JsonObject
 from reconciler.service.domain.refusal import Code, Refusal, invalid
 from reconciler.service.operations.dispatch import Incoming
 from reconciler.service.operations.request import Headers
@@ -28,9 +29,46 @@ DOMAIN = "reconciler"
 ERROR_DETAIL = "zitadel.v1.ErrorDetail"
 ERROR_INFO = "google.rpc.ErrorInfo"
 
-_STATUS: Any = message_class("google.rpc.Status")
-_ERROR_DETAIL: Any = message_class(ERROR_DETAIL)
-_ERROR_INFO: Any = message_class(ERROR_INFO)
+_Make: TypeAlias = Callable[..., Any]  # generated classes, whose fields no checker knows
+_STATUS: _Make = message_class("google.rpc.Status")
+_ERROR_DETAIL: _Make = message_class(ERROR_DETAIL)
+_ERROR_INFO: _Make = message_class(ERROR_INFO)
+
+
+class CallContext(Protocol):
+    """A call as the gRPC library shows it; the library has no types."""
+
+    def peer(self) -> str:
+        """Return the address of the connection."""
+        ...
+
+    def invocation_metadata(self) -> Iterable[tuple[str, str | bytes]]:
+        """Return the headers; those with bytes have names that end in ``-bin``."""
+        ...
+
+    async def read(self) -> bytes:
+        """Return the next message, or the library's mark of their end."""
+        ...
+
+    async def write(self, message: object) -> None:
+        """Send one message of several."""
+        ...
+
+    def set_code(self, code: object) -> None:
+        """Set the status."""
+        ...
+
+    def set_details(self, details: str) -> None:
+        """Set the message that goes with the status."""
+        ...
+
+    def set_trailing_metadata(self, metadata: Sequence[tuple[str, bytes]]) -> None:
+        """Set what follows the answer."""
+        ...
+
+    def add_done_callback(self, callback: Callable[[CallContext], None]) -> None:
+        """Have a function called once the call is over, however it ends."""
+        ...
 
 
 async def answer_bytes(
@@ -54,12 +92,12 @@ async def answer_bytes(
 
 
 @cache
-def _encoding_of(method: Method) -> Callable[[Mapping[str, Any]], bytes]:
+def _encoding_of(method: Method) -> Callable[[JsonObject], bytes]:
     """Return the encoding of the answers of a method: always the same, as kept ones are named."""
     return partial(_message_bytes, method)
 
 
-def _message_bytes(method: Method, answer: Mapping[str, Any]) -> bytes:
+def _message_bytes(method: Method, answer: JsonObject) -> bytes:
     return message_of(method.answer, answer).SerializeToString()
 
 
@@ -100,7 +138,7 @@ def too_slow() -> Refusal:
     return Refusal(Code.ABORTED, "the message took too long to arrive", "message.too_slow")
 
 
-def _fields(method: Method, asked: bytes | Refusal) -> Mapping[str, Any] | Refusal:
+def _fields(method: Method, asked: bytes | Refusal) -> JsonObject | Refusal:
     if isinstance(asked, Refusal):
         return asked
     try:

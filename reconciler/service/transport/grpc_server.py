@@ -17,7 +17,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import grpc
 from google.protobuf.message import DecodeError
@@ -31,6 +30,7 @@ from reconciler.service.transport.calls import (
     MAX_MESSAGE,
     NO_ROOM,
     TOO_LARGE,
+    CallContext,
     answer_bytes,
     no_message,
     status_bytes,
@@ -129,7 +129,7 @@ class Intake:
 
     @asynccontextmanager
     async def message(
-        self, context: Any, operation: str, headers: Mapping[str, list[str]]
+        self, context: CallContext, operation: str, headers: Mapping[str, list[str]]
     ) -> AsyncIterator[bytes | Refusal]:
         """Yield the message of a call, or why it was not taken in.
 
@@ -151,11 +151,11 @@ class Intake:
             async with self._message(context, self._known, caller, seconds) as message:
                 yield message
 
-    def open_message(self, context: Any) -> AbstractAsyncContextManager[bytes | Refusal]:
+    def open_message(self, context: CallContext) -> AbstractAsyncContextManager[bytes | Refusal]:
         """Yield the message of a call that needs no token, or why it was not taken in."""
         return self._message(context, self._open, NOBODY, self.limits.head_seconds)
 
-    async def stream(self, context: Any, run: Callable[[], Awaitable[None]]) -> None:
+    async def stream(self, context: CallContext, run: Callable[[], Awaitable[None]]) -> None:
         """Carry out a call that needs no token and has many messages, if there is room."""
         try:
             with self._streams.place(NOBODY):
@@ -166,13 +166,13 @@ class Intake:
         except Refusal as refusal:
             _refuse(context, refusal)
 
-    def begun(self, context: Any) -> None:
+    def begun(self, context: CallContext) -> None:
         """Note that the server has begun a call: another one may come to it."""
         self._new_calls.begun(_name_of(context))
 
     @asynccontextmanager
     async def _message(
-        self, context: Any, shares: Shares, caller: bytes, seconds: float
+        self, context: CallContext, shares: Shares, caller: bytes, seconds: float
     ) -> AsyncIterator[bytes | Refusal]:
         with ExitStack() as place:
             try:
@@ -184,12 +184,12 @@ class Intake:
             yield message
 
 
-def _name_of(context: Any) -> str:
+def _name_of(context: CallContext) -> str:
     """Return the name of the connection of a call, which is an address; see ``connected``."""
     return str(context.peer()).rpartition("/")[2]
 
 
-async def _read(context: Any, seconds: float) -> bytes | Refusal:
+async def _read(context: CallContext, seconds: float) -> bytes | Refusal:
     """Return the message of a call, or the refusal of a call without one."""
     try:
         async with asyncio.timeout(seconds):
@@ -212,9 +212,9 @@ class _InFlight:
     def __init__(self) -> None:
         self.none = asyncio.Event()
         self.none.set()
-        self._calls: set[Any] = set()
+        self._calls: set[CallContext] = set()
 
-    def begin(self, context: Any) -> ExitStack:
+    def begin(self, context: CallContext) -> ExitStack:
         """See a call come, and wait for it to go; return what ends then."""
         delivery = ExitStack()
         self._calls.add(context)
@@ -222,14 +222,14 @@ class _InFlight:
         context.add_done_callback(partial(self._end, delivery))
         return delivery
 
-    def _end(self, delivery: ExitStack, context: Any) -> None:
+    def _end(self, delivery: ExitStack, context: CallContext) -> None:
         delivery.close()
         self._calls.discard(context)
         if not self._calls:
             self.none.set()
 
 
-def _operations(answer: Answer, intake: Intake, in_flight: _InFlight) -> Iterator[Any]:
+def _operations(answer: Answer, intake: Intake, in_flight: _InFlight) -> Iterator[object]:
     """Yield what carries out the methods of each service."""
     for service in SERVICES:
         prefix = f"/{service}/"
@@ -241,8 +241,8 @@ def _operations(answer: Answer, intake: Intake, in_flight: _InFlight) -> Iterato
         yield grpc.method_handlers_generic_handler(service, handlers)
 
 
-def _handler(answer: Answer, method: Method, intake: Intake, in_flight: _InFlight) -> Any:
-    async def handle(_: Any, context: Any) -> bytes:
+def _handler(answer: Answer, method: Method, intake: Intake, in_flight: _InFlight) -> object:
+    async def handle(_: object, context: CallContext) -> bytes:
         headers = _headers(context)
         async with intake.message(context, method.operation, headers) as asked:
             delivery = in_flight.begin(context)
@@ -254,7 +254,7 @@ def _handler(answer: Answer, method: Method, intake: Intake, in_flight: _InFligh
     return grpc.stream_unary_rpc_method_handler(handle)
 
 
-def _refuse(context: Any, refusal: Refusal) -> bytes:
+def _refuse(context: CallContext, refusal: Refusal) -> bytes:
     """Set the status of a call that is refused; return the message that goes with it."""
     context.set_code(_CODES[refusal.code])
     context.set_details(refusal.message)
@@ -262,10 +262,10 @@ def _refuse(context: Any, refusal: Refusal) -> bytes:
     return b""
 
 
-def _health_check(servicer: health.HealthServicer, intake: Intake) -> Any:
+def _health_check(servicer: health.HealthServicer, intake: Intake) -> object:
     """Return the handlers that answer the health of a service, once or as a stream."""
 
-    async def check(_: Any, context: Any) -> bytes:
+    async def check(_: object, context: CallContext) -> bytes:
         asked = await _health_asked(intake, context)
         if asked is None:
             return b""
@@ -273,7 +273,7 @@ def _health_check(servicer: health.HealthServicer, intake: Intake) -> Any:
         data: bytes = answer.SerializeToString()
         return data
 
-    async def watch(_: Any, context: Any) -> None:
+    async def watch(_: object, context: CallContext) -> None:
         asked = await _health_asked(intake, context)
         if asked is not None:
             await intake.stream(context, lambda: servicer.Watch(asked, context))
@@ -287,7 +287,7 @@ def _health_check(servicer: health.HealthServicer, intake: Intake) -> Any:
     return grpc.method_handlers_generic_handler("grpc.health.v1.Health", handlers)
 
 
-def _headers(context: Any) -> Mapping[str, list[str]]:
+def _headers(context: CallContext) -> Mapping[str, list[str]]:
     headers: dict[str, list[str]] = defaultdict(list)
     for name, value in context.invocation_metadata():
         if isinstance(value, str):
@@ -295,7 +295,7 @@ def _headers(context: Any) -> Mapping[str, list[str]]:
     return headers
 
 
-async def _health_asked(intake: Intake, context: Any) -> Any:
+async def _health_asked(intake: Intake, context: CallContext) -> object:
     """Return the request of a call after health, or None where the call was refused."""
     intake.begun(context)
     async with intake.open_message(context) as message:
@@ -309,7 +309,7 @@ async def _health_asked(intake: Intake, context: Any) -> Any:
     return None
 
 
-def _reflection(intake: Intake) -> tuple[Any, ...]:
+def _reflection(intake: Intake) -> tuple[object, ...]:
     """Return reflection of both versions, which differ in nothing but the name."""
     pool = load_pool()
     for other in (health_pb2, reflection_pb2):
@@ -317,7 +317,7 @@ def _reflection(intake: Intake) -> tuple[Any, ...]:
     names = (*SERVICES, "grpc.health.v1.Health", reflection.SERVICE_NAME)
     servicer = reflection.aio.ReflectionServicer(names, pool=pool)
 
-    async def reflect(requests: Any, context: Any) -> None:
+    async def reflect(requests: object, context: CallContext) -> None:
         async def run() -> None:
             async for answer in servicer.ServerReflectionInfo(requests, context):
                 await context.write(answer)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from starlette.types import Send
 
+from reconciler.resources.call import JsonObject
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.answers import error_body
 from reconciler.service.operations.texts import answer_bytes, json_bytes
@@ -55,7 +56,7 @@ class HttpAnswer(NamedTuple):
 
 
 def json_answer(
-    answer: Mapping[str, Any] | Refusal, request_id: bytes = b"", body: bytes = b""
+    answer: JsonObject | Refusal, request_id: bytes = b"", body: bytes = b""
 ) -> HttpAnswer:
     """Return the answer of an operation, or its refusal, as JSON; ``body`` if it is encoded."""
     if not isinstance(answer, Refusal):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from reconciler.resources.strict_json import (
     MAX_DEPTH,
@@ -36,7 +35,7 @@ _RULES: Mapping[Fault, str] = {
 }
 
 
-def read_body(body: bytes) -> dict[str, Any]:
+def read_body(body: bytes) -> dict[str, object]:
     """Return the object that a body is; an empty body is an empty one.
 
     Raises:

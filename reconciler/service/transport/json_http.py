@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any
 from urllib.parse import parse_qsl
 
 from starlette.types import Receive, Scope, Send
 
-from reconciler.resources.call import WRITE_BATCH
+from reconciler.resources.call import WRITE_BATCH, JsonObject
 from reconciler.service.domain.refusal import Code, Refusal, invalid
 from reconciler.service.operations.dispatch import NEEDS_NO_TOKEN, Incoming, Received
 from reconciler.service.operations.fields import shown
@@ -147,9 +146,7 @@ def _given_id(headers: Headers) -> tuple[bytes, ...]:
     return (given[0].encode("latin-1"),) if len(given) == 1 else ()
 
 
-def _fields_of(
-    scope: Scope, found: Found, body: bytes | None, headers: Headers
-) -> Mapping[str, Any]:
+def _fields_of(scope: Scope, found: Found, body: bytes | None, headers: Headers) -> JsonObject:
     """Return the fields of a request. Those of the address win over others of the same name.
 
     Raises:
@@ -175,7 +172,7 @@ def _fields_of(
     return {**without_null(found.operation, read_body(body)), **found.fields}
 
 
-def _is_json(values: Any) -> bool:
+def _is_json(values: Sequence[str]) -> bool:
     return len(values) == 1 and _IS_JSON.fullmatch(values[0].strip()) is not None
 
 

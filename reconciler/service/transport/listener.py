@@ -135,7 +135,7 @@ def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
     return context
 
 
-def run_loop(main: Coroutine[Any, Any, None]) -> None:
+def run_loop(main: Coroutine[object, object, None]) -> None:
     """Run a server on a fast event loop until it ends."""
     sys.setswitchinterval(TURN_SECONDS)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -213,7 +213,7 @@ def _grpc_front_ends(serving: Serving, bodies: Bodies) -> AbstractAsyncContextMa
 def _protocol(
     config: uvicorn.Config,
     server_state: ServerState,
-    app_state: dict[str, Any],
+    app_state: dict[str, object],
     _loop: asyncio.AbstractEventLoop | None = None,
     *,
     serving: Serving,

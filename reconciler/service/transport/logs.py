@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import nullcontext
 from functools import cache
-from typing import Any, TextIO
+from typing import TextIO
 
 from reconciler.service.operations.answers import to_the_second
 from reconciler.service.transport.observer import Seen
@@ -74,7 +74,7 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return a record as JSON, in one line."""
-        fields: dict[str, Any] = {"time": _time_of(record), "level": record.levelname.lower()}
+        fields: dict[str, object] = {"time": _time_of(record), "level": record.levelname.lower()}
         seen = getattr(record, "seen", None)
         if isinstance(seen, Seen):
             fields.update(_fields_of(seen))
@@ -98,7 +98,7 @@ class TextLines(logging.Formatter):
         return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
 
 
-def _fields_of(seen: Seen) -> dict[str, Any]:
+def _fields_of(seen: Seen) -> dict[str, object]:
     batch = {"orders": seen.orders, "failed": seen.failed} if seen.orders else {}
     return {
         "request_id": seen.request_id,
@@ -113,7 +113,7 @@ def _fields_of(seen: Seen) -> dict[str, Any]:
     }
 
 
-def _words(fields: Mapping[str, Any]) -> str:
+def _words(fields: Mapping[str, object]) -> str:
     """Return names and values as words of a line: others wrote some, which begin no field."""
     values = [str(value) or "-" for value in fields.values()]
     if not _PLAIN.fullmatch("".join(values)):  # nearly all are plain: one look at all of them

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -23,6 +22,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from reconciler.resources.call import JsonObject
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.transport.bodies import Bodies
 from reconciler.service.transport.http_answers import HttpRefusal, json_answer
@@ -111,7 +111,7 @@ async def _closed(state: State) -> Refusal | None:
     return None if is_open else NO_TOKEN_YET
 
 
-def _json(answer: Mapping[str, Any] | Refusal) -> Response:
+def _json(answer: JsonObject | Refusal) -> Response:
     made = json_answer(answer)
     headers = {name.decode(): value.decode() for name, value in made.headers}
     return Response(made.body, made.status, headers)

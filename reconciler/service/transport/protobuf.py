@@ -16,15 +16,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
+from google.protobuf.timestamp_pb2 import Timestamp
 from google.protobuf.unknown_fields import UnknownFieldSet
 
+from reconciler.resources.call import JsonObject
 from reconciler.resources.duration import NANOSECONDS, format_duration, parse_duration
 from reconciler.service.domain.refusal import invalid
 from reconciler.service.operations.table import operations
@@ -86,12 +89,15 @@ _WHOLE_NUMBERS = {
     FieldDescriptor.TYPE_INT32,
 }
 
-Read = Callable[[Any, str], Any]
-Convert = Callable[[Any], Any]
-Fill = Callable[[Any, Any], None]
+Value: TypeAlias = Any
+"""Value of a field of a message: a scalar, a message or a list, as the field says."""
+
+Read = Callable[[Value, str], object]
+Convert = Callable[[Value], object]
+Fill = Callable[[Value, Value], None]
 
 
-def fields_of(message: Message, path: str = "") -> dict[str, Any]:
+def fields_of(message: Message, path: str = "") -> dict[str, object]:
     """Return the fields of a message, by their JSON names.
 
     Raises:
@@ -100,7 +106,7 @@ def fields_of(message: Message, path: str = "") -> dict[str, Any]:
     unknown = UnknownFieldSet(message)
     if len(unknown):
         raise invalid(f"{path}{unknown[0].field_number}", "is not the number of a field")
-    fields: dict[str, Any] = {}
+    fields: dict[str, object] = {}
     for field in _readers(message.DESCRIPTOR):
         if field.may_be_absent and not message.HasField(field.name):
             continue
@@ -114,7 +120,7 @@ def fields_of(message: Message, path: str = "") -> dict[str, Any]:
     return fields
 
 
-def message_of(kind: type[Message], answer: Mapping[str, Any]) -> Message:
+def message_of(kind: type[Message], answer: JsonObject) -> Message:
     """Return an answer as a message.
 
     Raises:
@@ -152,7 +158,7 @@ def _read(field: FieldDescriptor) -> Read:
     return lambda part, at: fields_of(part, f"{at}.")
 
 
-def _duration(value: Any, at: str) -> str:
+def _duration(value: Duration, at: str) -> str:
     """Return a duration as text. Who takes durations from 0 only refuses the sign."""
     seconds, nanos = value.seconds, value.nanos
     if abs(nanos) >= NANOSECONDS or seconds * nanos < 0:
@@ -168,7 +174,7 @@ class _Writer(NamedTuple):
     fill: Fill | None
 
 
-def _fill(message: Message, fields: Mapping[str, Any]) -> None:
+def _fill(message: Message, fields: JsonObject) -> None:
     writers = _writers(message.DESCRIPTOR)
     for json, value in fields.items():
         writer = writers[json]
@@ -182,7 +188,7 @@ def _fill(message: Message, fields: Mapping[str, Any]) -> None:
             writer.fill(part, value)
 
 
-def _extend(items: Any, values: Iterable[Any], writer: _Writer) -> None:
+def _extend(items: Value, values: Iterable[Value], writer: _Writer) -> None:
     if writer.fill is None:
         items.extend(map(writer.convert, values))
         return
@@ -214,11 +220,11 @@ def _filling(field: FieldDescriptor) -> Fill | None:
     return fill
 
 
-def _fill_duration(part: Any, text: str) -> None:
+def _fill_duration(part: Duration, text: str) -> None:
     part.seconds, part.nanos = divmod(parse_duration(text), NANOSECONDS)
 
 
-def _fill_timestamp(part: Any, text: str) -> None:
+def _fill_timestamp(part: Timestamp, text: str) -> None:
     time = datetime.fromisoformat(text)
     part.seconds, part.nanos = timegm(time.utctimetuple()), time.microsecond * 1000
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from reconciler.service.domain.refusal import Code, Refusal
@@ -36,7 +36,7 @@ class StrictProtocol(HttpToolsProtocol):
         self,
         config: Config,
         server_state: ServerState,
-        app_state: dict[str, Any],
+        app_state: dict[str, object],
         limits: Limits,
         observer: Observer,
         room: Room | None = None,
@@ -58,15 +58,15 @@ class StrictProtocol(HttpToolsProtocol):
         self._early = _EarlyEnd(self)
         self._has_left = False
 
-    def connection_made(self, transport: Any) -> None:
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take a connection, unless there are too many."""
-        super().connection_made(transport)
+        super().connection_made(cast("asyncio.Transport", transport))  # of a stream, thus one
         if len(self.connections) > self._limits.connections:
             self._refuse(
                 Refusal(Code.UNAVAILABLE, "there are too many connections", "service.busy")
             )
         else:
-            transport.set_write_buffer_limits(UNCOUNTED)
+            self.transport.set_write_buffer_limits(UNCOUNTED)
             self._timer = self.loop.call_later(self._limits.head_seconds, self._too_slow)
             self._tell_room()
 
@@ -108,11 +108,12 @@ class StrictProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Begin a request. An answer that comes before its body is whole ends the connection."""
         super().on_headers_complete()
-        cycle: Any = self.cycle
+        cycle: RequestResponseCycle = self.cycle
         self._keep_alive = cycle.keep_alive
         cycle.keep_alive = False
         cycle.transport = self._early
-        cycle.scope["extensions"] = {HAS_LEFT: lambda: self._has_left}
+        scope = cast("dict[str, object]", cycle.scope)  # its type knows no extension of ours
+        scope["extensions"] = {HAS_LEFT: lambda: self._has_left}
         self._tell_room()
 
     def on_body(self, body: bytes) -> None:
@@ -124,7 +125,7 @@ class StrictProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """Let the connection go on after the answer, as the request wishes."""
-        cycle: Any = self.cycle
+        cycle: RequestResponseCycle = self.cycle
         if not cycle.response_started:
             cycle.keep_alive = self._keep_alive
             cycle.transport = self.transport
@@ -139,6 +140,11 @@ class StrictProtocol(HttpToolsProtocol):
             super().on_response_complete()
             self._tell_room()
 
+    @property
+    def _cycle(self) -> RequestResponseCycle | None:
+        """Return the request under way, or the last one; None before the first."""
+        return self.cycle
+
     def _tell_room(self) -> None:
         """Tell the room whether a call is being carried out; else this connection may make way.
 
@@ -147,7 +153,7 @@ class StrictProtocol(HttpToolsProtocol):
         """
         if self._room is None or self.transport.is_closing():
             return
-        cycle: Any = self.cycle  # None before the first request
+        cycle = self._cycle
         if self.pipeline or not (cycle is None or cycle.response_complete or cycle.more_body):
             self._room.set_busy(self)
         else:
@@ -219,7 +225,7 @@ class StrictProtocol(HttpToolsProtocol):
         self._observer.refused(refusal)
         _cancel(self._timer)
         self._unset_keepalive_if_required()
-        cycle: Any = self.cycle  # None before the first request
+        cycle = self._cycle
         if cycle is None or cycle.response_complete:
             self._end(refusal)
         elif cycle.more_body and not self.pipeline and not cycle.response_started:
@@ -245,7 +251,7 @@ class StrictProtocol(HttpToolsProtocol):
         self._is_ending = True
         _cancel(self._timer)
         self._unset_keepalive_if_required()
-        cycle: Any = self.cycle  # None before the first request
+        cycle = self._cycle
         if cycle is not None:
             cycle.body = bytearray()
         self.flow.resume_reading()
@@ -260,20 +266,20 @@ class StrictProtocol(HttpToolsProtocol):
         It has probably left, but the network cannot tell that from a caller that still reads.
         """
         self._has_left = True
-        cycle: Any = self.cycle  # None before the first request
+        cycle = self._cycle
         if self.scheme == "https" or cycle is None or cycle.response_complete or cycle.more_body:
             return False
         cycle.keep_alive = False
         return True
 
 
-class _EarlyEnd:
+class _EarlyEnd(asyncio.Transport):
     """The transport of an answer while the body of its request is not whole."""
 
     def __init__(self, protocol: StrictProtocol) -> None:
         self._protocol = protocol
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | bytearray | memoryview) -> None:
         """Write."""
         self._protocol.transport.write(data)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import cast
 
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.transport.calls import MAX_MESSAGE, NO_ROOM, TOO_LARGE
@@ -55,13 +55,12 @@ class FirstBytes(asyncio.Protocol):
         self._inside = inside
         self._room = room
         self._turned_away = turned_away
-        self._transport: Any = None
         self._timer: asyncio.TimerHandle | None = None
         self._seen = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Wait for the first bytes, but not for long; not at all where there are too many."""
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # of a stream, thus one
         self._room.connections.add(self)
         if len(self._room.connections) > self._room.limits.connections:
             self._go_on_as_http()  # which says so
@@ -120,7 +119,11 @@ class Splice:
     """A connection from outside and one to the gRPC server, joined."""
 
     def __init__(
-        self, outside: Any, inside: Inside, room: Room, turned_away: Callable[[str], None]
+        self,
+        outside: asyncio.Transport,
+        inside: Inside,
+        room: Room,
+        turned_away: Callable[[str], None],
     ) -> None:
         self._room = room
         self._address, self._budget, self._all_new_calls = inside
@@ -268,11 +271,10 @@ class Splice:
 class _End(asyncio.Protocol):
     """One of two connections: what comes in here goes out at the other."""
 
-    transport: Any
+    transport: asyncio.Transport
     _other: _End
 
     def __init__(self, lost: Callable[[], None], follow: Callable[[bytes], bytes]) -> None:
-        self.transport = None
         self.is_lost = False
         self._tell = lost
         self._follow = follow
@@ -294,7 +296,7 @@ class _End(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin."""
-        self.transport = transport
+        self.transport = cast("asyncio.Transport", transport)  # of a stream, thus one
 
     def data_received(self, data: bytes) -> None:
         """Pass bytes on."""
@@ -342,4 +344,4 @@ class _End(asyncio.Protocol):
 
     def is_over(self) -> bool:
         """Return whether nothing can be sent here any more."""
-        return self.is_lost or self.transport is None or self.transport.is_closing()
+        return self.is_lost or self.transport.is_closing()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from reconciler.resources.call import Call, Code, JsonObject
 from reconciler.resources.ref import Kind, ResourceRef, fold
@@ -114,7 +113,7 @@ def named(kind: Kind, name: str, organization: str, project: str = "") -> Call:
     """
     operation, query = _NAME_QUERIES[kind]
     by_name = {"name": name, "method": "TEXT_QUERY_METHOD_EQUALS_IGNORE_CASE"}
-    fields: dict[str, Any] = {"queries": [{query: by_name}]}
+    fields: dict[str, object] = {"queries": [{query: by_name}]}
     if kind is Kind.OIDC_APPLICATION:
         fields["projectId"] = project
     return Call(operation, fields, organization)

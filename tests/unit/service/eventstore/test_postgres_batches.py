@@ -9,6 +9,7 @@ import pytest
 
 from reconciler.service.eventstore import postgres_batches
 from reconciler.service.eventstore.postgres_batches import batches, deleted, inserted, upserted
+from reconciler.service.eventstore.sql import Values
 
 ADD = inserted("log", ("n", "hash"))
 PUT = upserted("things", ("id", "name"))
@@ -63,7 +64,7 @@ def test_of_heads_only_the_last_is_written() -> None:
 
 def test_values_reach_the_database_as_they_are() -> None:
     """Bytes in its own notation; letters, numbers beyond 2^53 and nothing at all as JSON."""
-    rows = [(2**63 - 1, b"\x00\xff"), (None, "É\U0001f600\"'\\")]
+    rows: list[Values] = [(2**63 - 1, b"\x00\xff"), (None, "É\U0001f600\"'\\")]
 
     ((_, text),) = batches([(ADD, row) for row in rows])
 
@@ -73,8 +74,10 @@ def test_values_reach_the_database_as_they_are() -> None:
 
 
 def test_a_value_that_no_column_has_is_a_defect() -> None:
+    row: Any = (1, object())
+
     with pytest.raises(TypeError):
-        list(batches([(ADD, (1, object()))]))
+        list(batches([(ADD, row)]))
 
 
 def test_long_rows_are_sent_in_several_statements(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -98,7 +98,7 @@ def test_durations_go_out_and_come_in_as_the_same_time(total: int) -> None:
     asked.timeout.seconds, asked.timeout.nanos = divmod(total, NANOSECONDS)
     text = fields_of(asked)["timeout"]
 
-    assert parse_duration(text) == total
+    assert parse_duration(str(text)) == total
     assert message_of(CreateAction, {"timeout": text}) == asked
 
 

@@ -475,7 +475,7 @@ def test_the_server_inside_knows_a_connection_by_name(run: Run) -> None:
                 writer.write(PREFACE)
                 await reader.read()
 
-        assert [name.name for name in names] == ["1", "2"]
+        assert [name.name for name in names] == ["0000", "0001"]
         assert not any(name.exists() for name in names)
 
     run(main())
