@@ -18,6 +18,7 @@ import click
 
 from reconciler import __version__
 from reconciler.cli.options import option
+from reconciler.cli.starters import ONE, two_environments
 from reconciler.cli.workflows import CONFIGURATION, TEMPLATES, for_environments
 from reconciler.configuration.model import Configuration
 from reconciler.errors import InvalidConfigurationError, LocalFileError, UsageError
@@ -33,7 +34,6 @@ from reconciler.resources.origin import is_loopback_host
 
 _PACKAGE = Path(__file__).parents[1]
 _CHECKOUT = _PACKAGE.parent
-STARTER = _PACKAGE / "cli" / "starter"
 HOOKS = "githooks"
 TOOL = "reconciler"
 """The folder, beside what a CI set-up reads, that its jobs install the tool from."""
@@ -59,6 +59,11 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time a zip can hold: the same byt
 @click.argument("directory", default="manifests", metavar="[DIR]")
 @option("--github", is_flag=True, help="Write GitHub workflows instead: plan, apply, drift.")
 @option("--gitlab", is_flag=True, help="Write a GitLab pipeline instead.")
+@option(
+    "--environments",
+    is_flag=True,
+    help="Write an organization in two environments instead, with reconciler.yaml, here.",
+)
 @option("--git-hooks", is_flag=True, help="Write Git hooks instead, for git push and nothing else.")
 @click.option(
     "--from",
@@ -68,9 +73,16 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time a zip can hold: the same byt
     "wheel of this installation is written beside them.",
 )
 def init_command(
-    directory: str, github: bool, gitlab: bool, git_hooks: bool, release: str | None
+    directory: str,
+    github: bool,
+    gitlab: bool,
+    environments: bool,
+    git_hooks: bool,
+    release: str | None,
 ) -> None:
     """Write a small organization into DIR, to begin from.
+
+    With --environments: write one in two environments into the current folder.
 
     With --github, --gitlab or --git-hooks: write those into the current folder, and no manifests.
     Where reconciler.yaml has environments, each has jobs of its own.
@@ -87,16 +99,20 @@ def init_command(
     ]
     chosen = [(name, target) for asked, name, target in wanted if asked]
     try:
-        if not chosen:
-            _write_starter(Path(directory))
-        else:
+        if environments:
+            _write_new({path: (text, 0o644) for path, text in two_environments().items()})
+        if chosen:
             _write_new(_files_for(chosen, release))
+        if not (chosen or environments):
+            _write_starter(Path(directory))
     except OSError as failure:
         raise LocalFileError(
             f"cannot write {failure.filename or directory}: {failure.strerror}",
             remedy="Name a folder this user may write to.",
         ) from failure
-    if chosen:
+    if environments:
+        click.echo("Next: reconciler validate, then plan --env staging, then apply --env staging.")
+    elif chosen:
         click.echo("Next: the comments at the top of these files say what to set up once.")
     else:
         shown = "" if directory == "manifests" else f" {visible(directory)}"
@@ -145,7 +161,7 @@ def _write_starter(target: Path) -> None:
             f"{target} is there already and is not an empty folder",
             remedy="Name a folder that does not exist yet: reconciler init DIR.",
         )
-    shutil.copytree(STARTER, target, dirs_exist_ok=True)
+    shutil.copytree(ONE, target, dirs_exist_ok=True)
     shutil.copytree(schema_folder(), target / SCHEMAS)
     _show_written(path for path in sorted(target.rglob("*")) if SCHEMAS not in path.parts)
 
@@ -163,7 +179,7 @@ def _write_new(files: Mapping[Path, tuple[bytes, int]]) -> None:
         path.write_bytes(content)
         if mode & 0o111:
             path.chmod(mode)
-    _show_written(files)
+    _show_written(path for path in files if SCHEMAS not in path.parts)
 
 
 def _show_written(paths: Iterable[Path]) -> None:

@@ -178,7 +178,8 @@ def links_of(markdown: str) -> list[str]:
 
 
 EXAMPLES = sorted((ROOT / "manifests").rglob("*.yaml"))
-STARTER = sorted((PACKAGE / "cli" / "starter").rglob("*.yaml"))
+STARTERS = (PACKAGE / "cli" / "starter", PACKAGE / "cli" / "starter-environments")
+STARTER = sorted(path for folder in STARTERS for path in folder.rglob("*.yaml"))
 
 
 def test_example_manifests_name_their_schema_for_the_editor() -> None:
@@ -195,7 +196,7 @@ def names_its_schema(manifest: Path) -> bool:
         return False
     schema = (manifest.parent / pointed[1]).resolve()
     if manifest in STARTER:
-        is_where_init_puts_it = schema.parent == PACKAGE / "cli" / "starter" / ".schemas"
+        is_where_init_puts_it = schema.parent in {folder / ".schemas" for folder in STARTERS}
         return is_where_init_puts_it and (ROOT / "schemas" / schema.name).is_file()
     return schema.is_file()
 
