@@ -6,71 +6,80 @@ They are read before all others, because the others take defaults from what they
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import click
 
-from reconciler.cli.configured import Need, configure
-from reconciler.cli.options import Decorator, EnvironmentOption, option
+from reconciler.cli.configured import Need, configure, names_of_environments
+from reconciler.cli.options import Decorator, EnvironmentOption, option, takes
 from reconciler.cli.trusted import trust
+from reconciler.errors import UsageError
 
 _GIVEN = "reconciler.configuration-options"
 _NAMES = frozenset({"config", "env", "var"})
 
 
-def _taking(need: Need) -> Callable[[click.Context, click.Parameter, Any], None]:
+def _taking(need: Need) -> Callable[[click.Context, click.Parameter, Any], Any]:
     """Return the callback of the options; with the last of them it reads the configuration."""
 
-    def take(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    def take(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+        if value == "":
+            raise UsageError(
+                f"{parameter.opts[0]} is empty",
+                remedy="Give it a value, or leave it out. A variable that CI did not set is empty.",
+            )
         given = context.meta.setdefault(_GIVEN, {})
         given[parameter.name] = value
         if given.keys() == _NAMES and not context.resilient_parsing:
             configure(context, given["config"], given["env"], given["var"], need)
+        return value
 
     return take
 
 
+def _environments(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the environments that begin with these letters; a shell asks after each Tab."""
+    with suppress(Exception):
+        return [name for name in names_of_environments() if name.startswith(incomplete)]
+    return []
+
+
 def _options(need: Need) -> Decorator:
-    take = _taking(need)
-    options = (
-        option(
-            "--env",
-            is_eager=True,
-            expose_value=False,
-            callback=take,
-            default="",
-            metavar="NAME",
-            help="The environment of reconciler.yaml to work on.",
-        ),
-        option(
-            "--config",
-            is_eager=True,
-            expose_value=False,
-            callback=take,
-            default="",
-            metavar="FILE",
-            help="The configuration; otherwise reconciler.yaml in this folder or above it, up to "
-            "the Git root.",
-        ),
-        click.option(
-            "--var",
-            cls=EnvironmentOption,
-            is_eager=True,
-            expose_value=False,
-            callback=take,
-            multiple=True,
-            metavar="NAME=VALUE",
-            help="Value of a variable; also RECONCILER_VAR_ and its name. JSON, unless it is a "
-            "text. Can be given several times.",
-        ),
+    settings: dict[str, Any] = {"is_eager": True, "callback": _taking(need)}
+    return takes(
+        _nothing,
+        {
+            "env": option(
+                "--env",
+                metavar="NAME",
+                shell_complete=_environments,
+                help="The environment of reconciler.yaml to work on.",
+                **settings,
+            ),
+            "config": option(
+                "--config",
+                metavar="FILE",
+                help="The configuration; otherwise reconciler.yaml in this folder or above it, up "
+                "to the Git root.",
+                **settings,
+            ),
+            "var": click.option(  # RECONCILER_VAR_ and a name is the variable of each value
+                "--var",
+                cls=EnvironmentOption,
+                multiple=True,
+                metavar="NAME=VALUE",
+                help="Value of a variable; also RECONCILER_VAR_ and its name. JSON, unless it is a "
+                "text. Can be given several times.",
+                **settings,
+            ),
+        },
     )
 
-    def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
-        for add in reversed(options):
-            command = add(command)
-        return command
 
-    return decorated
+def _nothing(**_: Any) -> dict[str, Any]:
+    """Give a command nothing: what was chosen is in its context."""
+    return {}
 
 
 in_environment = _options(Need.ONE)
@@ -83,18 +92,23 @@ in_all_environments = _options(Need.ALL)
 """Give a command the options; where none is chosen, it works on all environments."""
 
 
-def _trust(context: click.Context, parameter: click.Parameter, value: str) -> None:
+def _trust(context: click.Context, parameter: click.Parameter, value: str) -> str:
     trust(context, value)
+    return value
 
 
-trusted_config_option = option(
-    "--trusted-config",
-    is_eager=True,  # known before --service is compared with that of the environment
-    expose_value=False,
-    callback=_trust,
-    default="",
-    metavar="FILE",
-    help="The reconciler.yaml of the target branch. A difference in the service, tree or "
-    "protection of an environment blocks the plan, and nothing is asked.",
+trusted_config_option = takes(
+    _nothing,
+    {
+        "trusted_config": option(
+            "--trusted-config",
+            is_eager=True,  # known before --service is compared with that of the environment
+            callback=_trust,
+            default="",
+            metavar="FILE",
+            help="The reconciler.yaml of the target branch. A difference in the service, tree or "
+            "protection of an environment blocks the plan, and nothing is asked.",
+        )
+    },
 )
 """Give a command the option to hold its configuration against a trusted one."""

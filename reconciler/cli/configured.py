@@ -20,7 +20,7 @@ from reconciler.cli.connection import is_file, is_remote, store_path
 from reconciler.cli.environment import VARIABLE_PREFIX
 from reconciler.cli.environment import variable as value_of
 from reconciler.configuration.search import find_configuration
-from reconciler.diagnostics import Diagnostic, SourceLocation
+from reconciler.diagnostics import Diagnostic, SourceLocation, warning
 from reconciler.errors import InvalidConfigurationError, UsageError
 from reconciler.manifests.layers import NO_LAYERS, Layers
 from reconciler.report.place import without_credentials
@@ -124,14 +124,14 @@ class Need(Enum):
 
 
 def configure(
-    context: click.Context, file: str, name: str, given: Sequence[str], need: Need
+    context: click.Context, file: str | None, name: str | None, given: Sequence[str], need: Need
 ) -> None:
     """Read the configuration of a command, choose its environment, and set its defaults.
 
     Args:
         context: That of the command; its ``default_map`` is filled.
-        file: The file that was named, or nothing: then one is looked for.
-        name: The environment that was named, or nothing.
+        file: The file that was named; without one, it is looked for.
+        name: The environment that was named, if one was.
         given: Values of variables, as ``NAME=VALUE``.
         need: What the command needs.
 
@@ -154,7 +154,7 @@ def configure(
     context.default_map = {**(context.default_map or {}), **_settings(found)}
 
 
-def _read(path: str, name: str, given: Sequence[str], need: Need) -> Configured:
+def _read(path: str, name: str | None, given: Sequence[str], need: Need) -> Configured:
     from reconciler.configuration.reading import read_configuration
 
     configuration, findings = read_configuration(path)
@@ -163,7 +163,8 @@ def _read(path: str, name: str, given: Sequence[str], need: Need) -> Configured:
     environment = _chosen(configuration, name) if name else None
     if need is Need.ONE and environment is None and configuration.environments:
         raise no_environment(configuration)
-    return _in_environment(configuration, environment, findings, given)
+    unread = _unread(configuration)
+    return _in_environment(configuration, environment, (*findings, *unread), given)
 
 
 def _found() -> str:
@@ -182,6 +183,15 @@ def _no_file(what: str) -> UsageError:
         remedy="Environments and variables are declared in reconciler.yaml, in the current "
         "folder or above it up to the Git root; --config FILE names another one.",
     )
+
+
+def names_of_environments() -> Sequence[str]:
+    """Return the environments of the configuration that a command finds by itself."""
+    from reconciler.configuration.reading import read_configuration
+
+    path = _found()
+    configuration = read_configuration(path).configuration if path else None
+    return tuple(configuration.environments) if configuration else ()
 
 
 def _chosen(configuration: Configuration, name: str) -> Environment:
@@ -229,6 +239,20 @@ def _in_environment(
         raise InvalidConfigurationError(wrong)
     layers = configuration.layers_of(environment, values)
     return Configured(configuration, environment, layers, tuple(findings), tuple(given))
+
+
+def _unread(configuration: Configuration) -> Iterator[Diagnostic]:
+    """Yield a warning for each variable of the process that no declared variable takes."""
+    for name in os.environ:
+        wanted = name.removeprefix(VARIABLE_PREFIX)
+        if name == wanted or wanted in configuration.variables:
+            continue
+        from reconciler.resources.nearest import nearest
+
+        meant = nearest(wanted, configuration.variables)
+        hint = f"Did you mean {VARIABLE_PREFIX}{meant}? " if meant else ""
+        remedy = f"{hint}{configuration.file} declares no variable of this name."
+        yield warning("ENV-UNKNOWN", f"no variable takes {name}", remedy)
 
 
 def _given(configuration: Configuration, typed: Sequence[str]) -> Iterator[Given]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
 
 from reconciler.cli.output import stdout_style
+from reconciler.configuration.schema import KIND as CONFIGURATION
+from reconciler.configuration.schema import configuration_schema
 from reconciler.report.style import Style
 from reconciler.resources.installation import schema_path
 from reconciler.resources.kinds import KINDS
@@ -44,7 +46,7 @@ def explainable(context: click.Context, parameter: click.Parameter, incomplete: 
     else:
         from reconciler.report.codes import CODES, RISKS
 
-        texts = [*(kind.value for kind in Kind), *CODES, *RISKS]
+        texts = [*(kind.value for kind in Kind), CONFIGURATION, *CODES, *RISKS]
     return [text for text in texts if text.lower().startswith(incomplete.lower())]
 
 
@@ -61,20 +63,55 @@ def explain_command(path: str) -> None:
     """Tell what a kind or one of its fields means, and what may be written; or what a code means.
 
     FIELD is one of spec or of metadata: OidcApplication.appType, Action.metadata.id. CODE is that
-    of a finding, a risk or a problem that the service reports: YAML-SYNTAX, plain-http.
+    of a finding, a risk or a problem that the service reports: YAML-SYNTAX, plain-http. KIND can be
+    Configuration: reconciler.yaml, with fields such as Configuration.environments.service.
     """
     if explained := _code(path, stdout_style()):
         click.echo(explained)
         return
     kind, *steps = path.split(".")
-    schema = _schema(kind_named(kind))
     style = stdout_style()
+    if kind.lower() == CONFIGURATION.lower():
+        click.echo("\n".join(_configuration(path, steps, style)))
+        return
+    schema = _schema(kind_named(kind))
     if steps:
         name, field = _find(schema, steps)
         lines = [style(f"{path}", "bold"), *_field(name, field, schema, style)]
     else:
         lines = [style(schema["title"], "bold"), schema["description"], *_kind(schema, style)]
     click.echo("\n".join(lines))
+
+
+def _configuration(path: str, steps: Sequence[str], style: Style) -> Iterator[str]:
+    """Yield what the configuration means, or one of its fields."""
+    schema: Mapping[str, Any] = configuration_schema()
+    for step in steps:
+        fields = _fields_within(schema)
+        if step not in fields:
+            close = difflib.get_close_matches(step, fields, n=1)
+            names = f"The fields are {', '.join(fields)}." if fields else "It has no fields."
+            hint = f"Did you mean {close[0]}?" if close else names
+            raise click.BadParameter(f"there is no field {step!r}. {hint}")
+        schema = fields[step]
+    yield style(path, "bold")
+    kind = f"<{_type(schema)}>  " if steps else ""
+    yield f"{kind}{schema['description']}"
+    yield from _allowed(schema)
+    if "default" in schema:
+        yield f"default: {json.dumps(schema['default'])}"
+    yield from (f"example: {json.dumps(example)}" for example in schema.get("examples", ()))
+    for name, field in _fields_within(schema).items():
+        yield f"  {style(name, 'cyan')} <{_type(field)}>"
+        yield f"      {field['description']}"
+
+
+def _fields_within(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the fields of a mapping, or of each value of one whose keys are free."""
+    if "properties" in schema:
+        return dict(schema["properties"])
+    each = schema.get("additionalProperties")
+    return dict(each.get("properties", {})) if isinstance(each, dict) else {}
 
 
 def _schema(kind: Kind) -> Schema:
@@ -189,13 +226,15 @@ _ANY_TEXT = r"^[^\u0000]*$"
 def _type(field: Mapping[str, Any]) -> str:
     if "const" in field:
         return "string"
+    if isinstance(field["type"], list):
+        return "any value"
     if field["type"] == "array":
         return f"list of {field['items'].get('type', 'string')}"
     return {"object": "mapping"}.get(field["type"], str(field["type"]))
 
 
 # Documents that are not manifests of one kind, by the names of their schemas.
-_OTHERS = ("Defaults", "Manifest", "Patch")
+_OTHERS = (CONFIGURATION, "Defaults", "Manifest", "Patch")
 
 
 def documents(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -207,7 +246,7 @@ def documents(context: click.Context, parameter: click.Parameter, incomplete: st
 @click.command("schema")
 @click.argument("kind", default="Manifest", shell_complete=documents)
 def schema_command(kind: str) -> None:
-    """Print the JSON Schema of KIND, of Defaults or a Patch, or of any manifest.
+    """Print the JSON Schema of KIND, of Defaults or a Patch, of any manifest, or of Configuration.
 
     The schemas are for editors: a value may be a variable, and what Defaults may give may be
     missing. `reconciler validate` judges manifests after resolution.

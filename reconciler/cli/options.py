@@ -98,7 +98,7 @@ def _checked_service(ctx: click.Context, parameter: click.Parameter, value: str)
         raise UsageError(
             "no service is named, and CI is set",
             remedy="Give --service ADDRESS or set RECONCILER_SERVICE. For a store of this job "
-            f"alone: --service {DEFAULT_SERVICE}.",
+            f"alone: --service {value}.",
         )
     return value
 

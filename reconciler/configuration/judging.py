@@ -74,6 +74,10 @@ def _not_allowed(fault: SchemaFault) -> Problem:
     return wrong("SCHEMA-VALUE", summary, f"Write {one_of(allowed)}.")
 
 
+def _with_nul(fault: SchemaFault) -> Problem:
+    return wrong("SCHEMA-NUL", f"{_name(fault)} contains NUL", "Remove the NUL character.")
+
+
 def _empty(fault: SchemaFault) -> Problem:
     return wrong("SCHEMA-EMPTY", f"{_name(fault)} is empty", "Write a value.")
 
@@ -94,6 +98,7 @@ _WORDS: Mapping[str, Callable[[SchemaFault], Problem]] = {
     "const": _not_allowed,
     "minLength": _empty,
     "maxLength": _too_long,
+    "pattern": _with_nul,
 }
 
 

@@ -135,10 +135,15 @@ def next_step(plan: Plan) -> tuple[str, str]:
     if plan.blocks:
         return "Change the manifests, or allow what each guard names, and plan again.", ""
     if plan.changes:
-        return _APPLY, f"reconciler apply --digest {plan_digest(plan)}"
+        return _APPLY, f"reconciler apply{_chosen(plan)} --digest {plan_digest(plan)}"
     if plan.deliverable:
-        return "Deliver the client secrets that are owed.", "reconciler apply"
+        return "Deliver the client secrets that are owed.", f"reconciler apply{_chosen(plan)}"
     return "Nothing to do.", ""
+
+
+def _chosen(plan: Plan) -> str:
+    """Return the option that chooses the environment of a plan, if it has one."""
+    return f" --env {plan.scope.environment}" if plan.scope.environment else ""
 
 
 TITLE = "Client secrets that are owed"

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.conftest import Run, an_application, write
+from tests.acceptance.conftest import Run, an_action, an_application, write
+from tests.program import program
 from tests.running import Server, running_server
 
 Fields = dict[str, Any]
@@ -79,7 +80,8 @@ def test_all_environments_are_judged_and_a_finding_names_where_it_was_found(
             "production": {"variables": {"host": "not an address"}},
         },
     )
-    write(configured / "manifests" / "web.yaml", an_application(redirectUris=["${host}"], x=1))
+    write(configured / "manifests" / "web.yaml", an_application(redirectUris=["${host}"]))
+    write(configured / "manifests" / "greet.yaml", an_action(x=1))
 
     told = run("validate")
     one = run("validate", "--env", "staging")
@@ -87,6 +89,10 @@ def test_all_environments_are_judged_and_a_finding_names_where_it_was_found(
     assert right.out == "Valid: 6 manifests are right in environments staging, production.\n"
     assert (told.code, one.code) == (1, 1)
     assert told.out.count("unknown field x") == 1
+    assert "unknown field x\n" in told.out
+    assert "(environment production; host from reconciler.yaml:1:" in told.out
+    assert "environment staging" not in told.out
+    assert "environment" not in one.out
 
 
 def test_a_protected_environment_takes_an_approved_plan_only(run: Run, configured: Path) -> None:
@@ -176,7 +182,138 @@ def test_a_service_elsewhere_is_used_where_it_is_also_named_outside(
     assert drift["environment"] == "live"
     assert comment.startswith("<!-- reconciler-plan environment=live service=http")
     assert f"`{head}" in comment
-    assert "<dt>Environment</dt><dd>live</dd>" in page
+    assert "<dt>Environment</dt><dd><code>live</code></dd>" in page
     assert "client id" in run("outputs", **known).out
     assert run("history", "Project/acme/shop", **known).code == 0
     assert "kind: Project" in run("export", **known).out
+
+
+def test_a_saved_plan_repeats_what_was_chosen(run: Run, configured: Path) -> None:
+    """The command that it prints applies it: environment and values included."""
+    a_configuration(configured, variables={"host": {"type": "string", "default": "a.example"}})
+    write(configured / "manifests" / "web.yaml", an_application(redirectUris=["https://${host}"]))
+    given = ("--env", "staging", "--var", "host=b.example")
+
+    saved = run("plan", *given, "--out", "s.plan")
+    shown = run("show", "s.plan", "--format", "markdown")
+    without = run("apply", "s.plan", "--env", "staging")
+
+    assert "reconciler apply s.plan --env staging --var host=b.example\n" in saved.err
+    assert "https://b.example" in saved.out
+    assert "reconciler apply --env staging --digest sha256:" in shown.out
+    assert without.code == 4
+    assert run("apply", "s.plan", *given).code == 0
+
+
+def test_a_value_comes_from_the_flag_then_the_variable_then_the_file(
+    run: Run, configured: Path
+) -> None:
+    """Precedence, also for the tree and for the paths."""
+    a_configuration(
+        configured,
+        manifests="iam",
+        tree="acme",
+        variables={"uris": {"type": "list"}},
+        environments={"staging": {"variables": {"uris": ["https://file.example"]}}},
+    )
+    (configured / "manifests").rename(configured / "iam")
+    write(configured / "iam" / "web.yaml", an_application(redirectUris="${uris}"))
+    chosen = ("plan", "--env", "staging")
+    process = {"RECONCILER_VAR_uris": '["https://process.example"]', "RECONCILER_TREE": "other"}
+
+    file = run(*chosen)
+    variable = run(*chosen, **process)
+    flag = run(*chosen, "--var", 'uris=["https://flag.example"]', "--tree", "third", **process)
+
+    for ran, host, tree in (
+        (file, "file", "acme"), (variable, "process", "other"), (flag, "flag", "third"),
+    ):  # fmt: skip
+        assert f'"https://{host}.example"' in ran.out, ran.all
+        assert ran.out.splitlines()[0].endswith(f", tree {tree}")
+
+
+def test_the_file_is_found_from_a_folder_of_the_repository(run: Run, configured: Path) -> None:
+    """Paths in it start from its own folder; without Git nothing above is looked at."""
+    inner = configured / "scripts"
+    inner.mkdir()
+    here = program(inner)
+    assert "path does not exist" in here("validate").out
+    (configured / ".git").mkdir()
+
+    plan = here("plan", "--env", "staging")
+    named = run("plan", "--env", "staging", "--config", "other.yaml")
+
+    assert plan.out.startswith("Environment staging: service sqlite:../.reconciler/staging/ident")
+    assert "Plan: 6 to create" in plan.out
+    assert named.code == 1
+    assert named.err.startswith("other.yaml: error FILE-MISSING: the path does not exist\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "start"),
+    [
+        (["plan", "--env", "stagin"], {}, "there is no environment stagin in reconciler.yaml\n"),
+        (["plan", "--env", ""], {}, "--env is empty\n"),
+        (["plan"], {"RECONCILER_ENV": ""}, "RECONCILER_ENV is set and empty\n"),
+        (["plan", "--env", "staging", "--var", "x"], {}, "--var x gives no value\n"),
+        (["plan", "--env", "staging"], {"CI": "1"}, "no service is named, and CI is set\n"),
+    ],
+)  # fmt: skip
+def test_a_wrong_choice_is_told_with_what_to_write(
+    run: Run, configured: Path, arguments: list[str], environment: dict[str, str], start: str
+) -> None:
+    """Before anything is read or asked."""
+    told = run(*arguments, **environment)
+
+    assert (told.code, told.out) == (1, "")
+    assert told.err.startswith(f"Error: {start}")
+
+
+def test_without_a_file_an_environment_cannot_be_chosen(run: Run, small: Path) -> None:
+    """And nothing else is different from a time before there were environments."""
+    told = run("plan", "--env", "staging")
+
+    assert told.code == 1
+    assert told.err.startswith("Error: there is no reconciler.yaml for --env\n")
+    assert "environment" not in run("plan", "--format", "json").json
+
+
+def test_findings_of_the_configuration_come_in_the_form_that_was_asked_for(
+    run: Run, configured: Path
+) -> None:
+    """A job uploads what validate writes."""
+    a_configuration(configured, environments={"a": {"service": "postgresql://db/x"}})
+
+    told = run("validate", "--format", "json")
+    (finding,) = told.json["diagnostics"]
+
+    assert told.code == 1
+    assert (finding["code"], finding["file"]) == ("CONFIG-SERVICE", "reconciler.yaml")
+    assert run("plan", "--env", "a").err.endswith(
+        "Error: 1 error in the configuration\n"
+        "  Fix the configuration, then run the command again. Nothing was written.\n"
+    )
+
+
+def test_a_variable_of_the_process_that_nothing_takes_is_a_warning(
+    run: Run, configured: Path
+) -> None:
+    """Capital and small letters differ."""
+    a_configuration(configured, variables={"host": {"type": "string", "default": "a"}})
+
+    told = run("validate", RECONCILER_VAR_HOST="b").out
+
+    assert "warning ENV-UNKNOWN: no variable takes RECONCILER_VAR_HOST\n" in told
+    assert "Did you mean RECONCILER_VAR_host? " in told
+
+
+def test_the_configuration_is_explained_and_has_a_schema(run: Run) -> None:
+    """As kinds of manifests are."""
+    whole = run("explain", "Configuration").out
+    field = run("explain", "configuration.environments.service").out
+    wrong = run("explain", "Configuration.variables.patern")
+
+    assert "environments <mapping>\n" in whole
+    assert 'example: "https://id.staging.example.com"\n' in field
+    assert "Did you mean pattern?" in wrong.err
+    assert run("schema", "configuration").json["title"] == "Configuration"

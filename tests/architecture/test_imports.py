@@ -141,7 +141,16 @@ HEAVY = {
     "uvicorn",
     "quickjs",
 }
-LIGHT = ("manifests/", "plan/", "validation/", "loop.py", "errors.py", "diagnostics.py", "state.py")
+LIGHT = (
+    "manifests/",
+    "configuration/",
+    "plan/",
+    "validation/",
+    "loop.py",
+    "errors.py",
+    "diagnostics.py",
+    "state.py",
+)
 
 
 def part_of(module: str) -> str:
