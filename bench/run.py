@@ -22,6 +22,7 @@ from bench import aims, generate
 from bench.aims import Aim
 from bench.applies import applies_section
 from bench.large_store import large_store_section
+from bench.layers import layers_section
 from bench.measure import Job, Series, interleaved
 from bench.peers import octodns, terraform
 from bench.remote import remote_section
@@ -123,6 +124,10 @@ class Bench:
                 Aim(f"growth of {name}: exponent of time", 1.1, _slope(times)),
                 Aim(f"growth of {name}: exponent of memory", 1.1, _slope(memory)),
             ]
+
+    def layers(self) -> None:
+        """Measure manifests with variables, Defaults and an overlay against the same in full."""
+        self.lines += layers_section(self._scratch, MAIN, ROUNDS, self.aims)
 
     def applying(self) -> None:
         """Measure creates, less the plan of the same, against single synced commits."""
@@ -230,7 +235,7 @@ def _slope(points: Sequence[tuple[int, float]]) -> float:
 
 
 PARTS = (
-    Bench.start, Bench.reading, Bench.growth, Bench.applying, Bench.peers,
+    Bench.start, Bench.reading, Bench.growth, Bench.layers, Bench.applying, Bench.peers,
     Bench.remote, Bench.served_applies, Bench.service, Bench.large_store,
 )  # fmt: skip
 

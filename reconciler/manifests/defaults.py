@@ -18,6 +18,7 @@ from reconciler.manifests.manifest import Manifest, Origin, Path
 from reconciler.manifests.placeholders import size_of
 from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind
+from reconciler.resources.schemas import DEFAULTS
 
 _OWNERS = {kind.value: frozenset(each.name for each in KINDS[kind].owner) for kind in Kind}
 _INSTEAD = {
@@ -28,6 +29,11 @@ _INSTEAD = {
 }
 
 _Folder = tuple[str, ...]
+
+
+def is_defaults(document: Any) -> bool:
+    """Return whether a document says that it is one of Defaults."""
+    return isinstance(document, dict) and document.get("kind") == DEFAULTS
 
 
 @dataclass(slots=True)

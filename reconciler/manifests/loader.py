@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, warning
-from reconciler.manifests.defaults import FolderDefaults
+from reconciler.manifests.defaults import FolderDefaults, is_defaults
 from reconciler.manifests.discovery import Discovery, FoundFile
 from reconciler.manifests.extent import enclosing, is_configuration, is_whole, is_within
 from reconciler.manifests.growth import Growth
@@ -20,7 +20,6 @@ from reconciler.manifests.text import TextError, decode
 from reconciler.manifests.trace import Trace
 from reconciler.manifests.variables import Variables, unused
 from reconciler.resources.collector import collector_paused
-from reconciler.resources.schemas import DEFAULTS
 from reconciler.resources.shard import Shard
 
 
@@ -83,7 +82,9 @@ class _Run:
         documents, defaults = self._read(discovery.files(paths))
         for found in discovery.beside(enclosing(root, paths)):
             if b"Defaults" in found.data or b"\\" in found.data:
-                self._take_defaults(filter(_is_defaults, self._documents(found)), defaults)
+                for document in self._documents(found):
+                    if is_defaults(document.document):
+                        self._take_defaults(document, defaults)
         if self._layers.overlay:
             laid = self._overlaid(documents, defaults, adds=is_within(root, paths))
         else:
@@ -120,8 +121,8 @@ class _Run:
         manifests = []
         for found in files:
             for document in self._documents(found):
-                if _is_defaults(document):
-                    self._take_defaults([document], defaults)
+                if is_defaults(document.document):
+                    self._take_defaults(document, defaults)
                 elif not is_configuration(document.document):
                     manifests.append(document)
         return manifests, defaults
@@ -131,20 +132,14 @@ class _Run:
             self.variables.replace(manifest)
             yield manifest
 
-    def _take_defaults(self, found: Iterable[Manifest], defaults: FolderDefaults) -> None:
-        for document in found:
-            defaults.add(document)
-            self.defaults.append(document)
+    def _take_defaults(self, document: Manifest, defaults: FolderDefaults) -> None:
+        defaults.add(document)
+        self.defaults.append(document)
 
     def _holds(self, manifest: Manifest) -> bool:
         """Return whether a manifest belongs to the shard, or does not say where it belongs."""
         organization = manifest.organization
         return self._shard is None or organization is None or self._shard.holds(organization)
-
-
-def _is_defaults(manifest: Manifest) -> bool:
-    document = manifest.document
-    return isinstance(document, dict) and document.get("kind") == DEFAULTS
 
 
 class Reader:

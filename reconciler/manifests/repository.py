@@ -5,6 +5,9 @@ delete every other YAML file of the repository is read, with the reader that rea
 hidden folders and folders that Git ignores as well, since any of them can be given as PATHS.
 Only ``.git`` is left out, and symbolic links: what they lead to is read where it is.
 
+Defaults name the owners of manifests there as they do elsewhere. What a variable in a name stands
+for is not known, since it can be that of another configuration: it is taken for any text.
+
 Without Git, the common folder of the PATHS stands for the repository.
 """
 
@@ -17,10 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.diagnostics import SourceLocation, name_as_text
+from reconciler.manifests.defaults import FolderDefaults, is_defaults
 from reconciler.manifests.discovery import EXTENSIONS, MAX_FILE, FoundFile, is_folder
+from reconciler.manifests.growth import Growth
 from reconciler.manifests.loader import Reader
 from reconciler.manifests.manifest import Manifest, Root
 from reconciler.manifests.opening import OpeningError, Reason, open_folder, read_file
+from reconciler.manifests.placeholders import has_variables, tokens
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.state import Elsewhere, ObservedObject
 
@@ -74,8 +80,8 @@ class Repository:
         left_out = {*self.paths, *(self.base / name for name in other_trees)}
         search = _Search(_wanted(doomed))
         for top in self.tops:
-            for folder, name in _yaml_files(top, left_out, search):
-                search.read(folder, name)
+            for folder, names in _yaml_files(top, left_out, search):
+                search.read(folder, names)
         return Elsewhere(search.declared, tuple(search.unreadable), self.is_git)
 
 
@@ -117,26 +123,34 @@ class _Search:
     wanted: _Wanted
     declared: dict[str, SourceLocation] = field(default_factory=dict)
     unreadable: list[tuple[SourceLocation, str]] = field(default_factory=list)
+    defaults: FolderDefaults = field(default_factory=lambda: FolderDefaults(Growth()))
 
-    def read(self, folder: Path, name: str) -> None:
-        """Look for manifests in one file."""
+    def read(self, folder: Path, names: Sequence[str]) -> None:
+        """Look for manifests in the files of one folder; enclosing folders come first."""
+        manifests = [manifest for name in names for manifest in self._manifests(folder, name)]
+        for manifest in manifests:
+            if is_defaults(manifest.document):
+                self.defaults.add(manifest)
+        for manifest in manifests:
+            self._take(self.defaults.fill(manifest, owner_only=True))
+
+    def _manifests(self, folder: Path, name: str) -> Sequence[Manifest]:
         shown = name_as_text(os.path.relpath(folder / name))
         try:
             with open_folder(str(folder), follow=True) as handle:
                 data = read_file(name, handle, MAX_FILE)
         except OpeningError as fault:
             self._not_opened(folder / name, shown, fault)
-            return
+            return ()
         if b"reconciler" not in data and b"\\" not in data:
-            return  # no escape in it can spell the version of a manifest
+            return ()  # no escape in it can spell the version of a manifest
         reader = Reader()
         manifests = list(reader.manifests(FoundFile(shown, data, Root(str(folder)), ())))
         if any(finding.is_error for finding in reader.findings):
             if _VERSIONS.encode() in data:
                 self.unreadable.append((SourceLocation(shown), "cannot be read as YAML"))
-            return
-        for manifest in manifests:
-            self._take(manifest)
+            return ()
+        return manifests
 
     def refuse_folder(self, folder: Path, fault: OSError) -> None:
         """Note a folder that cannot be listed: what it holds is not known."""
@@ -168,10 +182,53 @@ def _declared_ids(document: Any, wanted: _Wanted) -> Iterator[str]:
         return
     names = [metadata.get(name, "") for name in ("organization", "project", "name")]
     if all(isinstance(name, str) for name in names):
-        yield from wanted.keys.get(ResourceRef(_KINDS[kind], *names).key, ())
+        yield from _ids_of(ResourceRef(_KINDS[kind], *names).key, wanted)
     pinned = metadata.get("id")
-    if isinstance(pinned, str) and pinned in wanted.ids:
-        yield pinned
+    if isinstance(pinned, str):
+        yield from (each for each in wanted.ids if _may_be(pinned, each))
+
+
+def _ids_of(written: ResourceRef, wanted: _Wanted) -> Iterator[str]:
+    """Yield the ids of the objects looked for that a ref can be about."""
+    if not any(map(has_variables, written[1:])):
+        yield from wanted.keys.get(written, ())
+        return
+    for ref, ids in wanted.keys.items():
+        pairs = zip(written[1:], ref[1:], strict=True)
+        if ref.kind is written.kind and all(_may_be(text, name) for text, name in pairs):
+            yield from ids
+
+
+def _may_be(written: str, name: str) -> bool:
+    """Return whether a text is a name, or can become it once its variables are replaced."""
+    if not has_variables(written):
+        return written == name
+    parts, end = [""], 0
+    for token in tokens(written):
+        parts[-1] += written[end : token.start]
+        end = token.end
+        if token.is_literal:
+            parts[-1] += token.text.removeprefix("$")
+        else:
+            parts.append("")
+    parts[-1] += written[end:]
+    return _fits(parts, name)
+
+
+def _fits(parts: Sequence[str], name: str) -> bool:
+    """Return whether a name is these parts, with any text between each two of them."""
+    if len(parts) == 1:
+        return parts[0] == name
+    first, *inner, last = parts
+    if not (name.startswith(first) and name.endswith(last)):
+        return False
+    at, end = len(first), len(name) - len(last)
+    for part in inner:  # the first place that fits leaves the most for the rest
+        found = name.find(part, at, end)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return at <= end
 
 
 def _may_hold_manifests(path: Path) -> bool:
@@ -190,8 +247,8 @@ def _may_hold_manifests(path: Path) -> bool:
 
 def _yaml_files(
     top: Path, left_out: Collection[Path], search: _Search
-) -> Iterator[tuple[Path, str]]:
-    """Yield folder and name of every YAML file beneath a folder, in a steady order."""
+) -> Iterator[tuple[Path, Sequence[str]]]:
+    """Yield each folder beneath one with its YAML files, in a steady order, owners first."""
     folders = [top] if top not in left_out else []
     while folders:
         folder = folders.pop()
@@ -201,12 +258,13 @@ def _yaml_files(
         except OSError as fault:
             search.refuse_folder(folder, fault)
             continue
-        inner = []
+        inner, files = [], []
         for entry in entries:
             if entry.name == ".git" or folder / entry.name in left_out:
                 continue
             if entry.is_dir(follow_symlinks=False):
                 inner.append(folder / entry.name)
             elif entry.name.endswith(EXTENSIONS) and not entry.is_symlink():
-                yield folder, entry.name
+                files.append(entry.name)
+        yield folder, files
         folders += reversed(inner)

@@ -18,6 +18,8 @@ MANIFEST = (
 )
 GREETING = MANIFEST.format(kind="Action", org="ACME", name="Greet")
 PINNED = GREETING.replace("name: Greet", "name: hello, id: '7'")
+DEFAULTS = "apiVersion: reconciler/v1\nkind: Defaults\nmetadata: {organization: ACME}\n"
+OWNED = GREETING.replace("organization: ACME, ", "")
 DOOMED = [held(GREET, object_id="7"), held(WEB, object_id="8"), held(SHOP, object_id="9")]
 
 
@@ -53,6 +55,15 @@ def look(*other_trees: str, paths: tuple[str, ...] = ("m",)) -> Elsewhere:
         ({"n/a.yaml": "[reconciler/v1]\n"}, []),
         ({"n/a.yaml": "\ufeff" + GREETING}, ["7"]),
         ({"n/a.yaml": GREETING.replace("Action", "Project").replace("Greet", "shop")}, ["9"]),
+        ({"d.yaml": DEFAULTS, "n/a.yaml": OWNED}, ["7"]),
+        ({"n/z.yaml": DEFAULTS, "n/a.yaml": OWNED}, ["7"]),
+        ({"d.yaml": DEFAULTS, "n/z.yaml": DEFAULTS.replace("ACME", "x"), "n/a.yaml": OWNED}, []),
+        ({"n/d.yaml": DEFAULTS, "o/a.yaml": OWNED}, []),
+        ({"n/a.yaml": GREETING.replace("ACME", "'${who}'")}, ["7"]),
+        ({"n/a.yaml": GREETING.replace("Greet", "'gr${rest}'")}, ["7"]),
+        ({"n/a.yaml": GREETING.replace("Greet", "'${rest}!'")}, []),
+        ({"n/a.yaml": GREETING.replace("Greet", "'$${rest}'")}, []),
+        ({"n/a.yaml": PINNED.replace("'7'", "'${id}'")}, ["7", "8", "9"]),
     ],
 )
 def test_every_yaml_file_of_the_repository_is_read(
