@@ -23,18 +23,15 @@ from reconciler.errors import (
     ServiceError,
     UsageError,
 )
-from reconciler.loop import carry_out, preview
-from reconciler.plan.guards import Allowances
-from reconciler.plan.model import Change, Create, Delete, Plan, Scope, Update, ref_of
+from reconciler.plan.model import Change, Create, Delete, Scope, Update, ref_of
 from reconciler.plan.ownership import owed_to
 from reconciler.resources.ref import Kind, ResourceRef, project_ref
 from reconciler.service_client.port import CreateOrder, SecretOrder, Written
-from reconciler.state import OwedSecret, Resource
+from reconciler.state import OwedSecret
 from tests.builders import (
     ACME,
     GREET,
     HOUSE,
-    OWNERS,
     PARTNER,
     SHOP,
     WEB,
@@ -45,7 +42,6 @@ from tests.builders import (
     a_public_application,
     a_ref,
     declared,
-    desired,
     held,
     id_of,
     lost,
@@ -542,62 +538,3 @@ def test_a_signal_stops_the_run_between_two_batches(bench: Bench) -> None:
     assert statuses(report) == [("blog", MADE), ("greet", NOT_TRIED), ("partner", NOT_TRIED)]
     assert (report.interrupted, bench.journal.open_intents) == (2, ())
     assert [name_of(order) for order in bench.service.written] == ["blog"]
-
-
-# The whole loop.
-
-
-def loop(bench: Bench, resources: Sequence[Resource]) -> tuple[Plan, ApplyReport]:
-    """Plan and carry out, as the command does."""
-    wanted = desired(*OWNERS, *resources)
-    plan, seen = preview(wanted, bench.service, Scope(), Allowances())
-    executor = Executor(bench.service, bench.journal, bench.sink, bench.watch, CONTEXT)
-    return plan, carry_out(plan, seen, wanted, bench.service, executor)
-
-
-def test_after_a_run_the_service_is_looked_at_again(bench: Bench) -> None:
-    """Zero remaining is not assumed; it is observed."""
-    plan, report = loop(bench, [declared(WEB), declared(GREET)])
-
-    assert (len(plan.changes), report.remaining) == (2, 0)
-    assert bench.log.count("observe") == 2
-
-
-def test_what_the_service_makes_of_it_is_told_as_remaining(bench: Bench) -> None:
-    """A service that changes what it is told would never come to rest."""
-    bench.service.refuse["greet"] = InvalidArgumentError("no", remedy="r")
-
-    assert loop(bench, [declared(WEB), declared(GREET)])[1].remaining == 1
-
-
-def test_a_run_that_was_interrupted_does_not_look_again(bench: Bench) -> None:
-    """Whoever stopped it wants the terminal back."""
-    bench.watch = FakeWatch(stop_after=0)
-
-    report = loop(bench, [declared(GREET)])[1]
-
-    assert (report.remaining, report.interrupted) == (None, 2)
-    assert bench.log.count("observe") == 1
-
-
-def test_what_was_done_is_told_even_if_nobody_can_look_again(bench: Bench) -> None:
-    """A report that is lost to the last request would leave the reader with nothing."""
-
-    def once(where: str) -> None:
-        if where == "observe" and bench.log.count("observe"):
-            raise lost()
-        bench.log.append(where)
-
-    bench.service.trouble = once
-
-    _, report = loop(bench, [declared(GREET)])
-
-    assert statuses(report) == [("greet", MADE)]
-    assert report.remaining is None
-    assert [(note.code, note.summary, note.remedy) for note in report.notes] == [
-        (
-            "APPLY-NOT-OBSERVED",
-            "what remains is not known: the service did not answer",
-            "What was done is still reported. Run it again.",
-        )
-    ]

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from reconciler.diagnostics import SourceLocation, error
 from reconciler.errors import InvalidManifestsError
 from reconciler.plan.model import (
     Adopt,
-    Change,
     Create,
     Delete,
     Plan,
@@ -24,16 +19,14 @@ from reconciler.plan.model import (
     Unmanaged,
     Update,
 )
-from reconciler.plan.ordering import batches
 from reconciler.plan.ownership import flag_to_delete
-from reconciler.plan.planner import build_plan, match
-from reconciler.resources.ref import Kind, ResourceRef, organization_ref, owner_of, project_ref
+from reconciler.plan.planner import build_plan
+from reconciler.resources.ref import ResourceRef
 from reconciler.state import ObservedObject, Resource
 from tests.builders import (
     ACME,
     GREET,
     HOUSE,
-    NONE,
     OWNERS,
     PARTNER,
     SHOP,
@@ -51,7 +44,6 @@ from tests.builders import (
     observed,
     plan_of,
 )
-from tests.effort import cases
 
 
 def test_an_empty_service_is_filled_owners_first() -> None:
@@ -169,7 +161,11 @@ def test_a_service_that_cannot_remember_protection_is_not_asked_to() -> None:
 
 
 OTHERS = held(a_ref(name="others"), trees=["other"])
+
+
 OURS = held(WEB, client_id="7@shop")
+
+
 GONE = [Delete(OURS)]
 
 
@@ -288,359 +284,8 @@ def test_the_summary_counts_everything_once() -> None:
     )
 
 
-# Properties.
-
-NAMES = ("a", "b", "c")
-SPECS = {
-    Kind.OIDC_APPLICATION: (
-        an_application(),
-        an_application(devMode=True, clockSkew="1s"),
-        an_application(authMethodType=NONE),
-    ),
-    Kind.ACTION: (an_action(), an_action(timeout="1s"), an_action(script="let a;")),
-}
-KINDS = st.sampled_from(tuple(SPECS))
-
-
-@st.composite
-def states(draw: st.DrawFn) -> tuple[list[Resource], list[ObservedObject]]:
-    """Draw what is declared and held: in step, otherwise, renamed, unmanaged."""
-    objects: dict[ResourceRef, ObservedObject] = {}
-    for _ in range(draw(st.integers(0, 6))):
-        kind = draw(KINDS)
-        ref = a_ref(kind, draw(st.sampled_from([*NAMES, "A", "B"])))
-        trees = draw(st.sampled_from([(), ("default",), ("other",), ("default", "other")]))
-        objects[ref.key] = held(ref, draw(st.sampled_from(SPECS[kind])), trees=trees)
-    resources: dict[ResourceRef, Resource] = {}
-    pins: set[str] = set()
-    for _ in range(draw(st.integers(0, 6))):
-        kind = draw(KINDS)
-        ref = a_ref(kind, draw(st.sampled_from(NAMES)))
-        candidates = [o.id for o in objects.values() if o.ref.kind is kind and o.id not in pins]
-        pinned = draw(st.sampled_from(["", *candidates]))
-        pins.add(pinned)
-        resources[ref.key] = declared(
-            ref,
-            draw(st.sampled_from(SPECS[kind])),
-            pinned_id=pinned,
-            prevent_delete=draw(st.booleans()),
-        )
-    return list(resources.values()), list(objects.values())
-
-
-SCOPES = st.sampled_from([Scope(), Scope(prune=True), Scope(prune_unmanaged=True)])
-
-
-@settings(max_examples=cases(100), deadline=None)
-@given(states=states(), scope=SCOPES, seed=st.integers())
-def test_the_order_things_were_read_in_does_not_show(
-    states: tuple[list[Resource], list[ObservedObject]], scope: Scope, seed: int
-) -> None:
-    """Two runs over the same files and the same service print the same plan."""
-    resources, objects = states
-    dice = random.Random(seed)
-
-    def result(*, shuffled: bool) -> Plan | tuple[object, ...]:
-        order = [*OWNERS, *resources], [*HOUSE, *objects]
-        if shuffled:
-            order = dice.sample(order[0], len(order[0])), dice.sample(order[1], len(order[1]))
-        try:
-            return build_plan(desired(*order[0]), observed(*order[1]), scope)
-        except InvalidManifestsError as refused:
-            return refused.diagnostics
-
-    assert result(shuffled=True) == result(shuffled=False)
-
-
-class Model:
-    """What a service holds, with the rules that refuse a change: owners, names, sequences."""
-
-    def __init__(self, objects: Sequence[ObservedObject]) -> None:
-        self.objects = {found.id: found for found in objects}
-        self._made = 0
-
-    def apply(self, change: Change, tree: str) -> None:
-        if isinstance(change, Delete):
-            assert self.objects.pop(change.held.id) == change.held
-            return
-        resource = change.resource
-        if isinstance(change, Create):
-            self._made += 1
-            owner = owner_of(resource.ref)
-            assert owner is None or owner.key in self._names()
-            found = replace(held(resource.ref), id=f"new-{self._made}", trees=frozenset())
-        else:
-            found = self.objects.pop(change.held.id)
-            assert found == change.held
-        assert resource.ref.key not in self._names()
-        self.objects[found.id] = replace(
-            found,
-            ref=resource.ref,
-            spec=resource.spec,
-            sequence=found.sequence + 1,
-            trees=found.trees | {tree},
-            prevent_delete=resource.prevent_delete,
-        )
-
-    def _names(self) -> set[ResourceRef]:
-        return {found.ref.key for found in self.objects.values()}
-
-
-@settings(max_examples=cases(100), deadline=None)
-@given(states=states(), scope=SCOPES, size=st.integers(1, 4), seed=st.integers())
-def test_a_plan_that_is_carried_out_leaves_nothing_to_do(
-    states: tuple[list[Resource], list[ObservedObject]], scope: Scope, size: int, seed: int
-) -> None:
-    """One run is enough, whatever was held before, and in whatever order a batch is made."""
-    resources, objects = states
-    wanted = desired(*OWNERS, *resources)
-    try:
-        plan = build_plan(wanted, observed(*HOUSE, *objects), scope)
-    except InvalidManifestsError:
-        return
-    service = Model([*HOUSE, *objects])
-    dice = random.Random(seed)
-
-    for batch in batches(plan.changes, size):
-        for change in dice.sample(batch, len(batch)):
-            service.apply(change, scope.tree)
-
-    again = build_plan(wanted, observed(*service.objects.values()), scope)
-    assert again.changes == ()
-    assert again.unmanaged == plan.unmanaged
-    assert set(again.in_step) == {resource.ref for resource in wanted.resources.values()}
-
-
-@pytest.mark.slow
-def test_the_random_states_reach_every_kind_of_change() -> None:
-    """A property that never meets a rename or a delete proves nothing about them."""
-    met: set[str] = set()
-
-    @settings(max_examples=200, deadline=None, database=None, derandomize=True)
-    @given(states=states())
-    def look(states: tuple[list[Resource], list[ObservedObject]]) -> None:
-        try:
-            plan = plan_of(*states, Scope(prune=True))
-        except InvalidManifestsError as refused:
-            met.update(finding.code for finding in refused.diagnostics)
-            return
-        met.update(type(change).__name__ for change in plan.changes)
-        renamed = [c for c in plan.changes if isinstance(c, Update) and c.resource.pinned_id]
-        met.update("rename" for c in renamed if c.held.ref.key != c.resource.ref.key)
-
-    look()
-
-    assert met == {
-        "Create", "Update", "Adopt", "Delete", "rename", "PLAN-NAMES-SWAPPED", "PLAN-NAME-TAKEN",
-    }  # fmt: skip
-
-
 def test_ids_of_builders_are_of_one_object_each() -> None:
     """The tests above tell objects apart by them."""
     refs = [ACME, SHOP, WEB, GREET, PARTNER, a_ref(project="blog")]
 
     assert len({id_of(ref) for ref in refs}) == len(refs)
-
-
-LINES: dict[tuple[str | int, ...], int] = {
-    ("metadata", "id"): 5,
-    ("metadata", "name"): 6,
-    ("metadata", "project"): 7,
-}
-SOURCE = FakeSource(lines=LINES)
-OTHER = a_ref(name="other")
-
-
-@pytest.mark.parametrize(
-    ("resources", "objects", "pairs", "leftover"),
-    [
-        pytest.param([declared(WEB)], [], {WEB: ""}, [], id="nothing held"),
-        pytest.param([declared(WEB)], [held(WEB)], {WEB: WEB}, [], id="by name"),
-        pytest.param(
-            [declared(a_ref(name="StoreFront"))],
-            [held(WEB)],
-            {a_ref(name="StoreFront"): WEB},
-            [],
-            id="by name, ignoring case",
-        ),
-        pytest.param(
-            [declared(a_ref(name="Straße"))],
-            [held(a_ref(name="STRASSE"))],
-            {a_ref(name="Straße"): a_ref(name="STRASSE")},
-            [],
-            id="by name, ignoring case as Unicode folds it",
-        ),
-        pytest.param(
-            [declared(WEB)], [held(a_ref(project="blog"))], {WEB: ""}, [a_ref(project="blog")],
-            id="not across projects",
-        ),
-        pytest.param(
-            [declared(GREET)], [held(a_ref(Kind.IDP_JWT_CONFIG, "greet"))], {GREET: ""},
-            [a_ref(Kind.IDP_JWT_CONFIG, "greet")],
-            id="not across kinds",
-        ),
-        pytest.param(
-            [declared(WEB, pinned_id="7")], [held(WEB, object_id="7")], {WEB: WEB}, [],
-            id="by pinned id under its own name",
-        ),
-        pytest.param(
-            [declared(WEB, pinned_id="7")], [held(OTHER, object_id="7")], {WEB: OTHER}, [],
-            id="by pinned id under another name: a rename",
-        ),
-        pytest.param(
-            [declared(WEB, pinned_id="7")],
-            [held(OTHER, object_id="7"), held(WEB)],
-            {WEB: OTHER},
-            [WEB],
-            id="the pinned id wins over the name",
-        ),
-        pytest.param(
-            [declared(WEB, pinned_id="7"), declared(OTHER)],
-            [held(OTHER, object_id="7")],
-            {WEB: OTHER, OTHER: ""},
-            [],
-            id="an object claimed by a pin is no longer found by its old name",
-        ),
-        pytest.param(
-            [declared(OTHER), declared(WEB, pinned_id="7")],
-            [held(OTHER, object_id="7")],
-            {WEB: OTHER, OTHER: ""},
-            [],
-            id="whichever of the two was read first",
-        ),
-        pytest.param([], [held(WEB)], {}, [WEB], id="held and declared nowhere"),
-    ],
-)  # fmt: skip
-def test_declared_and_held_are_paired(
-    resources: Sequence[Resource],
-    objects: Sequence[ObservedObject],
-    pairs: dict[ResourceRef, ResourceRef | str],
-    leftover: Sequence[ResourceRef],
-) -> None:
-    """By pinned id, otherwise by name; and nobody gets an object twice."""
-    matching = match(desired(*OWNERS, *resources), observed(*HOUSE, *objects))
-
-    found = {resource.ref: held.ref if held else "" for resource, held in matching.pairs}
-    assert found == {ACME: ACME, SHOP: SHOP, **pairs}
-    assert [held.ref for held in matching.leftover] == list(leftover)
-    assert matching.findings == []
-
-
-@pytest.mark.parametrize(
-    ("resource", "objects", "code", "summary", "remedy", "line"),
-    [
-        pytest.param(
-            declared(WEB, pinned_id="7", source=SOURCE),
-            [],
-            "PLAN-ID-NOT-HELD",
-            "metadata.id names no object of this organization",
-            "The service holds nothing under id 7 in acme. Take the id from the service, or leave "
-            "metadata.id out to make a new object.",
-            5,
-            id="an id that nobody has",
-        ),
-        pytest.param(
-            declared(WEB, pinned_id="7", source=SOURCE),
-            [held(GREET, object_id="7")],
-            "PLAN-ID-OTHER-OBJECT",
-            "metadata.id names an object of another kind or owner",
-            "Id 7 is Action acme/greet, and an object cannot move. Correct the id, or leave "
-            "metadata.id out to make a new object.",
-            5,
-            id="the id of another kind",
-        ),
-        pytest.param(
-            declared(WEB, pinned_id="7", source=SOURCE),
-            [held(a_ref(project="blog"), object_id="7")],
-            "PLAN-ID-OTHER-OBJECT",
-            "metadata.id names an object of another kind or owner",
-            "Id 7 is OidcApplication acme/blog/storefront, and an object cannot move. Correct the "
-            "id, or leave metadata.id out to make a new object.",
-            5,
-            id="the id of another project's application",
-        ),
-        pytest.param(
-            declared(PARTNER, pinned_id="7", source=SOURCE),
-            [held(a_ref(Kind.IDP_JWT_CONFIG, "partner", "initech"), object_id="7")],
-            "PLAN-ID-OTHER-OBJECT",
-            "metadata.id names an object of another kind or owner",
-            "Id 7 is IdpJwtConfig initech/partner, and an object cannot move. Correct the id, or "
-            "leave metadata.id out to make a new object.",
-            5,
-            id="the id of another organization's object",
-        ),
-        pytest.param(
-            declared(a_ref(project="blog"), source=SOURCE),
-            [],
-            "REF-NOT-HELD",
-            "Project acme/blog is neither declared nor held",
-            "Add a manifest for Project acme/blog, or correct the name (metadata.project).",
-            7,
-            id="a project that is nowhere",
-        ),
-        pytest.param(
-            declared(a_ref(Kind.ACTION, "greet", "initech"), source=SOURCE),
-            [],
-            "REF-NOT-HELD",
-            "Organization initech is neither declared nor held",
-            "Add a manifest for Organization initech, or correct the name "
-            "(metadata.organization).",
-            1,
-            id="an organization that is nowhere",
-        ),
-        pytest.param(
-            declared(project_ref("acme", "Blog"), source=SOURCE),
-            [held(project_ref("acme", "blog"))],
-            "PLAN-NOT-RENAMABLE",
-            "projects are not renamed",
-            "The service holds it as 'blog': write that name in the manifests.",
-            6,
-            id="a project under another case of its name",
-        ),
-        pytest.param(
-            declared(project_ref("acme", "news"), pinned_id="7", source=SOURCE),
-            [held(project_ref("acme", "blog"), object_id="7")],
-            "PLAN-NOT-RENAMABLE",
-            "projects are not renamed",
-            "The service holds it as 'blog': write that name in the manifests.",
-            6,
-            id="a project pinned to be renamed",
-        ),
-        pytest.param(
-            declared(organization_ref("Initech"), source=SOURCE),
-            [held(organization_ref("initech"))],
-            "PLAN-NOT-RENAMABLE",
-            "organizations are not renamed",
-            "The service holds it as 'initech': write that name in the manifests.",
-            6,
-            id="an organization under another case of its name",
-        ),
-    ],
-)  # fmt: skip
-def test_a_manifest_that_contradicts_what_is_held_is_told_where_and_what_to_write(
-    resource: Resource, objects: Sequence[ObservedObject], code: str, summary: str, remedy: str,
-    line: int,
-) -> None:  # fmt: skip
-    """Only a plan can see these, so the plan must say them as well as validate says its own."""
-    matching = match(desired(*OWNERS, resource), observed(*HOUSE, *objects))
-
-    assert matching.findings == [
-        error(code, summary, remedy, SourceLocation("shop.yaml", line, 3), resource.ref)
-    ]
-
-
-@pytest.mark.parametrize(
-    ("resources", "objects"),
-    [
-        pytest.param([*OWNERS, declared(WEB)], [], id="declared beside it"),
-        pytest.param([declared(WEB)], HOUSE, id="held already"),
-        pytest.param(
-            [declared(a_ref(organization="ACME", project="Shop"))], HOUSE, id="held, ignoring case"
-        ),
-    ],
-)
-def test_an_owner_may_be_declared_or_held(
-    resources: Sequence[Resource], objects: Sequence[ObservedObject]
-) -> None:
-    """A team may keep its projects in another tree."""
-    assert match(desired(*resources), observed(*objects)).findings == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reconciler.resources.call import ADDRESSES
+from reconciler.resources.models import Model
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.operations.fields import Fields
 from reconciler.service.operations.operation import CORE, Effect, Operation, without_null
@@ -50,6 +51,6 @@ def test_fields_that_a_handler_reads_itself_stay_as_they_are() -> None:
 def test_a_request_is_read_of_its_text() -> None:
     operation = operations()["CreateAction"]
 
-    assert operation.read({}, '{"name": "a", "script": "x"}')
+    assert isinstance(operation.read({}, '{"name": "a", "script": "x"}'), Model)
     with pytest.raises(Refusal, match="script"):
         operation.read({}, '{"name": "a"}')

@@ -1,0 +1,216 @@
+"""Writes whose answers are lost are done once, and no secret is lost."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+from reconciler.apply.outcome import Status
+from reconciler.errors import (
+    ServiceError,
+)
+from reconciler.resources.ref import Kind
+from reconciler.service_client.http_wire import Limits
+from reconciler.service_client.port import (
+    CreateOrder,
+    DeleteOrder,
+    SecretOrder,
+    UpdateOrder,
+    Written,
+)
+from tests.builders import a_ref, an_action, an_application, declared, desired
+from tests.fault_proxy import at_random, fault_proxy
+from tests.faults.http_client.strange import CONTEXT
+from tests.http_clients import apply_with, http_client, plan_with
+from tests.running import Server, running_server
+
+# Ambiguous writes.
+
+
+def test_creates_whose_answers_are_lost_make_no_duplicates_and_lose_no_secret(
+    server: Server,
+) -> None:
+    """Four hundred creates; two of five requests come to harm on the way, or twice."""
+    known = server.known
+    refs = [a_ref(name=f"app{uuid.uuid4().hex}") for _ in range(200)]
+    refs += [a_ref(Kind.ACTION, f"action{uuid.uuid4().hex}") for _ in range(200)]
+    orders = [
+        CreateOrder(ref, declared(ref).spec, uuid.uuid4().hex, known.organization, known.project)
+        for ref in refs
+    ]
+    before = len(server.events())
+    with (
+        fault_proxy(server.address, at_random(11, 0.4)) as proxy,
+        http_client(proxy.address, server.token()) as client,
+    ):
+        results = [
+            result
+            for at in range(0, 400, 64)
+            for result in client.write(orders[at : at + 64], CONTEXT)
+        ]
+    with http_client(server.address, server.token()) as plain:
+        first_answers = list(plain.write(orders, CONTEXT))
+        held = plain.observe(["acme"]).objects
+
+    assert sum(proxy.done.values()) - proxy.done[""] > 120
+    assert [result for result in results if not isinstance(result, Written)] == []
+    assert results == first_answers, "what was delivered is what the service made"
+    assert all(isinstance(result, Written) and result.client_secret for result in results[:200])
+    assert {held[ref.key].id for ref in refs} == {r.id for r in results if isinstance(r, Written)}
+    assert len(server.events()) == before + 400
+
+
+def test_updates_and_deletes_whose_answers_are_lost_are_done_once(server: Server) -> None:
+    """The second try meets an object that has moved on: by our own doing, so it is a success."""
+    known = server.known
+    ref = a_ref(Kind.ACTION, f"greet{uuid.uuid4().hex}")
+    web = a_ref(name=f"web{uuid.uuid4().hex}")
+    with http_client(server.address, server.token()) as plain:
+        plain.write(
+            [
+                CreateOrder(ref, declared(ref).spec, uuid.uuid4().hex, known.organization),
+                CreateOrder(
+                    web, declared(web).spec, uuid.uuid4().hex, known.organization, known.project
+                ),
+            ],
+            CONTEXT,
+        )
+        held = plain.observe(["acme"]).objects
+        before = len(server.events())
+        renamed = a_ref(name=f"new{uuid.uuid4().hex}")
+        left = iter(["reset after", "half an answer", "garbage", "unavailable after"] * 10)
+        with (
+            fault_proxy(
+                server.address, lambda first: next(left) if first[:3] == b"PUT" else ""
+            ) as proxy,
+            http_client(proxy.address, server.token()) as client,
+        ):
+            proxy.choose = once_each(b"PUT", b"DELETE")
+            first, second = client.write(
+                [
+                    UpdateOrder(declared(ref, an_action(timeout="1s")), held[ref.key]),
+                    UpdateOrder(declared(renamed, an_application(devMode=True)), held[web.key]),
+                ],
+                CONTEXT,
+            )
+            now = plain.observe(["acme"]).objects
+            assert isinstance(first, Written)
+            assert isinstance(second, Written)
+            assert first.sequence == now[ref.key].sequence
+            assert second.sequence == now[renamed.key].sequence
+            assert len(server.events()) == before + 3
+            proxy.choose = once_each(b"PUT", b"DELETE")
+            gone = client.write([DeleteOrder(now[ref.key]), DeleteOrder(now[renamed.key])], CONTEXT)
+
+    assert all(isinstance(result, Written) for result in gone), gone
+    assert len(server.events()) == before + 5
+
+
+def once_each(*verbs: bytes) -> Callable[[bytes], str]:
+    """Return a choice that loses the first answer to each request, and no second one."""
+    seen: set[bytes] = set()
+
+    def choose(first: bytes) -> str:
+        if first.split(b" ")[0] not in verbs or first in seen:
+            return ""
+        seen.add(first)
+        return "reset after"
+
+    return choose
+
+
+def test_what_somebody_else_changed_is_still_a_conflict(server: Server) -> None:
+    """An answer that was lost must not hide another writer."""
+    known = server.known
+    ref = a_ref(Kind.ACTION, f"greet{uuid.uuid4().hex}")
+    with http_client(server.address, server.token()) as plain:
+        plain.write(
+            [CreateOrder(ref, declared(ref).spec, uuid.uuid4().hex, known.organization)], CONTEXT
+        )
+        stale = plain.observe(["acme"]).objects[ref.key]
+        plain.write([UpdateOrder(declared(ref, an_action(timeout="9s")), stale)], CONTEXT)
+    with (
+        fault_proxy(server.address, once_each(b"PUT")) as proxy,
+        http_client(proxy.address, server.token()) as client,
+    ):
+        order = UpdateOrder(declared(ref, an_action(timeout="1s")), stale)
+        (refused,) = client.write([order], CONTEXT)
+
+    assert isinstance(refused, ServiceError)
+
+
+def test_a_new_secret_is_made_once_however_often_its_answer_is_lost(server: Server) -> None:
+    """The one that arrives is the one that counts."""
+    known = server.known
+    web = a_ref(name=f"web{uuid.uuid4().hex}")
+    with http_client(server.address, server.token()) as plain:
+        (made,) = plain.write(
+            [
+                CreateOrder(
+                    web, declared(web).spec, uuid.uuid4().hex, known.organization, known.project
+                )
+            ],
+            CONTEXT,
+        )
+    assert isinstance(made, Written)
+    before = len(server.events())
+    left = iter(["reset after", "half an answer", "garbage", "twice"])
+    with (
+        fault_proxy(server.address, lambda _: next(left, "")) as proxy,
+        http_client(proxy.address, server.token()) as client,
+    ):
+        order = SecretOrder(web, made.id, known.organization, known.project, made.client_id)
+        (result,) = client.write([order], CONTEXT)
+
+    assert isinstance(result, Written)
+    assert result.client_secret is not None
+    assert len(server.events()) == before + 1
+
+
+def test_a_whole_run_through_a_bad_line_converges(tmp_path: Path) -> None:
+    """Plan, apply, leases, and looking again: everything is asked until it is answered."""
+    state = desired(
+        *(declared(a_ref(name=f"app{index}")) for index in range(40)),
+        *(declared(a_ref(Kind.ACTION, f"action{index}")) for index in range(40)),
+    )
+    everything = (b"GET", b"POST", b"PUT", b"DELETE")
+    with (
+        running_server(tmp_path) as server,
+        fault_proxy(server.address, at_random(5, 0.3, verbs=everything)) as proxy,
+        http_client(proxy.address, server.token()) as client,
+    ):
+        client.acquire(["acme"])
+        report = apply_with(client, state, tmp_path)
+        client.release()
+
+        assert report.remaining == 0
+        assert plan_with(client, state).changes == ()
+    assert len(list((tmp_path / "secrets").glob("*.json"))) == 40
+
+
+def test_a_service_that_is_gone_ends_a_run_and_the_journal_stays_open(tmp_path: Path) -> None:
+    """Nobody knows what became of the batch under way; the rest is not begun."""
+    state = desired(*(declared(a_ref(name=f"app{index}")) for index in range(100)))
+    with running_server(tmp_path) as server:
+        with (
+            fault_proxy(
+                server.address, lambda first: "reset after" if b"/batch" in first else ""
+            ) as proxy,
+            http_client(
+                proxy.address, server.token(), limits=Limits(one_try=1, total=1.5)
+            ) as client,
+        ):
+            client.observe(["acme"])
+            client.batch_size = 64
+            report = apply_with(client, state, tmp_path)
+        with http_client(server.address, server.token()) as client:
+            client.acquire(["acme"])
+            made = apply_with(client, state, tmp_path)
+            client.release()
+            assert made.remaining == 0
+
+    assert report.count(Status.FAILED) == 64
+    assert report.count(Status.NOT_TRIED) == 36
+    assert {delivered.error for delivered in made.delivered} == {None}
+    assert len(list((tmp_path / "secrets").glob("*.json"))) == 100

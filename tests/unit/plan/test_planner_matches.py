@@ -1,0 +1,234 @@
+"""What is declared and what is held, paired; and manifests that contradict what is held."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from reconciler.diagnostics import SourceLocation, error
+from reconciler.plan.planner import match
+from reconciler.resources.ref import Kind, ResourceRef, organization_ref, project_ref
+from reconciler.state import ObservedObject, Resource
+from tests.builders import (
+    ACME,
+    GREET,
+    HOUSE,
+    OWNERS,
+    PARTNER,
+    SHOP,
+    WEB,
+    FakeSource,
+    a_ref,
+    declared,
+    desired,
+    held,
+    observed,
+)
+
+LINES: dict[tuple[str | int, ...], int] = {
+    ("metadata", "id"): 5,
+    ("metadata", "name"): 6,
+    ("metadata", "project"): 7,
+}
+
+
+SOURCE = FakeSource(lines=LINES)
+
+
+OTHER = a_ref(name="other")
+
+
+@pytest.mark.parametrize(
+    ("resources", "objects", "pairs", "leftover"),
+    [
+        pytest.param([declared(WEB)], [], {WEB: ""}, [], id="nothing held"),
+        pytest.param([declared(WEB)], [held(WEB)], {WEB: WEB}, [], id="by name"),
+        pytest.param(
+            [declared(a_ref(name="StoreFront"))],
+            [held(WEB)],
+            {a_ref(name="StoreFront"): WEB},
+            [],
+            id="by name, ignoring case",
+        ),
+        pytest.param(
+            [declared(a_ref(name="Straße"))],
+            [held(a_ref(name="STRASSE"))],
+            {a_ref(name="Straße"): a_ref(name="STRASSE")},
+            [],
+            id="by name, ignoring case as Unicode folds it",
+        ),
+        pytest.param(
+            [declared(WEB)], [held(a_ref(project="blog"))], {WEB: ""}, [a_ref(project="blog")],
+            id="not across projects",
+        ),
+        pytest.param(
+            [declared(GREET)], [held(a_ref(Kind.IDP_JWT_CONFIG, "greet"))], {GREET: ""},
+            [a_ref(Kind.IDP_JWT_CONFIG, "greet")],
+            id="not across kinds",
+        ),
+        pytest.param(
+            [declared(WEB, pinned_id="7")], [held(WEB, object_id="7")], {WEB: WEB}, [],
+            id="by pinned id under its own name",
+        ),
+        pytest.param(
+            [declared(WEB, pinned_id="7")], [held(OTHER, object_id="7")], {WEB: OTHER}, [],
+            id="by pinned id under another name: a rename",
+        ),
+        pytest.param(
+            [declared(WEB, pinned_id="7")],
+            [held(OTHER, object_id="7"), held(WEB)],
+            {WEB: OTHER},
+            [WEB],
+            id="the pinned id wins over the name",
+        ),
+        pytest.param(
+            [declared(WEB, pinned_id="7"), declared(OTHER)],
+            [held(OTHER, object_id="7")],
+            {WEB: OTHER, OTHER: ""},
+            [],
+            id="an object claimed by a pin is no longer found by its old name",
+        ),
+        pytest.param(
+            [declared(OTHER), declared(WEB, pinned_id="7")],
+            [held(OTHER, object_id="7")],
+            {WEB: OTHER, OTHER: ""},
+            [],
+            id="whichever of the two was read first",
+        ),
+        pytest.param([], [held(WEB)], {}, [WEB], id="held and declared nowhere"),
+    ],
+)  # fmt: skip
+def test_declared_and_held_are_paired(
+    resources: Sequence[Resource],
+    objects: Sequence[ObservedObject],
+    pairs: dict[ResourceRef, ResourceRef | str],
+    leftover: Sequence[ResourceRef],
+) -> None:
+    """By pinned id, otherwise by name; and nobody gets an object twice."""
+    matching = match(desired(*OWNERS, *resources), observed(*HOUSE, *objects))
+
+    found = {resource.ref: held.ref if held else "" for resource, held in matching.pairs}
+    assert found == {ACME: ACME, SHOP: SHOP, **pairs}
+    assert [held.ref for held in matching.leftover] == list(leftover)
+    assert matching.findings == []
+
+
+@pytest.mark.parametrize(
+    ("resource", "objects", "code", "summary", "remedy", "line"),
+    [
+        pytest.param(
+            declared(WEB, pinned_id="7", source=SOURCE),
+            [],
+            "PLAN-ID-NOT-HELD",
+            "metadata.id names no object of this organization",
+            "The service holds nothing under id 7 in acme. Take the id from the service, or leave "
+            "metadata.id out to make a new object.",
+            5,
+            id="an id that nobody has",
+        ),
+        pytest.param(
+            declared(WEB, pinned_id="7", source=SOURCE),
+            [held(GREET, object_id="7")],
+            "PLAN-ID-OTHER-OBJECT",
+            "metadata.id names an object of another kind or owner",
+            "Id 7 is Action acme/greet, and an object cannot move. Correct the id, or leave "
+            "metadata.id out to make a new object.",
+            5,
+            id="the id of another kind",
+        ),
+        pytest.param(
+            declared(WEB, pinned_id="7", source=SOURCE),
+            [held(a_ref(project="blog"), object_id="7")],
+            "PLAN-ID-OTHER-OBJECT",
+            "metadata.id names an object of another kind or owner",
+            "Id 7 is OidcApplication acme/blog/storefront, and an object cannot move. Correct the "
+            "id, or leave metadata.id out to make a new object.",
+            5,
+            id="the id of another project's application",
+        ),
+        pytest.param(
+            declared(PARTNER, pinned_id="7", source=SOURCE),
+            [held(a_ref(Kind.IDP_JWT_CONFIG, "partner", "initech"), object_id="7")],
+            "PLAN-ID-OTHER-OBJECT",
+            "metadata.id names an object of another kind or owner",
+            "Id 7 is IdpJwtConfig initech/partner, and an object cannot move. Correct the id, or "
+            "leave metadata.id out to make a new object.",
+            5,
+            id="the id of another organization's object",
+        ),
+        pytest.param(
+            declared(a_ref(project="blog"), source=SOURCE),
+            [],
+            "REF-NOT-HELD",
+            "Project acme/blog is neither declared nor held",
+            "Add a manifest for Project acme/blog, or correct the name (metadata.project).",
+            7,
+            id="a project that is nowhere",
+        ),
+        pytest.param(
+            declared(a_ref(Kind.ACTION, "greet", "initech"), source=SOURCE),
+            [],
+            "REF-NOT-HELD",
+            "Organization initech is neither declared nor held",
+            "Add a manifest for Organization initech, or correct the name "
+            "(metadata.organization).",
+            1,
+            id="an organization that is nowhere",
+        ),
+        pytest.param(
+            declared(project_ref("acme", "Blog"), source=SOURCE),
+            [held(project_ref("acme", "blog"))],
+            "PLAN-NOT-RENAMABLE",
+            "projects are not renamed",
+            "The service holds it as 'blog': write that name in the manifests.",
+            6,
+            id="a project under another case of its name",
+        ),
+        pytest.param(
+            declared(project_ref("acme", "news"), pinned_id="7", source=SOURCE),
+            [held(project_ref("acme", "blog"), object_id="7")],
+            "PLAN-NOT-RENAMABLE",
+            "projects are not renamed",
+            "The service holds it as 'blog': write that name in the manifests.",
+            6,
+            id="a project pinned to be renamed",
+        ),
+        pytest.param(
+            declared(organization_ref("Initech"), source=SOURCE),
+            [held(organization_ref("initech"))],
+            "PLAN-NOT-RENAMABLE",
+            "organizations are not renamed",
+            "The service holds it as 'initech': write that name in the manifests.",
+            6,
+            id="an organization under another case of its name",
+        ),
+    ],
+)  # fmt: skip
+def test_a_manifest_that_contradicts_what_is_held_is_told_where_and_what_to_write(
+    resource: Resource, objects: Sequence[ObservedObject], code: str, summary: str, remedy: str,
+    line: int,
+) -> None:  # fmt: skip
+    """Only a plan can see these, so the plan must say them as well as validate says its own."""
+    matching = match(desired(*OWNERS, resource), observed(*HOUSE, *objects))
+
+    assert matching.findings == [
+        error(code, summary, remedy, SourceLocation("shop.yaml", line, 3), resource.ref)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("resources", "objects"),
+    [
+        pytest.param([*OWNERS, declared(WEB)], [], id="declared beside it"),
+        pytest.param([declared(WEB)], HOUSE, id="held already"),
+        pytest.param(
+            [declared(a_ref(organization="ACME", project="Shop"))], HOUSE, id="held, ignoring case"
+        ),
+    ],
+)
+def test_an_owner_may_be_declared_or_held(
+    resources: Sequence[Resource], objects: Sequence[ObservedObject]
+) -> None:
+    """A team may keep its projects in another tree."""
+    assert match(desired(*resources), observed(*objects)).findings == []
