@@ -32,6 +32,7 @@ COMMANDS = {
     "drift": "reconciler.cli.drift:drift_command",
     "history": "reconciler.cli.history:history_command",
     "export": "reconciler.cli.export:export_command",
+    "compare": "reconciler.cli.compare:compare_command",
     "render": "reconciler.cli.render:render_command",
     "outputs": "reconciler.cli.outputs:outputs_command",
     "explain": "reconciler.cli.explain:explain_command",

@@ -177,6 +177,8 @@ def cause_of_field(plan: Plan, change: Change, name: str) -> Cause | None:
 
 def causes_in_words(plan: Plan, change: Change) -> Iterator[str]:
     """Yield why a change is there; fields are named only where their causes differ."""
+    if plan.compared_with:
+        return
     fields: dict[Cause, list[str]] = {}
     for name, cause in plan.causes.get(ref_of(change), NO_CAUSES).items():
         fields.setdefault(cause, []).append(name)

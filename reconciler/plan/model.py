@@ -258,6 +258,8 @@ class Plan:
             ``secret deliver`` delivers them.
         causes: By the ref of an update whose history was read: the cause of each field, by its
             name. Not covered by the digest.
+        compared_with: Of a comparison, the environment that stands for what is held; empty for a
+            plan of a service. The environment of the scope stands for what is declared.
     """
 
     scope: Scope
@@ -272,6 +274,7 @@ class Plan:
     owed_elsewhere: int = 0
     owed_left: int = 0
     causes: Mapping[ResourceRef, Mapping[str, Cause]] = field(default_factory=dict)
+    compared_with: str = ""
 
     @cached_property
     def declared_elsewhere(self) -> Mapping[ResourceRef, SourceLocation]:

@@ -21,7 +21,7 @@ from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Plan, Unmanaged, ref_of
 from reconciler.plan.risk import CLASSES, MEANINGS
 from reconciler.report.html_change import changed, named, shown_text, tag, tags, words
-from reconciler.report.place import place_of
+from reconciler.report.place import Place, place_of
 from reconciler.report.plan_parts import (
     NOTHING,
     TITLE,
@@ -35,7 +35,7 @@ from reconciler.report.plan_parts import (
     owed_sentences,
     risky,
 )
-from reconciler.report.plan_text import IN_STEP, OTHER_SHARDS, headline
+from reconciler.report.plan_text import IN_STEP, OTHER_SHARDS, THE_SAME, headline, untouched
 from reconciler.report.style import WHOLE
 from reconciler.resources.ref import Kind
 
@@ -61,6 +61,8 @@ def plan_as_html(
     shown = in_review_order(plan)
     warnings = [*findings, *plan.warnings]
     changes, cut = _changes(shown, limit)
+    if plan.compared_with and not shown:
+        changes = f'<p class="plain">{THE_SAME}</p>'
     slots = {
         "policy": _policy(template),
         "title": headline(plan),
@@ -119,23 +121,34 @@ def _meter(plan: Plan) -> str:
 
 
 def _facts(plan: Plan, service: str, about: About) -> str:
-    summary = plan.summary
     place = place_of(plan, service)
     environment = place.environment
     facts = {
         **({"Environment": shown_text(environment)} if environment else {}),
-        "Service": shown_text(place.address),
-        "Instance": shown_text(place.instance_in_words),
-        "Tree": shown_text(place.tree),
+        **_service(place),
         **({"Shard": f"{shard}: {OTHER_SHARDS}"} if (shard := plan.scope.shard) else {}),
         **{name: f"<code>{escape(value)}</code>" for name, value in about.facts.items()},
-        "Digest": f'<code id="digest">{plan_digest(plan)}</code> '
-        '<button type="button" id="copy" hidden>Copy</button>',
-        "Untouched": f"{summary.in_step} in step, {summary.unmanaged} held but declared nowhere",
+        **({} if plan.compared_with else {"Digest": _digest(plan)}),
+        "Untouched": untouched(plan),
         "Made by": f"reconciler {__version__}",
     }
     rows = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in facts.items())
     return f'<dl class="facts">{rows}</dl>'
+
+
+def _service(place: Place) -> dict[str, str]:
+    if place.compared_with:
+        return {"Compared with": shown_text(place.compared_with)}
+    return {
+        "Service": shown_text(place.address),
+        "Instance": shown_text(place.instance_in_words),
+        "Tree": shown_text(place.tree),
+    }
+
+
+def _digest(plan: Plan) -> str:
+    button = '<button type="button" id="copy" hidden>Copy</button>'
+    return f'<code id="digest">{plan_digest(plan)}</code> {button}'
 
 
 def _findings(title: str, look: str, findings: Sequence[Diagnostic]) -> str:

@@ -12,7 +12,6 @@ from reconciler.report.differences import RESET, Row, rows_of, sides_of
 from reconciler.report.plan_parts import Shown
 from reconciler.report.visible import visible
 from reconciler.resources.oidc import MESSAGES
-from reconciler.resources.ref import Kind
 
 SIGNS = {"create": "+", "update": "~", "adopt": "~", "delete": "-"}
 LINES = 400
@@ -42,7 +41,7 @@ def changed(shown: Shown, place: int, *, is_open: bool) -> str:
     change, held = shown.change, held_of(shown.change)
     name, fields = word(change), field_changes(change)
     risks = " ".join(dict.fromkeys(risk.name for risk in shown.risks))
-    number = f'<span class="id">id <code>{words(held.id)}</code></span>' if held else ""
+    number = f'<span class="id">id <code>{words(held.id)}</code></span>' if held and held.id else ""
     return (
         f'<details class="{_severity(shown)}" id="c{place}" data-c="{name}" '
         f'data-k="{ref_of(change).kind.value}" data-r="{risks}"{" open" if is_open else ""}>'
@@ -91,7 +90,7 @@ def _each_note(shown: Shown) -> Iterator[str]:
         yield f"the service will report <code>{key}</code>: {escape(MESSAGES[key])}"
     for cause in shown.causes:
         yield f'<bdi class="plain">{words(cause)}</bdi>'
-    if isinstance(change, Delete) and change.held.ref.kind is Kind.OIDC_APPLICATION:
+    if isinstance(change, Delete) and change.held.client_id:
         yield f"lost for good: client id {shown_text(change.held.client_id)} and any client secret"
     if isinstance(change, Create) and not field_changes(change):
         yield '<span class="plain">it has no fields</span>'

@@ -34,11 +34,11 @@ from reconciler.report.plan_parts import (
     owed_sentences,
     risky,
 )
-from reconciler.report.plan_text import OTHER_SHARDS, headline
+from reconciler.report.plan_text import OTHER_SHARDS, headline, untouched
 from reconciler.report.style import LEAST, LIMIT
 from reconciler.report.visible import visible
 from reconciler.resources.oidc import MESSAGES
-from reconciler.resources.ref import Kind, ResourceRef
+from reconciler.resources.ref import ResourceRef
 from reconciler.state import OwedSecret
 
 NAMED = 8
@@ -81,13 +81,21 @@ def plan_as_markdown(
     for at, (name, group) in enumerate(groups.items()):
         with room.part(1 / (len(groups) - at)) as part:
             fence = fenced(group, _change_lines, "diff", part)
-        sections += _folded(f"{len(group)} {_GROUPS[name]}", fence)
+        sections += _folded(f"{len(group)} {_group(plan, name)}", fence)
         hidden += fence[1]
     sections += _folded(TITLE, fenced(plan.owed, _owed, "text", room))
     title = f"{len(plan.unmanaged)} held but declared nowhere: left alone"
     sections += _folded(title, fenced(plan.unmanaged, _unmanaged, "text", room))
     above = "\n".join([*head, *_hidden(hidden, len(shown)), digest])
     return "\n\n".join([above, *sections, after]) + "\n"
+
+
+def _group(plan: Plan, name: str) -> str:
+    """Return what the changes of one word are, in a plan or in a comparison."""
+    if not plan.compared_with:
+        return _GROUPS[name]
+    one, other = map(visible, (plan.compared_with, plan.scope.environment))
+    return {"delete": f"only in {one}", "create": f"only in {other}"}.get(name, "different")
 
 
 def _places(plan: Plan, service: str, about: About) -> list[str]:
@@ -152,15 +160,15 @@ def _head(plan: Plan, places: Sequence[str], shown: Sequence[Shown], warnings: s
         lines.append(f"- Risks: {', '.join(named[:NAMED])}{more}")
     if warnings:
         lines.append(f"- {warnings}")
-    lines.append(
-        f"- {plan.summary.in_step} in step, {plan.summary.unmanaged} held but declared nowhere"
-    )
+    lines.append(f"- {untouched(plan)}")
     lines += [
         f"- **{sentence}**"
         for sentence in owed_sentences(len(plan.deliverable), plan.owed_elsewhere, plan.owed_left)
     ]
     if plan.scope.shard is not None:
         lines.append(f"- Shard {plan.scope.shard}: {OTHER_SHARDS}")
+    if plan.compared_with:
+        return lines
     return [*lines, f"- Digest: `{plan_digest(plan)}`"]
 
 
@@ -220,12 +228,13 @@ def _change_lines(shown: Shown) -> list[str]:
     """Return one change, with its marks in the first column, where a diff has its colours."""
     change = shown.change
     mark, held = _MARKS[word(change)], held_of(change)
-    lines = [_cut(f"{mark} {_named(ref_of(change))}{f'  (id {visible(held.id)})' if held else ''}")]
+    number = f"  (id {visible(held.id)})" if held and held.id else ""
+    lines = [_cut(f"{mark} {_named(ref_of(change))}{number}")]
     lines += [f"# {visible(cause)}" for cause in shown.causes]
     lines += [f"# {block.code}: {visible(block.summary)}" for block in shown.blocks]
     lines += [f"# {risk.name}: {risk.sentence}" for risk in shown.risks]
     lines += [f"# {key}: {MESSAGES[key]}" for key in expected_problems(change)]
-    if isinstance(change, Delete) and change.held.ref.kind is Kind.OIDC_APPLICATION:
+    if isinstance(change, Delete) and change.held.client_id:
         lines.append(f"-   lost for good: client id {visible(change.held.client_id)}")
     for field in field_changes(change):
         lines += map(_cut, _field_lines(field, is_new=isinstance(change, Create)))

@@ -36,6 +36,8 @@ class Place(NamedTuple):
         tree: Name of the body of manifests.
         environment: Name of the environment of ``reconciler.yaml``; empty for none.
         is_asked: Whether the service was asked; a refused plan is made without.
+        compared_with: Of a comparison, the environment it is compared with; empty otherwise. No
+            service is asked then.
     """
 
     service: str
@@ -43,6 +45,7 @@ class Place(NamedTuple):
     tree: str
     environment: str = ""
     is_asked: bool = True
+    compared_with: str = ""
 
     @property
     def instance_in_words(self) -> str:
@@ -58,7 +61,10 @@ class Place(NamedTuple):
 def place_of(plan: Plan, service: str) -> Place:
     """Return the service and the tree of a plan."""
     scope = plan.scope
-    return Place(service, plan.instance, scope.tree, scope.environment, not plan.is_refused)
+    is_asked = not (plan.is_refused or plan.compared_with)
+    return Place(
+        service, plan.instance, scope.tree, scope.environment, is_asked, plan.compared_with
+    )
 
 
 def without_credentials(address: str) -> str:
@@ -68,6 +74,8 @@ def without_credentials(address: str) -> str:
 
 def place_as_text(place: Place) -> str:
     """Return the line for a terminal."""
+    if place.compared_with:
+        return visible(f"Environment {place.environment} compared with {place.compared_with}")
     instance = f"instance {place.instance}" if place.instance else place.instance_in_words
     head = f"Environment {place.environment}: service" if place.environment else "Service"
     return visible(f"{head} {place.address} ({instance}), tree {place.tree}")
@@ -93,6 +101,9 @@ def place_as_marker(place: Place, shard: Shard | None) -> str:
     Each environment, service and tree has a comment of its own, and each shard of a tree.
     """
     names = [f"environment={_encoded(place.environment)}"] if place.environment else []
+    if place.compared_with:
+        names.append(f"compared-with={_encoded(place.compared_with)}")
+        return f"<!-- reconciler-comparison {' '.join(names)} -->"
     names += [f"service={_encoded(place.address)}", f"tree={_encoded(place.tree)}"]
     names += [f"shard={shard}"] if shard is not None else []
     return f"<!-- reconciler-plan {' '.join(names)} -->"
@@ -109,12 +120,12 @@ def _encoded(name: str) -> str:
 def place_as_json(place: Place) -> JsonObject:
     """Return the place in stable keys; ``instance`` is null where there is no store yet.
 
-    ``environment`` is there only if one was chosen.
+    ``environment`` is there only if one was chosen, ``compared_with`` only in a comparison.
     """
-    environment = {"environment": place.environment} if place.environment else {}
+    names = {"environment": place.environment, "compared_with": place.compared_with}
     return {
-        **environment,
-        "service": place.address,
+        **{key: name for key, name in names.items() if name},
+        "service": place.address or None,
         "instance": place.instance or None,
         "tree": place.tree,
     }

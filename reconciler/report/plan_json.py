@@ -10,10 +10,11 @@ from reconciler.plan.causes import cause_in_plan, cause_of_field
 from reconciler.plan.diff import carried_fields, field_changes
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Cause, Change, Plan, Unmanaged, held_of, ref_of, word
-from reconciler.plan.risk import expected_problems, risks_of
+from reconciler.plan.risk import expected_problems
 from reconciler.report.differences import fields_as_json
 from reconciler.report.findings import finding_as_json
 from reconciler.report.place import place_as_json, place_of
+from reconciler.report.plan_parts import risks_in
 from reconciler.resources.call import JsonObject
 from reconciler.resources.oidc import MESSAGES
 from reconciler.resources.ref import ResourceRef
@@ -25,16 +26,16 @@ FORMAT_VERSION = "1.0"
 def plan_as_json(plan: Plan, service: str, findings: Sequence[Diagnostic]) -> JsonObject:
     """Return a plan and the findings that go with it."""
     changes = [
-        {**change_as_json(plan, change), "cause": _cause(cause_in_plan(plan, change))}
+        {**change_as_json(plan, change), "cause": _cause(_cause_in(plan, change))}
         for change in plan.changes
     ]
     return {
         "format_version": FORMAT_VERSION,
         "tool_version": __version__,
         **place_as_json(place_of(plan, service)),
-        "new_service": not (plan.instance or plan.is_refused),
+        "new_service": not (plan.instance or plan.is_refused or plan.compared_with),
         "shard": str(plan.scope.shard) if plan.scope.shard else None,
-        "digest": plan_digest(plan),
+        "digest": None if plan.compared_with else plan_digest(plan),
         "summary": {**plan.summary._asdict(), "risks": sum(bool(c["risks"]) for c in changes)},
         "changes": changes,
         "owed": [owed_as_json(secret) for secret in plan.owed],
@@ -48,6 +49,8 @@ def plan_as_json(plan: Plan, service: str, findings: Sequence[Diagnostic]) -> Js
 def change_as_json(plan: Plan, change: Change) -> JsonObject:
     """Return one change of a plan: its fields, its risks, what the service will say of it."""
     held, fields = held_of(change), field_changes(change)
+    if plan.compared_with:
+        held = None
     return {
         "ref": ref_as_json(ref_of(change)),
         "change": word(change),
@@ -57,13 +60,15 @@ def change_as_json(plan: Plan, change: Change) -> JsonObject:
             {
                 **said,
                 "reset": field.reset,
-                "cause": _cause(cause_of_field(plan, change, field.name)),
+                "cause": None
+                if plan.compared_with
+                else _cause(cause_of_field(plan, change, field.name)),
             }
             for field, said in zip(fields, fields_as_json(fields), strict=True)
         ],
         "risks": [
             {"class": risk.name, "field": risk.field or None, "message": risk.sentence}
-            for risk in risks_of(change)
+            for risk in risks_in(plan, change)
         ],
         "carried": list(carried_fields(change)),
         "problems": [{"key": key, "message": MESSAGES[key]} for key in expected_problems(change)],
@@ -74,6 +79,10 @@ def _unmanaged(found: Unmanaged) -> dict[str, str | None]:
     """Return kind and names, id and owner, and the flag that would delete it (null for none)."""
     flag = {"id": found.id, "owner": found.owner or None, "deleted_by": found.flag.value or None}
     return {**ref_as_json(found.ref), **flag}
+
+
+def _cause_in(plan: Plan, change: Change) -> Cause | None:
+    return None if plan.compared_with else cause_in_plan(plan, change)
 
 
 def _cause(cause: Cause | None) -> dict[str, str | None] | None:

@@ -53,7 +53,12 @@ def in_review_order(plan: Plan) -> list[Shown]:
 
 def _shown(change: Change, blocks: Mapping[ResourceRef, Sequence[Diagnostic]], plan: Plan) -> Shown:
     causes = tuple(causes_in_words(plan, change))
-    return Shown(change, risks_of(change), blocks.get(ref_of(change), ()), causes)
+    return Shown(change, risks_in(plan, change), blocks.get(ref_of(change), ()), causes)
+
+
+def risks_in(plan: Plan, change: Change) -> tuple[Risk, ...]:
+    """Return the risks of a change; a comparison changes nothing, so that it has none."""
+    return () if plan.compared_with else risks_of(change)
 
 
 def is_plain(shown: Shown) -> bool:
@@ -130,6 +135,8 @@ _APPLY = (
 
 def next_step(plan: Plan) -> tuple[str, str]:
     """Return what to do about a plan in one sentence, and the command for it, or no command."""
+    if plan.compared_with:
+        return f"No service was asked: `reconciler plan --env {plan.scope.environment}` asks.", ""
     if plan.is_refused:
         return "Merge the change of the configuration on its own, then plan again.", ""
     if plan.blocks:

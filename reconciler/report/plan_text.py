@@ -12,7 +12,7 @@ from reconciler.plan.diff import (
 )
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Change, Create, Delete, Plan, Summary, Update, ref_of, word
-from reconciler.plan.risk import expected_problems, risks_of
+from reconciler.plan.risk import Risk, expected_problems, risks_of
 from reconciler.report.differences import field_lines
 from reconciler.report.place import place_as_text, place_of
 from reconciler.report.plan_parts import (
@@ -24,6 +24,7 @@ from reconciler.report.plan_parts import (
     in_review_order,
     owed_line,
     owed_sentences,
+    risks_in,
     risky,
 )
 from reconciler.report.style import PLAIN, Style
@@ -35,6 +36,7 @@ SYMBOLS = {"create": ("+", "green"), "update": ("~", "yellow"), "adopt": ("~", "
 DELETE = ("-", "red")
 FIRST = 30
 IN_STEP = "The service holds what the manifests declare."
+THE_SAME = "Both environments declare the same."
 REFUSED = "Nothing was planned: the service was not asked."
 OTHER_SHARDS = "organizations of other shards are not in this plan."
 
@@ -51,7 +53,10 @@ def plan_as_text(plan: Plan, service: str, style: Style = PLAIN, *, folded: bool
     if risky_ones := "\n".join(_risky(plan, style)):
         blocks.append(risky_ones)
     shown, hidden = _split(plan) if folded else (plan.changes, [])
-    blocks += [change_as_text(change, style, tuple(_causes(plan, change))) for change in shown]
+    blocks += [
+        change_as_text(change, style, tuple(_causes(plan, change)), risks_in(plan, change))
+        for change in shown
+    ]
     if hidden:
         blocks.append(style(_hidden(hidden), "bold"))
     if plan.owed:
@@ -94,14 +99,34 @@ def summary_as_text(plan: Plan, style: Style = PLAIN) -> str:
     if plan.scope.shard is not None:
         lines.append(f"Shard {plan.scope.shard}: {OTHER_SHARDS}")
     lines += owed_sentences(len(plan.deliverable), plan.owed_elsewhere, plan.owed_left)
-    if plan.changes or plan.deliverable:
+    if (plan.changes or plan.deliverable) and not plan.compared_with:
         lines.append(style(f"Digest: {plan_digest(plan)}", "dim"))
     return "\n".join(lines)
 
 
 def headline(plan: Plan, style: Style = PLAIN) -> str:
     """Return the counts of a plan in one sentence, or that it was refused."""
+    if plan.compared_with:
+        return _compared(plan, style)
     return style(REFUSED, "bold") if plan.is_refused else summary_sentence(plan.summary, style)
+
+
+def _compared(plan: Plan, style: Style) -> str:
+    summary, one, other = plan.summary, plan.compared_with, plan.scope.environment
+    if not plan.changes:
+        return f"{style('No differences.', 'bold', 'green')} {THE_SAME}"
+    return (
+        f"{style('Compared:', 'bold')} {summary.create} only in {other}, {summary.update} "
+        f"different, {summary.delete} only in {one}, {summary.in_step} the same."
+    )
+
+
+def untouched(plan: Plan) -> str:
+    """Return how much is not changed by a plan."""
+    summary = plan.summary
+    if plan.compared_with:
+        return f"{summary.in_step} the same in both environments"
+    return f"{summary.in_step} in step, {summary.unmanaged} held but declared nowhere"
 
 
 def summary_sentence(summary: Summary, style: Style = PLAIN) -> str:
@@ -115,8 +140,16 @@ def summary_sentence(summary: Summary, style: Style = PLAIN) -> str:
     )
 
 
-def change_as_text(change: Change, style: Style = PLAIN, causes: Sequence[str] = ()) -> str:
-    """Return one change: its heading, why it is there, its fields, what the service will say."""
+def change_as_text(
+    change: Change,
+    style: Style = PLAIN,
+    causes: Sequence[str] = (),
+    risks: Sequence[Risk] | None = None,
+) -> str:
+    """Return one change: its heading, why it is there, its fields, what the service will say.
+
+    Without ``risks`` those of the change are shown.
+    """
     symbol, look = SYMBOLS.get(word(change), DELETE)
     lines = [f"{style(symbol, look, 'bold')} {style(visible(str(ref_of(change))), 'bold')}"]
     lines[0] += style(_remark(change, is_explained=bool(causes)), "dim")
@@ -126,13 +159,13 @@ def change_as_text(change: Change, style: Style = PLAIN, causes: Sequence[str] =
         lines += [f"    {line}" for line in shown]
     lines += [f"    {line}" for line in _carried(change, style)]
     lines += [f"    {line}" for line in _lost(change, style)]
-    lines += [f"    {line}" for line in _risks(change, style)]
+    lines += [f"    {line}" for line in _risks(risks_of(change) if risks is None else risks, style)]
     lines += [f"    {line}" for line in _problems(change, style)]
     return "\n".join(lines)
 
 
 def _remark(change: Change, *, is_explained: bool) -> str:
-    if isinstance(change, Create):
+    if isinstance(change, Create) or not change.held.id:
         return ""
     meaning = {
         "update": "",
@@ -154,7 +187,7 @@ def _carried(change: Change, style: Style) -> Iterator[str]:
 
 
 def _lost(change: Change, style: Style) -> Iterator[str]:
-    if isinstance(change, Delete) and change.held.ref.kind is Kind.OIDC_APPLICATION:
+    if isinstance(change, Delete) and change.held.client_id:
         gone = f"lost for good: client id {visible(change.held.client_id)} and any client secret"
         yield style(gone, "red")
 
@@ -171,8 +204,8 @@ def _risky(plan: Plan, style: Style) -> Iterator[str]:
         yield f"  and {len(found) - FIRST} more changes, each marked below"
 
 
-def _risks(change: Change, style: Style) -> Iterator[str]:
-    for risk in risks_of(change):
+def _risks(risks: Sequence[Risk], style: Style) -> Iterator[str]:
+    for risk in risks:
         field = f" ({risk.field})" if risk.field else ""
         yield style(f"! {risk.name}{field}: {risk.sentence}", "yellow", "bold")
 

@@ -134,7 +134,9 @@ def _manifest_schema(kind: Kind, stage: Stage) -> Schema:
 def _patch_schema(kind: Kind, stage: Stage) -> Schema:
     row = KINDS[kind]
     name, *changed = METADATA
-    named = [each.name for each in (*row.owner, name)]
+    # Defaults of the overlay may give the owners, which must be there after resolution.
+    owners = () if stage is Stage.WRITTEN else row.owner
+    named = [each.name for each in (*owners, name)]
     fields = (*row.owner, *METADATA, *row.reading, *OVERLAID)
     metadata = object_schema(fields, stage, named, [each.name for each in changed])
     spec = _spec(kind, stage, nullable=True)

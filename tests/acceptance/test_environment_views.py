@@ -59,3 +59,97 @@ def test_rendered_manifests_plan_the_same(run: Run, configured: Path, tmp_path: 
     for path in ("files", "stream.yaml"):
         told = run("plan", str(elsewhere / path), "--format", "json").json
         assert told["digest"] == planned["digest"]
+
+
+@pytest.fixture
+def two(configured: Path) -> Path:
+    """Return the folder of a tree whose environments differ in a variable and in overlays."""
+    a_configuration(
+        configured,
+        variables={"host": {"type": "string"}},
+        environments={
+            "staging": {"variables": {"host": "staging.example.com"}, "overlay": "staging"},
+            "production": {"variables": {"host": "example.com"}, "overlay": "production"},
+        },
+    )
+    web = an_application("web", redirectUris=["https://${host}/callback"])
+    write(configured / "manifests" / "web.yaml", web)
+    write(configured / "staging" / "debug.yaml", an_action("debug"))
+    write(configured / "production" / "admin.yaml", an_application("admin", grantTypes=[]))
+    return configured
+
+
+def test_a_comparison_has_the_forms_of_a_plan(run: Run, two: Path) -> None:
+    text = run("compare", "staging", "production", "--detailed-exitcode")
+    json = run("compare", "staging", "production", "--format", "json").json
+    markdown = run("compare", "staging", "production", "--format", "markdown")
+    html = run("compare", "staging", "production", "--format", "html")
+
+    assert text.code == 2
+    assert (
+        text.out
+        == """\
+Environment production compared with staging
+
++ OidcApplication acme/shop/admin
+    redirectUris:
+      + "https://admin.example.com/cb"
+    grantTypes:
+      + "OIDC_GRANT_TYPE_AUTHORIZATION_CODE"
+
+~ OidcApplication acme/shop/web
+    redirectUris:
+      - "https://staging.example.com/callback"
+      + "https://example.com/callback"
+
+- Action acme/debug
+
+Compared: 1 only in production, 1 different, 1 only in staging, 5 the same.
+"""
+    )
+    assert [change["change"] for change in json["changes"]] == ["create", "update", "delete"]
+    assert (json["environment"], json["compared_with"]) == ("production", "staging")
+    assert (json["service"], json["digest"]) == (None, None)
+    assert "1 only in staging" in markdown.out
+    assert "apply" not in markdown.out
+    assert "Compared with" in html.out
+    assert not (two / ".reconciler").exists()
+
+
+def test_environments_that_declare_the_same_do_not_differ(run: Run, configured: Path) -> None:
+    told = run("compare", "staging", "production", "--detailed-exitcode")
+
+    head, end = (
+        "Environment production compared with staging",
+        "Both environments declare the same.",
+    )
+    assert (told.code, told.out) == (0, f"{head}\n\nNo differences. {end}\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("compare", "stagin", "production"), "Did you mean staging?"),
+        (("compare", "staging"), "Missing argument 'OTHER'"),
+    ],
+)
+def test_a_comparison_takes_two_environments(
+    run: Run, configured: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    told = run(*arguments)
+
+    assert told.code == 1
+    assert message in told.err
+
+
+def test_a_rendered_environment_plans_the_same(run: Run, two: Path, tmp_path: Path) -> None:
+    """Variables and overlay are in it, and what only looks like a variable stays."""
+    write(two / "manifests" / "odd.yaml", an_action("odd", script="function odd() {} // `${a}`"))
+    planned = run("plan", "--env", "staging", "--format", "json").json
+
+    rendered = run("render", "--env", "staging").out
+
+    assert "https://staging.example.com/callback" in rendered
+    (two / "reconciler.yaml").unlink()
+    told = run("plan", str(write(tmp_path / "all.yaml", rendered)), "--format", "json").json
+    assert told["digest"] == planned["digest"]

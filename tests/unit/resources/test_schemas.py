@@ -64,7 +64,7 @@ def fits(judged: Judged, stage: Stage, document: Any) -> bool:
         (Kind.ACTION, with_spec(ACTION, scriptFile="a.js"), False, False),
         (PATCH, APPLICATION, True, True),
         (PATCH, without(APPLICATION, "spec"), True, True),
-        (PATCH, SPARE, False, False),
+        (PATCH, SPARE, True, False),
         (PATCH, with_spec(APPLICATION, appType=None, devMode=None, grantTypes=None), True, True),
         (PATCH, with_spec(APPLICATION, version=None, clockSkew="${skew}"), True, False),
         (PATCH, with_metadata(APPLICATION, absent=True, patch=True, critical=None), True, True),
