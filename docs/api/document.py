@@ -13,7 +13,6 @@ from docs.api.requests import request_schema
 from docs.api.schemas import ID, Schema, ref
 from reconciler import __version__
 from reconciler.resources.fields import NO_NUL
-from reconciler.service.operations.dispatch import NEEDS_NO_TOKEN
 from reconciler.service.operations.operation import Effect, Operation
 from reconciler.service.operations.table import operations
 from reconciler.service.transport.http_answers import ERROR_STATUSES
@@ -121,7 +120,7 @@ def _described(operation: Operation, address: str, shown: str) -> dict[str, Any]
 
 
 def _needs_token(operation: Operation) -> bool:
-    return operation.name not in NEEDS_NO_TOKEN
+    return operation.needs_token
 
 
 def _summary(operation: Operation) -> str:

@@ -35,13 +35,12 @@ from reconciler.service.operations.request import (
     read_call,
     request_of,
 )
-from reconciler.service.operations.table import writes
+from reconciler.service.operations.table import needs_token, writes
 from reconciler.service.operations.texts import EncodedAnswer
 
 T = TypeVar("T")
 LOG = logging.getLogger("reconciler.service")
 ANYBODY = Caller("", Role.VIEWER, frozenset())
-NEEDS_NO_TOKEN = frozenset({"Healthz"})
 FAILED = Refusal(Code.INTERNAL, "the service failed", "service.failed")
 OF_THE_STORE = (StoreUnreachableError, StoreBusyError, StoreFullError, StoreReadOnlyError)
 TURN_BYTES = 1 << 20  # of answers to reads; then the rest of the calls waits for its next turn
@@ -267,7 +266,7 @@ class Dispatcher:
         return request_of(asked, caller, as_text=call.as_text, encode=call.encode)
 
     def _caller(self, call: Incoming, view: Snapshot, known: dict[str, Caller]) -> Caller:
-        if call.operation in NEEDS_NO_TOKEN:
+        if not needs_token(call.operation):
             return ANYBODY
         token = bearer_token(call.headers)
         if token not in known:

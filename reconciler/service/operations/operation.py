@@ -43,6 +43,7 @@ class Operation:
         handler: The function that carries it out.
         request: The model of its request; None where the handler reads the fields itself.
         grpc: Full names of its methods, ``service/method``; empty for those that only JSON has.
+        needs_token: Whether only callers with a valid token may call it.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Operation:
     handler: Handler
     request: type[Model] | None = None
     grpc: tuple[str, ...] = ()
+    needs_token: bool = True
 
     @property
     def http(self) -> tuple[str, ...]:

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Protocol
 
-from reconciler.resources.secret import Secret
+from reconciler.resources.secret import MAX_KEEP_OWED_SECONDS, Secret
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore.rows import LeaseRow, ObjectRow
 from reconciler.service.operations.answers import MICROSECONDS
 from reconciler.service.operations.texts import Texts
 
-MAX_KEEP_OWED = 30 * 24 * 60 * 60 * MICROSECONDS
+MAX_KEEP_OWED = MAX_KEEP_OWED_SECONDS * MICROSECONDS
 
 
 class Seals(Protocol):

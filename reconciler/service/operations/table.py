@@ -41,10 +41,14 @@ from reconciler.service.operations.session import Reading, Writing
 
 
 def _read(
-    name: str, permission: str, handler: Callable[[Reading, Fields], Answer], *grpc: str
+    name: str,
+    permission: str,
+    handler: Callable[[Reading, Fields], Answer],
+    *grpc: str,
+    needs_token: bool = True,
 ) -> Operation:
     methods = tuple(f"{service}/{name}" for service in grpc)
-    return Operation(name, permission, Effect.READS, handler, grpc=methods)
+    return Operation(name, permission, Effect.READS, handler, grpc=methods, needs_token=needs_token)
 
 
 def _write(
@@ -59,7 +63,7 @@ def _write(
 _LIGHT: Mapping[str, Operation] = {
     row.name: row
     for row in (
-        _read("Healthz", "", healthz, MANAGEMENT, ADMIN),
+        _read("Healthz", "", healthz, MANAGEMENT, ADMIN, needs_token=False),
         _read("ListOrgs", "org.read", list_orgs, ADMIN),
         _read("GetMyOrg", "org.read", get_my_org, MANAGEMENT),
         _read("ListProjects", "project.read", list_projects, MANAGEMENT),
@@ -103,3 +107,9 @@ def writes(name: str) -> bool:
     """Return whether an operation may write; one that does not exist does not."""
     operation = operation_of(name)
     return operation is not None and operation.writes
+
+
+def needs_token(name: str) -> bool:
+    """Return whether an operation needs a valid token; one that does not exist does."""
+    operation = operation_of(name)
+    return operation is None or operation.needs_token

@@ -22,14 +22,13 @@ from weakref import WeakValueDictionary
 from reconciler.resources.call import WRITE_BATCH
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.dispatch import (
-    NEEDS_NO_TOKEN,
     OUT_OF_RESOURCES,
     Dispatcher,
     Incoming,
     Received,
 )
 from reconciler.service.operations.request import bearer_token, caller_key
-from reconciler.service.operations.table import writes
+from reconciler.service.operations.table import needs_token, writes
 from reconciler.service.transport.admission import Shares
 from reconciler.service.transport.reading import (
     BATCH,
@@ -102,7 +101,7 @@ class Batcher:
         """Carry out a call. Nothing is raised: a refusal is an answer."""
         caller = caller_key(call.headers)
         try:
-            if isinstance(call.fields, Refusal) and call.operation not in NEEDS_NO_TOKEN:
+            if isinstance(call.fields, Refusal) and needs_token(call.operation):
                 bearer_token(call.headers)  # without one, a call takes no turn to be refused
             with self._waiting.place(caller):
                 if call.operation == WRITE_BATCH:

@@ -18,8 +18,8 @@ from contextlib import ExitStack
 from starlette.types import Receive, Scope, Send
 
 from reconciler.service.domain.refusal import Code, Refusal, invalid
-from reconciler.service.operations.dispatch import NEEDS_NO_TOKEN
 from reconciler.service.operations.request import bearer_token
+from reconciler.service.operations.table import needs_token
 from reconciler.service.transport.bodies import Bodies, CallerLeftError
 from reconciler.service.transport.calls import MAX_MESSAGE, answer_bytes, status_bytes, too_large
 from reconciler.service.transport.http_answers import ALWAYS, HttpAnswer, send_answer
@@ -110,7 +110,7 @@ class GrpcWeb:
             unknown = Refusal(Code.UNIMPLEMENTED, "there is no such method", "operation.unknown")
             return write_refusal(unknown)
         try:
-            if method.operation not in NEEDS_NO_TOKEN:
+            if needs_token(method.operation):
                 bearer_token(headers)
             return await self._bodies.take(
                 headers,

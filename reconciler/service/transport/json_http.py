@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from reconciler.resources.call import WRITE_BATCH, JsonObject
 from reconciler.service.domain.refusal import Code, Refusal, invalid
-from reconciler.service.operations.dispatch import NEEDS_NO_TOKEN, Incoming, Received
+from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.operations.fields import shown
 from reconciler.service.operations.operation import without_null
 from reconciler.service.operations.request import CUSTODY, ORGANIZATION, bearer_token
@@ -106,7 +106,7 @@ class JsonHttp:
         try:
             if isinstance(found, Refusal):
                 return await self._answer(Incoming("", found, headers))
-            if found.operation.name not in NEEDS_NO_TOKEN:
+            if found.operation.needs_token:
                 bearer_token(headers)
             return await self._bodies.take(
                 headers,

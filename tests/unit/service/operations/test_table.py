@@ -10,7 +10,7 @@ import pytest
 from reconciler.resources.call import ADDRESSES
 from reconciler.service.operations.callers import PERMISSIONS, Role
 from reconciler.service.operations.operation import Effect, Operation
-from reconciler.service.operations.table import operation_of, operations
+from reconciler.service.operations.table import needs_token, operation_of, operations
 
 ROWS = list(operations().values())
 
@@ -35,6 +35,13 @@ def test_the_effect_of_an_operation_is_that_of_its_name(row: Operation) -> None:
     (effect,) = [effect for names, effect in effects.items() if re.match(names, row.name)]
 
     assert row.effect is effect
+
+
+@pytest.mark.parametrize(("name", "expected"), [("Healthz", False), ("AddOrg", True), ("", True)])
+def test_only_health_needs_no_token(name: str, *, expected: bool) -> None:
+    """An operation that does not exist is no way around the token either."""
+    assert needs_token(name) is expected
+    assert [row.name for row in ROWS if not row.needs_token] == ["Healthz"]
 
 
 def test_the_three_operations_of_the_source_are_marked() -> None:
