@@ -10,8 +10,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
 from reconciler.service.domain.refusal import Code, Refusal
-from reconciler.service.operations.callers import token_hash
-from reconciler.service.operations.dispatch import NEEDS_NO_TOKEN, Incoming
+from reconciler.service.operations.dispatch import Incoming
 from reconciler.service.operations.request import Headers, bearer_token, caller_key
 from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.observer import Answer
@@ -22,24 +21,12 @@ NOBODY = b""  # stands for every caller of an operation that needs no token
 _ADMITTED = Refusal(Code.INTERNAL, "no request was read", "request.unread")
 
 
-async def admitted(answer: Answer, headers: Headers) -> bytes:
-    """Return what stands for the caller (the hash of its token), from one look at the store.
+class Admission:
+    """Judges callers by their tokens, before anything large of theirs is taken in.
 
     The service tells a caller why its request cannot be read, and anybody else that it is no
     caller. So a call whose request "cannot be read" asks just that, and many share one look.
-
-    Raises:
-        Refusal: it is no caller; or the store cannot be asked.
     """
-    token = bearer_token(headers)
-    received = await answer(Incoming("", _ADMITTED, headers))
-    if isinstance(received.answer, Refusal) and received.answer is not _ADMITTED:
-        raise received.answer
-    return token_hash(token)
-
-
-class Admission:
-    """Knows which tokens were valid a moment ago."""
 
     def __init__(self, answer: Answer, now: Callable[[], float] = time.monotonic) -> None:
         """Judge tokens by ``answer``, which tells what is wrong with a call only to its caller."""
@@ -47,33 +34,37 @@ class Admission:
         self._now = now
         self._valid_until: dict[bytes, float] = {}  # by hash, the oldest verdict first
 
-    async def caller(self, operation: str, headers: Headers) -> bytes:
-        """Return the key of a caller that may send a message.
+    async def caller(self, headers: Headers) -> bytes:
+        """Return the key of a caller that may send a large message: the hash of its token.
 
-        A token that was valid within the last ``FRESH_SECONDS`` needs no look at the store.
+        A token that was valid within the last ``FRESH_SECONDS`` needs no look at the store. The
+        call itself is judged later all the same.
 
         Raises:
             UnreadError: the token is not valid, or the store cannot be asked.
         """
-        if operation in NEEDS_NO_TOKEN:
-            return NOBODY
-        token = caller_key(headers)
-        if self._valid_until.get(token, 0.0) > self._now():
-            return token
+        key = caller_key(headers)
+        if self._valid_until.get(key, 0.0) <= self._now():
+            await self._look(headers)
+            self._remember(key)
+        return key
+
+    async def _look(self, headers: Headers) -> None:
         try:
-            token = await admitted(self._answer, headers)
+            bearer_token(headers)
+            received = await self._answer(Incoming("", _ADMITTED, headers))
+            if isinstance(received.answer, Refusal) and received.answer is not _ADMITTED:
+                raise received.answer
         except Refusal as refusal:
             raise UnreadError(
                 refusal.code, refusal.message, refusal.reason, **refusal.details
             ) from None
-        self._remember(token)
-        return token
 
-    def _remember(self, token: bytes) -> None:
-        self._valid_until.pop(token, None)
+    def _remember(self, key: bytes) -> None:
+        self._valid_until.pop(key, None)
         if len(self._valid_until) >= MOST_KNOWN:
             del self._valid_until[next(iter(self._valid_until))]
-        self._valid_until[token] = self._now() + FRESH_SECONDS
+        self._valid_until[key] = self._now() + FRESH_SECONDS
 
 
 class UnreadError(Refusal):

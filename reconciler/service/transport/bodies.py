@@ -14,7 +14,7 @@ from typing import TypeVar
 from starlette.types import Receive
 
 from reconciler.service.operations.request import Headers
-from reconciler.service.transport.admission import Budget, admitted
+from reconciler.service.transport.admission import Admission, Budget
 from reconciler.service.transport.limits import SMALL_BODY
 from reconciler.service.transport.observer import Answer
 
@@ -35,11 +35,15 @@ class CallerLeftError(Exception):
 
 
 class Bodies:
-    """Takes in bodies for every transport over HTTP/1.1."""
+    """Takes in bodies for every transport over HTTP/1.1.
+
+    Attributes:
+        admission: Judges the callers of large ones.
+    """
 
     def __init__(self, answer: Answer, budget: Budget) -> None:
-        """``answer`` judges tokens; see ``admitted``."""
-        self._answer = answer
+        """``answer`` judges tokens; see ``Admission``."""
+        self.admission = Admission(answer)
         self._budget = budget
 
     async def take(self, headers: Headers, receive: Receive, longest: int, go_on: GoOn[T]) -> T:
@@ -60,7 +64,7 @@ class Bodies:
         is_small = is_whole and len(read) <= SMALL_BODY
         if is_small and not _is_dense(read):
             return await go_on(bytes(read))
-        caller = await admitted(self._answer, headers)
+        caller = await self.admission.caller(headers)
         size = DENSE * len(read) if is_small else declared or longest
         async with self._budget.place(caller, size):
             is_whole = is_whole or await _read(receive, read, longest)

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 from reconciler.service.operations.dispatch import Incoming, Received
-from reconciler.service.transport.admission import Admission, Budget, UnreadError
+from reconciler.service.transport.admission import Budget, UnreadError
 from reconciler.service.transport.bodies import Bodies
 from reconciler.service.transport.grpc_server import GrpcServer, Intake
 from reconciler.service.transport.grpc_web import GrpcWeb
@@ -43,10 +43,9 @@ async def grpc_front_ends(
     """
     with private_folder() as folder:
         socket = folder / SOCKET
-        admission = Admission(answer)
         new_calls = NewCalls(limits)
         watched = observer.watch(_at_once(answer), "grpc")
-        server = GrpcServer(watched, Intake(admission, new_calls, limits), socket)
+        server = GrpcServer(watched, Intake(bodies.admission, new_calls, limits), socket)
         web = GrpcWeb(observer.watch(answer, "grpc-web"), bodies)
         await server.start()
 

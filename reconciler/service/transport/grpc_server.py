@@ -25,6 +25,7 @@ from grpc_health.v1.health import aio as health
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 from reconciler.service.domain.refusal import Refusal, invalid
+from reconciler.service.operations.table import needs_token
 from reconciler.service.transport.admission import NOBODY, Admission, Shares, UnreadError, no_room
 from reconciler.service.transport.calls import (
     MAX_MESSAGE,
@@ -136,20 +137,20 @@ class Intake:
         The call keeps its place as long as the block runs, which is until it is answered.
         """
         self.begun(context)
+        if not needs_token(operation):
+            async with self.open_message(context) as message:
+                yield message
+            return
         try:
-            caller = await self._admission.caller(operation, headers)
+            caller = await self._admission.caller(headers)
         except UnreadError as refusal:
             self._new_calls.judged(_name_of(context), is_known=False)
             yield refusal
             return
-        if caller == NOBODY:
-            async with self.open_message(context) as message:
-                yield message
-        else:
-            self._new_calls.judged(_name_of(context), is_known=True)
-            seconds = self.limits.body_seconds
-            async with self._message(context, self._known, caller, seconds) as message:
-                yield message
+        self._new_calls.judged(_name_of(context), is_known=True)
+        seconds = self.limits.body_seconds
+        async with self._message(context, self._known, caller, seconds) as message:
+            yield message
 
     def open_message(self, context: CallContext) -> AbstractAsyncContextManager[bytes | Refusal]:
         """Yield the message of a call that needs no token, or why it was not taken in."""

@@ -13,7 +13,7 @@ from reconciler.service.build import open_sqlite
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.callers import token_hash
 from reconciler.service.operations.dispatch import Incoming, Received
-from reconciler.service.transport.admission import Budget, admitted
+from reconciler.service.transport.admission import FRESH_SECONDS, Admission, Budget
 from tests.running import prepare
 
 
@@ -27,7 +27,7 @@ def test_a_caller_is_admitted_and_nobody_else(tmp_path: Path) -> None:
 
         def ask(values: Sequence[str]) -> bytes | str:
             try:
-                return asyncio.run(admitted(answer, {"authorization": values}))
+                return asyncio.run(Admission(answer).caller({"authorization": values}))
             except Refusal as refusal:
                 return refusal.message
 
@@ -46,8 +46,25 @@ def test_a_store_that_fails_admits_nobody() -> None:
         return Received("", away)
 
     with pytest.raises(Refusal) as refused:
-        asyncio.run(admitted(answer, {"authorization": ["Bearer x"]}))
-    assert refused.value is away
+        asyncio.run(Admission(answer).caller({"authorization": ["Bearer x"]}))
+    assert (refused.value.code, refused.value.reason) == (away.code, away.reason)
+
+
+def test_a_caller_is_looked_up_once_in_two_seconds() -> None:
+    """Whatever transport asks: many large requests share one look at the store."""
+    looks: list[Incoming] = []
+    now = [0.0]
+
+    async def answer(call: Incoming) -> Received:
+        looks.append(call)
+        assert isinstance(call.fields, Refusal)
+        return Received("", call.fields)
+
+    admission = Admission(answer, lambda: now[0])
+    for now[0] in (0.0, FRESH_SECONDS - 0.1, FRESH_SECONDS + 0.1):
+        key = asyncio.run(admission.caller({"authorization": ["Bearer x"]}))
+
+    assert (len(looks), key) == (2, token_hash("x"))
 
 
 A, B, C = b"a", b"b", b"c"
