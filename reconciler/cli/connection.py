@@ -8,10 +8,10 @@ from pathlib import Path
 from reconciler.errors import ServiceError, UsageError
 from reconciler.report.place import without_credentials
 from reconciler.resources.installation import STATE_FOLDER
+from reconciler.resources.secret import MAX_KEEP_OWED_SECONDS
 
 DEFAULT_SERVICE = "sqlite:.reconciler/identity.db"
 MIN_KEEP_OWED = 60 * 60  # seconds
-MAX_KEEP_OWED = 30 * 24 * 60 * 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Connection:
     max_rps: float = 0.0
     use_proxy: bool = False
     seal_key_file: Path | None = None
-    keep_owed: int = MAX_KEEP_OWED
+    keep_owed: int = MAX_KEEP_OWED_SECONDS
     environment: str = ""
     state: Path = Path(STATE_FOLDER)
     is_named_outside: bool = True

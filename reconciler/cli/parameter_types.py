@@ -13,10 +13,11 @@ from dataclasses import dataclass
 import click
 from click.shell_completion import CompletionItem
 
-from reconciler.cli.connection import MAX_KEEP_OWED, MIN_KEEP_OWED
+from reconciler.cli.connection import MIN_KEEP_OWED
 from reconciler.errors import UsageError
 from reconciler.report.visible import visible
 from reconciler.resources.ref import ESCAPES_IN_WORDS, Kind, RefError, ResourceRef, parse_ref
+from reconciler.resources.secret import MAX_KEEP_OWED_SECONDS
 from reconciler.resources.shard import Shard, read_shard
 
 LONGEST_REASON = 500  # code points
@@ -166,7 +167,7 @@ def keep_owed_seconds(text: str) -> int:
         UsageError: the text is not a duration from 1h to 30d.
     """
     seconds = seconds_of(text, "--keep-owed 30d")
-    if not MIN_KEEP_OWED <= seconds <= MAX_KEEP_OWED:
+    if not MIN_KEEP_OWED <= seconds <= MAX_KEEP_OWED_SECONDS:
         raise UsageError(
             f"--keep-owed {visible(text)} is out of range",
             remedy="Write a duration from 1h to 30d: --keep-owed 7d.",

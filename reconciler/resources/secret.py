@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+MAX_KEEP_OWED_SECONDS = 30 * 24 * 60 * 60
+"""The longest time that a service keeps a client secret whose delivery is not acknowledged."""
+
 
 class Secret:
     """A secret that shows itself only to who calls ``reveal``.
