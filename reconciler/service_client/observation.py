@@ -6,7 +6,8 @@ nothing is written from half a picture.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import TypeAlias
 
@@ -95,6 +96,33 @@ def listings(
             for listing, page in zip(unfinished, pages, strict=True):
                 listing.take(page)
         yield from together
+
+
+def cursor_pages(
+    ask: Callable[[Sequence[Call]], Sequence[JsonObject]], calls: Mapping[str, Call], cursor: str
+) -> Iterator[tuple[str, JsonObject]]:
+    """Yield every page of some lists, each with its name; a page of each list at a time.
+
+    ``calls`` ask for the first pages, by the names of the lists; ``cursor`` is the field that asks
+    for another one.
+
+    Raises:
+        ServiceError: a list does not end.
+    """
+    seen = {name: {""} for name in calls}
+    for _ in range(MOST_PAGES):
+        if not calls:
+            return
+        following: dict[str, Call] = {}
+        for (name, call), page in zip(calls.items(), ask([*calls.values()]), strict=True):
+            yield name, page
+            # The last page has no cursor, which counts as seen. One that comes again would repeat
+            # what was read.
+            if (here := text_of(page, "next")) not in seen[name]:
+                seen[name].add(here)
+                following[name] = replace(call, fields={**call.fields, cursor: here})
+        calls = following
+    raise unsound("?", "its pages do not end")
 
 
 def objects_of(page: JsonObject, name: str) -> Sequence[JsonObject]:

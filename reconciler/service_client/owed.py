@@ -6,14 +6,15 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 from reconciler.errors import ServiceError
 from reconciler.resources.call import Call, Code, JsonObject
 from reconciler.resources.secret import Secret
 from reconciler.service_client.observation import (
-    MOST_PAGES,
     PAGE,
+    cursor_pages,
     id_of,
     objects_of,
     sequence_of,
@@ -69,17 +70,9 @@ class Custody:
         """
         held = {found.id: found for found in objects}
         found: list[OwedSecret] = []
-        cursors = dict.fromkeys(organizations, "")
-        for _ in range(MOST_PAGES):
-            if not cursors:
-                break
-            calls = [_list_call(*asked) for asked in cursors.items()]
-            pages = zip(cursors, answers_of(self._wire, calls), strict=True)
-            cursors = {}
-            for organization, page in pages:
-                found += owed_secrets(objects_of(page, "owedSecrets"), held)
-                if following := text_of(page, "next"):
-                    cursors[organization] = following
+        calls = {organization: _list_call(organization) for organization in organizations}
+        for _, page in cursor_pages(partial(answers_of, self._wire), calls, "cursor"):
+            found += owed_secrets(objects_of(page, "owedSecrets"), held)
         for owed in found:
             name = owed.ref.key.organization
             self._owners[owed.id] = _Owner(held[owed.id].organization_id, name)
@@ -139,8 +132,8 @@ class Custody:
                 yield owner, mine[start : start + AT_ONCE]
 
 
-def _list_call(organization: str, cursor: str) -> Call:
-    fields = {"organizationId": organization, "cursor": cursor, "limit": PAGE}
+def _list_call(organization: str) -> Call:
+    fields = {"organizationId": organization, "cursor": "", "limit": PAGE}
     return Call("ListOwedSecrets", fields, organization=organization)
 
 

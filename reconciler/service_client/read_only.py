@@ -14,6 +14,7 @@ from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.service_client.observation import (
     MOST_PAGES,
     PAGE,
+    cursor_pages,
     id_of,
     objects_of,
     sequence_of,
@@ -95,17 +96,10 @@ class HistoryClient:
         raise unsound(organization or "?", "its pages do not end")
 
     def _pages(self, operation: str, fields: JsonObject, cursor: str) -> Iterator[JsonObject]:
-        here, seen = "", {""}
-        for _ in range(MOST_PAGES):
-            page = self._answer_to(Call(operation, {**fields, cursor: here} if here else fields))
-            yield page
-            here = text_of(page, "next")
-            # The last page has no cursor, which counts as seen. One that comes again would repeat
-            # what was read.
-            if here in seen:
-                return
-            seen.add(here)
-        raise unsound("?", "its pages do not end")
+        def ask(calls: Sequence[Call]) -> Sequence[JsonObject]:
+            return [self._answer_to(call) for call in calls]
+
+        return (page for _, page in cursor_pages(ask, {"": Call(operation, fields)}, cursor))
 
     def _answer_to(self, call: Call) -> JsonObject:
         (reply,) = self._wire.send([call])
