@@ -72,8 +72,17 @@ class FieldChange:
 def field_changes(change: Change) -> tuple[FieldChange, ...]:
     """Return the fields that a change alters, in the order of their kind.
 
-    A create shows what the manifest says; a delete shows nothing but what is lost.
+    A create shows what the manifest says; a delete shows nothing but what is lost. They are
+    computed once and kept by the change, because causes, guards and reports ask for them.
     """
+    kept = vars(change)
+    if "fields" not in kept:
+        kept["fields"] = _computed(change)
+    fields: tuple[FieldChange, ...] = kept["fields"]
+    return fields
+
+
+def _computed(change: Change) -> tuple[FieldChange, ...]:
     if isinstance(change, Delete):
         return ()
     after = _in_order(change.resource)

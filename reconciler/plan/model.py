@@ -16,15 +16,18 @@ from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.resources.shard import Shard
 from reconciler.state import ObservedObject, OwedSecret, Resource, is_in_step
 
+# Changes have no slots, because each keeps its field differences once they are computed; see
+# ``diff.field_changes``.
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class Create:
     """The service holds nothing under this name; make it."""
 
     resource: Resource
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Update:
     """The service holds something else; send every field.
 
@@ -42,7 +45,7 @@ class Update:
     new_owner: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Adopt:
     """An update of an object that this tree never applied; ``new_owner`` as for an update."""
 
@@ -52,7 +55,7 @@ class Adopt:
     new_owner: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Delete:
     """The service holds an object that no manifest declares, and pruning was asked for."""
 

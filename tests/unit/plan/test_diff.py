@@ -128,6 +128,14 @@ def test_a_change_shows_what_it_alters(change: Change, expected: list[FieldChang
     assert list(field_changes(change)) == expected
 
 
+def test_fields_are_compared_once_for_every_report() -> None:
+    """The change keeps them; it is still equal to one that nothing has asked yet."""
+    change, other = (Update(declared(WEB), held(WEB, prevent_delete=True)) for _ in range(2))
+
+    assert field_changes(change) is field_changes(change)
+    assert change == other
+
+
 VALUES: dict[str, list[Any]] = {
     "redirectUris": [[], ONE, TWO, TWO[::-1]],
     "grantTypes": [
