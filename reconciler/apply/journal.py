@@ -13,7 +13,7 @@ import json
 import os
 import stat
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ from reconciler.apply.durable import make_folder, sync_folder
 from reconciler.errors import LocalFileError, LockHeldError
 from reconciler.resources.call import JsonObject
 from reconciler.resources.fields import Spec
-from reconciler.resources.ref import Kind, ResourceRef
+from reconciler.resources.ref import Kind, ResourceRef, fold
 from reconciler.resources.strict_json import read_as
 
 FORMAT = 1
@@ -62,6 +62,12 @@ def secret_intent(ref: ResourceRef, object_id: str, run: str) -> Intent:
     """Return the intent to give a held application a new secret."""
     key = uuid.uuid4().hex
     return Intent("secret", key, ref, owes_secret=True, id=object_id, run=run)
+
+
+def intents_in(intents: Iterable[Intent], organizations: Collection[str]) -> list[Intent]:
+    """Return the intents about these organizations, whose names compare ignoring case."""
+    names = {fold(name) for name in organizations}
+    return [intent for intent in intents if intent.ref.key.organization in names]
 
 
 class Journal:

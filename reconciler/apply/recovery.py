@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from reconciler.apply.delivery import DeliveryResult, deliver_held
-from reconciler.apply.journal import Intent, Journal, left_open
+from reconciler.apply.journal import Intent, Journal, intents_in, left_open
 from reconciler.apply.missing_secrets import not_in_sink
 from reconciler.apply.outcome import Delivered
 from reconciler.apply.sink import (
@@ -39,7 +39,6 @@ from reconciler.errors import (
 )
 from reconciler.plan.model import signs_in_with_secret
 from reconciler.resources.crashpoint import crashpoint
-from reconciler.resources.ref import fold
 from reconciler.service_client.port import Context, CreateOrder, ServiceClient, Written
 from reconciler.state import ObservedObject, ObservedState
 
@@ -88,11 +87,10 @@ class Recovery:
         """
         owed = {secret.id: secret for secret in observed.owed if not secret.lost}
         by_id = {held.id: held for held in observed.objects.values()}
-        seen = {fold(name) for name in organizations}
         ended: list[Intent] = []
         left: list[_Open] = []
-        for intent in self._journal.open_intents:
-            if intent.ref.key.organization not in seen or intent.purpose in SINK_PURPOSES:
+        for intent in intents_in(self._journal.open_intents, organizations):
+            if intent.purpose in SINK_PURPOSES:
                 continue
             held = by_id.get(intent.id) if intent.id else observed.objects.get(intent.ref.key)
             if held is None or not intent.owes_secret or not signs_in_with_secret(held):
@@ -251,16 +249,11 @@ def take_over(journal: Journal, others: Iterable[Path], organizations: Collectio
         LockHeldError: such a journal is in use.
         LocalFileError: a journal cannot be read or written.
     """
-    names = {fold(name) for name in organizations}
-
-    def ours(intents: Iterable[Intent]) -> list[Intent]:
-        return [intent for intent in intents if intent.ref.key.organization in names]
-
     for path in others:
-        if not ours(left_open(path)):
+        if not intents_in(left_open(path), organizations):
             continue
         with Journal(path) as other:
-            found = ours(other.open_intents)
+            found = intents_in(other.open_intents, organizations)
             journal.begin(found)
             crashpoint("C14")
             other.end([intent.key for intent in found])

@@ -9,12 +9,12 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Sequence
 
-from reconciler.apply.journal import Intent, Journal
+from reconciler.apply.journal import Intent, Journal, intents_in
 from reconciler.apply.sink import Application, Followed, Move, SecretSink
 from reconciler.diagnostics import Diagnostic, warning
 from reconciler.errors import REFUSED, LocalFileError
 from reconciler.plan.model import Change, Create, Delete
-from reconciler.resources.ref import Kind, ResourceRef, fold, organization_ref
+from reconciler.resources.ref import Kind, ResourceRef, organization_ref
 from reconciler.service_client.port import Written
 from reconciler.state import ObservedObject, ObservedState
 
@@ -63,12 +63,11 @@ class SinkSync:
         Raises:
             LocalFileError: the journal cannot be written.
         """
-        seen = {fold(name) for name in organizations}
         by_id = {held.id: held for held in observed.everything}
         moves: list[tuple[Intent, ResourceRef]] = []
         gone: list[Intent] = []
-        for intent in self._journal.open_intents if self._sink else ():
-            if intent.purpose not in SINK_PURPOSES or intent.ref.key.organization not in seen:
+        for intent in intents_in(self._journal.open_intents, organizations) if self._sink else ():
+            if intent.purpose not in SINK_PURPOSES:
                 continue
             held = by_id.get(intent.id)
             if held is not None and intent.purpose == "rename" and held.ref != intent.ref:

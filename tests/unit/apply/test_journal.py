@@ -16,7 +16,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from reconciler.apply.journal import Intent, Journal
+from reconciler.apply.journal import Intent, Journal, intents_in
 from reconciler.errors import LocalFileError, LockHeldError
 from tests.builders import WEB, a_ref, declared
 from tests.on_disk import watch_the_disk
@@ -50,6 +50,13 @@ def test_what_was_begun_and_not_ended_is_open_for_the_next_run(path: Path) -> No
 
     with Journal(path) as journal:
         assert (journal.is_new, list(journal.open_intents)) == (False, [ODD, SECRET])
+
+
+def test_intents_are_found_by_organizations_ignoring_case() -> None:
+    """Recovery, the sink and a take-over all look for those of the run's scope."""
+    other = Intent("secret", "key-4", a_ref(organization="globex"), owes_secret=True, id="8")
+
+    assert intents_in([CREATE, other, SECRET], ["ACME"]) == [CREATE, SECRET]
 
 
 def test_a_journal_without_open_intents_is_emptied(path: Path) -> None:
