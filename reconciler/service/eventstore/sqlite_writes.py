@@ -16,6 +16,7 @@ from reconciler.service.eventstore.chain import chained
 from reconciler.service.eventstore.errors import NameTakenError, StreamConflictError
 from reconciler.service.eventstore.rows import (
     Author,
+    Head,
     LeaseRow,
     Lookups,
     NewEvent,
@@ -38,6 +39,7 @@ class SqliteTransaction(SqlSnapshot):
         self._connection = connection
         self._write = connection.cursor().execute
         self._now = now
+        self._heads: dict[str, Head] = {}  # as this transaction left them
         super().__init__(self._write, tables.DIALECT)
 
     @contextmanager
@@ -48,6 +50,7 @@ class SqliteTransaction(SqlSnapshot):
         try:
             yield
         except BaseException:
+            self._heads.clear()
             if self._connection.in_transaction:  # a full disk has rolled all of it back already
                 self._write("ROLLBACK TO one")
                 self._write("RELEASE one")
@@ -56,6 +59,10 @@ class SqliteTransaction(SqlSnapshot):
 
     def prefetch(self, asked: Lookups) -> None:
         """Do nothing: a lookup in the file of this process costs no more alone than with others."""
+
+    def head(self, organization: str) -> Head:
+        """Return where an organization's chain ends; of none yet, the first head."""
+        return self._heads.get(organization) or super().head(organization)
 
     def append(
         self, stream: StreamAt, events: Sequence[NewEvent], author: Author
@@ -67,17 +74,31 @@ class SqliteTransaction(SqlSnapshot):
         """
         head = self.head(stream.organization)
         crashpoint("S3")
-        if self.stream_version(stream.id) != stream.version:
+        # A new stream of a chain that goes on needs no look: no stream has two first events.
+        is_looked_up = stream.version or not head.events
+        if is_looked_up and self.stream_version(stream.id) != stream.version:
             raise StreamConflictError
+        if not head.events:
+            self._write(tables.PUT_HEAD, head)  # an event refers to the head of its chain
         stored = []
         for new in events:
             event, head = chained(head, stream, new, author, self._now())
-            self._write(tables.PUT_HEAD, head)  # first: an event refers to the head of its chain
-            position = self._write(tables.ADD_EVENT, (None, *event[1:])).lastrowid
+            position = self._added(event)
+            self._write(tables.PUT_HEAD, head)
+            self._heads[head.organization] = head
             stored.append(StoredEvent(position or 0, *event[1:]))
             stream = StreamAt(event.organization, event.stream, event.version)
             crashpoint("S4")
         return stored
+
+    def _added(self, event: StoredEvent) -> int | None:
+        """Insert an event and return its position."""
+        try:
+            return self._write(tables.ADD_EVENT, (None, *event[1:])).lastrowid
+        except sqlite3.IntegrityError as error:
+            if "events.stream" not in str(error):
+                raise
+            raise StreamConflictError from error
 
     def put_object(self, row: ObjectRow) -> None:
         """Insert an object, or change the one of its id.
