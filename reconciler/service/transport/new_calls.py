@@ -109,7 +109,7 @@ class NewCalls:
     def judged(self, name: str, *, is_known: bool) -> None:
         """Note whether a call that has begun had a valid token."""
         connection = self._connections.get(name)
-        if connection is not None:
+        if connection is not None and connection.is_known != is_known:  # else no place is free
             connection.is_known = is_known
             self.go_on()
 
