@@ -12,6 +12,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from hashlib import sha256
 
 from reconciler.resources.secret import Secret
@@ -118,8 +119,14 @@ def caller_of(view: Snapshot, token: str, now: int) -> Caller:
         Refusal: it is no token, or one that was revoked or has expired.
     """
     row = valid_token(view, token_hash(token) if _FORM.fullmatch(token) else b"", now)
-    organizations = frozenset(json.loads(row.organizations)) if row.organizations else None
-    return Caller(row.name, Role(row.role), organizations, row.sha256)
+    return _caller(row.name, row.role, row.organizations, row.sha256)
+
+
+@lru_cache(maxsize=64)
+def _caller(name: str, role: str, organizations: str, sha256: bytes) -> Caller:
+    """Return a caller of the values of a row; whether its token is valid is judged each time."""
+    seen = frozenset(json.loads(organizations)) if organizations else None
+    return Caller(name, Role(role), seen, sha256)
 
 
 def valid_token(view: Snapshot, sha256: bytes, now: int) -> TokenRow:
