@@ -82,6 +82,11 @@ def _empty(fault: SchemaFault) -> Problem:
     return wrong("SCHEMA-EMPTY", f"{_name(fault)} is empty", "Write a value.")
 
 
+def _too_many(fault: SchemaFault) -> Problem:
+    summary = f"{_name(fault)} has more than {fault.expected} entries"
+    return wrong("SCHEMA-TOO-LONG", summary, f"Keep at most {fault.expected}.")
+
+
 def _too_long(fault: SchemaFault) -> Problem:
     summary = f"{_name(fault)} is longer than {fault.expected} characters"
     return wrong("SCHEMA-TOO-LONG", summary, "Shorten it.")
@@ -98,6 +103,7 @@ _WORDS: Mapping[str, Callable[[SchemaFault], Problem]] = {
     "const": _not_allowed,
     "minLength": _empty,
     "maxLength": _too_long,
+    "maxProperties": _too_many,
     "pattern": _with_nul,
 }
 

@@ -13,6 +13,7 @@ KIND = "Configuration"
 ENVIRONMENT_NAME = r"^[a-z][a-z0-9-]{0,39}$"
 VARIABLE_NAME = r"^[A-Za-z][A-Za-z0-9_]{0,63}$"
 LONGEST = 1000  # characters of a path, an address or a pattern
+MAX_NAMES = 100  # environments, each of which validate judges, or variables
 
 
 def configuration_schema() -> Schema:
@@ -113,6 +114,7 @@ def _named(about: str, pattern: str, each: Schema) -> Schema:
     return {
         "description": about,
         "type": "object",
+        "maxProperties": MAX_NAMES,
         "propertyNames": {"pattern": pattern},
         "additionalProperties": each,
     }

@@ -53,7 +53,8 @@ def semantic_findings(
 def _variable_findings(configuration: Configuration) -> Iterator[Diagnostic]:
     for variable in configuration.variables.values():
         try:
-            matcher(variable.pattern)
+            if variable.pattern:
+                matcher(variable.pattern)
         except PatternError:
             yield error(
                 "CONFIG-PATTERN",

@@ -92,7 +92,9 @@ def matcher(pattern: str) -> Callable[[str], bool]:
     from jsonschema_rs import Draft202012Validator, RegexOptions, ValidationError
 
     try:
-        validator = Draft202012Validator({"pattern": pattern}, pattern_options=RegexOptions())
+        validator = Draft202012Validator(
+            {"pattern": pattern}, pattern_options=RegexOptions(size_limit=1 << 20)
+        )
     except (ValidationError, ValueError) as fault:
         raise PatternError(pattern) from fault
     return lambda text: bool(validator.is_valid(text))

@@ -317,3 +317,24 @@ def test_the_configuration_is_explained_and_has_a_schema(run: Run) -> None:
     assert 'example: "https://id.staging.example.com"\n' in field
     assert "Did you mean pattern?" in wrong.err
     assert run("schema", "configuration").json["title"] == "Configuration"
+
+
+def test_a_prune_of_one_environment_heeds_no_overlay_as_a_declaration(
+    run: Run, configured: Path
+) -> None:
+    """The overlay of another environment declares for another service; an absent one is gone."""
+    overlays = {name: {"overlay": f"overlays/{name}"} for name in ("staging", "production")}
+    a_configuration(configured, environments=overlays)
+    for name in overlays:
+        write(configured / "overlays" / name / "new.yaml", an_action("extra"))
+    assert run("apply", "--env", "staging", "--auto-approve").code == 0
+    absent = json.loads(an_action("greet"))
+    gone = {**absent, "metadata": {**absent["metadata"], "absent": True}, "spec": {}}
+    write(configured / "overlays" / "staging" / "new.yaml", json.dumps(gone))
+
+    plan = run("plan", "--env", "staging", "--prune")
+
+    assert "- Action acme/extra" in plan.out, plan.all
+    assert "- Action acme/greet" in plan.out
+    assert "Plan: 0 to create, 0 to update, 2 to delete." in plan.out
+    assert "GUARD-PARTIAL-TREE" not in plan.err

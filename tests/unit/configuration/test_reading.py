@@ -68,6 +68,10 @@ def test_a_file_with_the_kind_alone_configures_the_usual(tmp_path: Path) -> None
         ("tree: ''\n", ("SCHEMA-EMPTY", 3, 7)),
         (f"tree: {'a' * 1001}\n", ("SCHEMA-TOO-LONG", 3, 7)),
         ('tree: "a\\0b"\n', ("SCHEMA-NUL", 3, 7)),
+        (
+            f"environments: {{{', '.join(f'e{n}: {{}}' for n in range(101))}}}\n",
+            ("SCHEMA-TOO-LONG", 3, 15),
+        ),
         ("variables: {x: {}}\n", ("SCHEMA-MISSING-FIELD", 3, 13)),
         ("variables: {x: {type: text}}\n", ("SCHEMA-VALUE", 3, 23)),
         ("variables: {x-y: {type: string}}\n", ("CONFIG-NAME", 3, 13)),
