@@ -128,10 +128,11 @@ class FolderDefaults:
         return self._given[key]
 
     def _folder(self, manifest: Manifest) -> _Folder:
-        root = manifest.file.root.path
-        if root not in self._roots:
-            self._roots[root] = FilePath(os.path.realpath(root)).parts
-        return (*self._roots[root], *manifest.file.folder)
+        root = self._roots.get(manifest.file.root.path)
+        if root is None:
+            path = manifest.file.root.path
+            root = self._roots[path] = FilePath(os.path.realpath(path)).parts
+        return root + manifest.file.folder
 
 
 def _nearer(outer: _Given | None, manifest: Manifest, kind: str) -> _Given | None:

@@ -1,0 +1,187 @@
+"""Variables, Defaults and overlays through the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.conftest import (
+    Place,
+    Run,
+    an_action,
+    an_application,
+    write,
+)
+
+STAGING = ("--env", "staging")
+URI = "https://${host}/cb"
+
+
+def a_configuration(folder: Path, **fields: Any) -> Path:
+    """Write a ``reconciler.yaml`` with one environment that has an overlay and variables."""
+    staging = {"overlay": "environments/staging", "variables": {"host": "staging.example.com"}}
+    content = {
+        "apiVersion": "reconciler/v1",
+        "kind": "Configuration",
+        "variables": {"host": {"type": "string"}, "logouts": {"type": "list", "default": []}},
+        "environments": {"staging": staging},
+        **fields,
+    }
+    return write(folder / "reconciler.yaml", json.dumps(content, indent=1))
+
+
+def a_patch(text: str, metadata: dict[str, Any] | None = None, **spec: Any) -> str:
+    """Return a document about the resource of another one, with other fields."""
+    document = json.loads(text)
+    document["metadata"] |= metadata or {}
+    return json.dumps({**document, "spec": spec})
+
+
+def the_defaults(organization: str = "acme", **spec: Any) -> str:
+    return json.dumps(
+        {
+            "apiVersion": "reconciler/v1",
+            "kind": "Defaults",
+            "metadata": {"organization": organization},
+            "spec": spec,
+        }
+    )
+
+
+def without_organization(text: str) -> str:
+    return text.replace('"organization": "acme", ', "")
+
+
+def test_a_tree_in_layers_is_planned_applied_and_in_step(place: Place) -> None:
+    """What is held is what the layers give; another way to write it changes nothing."""
+    folder, manifests = place.folder, place.manifests
+    a_configuration(folder)
+    overlay = folder / "environments" / "staging"
+    web = an_application("web", redirectUris=[URI], postLogoutRedirectUris="${logouts}")
+    write(manifests / "web.yaml", web)
+    write(overlay / "web.yaml", a_patch(web, clockSkew="2s"))
+    write(overlay / "spa.yaml", a_patch(an_application("spa"), {"absent": True}))
+    write(overlay / "more.yaml", an_action("more"))
+
+    made = place.run("apply", *STAGING, "--auto-approve")
+    held = [json.loads(json.dumps(each)) for each in _changes(place, "clockSkew: 9s")]
+    write(manifests / "defaults.yaml", the_defaults(OidcApplication={"clockSkew": "2s"}))
+    write(manifests / "web.yaml", without_organization(web))
+    (overlay / "web.yaml").unlink()
+    write(manifests / "spa.yaml", a_patch(an_application("spa"), clockSkew="0s"))
+    again = place.run("plan", *STAGING, "--detailed-exitcode")
+
+    assert made.code == 0, made.all
+    assert held == []
+    assert again.code == 0, again.all
+    exported = place.run("export", *STAGING).out
+    assert "https://staging.example.com/cb" in exported
+    assert "clockSkew: 2s" in exported
+    assert "name: more" in exported
+    assert "name: spa" not in exported
+
+
+def _changes(place: Place, _: str) -> list[Any]:
+    changes: list[Any] = place.run("plan", *STAGING, "--format", "json").json["changes"]
+    return changes
+
+
+def test_what_an_overlay_takes_out_is_pruned(run: Run, small: Path) -> None:
+    """It is declared in the base, which this environment does not have whole."""
+    a_configuration(small.parent, variables={}, environments={"staging": {"overlay": "over"}})
+    write(small.parent / "over" / "greet.yaml", a_patch(an_action(), timeout="1s"))
+    assert run("apply", *STAGING, "--auto-approve").code == 0
+    write(small.parent / "over" / "greet.yaml", a_patch(an_action(), {"absent": True}))
+
+    plan = run("plan", *STAGING, "--prune", "--format", "json").json
+
+    assert [(each["change"], each["ref"]["name"]) for each in plan["changes"]] == [
+        ("delete", "greet")
+    ]
+
+
+def test_findings_lead_through_layers_to_the_column(run: Run, small: Path) -> None:
+    """A variable, Defaults and an overlay: each with the place where its value is written."""
+    a_configuration(small.parent, variables={"host": {"type": "string", "default": "a b"}},
+                    environments={"staging": {"overlay": "over"}})  # fmt: skip
+    write(small / "web.yaml", an_application("web", redirectUris=[URI]))
+    write(small / "d.yaml", the_defaults(Action={"timeout": "1h"}, Acton={}))
+    write(small.parent / "over" / "spa.yaml", a_patch(an_application("spa"), devMode=1, x=2))
+
+    told = run("validate", *STAGING, "--format", "json").json["diagnostics"]
+    text = run("validate", *STAGING).out
+    forms = [
+        run("validate", *STAGING, "--format", each).out for each in ("github", "sarif", "junit")
+    ]
+
+    spots = {
+        (each["code"], each["file"], each["line"], each["column"], each.get("value_from"))
+        for each in told
+        if each["severity"] == "error"
+    }
+    source = "host from reconciler.yaml:7:15"
+    web, spa = (
+        an_application("web", redirectUris=[URI]),
+        a_patch(an_application("spa"), devMode=1, x=2),
+    )
+    defaults = the_defaults(Action={"timeout": "1h"}, Acton={})
+    assert spots == {
+        ("URI-CHARACTER", "manifests/web.yaml", 1, web.index('"https') + 1, source),
+        ("SCHEMA-DURATION", "manifests/d.yaml", 1, defaults.index('"1h"') + 1, None),
+        ("SCHEMA-UNKNOWN-FIELD", "manifests/d.yaml", 1, defaults.index('"Acton"') + 1, None),
+        ("SCHEMA-TYPE", "over/spa.yaml", 1, spa.index('1, "x"') + 1, None),
+        ("SCHEMA-UNKNOWN-FIELD", "over/spa.yaml", 1, spa.index('"x"') + 1, None),
+    }
+    assert text.count(f"({source})") == 1
+    assert all(f"({source})" in form for form in forms)
+
+
+@pytest.mark.parametrize(
+    ("uri", "code"),
+    [
+        ("https://${hots}/", "VARIABLE-UNKNOWN"),
+        ("https://${later}/", "VARIABLE-NO-VALUE"),
+        ("https://${ host }/", "VARIABLE-NAME"),
+        ("https://##HOST##/", "PLACEHOLDER-LEFT"),
+        ("${host}" * 4000, "VARIABLE-SIZE"),
+    ],
+)
+def test_what_cannot_be_replaced_is_told(run: Run, small: Path, uri: str, code: str) -> None:
+    """Values are never guessed, and never grow without a limit."""
+    a_configuration(
+        small.parent,
+        variables={
+            "host": {"type": "string", "default": "h" * 100},
+            "later": {"type": "string"},
+        },
+        environments={"staging": {}},
+    )
+    write(small / "web.yaml", an_application("web", redirectUris=[uri]))
+
+    told = run("validate", *STAGING, "--format", "json").json["diagnostics"]
+
+    assert [each["code"] for each in told if each["code"].startswith(code[:8])].count(code) == 1
+    if code == "VARIABLE-NO-VALUE":
+        assert "in the environment staging" in str(told)
+
+
+def test_a_script_has_variables_only_where_it_says_so(run: Run, small: Path) -> None:
+    """``${}`` is JavaScript's own, and its lines stay where they are."""
+    a_configuration(small.parent, environments={"staging": {"variables": {"host": "x"}}})
+    script = "function greet(ctx, api) {\n  return `${host}`;\n}\n"
+    write(small / "greet.js", script)
+    plain = a_patch(an_action(), scriptFile="greet.js")
+    write(small / "greet.yaml", plain)
+    alone = run("plan", *STAGING, "--format", "json").out
+    write(small / "greet.yaml", a_patch(plain, {"templated": True}, scriptFile="greet.js"))
+    filled = run("plan", *STAGING, "--format", "json").out
+    write(small / "greet.js", script.replace("${host}", "${hosts}"))
+    wrong = run("validate", *STAGING).out
+
+    assert "return `${host}`" in alone
+    assert "return `x`" in filled
+    assert "templated" not in filled
+    assert "manifests/greet.js:2:11: error VARIABLE-UNKNOWN: unknown variable hosts" in wrong
