@@ -207,6 +207,7 @@ class _JobRun:
             "RUNNER_INSTALLS": str(place.installs),
             "RUNNER_PYTHON": sys.executable,
             "RUNNER_TEMP": str(place.temp),
+            "RUNNER_WHEELS": str(Path(sys.prefix) / "wheels-of-jobs"),
             # Where packages come from, and not what they are: a mirror, a cache, a certificate.
             **{name: value for name, value in os.environ.items() if name.startswith("PIP_")},
             **contexts["env"],

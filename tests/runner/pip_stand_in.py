@@ -2,7 +2,9 @@
 
 ``python -m pip install ...`` of the same arguments, requirements and files that they name gives the
 same packages, so the second job that asks gets links to what pip installed for the first one.
-The real pip is that of the Python which runs the tests.
+The real pip is that of the Python which runs the tests. It looks through every file of every
+version on an index, which takes half a minute: so the wheels of a lock are fetched once for an
+environment, and installed from there; both by their hashes.
 """
 
 from __future__ import annotations
@@ -10,15 +12,18 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
+from itertools import pairwise
 from pathlib import Path
 
 PACKAGES = Path(sysconfig.get_path("purelib"))
 SCRIPTS = Path(sys.prefix) / "bin"
 KEPT = Path(os.environ.get("RUNNER_INSTALLS", ""))
+WHEELS = Path(os.environ.get("RUNNER_WHEELS", ""))
 
 
 def main() -> int:
@@ -65,10 +70,36 @@ def _install(kept: Path) -> int:
 
 
 def _real(arguments: list[str]) -> int:
+    """Install by the real pip, of wheels that were fetched; return its exit code."""
+    locks = [Path(file) for flag, file in pairwise(arguments) if flag in {"-r", "--requirement"}]
+    return _fetched(locks) or _pip(arguments, PIP_NO_INDEX="1", PIP_FIND_LINKS=str(WHEELS))
+
+
+def _fetched(locks: list[Path]) -> int:
+    """Fetch the wheels that requirements name, unless they are there; return an exit code."""
+    WHEELS.mkdir(exist_ok=True)
+    with (WHEELS / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for text in (file.read_text(encoding="utf-8") for file in locks):
+            # The tool itself is a file beside the requirements; the rest has names.
+            named = re.sub(r"(?m)^(?:#.*|\./(?:.*\\\n)*.*)\n?", "", text)
+            there = WHEELS / f"{hashlib.sha256(named.encode()).hexdigest()}.txt"
+            if there.exists():
+                continue
+            there.with_suffix(".new").write_text(named, encoding="utf-8")
+            how = ["download", "--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:"]
+            asked = ["--dest", str(WHEELS), "--requirement", str(there.with_suffix(".new"))]
+            if code := _pip([*how, *asked]):
+                return code
+            there.with_suffix(".new").rename(there)
+    return 0
+
+
+def _pip(arguments: list[str], **environment: str) -> int:
     """Run the real pip; return its exit code."""
     run = "import runpy, sys; sys.path.insert(0, {!r}); runpy.run_module('pip', None, '__main__')"
     command = [sys.executable, "-c", run.format(_real_pip()), *arguments]
-    return subprocess.run(command, check=False).returncode
+    return subprocess.run(command, env={**os.environ, **environment}, check=False).returncode
 
 
 def _real_pip() -> str:
