@@ -4,25 +4,35 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import click
 
+from reconciler.cli.configuration_options import in_all_environments
+from reconciler.cli.configured import NOT_CONFIGURED, configured
 from reconciler.cli.output import stdout_style
 from reconciler.configuration.schema import KIND as CONFIGURATION
 from reconciler.configuration.schema import configuration_schema
 from reconciler.report.style import Style
 from reconciler.resources.installation import schema_path
-from reconciler.resources.kinds import KINDS
+from reconciler.resources.kinds import KINDS, OVERLAID
 from reconciler.resources.ref import Kind
 from reconciler.resources.schemas import (
+    DEFAULTS,
     Schema,
     Stage,
     field_schema,
     schema_for,
     spellings,
 )
+
+# Documents that declare no resource.
+_DOCUMENTS: Mapping[str, Callable[[], Schema]] = {
+    CONFIGURATION: configuration_schema,
+    DEFAULTS: partial(schema_for, DEFAULTS, Stage.RESOLVED),
+}
 
 SECTIONS = ("metadata", "spec")
 LIMITS = {
@@ -46,7 +56,7 @@ def explainable(context: click.Context, parameter: click.Parameter, incomplete: 
     else:
         from reconciler.report.codes import CODES, RISKS
 
-        texts = [*(kind.value for kind in Kind), CONFIGURATION, *CODES, *RISKS]
+        texts = [*(kind.value for kind in Kind), *_DOCUMENTS, *CODES, *RISKS]
     return [text for text in texts if text.lower().startswith(incomplete.lower())]
 
 
@@ -58,21 +68,36 @@ def _fields(kind: Kind) -> list[str]:
 
 
 @click.command("explain")
-@click.argument("path", metavar="KIND[.FIELD]|CODE", shell_complete=explainable)
-def explain_command(path: str) -> None:
+@click.argument("path", required=False, metavar="[KIND[.FIELD]|CODE]", shell_complete=explainable)
+@in_all_environments
+@click.pass_context
+def explain_command(context: click.Context, path: str | None) -> None:
     """Tell what a kind or one of its fields means, and what may be written; or what a code means.
 
     FIELD is one of spec or of metadata: OidcApplication.appType, Action.metadata.id. CODE is that
     of a finding, a risk or a problem that the service reports: YAML-SYNTAX, plain-http. KIND can be
-    Configuration: reconciler.yaml, with fields such as Configuration.environments.service.
+    Configuration: reconciler.yaml, with fields such as Configuration.environments.service; or
+    Defaults.
+
+    Without any of them, the variables of the environment are listed: their values, and where each
+    value comes from.
     """
+    if path is None:
+        if configured() is NOT_CONFIGURED:
+            hint = "'KIND[.FIELD]|CODE'"
+            raise click.MissingParameter(ctx=context, param_hint=hint, param_type="argument")
+        from reconciler.cli.explain_environment import explain_environments
+
+        explain_environments(configured(), stdout_style())
+        return
     if explained := _code(path, stdout_style()):
         click.echo(explained)
         return
     kind, *steps = path.split(".")
     style = stdout_style()
-    if kind.lower() == CONFIGURATION.lower():
-        click.echo("\n".join(_configuration(path, steps, style)))
+    documents = {name.lower(): schema for name, schema in _DOCUMENTS.items()}
+    if schema_of := documents.get(kind.lower()):
+        click.echo("\n".join(_document(path, schema_of(), steps, style)))
         return
     schema = _schema(kind_named(kind))
     if steps:
@@ -83,9 +108,10 @@ def explain_command(path: str) -> None:
     click.echo("\n".join(lines))
 
 
-def _configuration(path: str, steps: Sequence[str], style: Style) -> Iterator[str]:
-    """Yield what the configuration means, or one of its fields."""
-    schema: Mapping[str, Any] = configuration_schema()
+def _document(
+    path: str, schema: Mapping[str, Any], steps: Sequence[str], style: Style
+) -> Iterator[str]:
+    """Yield what a document that declares no resource means, or one of its fields."""
     for step in steps:
         fields = _fields_within(schema)
         if step not in fields:
@@ -99,7 +125,7 @@ def _configuration(path: str, steps: Sequence[str], style: Style) -> Iterator[st
     yield f"{kind}{schema['description']}"
     yield from _allowed(schema)
     if "default" in schema:
-        yield f"default: {json.dumps(schema['default'])}"
+        yield f"default: {json.dumps(_in_short(schema))}"
     yield from (f"example: {json.dumps(example)}" for example in schema.get("examples", ()))
     for name, field in _fields_within(schema).items():
         yield f"  {style(name, 'cyan')} <{_type(field)}>"
@@ -117,7 +143,7 @@ def _fields_within(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 def _schema(kind: Kind) -> Schema:
     """Return the schema of a kind after resolution, with the metadata that reading takes out."""
     schema = schema_for(kind, Stage.RESOLVED)
-    for field in KINDS[kind].reading:
+    for field in (*KINDS[kind].reading, *OVERLAID):
         shown = field_schema(field, Stage.RESOLVED)
         schema["properties"]["metadata"]["properties"][field.name] = shown
     return schema

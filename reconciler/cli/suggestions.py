@@ -69,6 +69,8 @@ def _by_word(sentences: Mapping[str, str]) -> Mapping[str, str]:
     return {word: sentence for words, sentence in sentences.items() for word in words.split()}
 
 
+_ENVIRONMENTS = "Environments are declared in reconciler.yaml. --env NAME chooses one."
+
 OPTIONS = _by_word(
     {
         "--dry-run -dry-run --dryrun --check --noop --preview --what-if --diff": (
@@ -91,9 +93,9 @@ OPTIONS = _by_word(
             "declare is planned."
         ),
         "--exclude --skip": "Name the files or folders to read: `reconciler plan manifests/acme`.",
-        "--var -var --var-file -var-file --set --values -e --extra-vars --param --parameters": (
-            "Manifests have no variables: write the value into the manifest. Keep a folder for each"
-            " environment, and name it in PATHS."
+        "-var --var-file -var-file --set --values -e --extra-vars --param --parameters": (
+            "Variables are declared in reconciler.yaml, where each environment gives their values. "
+            "--var NAME=VALUE gives another one."
         ),
         "--no-color -no-color --no-colour --nocolor": (
             "Write --color never, or set NO_COLOR=1 in the environment."
@@ -109,7 +111,7 @@ OPTIONS = _by_word(
         "-detailed-exitcode --exit-code": (
             "Write --detailed-exitcode: exit code 2 then says that something differs."
         ),
-        "-f --file --filename --files -c --config --dir -d -chdir --path --manifests": (
+        "-f --file --filename --files -c --dir -d -chdir --path --manifests": (
             "Paths need no option: `reconciler plan FOLDER`. The default is the folder manifests."
         ),
         "-R -r --recursive": "A folder is always read with all the folders in it.",
@@ -143,10 +145,7 @@ OPTIONS = _by_word(
             "Write --service ADDRESS, such as --service https://id.example.com."
         ),
         "--port --bind": "`reconciler serve --listen HOST:PORT` sets the address of the server.",
-        "--env --environment --workspace --stack --profile --context -w": (
-            "An environment is a service and a folder of manifests: `reconciler plan manifests "
-            "--service ADDRESS`."
-        ),
+        "--environment --workspace --stack --profile --context -w": _ENVIRONMENTS,
         "--namespace --project --org --tenant": (
             "Manifests say to which organization and project they belong, in metadata."
         ),
@@ -163,7 +162,7 @@ COMMANDS = _by_word(
             "`reconciler apply`. `reconciler export` writes the manifests of what a service holds."
         ),
         "lint check test vet verify doctor": "`reconciler validate` checks manifests.",
-        "diff compare preview dry-run": (
+        "diff preview dry-run": (
             "`reconciler plan` shows what would change. `reconciler drift` shows what was changed "
             "on the service itself."
         ),
@@ -187,10 +186,7 @@ COMMANDS = _by_word(
             "makes one for `reconciler serve`."
         ),
         "rollback undo revert": "Revert the commit in Git, then plan and apply.",
-        "workspace env stack": (
-            "An environment is a service and a folder of manifests: `reconciler plan manifests "
-            "--service ADDRESS`."
-        ),
+        "workspace env environment stack": _ENVIRONMENTS,
         "log logs audit events": "`reconciler history REF` shows who changed an object, and when.",
         "start server daemon listen": "`reconciler serve` runs the identity service.",
         "force-unlock unlock": (

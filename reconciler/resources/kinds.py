@@ -73,8 +73,8 @@ METADATA = (
 
 # Metadata of a document in an overlay folder that changes one of the base.
 OVERLAID = (
-    flag("absent", "Leave this resource out of the environment."),
-    flag("patch", "Refuse the document when the base declares no such resource."),
+    flag("absent", "In an overlay: the environment does without this resource."),
+    flag("patch", "In an overlay: the manifests must declare this resource."),
 )
 
 _ORGANIZATION = KindRow(

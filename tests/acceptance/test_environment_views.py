@@ -153,3 +153,69 @@ def test_a_rendered_environment_plans_the_same(run: Run, two: Path, tmp_path: Pa
     (two / "reconciler.yaml").unlink()
     told = run("plan", str(write(tmp_path / "all.yaml", rendered)), "--format", "json").json
     assert told["digest"] == planned["digest"]
+
+
+def test_the_variables_of_environments_are_explained_with_their_origins(
+    run: Run, two: Path
+) -> None:
+    a_configuration(
+        two,
+        variables={
+            "host": {"type": "string", "description": "Host of the shop"},
+            "previews": {"type": "list", "default": ["a"]},
+            "skew": {"type": "string"},
+        },
+        environments={
+            "staging": {"overlay": "staging", "variables": {"host": "staging.example.com"}},
+            "production": {"service": "https://id.example.com", "tree": "live", "protected": True},
+        },
+    )
+    column = (two / "reconciler.yaml").read_text().index
+    default, host = column('["a"]') + 1, column('"staging.example') + 1
+
+    one = run("explain", "--env", "staging")
+    both = run("explain", "--var", "host=example.com", RECONCILER_VAR_skew="2s")
+
+    assert (one.code, one.err) == (0, "")
+    assert one.out == (
+        "Environment staging: service sqlite:.reconciler/staging/identity.db, overlay staging\n"
+        f'  host <string>  "staging.example.com"  (reconciler.yaml:1:{host})\n'
+        "      Host of the shop\n"
+        f'  previews <list>  ["a"]  (default, reconciler.yaml:1:{default})\n'
+        "  skew <string>  no value\n"
+    )
+    assert (
+        "Environment production: service https://id.example.com, tree live, protected\n"
+        '  host <string>  "example.com"  (--var host)\n'
+    ) in both.out
+    assert both.out.count('  skew <string>  "2s"  (RECONCILER_VAR_skew)\n') == 2
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("Defaults.spec.OidcApplication.appType", "\n  WEB\n"),
+        ("defaults", "metadata <mapping>"),
+        ("OidcApplication.grantTypes", "each also with OIDC_GRANT_TYPE_ before it:\n  AUTHORIZ"),
+        ("Action.metadata.templated", "Replace variables in the script"),
+        ("Project.metadata.absent", "In an overlay: "),
+        ("YAML-SYNTAX", "YAML-SYNTAX"),
+    ],
+)
+def test_what_is_asked_for_by_name_is_explained_also_without_a_sound_configuration(
+    run: Run, configured: Path, asked: str, told: str
+) -> None:
+    write(configured / "reconciler.yaml", "kind: [")
+
+    explained, variables = run("explain", asked), run("explain")
+
+    assert told in explained.out
+    assert (variables.code, variables.out) == (1, "")
+    assert "reconciler.yaml:2:1: error YAML-SYNTAX" in variables.err
+
+
+def test_without_a_configuration_a_name_is_needed(run: Run, small: Path) -> None:
+    told = run("explain")
+
+    assert told.code == 1
+    assert "Missing argument 'KIND[.FIELD]|CODE'" in told.err
