@@ -105,6 +105,7 @@ def _changes(order: UpdateOrder) -> Iterator[tuple[str, JsonObject]]:
     is_renamed, is_changed = held.ref.name != wanted.ref.name, held.spec != wanted.spec
     if not operations.configure:  # organizations and projects have nothing that changes
         return
+    # An action has one call for name and fields; applications and providers have two.
     if operations.rename == operations.configure:
         if is_renamed or is_changed:
             yield operations.configure, {**_target(held), **name, **_sent(order)}
@@ -123,6 +124,7 @@ def _target(held: ObservedObject) -> Mapping[str, str]:
 
 def _sent(order: UpdateOrder) -> dict[str, object]:
     """Return every field of the update; the OIDC version is fixed when an application is made."""
+    # A full update: what this version does not know goes back as it came.
     fields = {**order.held.carried, **order.resource.spec}
     fields.pop("version", None)
     return fields

@@ -22,6 +22,7 @@ _WORDS: Mapping[Kind, Mapping[str, frozenset[str]]] = {
 }
 # A usual answer is compared at once: our service sends the fields in the order of the alphabet.
 _NAMES = {kind: sorted(fields) for kind, fields in TYPES.items()}
+# Types in the order of the names, which is the order in which the service writes a spec.
 _VALUE_TYPES = {kind: [fields[name] for name in sorted(fields)] for kind, fields in TYPES.items()}
 _LISTS = {
     kind: [name for name, type_ in fields.items() if type_ is list]
@@ -51,6 +52,8 @@ def read_spec(kind: Kind, answered: Spec) -> ReadSpec:
         ValueError: a known field is missing or of a wrong type.
     """
     fields = TYPES[kind]
+    # Two comparisons of lists for a spec that is as expected, as nearly all are. The loop below
+    # only tells what is wrong with another one.
     if [*map(type, answered.values())] != _VALUE_TYPES[kind] or [*answered] != _NAMES[kind]:
         answered = with_later_fields(KINDS[kind].fields, answered)
         _check_types(fields, answered)
@@ -59,6 +62,7 @@ def read_spec(kind: Kind, answered: Spec) -> ReadSpec:
             if type(item) is not str:
                 raise ValueError(f"its {name} holds something other than texts")
     for name in DURATIONS[kind]:
+        # It raises for a text that is no duration; its result is not needed.
         normal_duration(answered[name])
     strange = _strange_words(_WORDS[kind], answered)
     if len(answered) == len(fields):

@@ -31,7 +31,7 @@ from reconciler.service.eventstore.rows import (
     TokenRow,
 )
 
-PAGE = 1000
+PAGE = 1000  # rows of one read, so that memory does not grow with the store
 
 
 class Snapshot(Protocol):

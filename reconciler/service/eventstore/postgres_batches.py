@@ -76,6 +76,7 @@ def batches(waiting: Waiting) -> Iterator[tuple[str, str]]:
 
 
 def _last_ones(rows: Waiting) -> Waiting:
+    # A dict keeps the place of a key's first row, and the value of its last.
     return list({row[0]: (statement, row) for statement, row in rows}.values())
 
 

@@ -81,7 +81,7 @@ _CHANGED: _Told = (
 # By SQLSTATE; one that is not listed goes by its first three, then two characters.
 _MEANINGS: dict[str, _Told] = {
     "08": _UNREACHABLE,
-    "08004": _REFUSED,
+    "08004": _REFUSED,  # the server rejected the connection
     "0A": (
         StoreUnusableError,
         "{place} lacks something that the store needs",
@@ -89,8 +89,8 @@ _MEANINGS: dict[str, _Told] = {
     ),
     "22": (StoreError, "{place} cannot hold what was to be written", "Nothing was written."),
     "23": _CONFLICT,
-    "25006": _READ_ONLY,
-    "25P03": _BUSY,
+    "25006": _READ_ONLY,  # read only, as on a standby
+    "25P03": _BUSY,  # idle in a transaction for too long
     "28": _NOT_LET_IN,
     "3D": (
         StoreUnusableError,
@@ -98,7 +98,7 @@ _MEANINGS: dict[str, _Told] = {
         "Make it with createdb, or name another one.",
     ),
     "40": _CONFLICT,
-    "40003": _UNREACHABLE,
+    "40003": _UNREACHABLE,  # unlike others of its class, it may have been carried out
     "42": _CHANGED,
     "42501": (
         StoreReadOnlyError,
@@ -111,18 +111,18 @@ _MEANINGS: dict[str, _Told] = {
         "there is no room left at {place}",
         "Free some space and run the command again. Nothing was lost.",
     ),
-    "53300": _CROWDED,
-    "55P03": _BUSY,
-    "57014": _BUSY,
-    "57P": _UNREACHABLE,
-    "57P03": _STARTING,
+    "53300": _CROWDED,  # too many connections
+    "55P03": _BUSY,  # lock_timeout
+    "57014": _BUSY,  # statement_timeout
+    "57P": _UNREACHABLE,  # it shuts down, or has crashed
+    "57P03": _STARTING,  # it starts up
     "58": (
         StoreError,
         "the disk failed while {place} was in use",
         "Check the disk, and the log of the database.",
     ),
-    "XX001": _DAMAGED,
-    "XX002": _DAMAGED,
+    "XX001": _DAMAGED,  # data corrupted
+    "XX002": _DAMAGED,  # index corrupted
 }
 _UNKNOWN: _Told = (
     StoreError,
@@ -191,6 +191,8 @@ def _meaning(error: psycopg.Error) -> _Told:
     if code == REFUSED_CONNECTION:
         said = str(error).casefold()
         return next((made for words, made in _SENTENCES if words in said), _REFUSED)
+    # The first two characters are the class of a code. For instance, 40P01 (a deadlock) is not
+    # listed; 40P is not either, and 40 is: a conflict.
     for known in (code, code[:3], code[:2]):
         if known in _MEANINGS:
             return _MEANINGS[known]

@@ -308,14 +308,10 @@ EXPIRE = (EXPIRE_OWED_SEALS, EXPIRE_OWED, EXPIRE_RECORDS, EXPIRE_SEALS)
 
 # What a name filter asks, by its kind. No pattern, so that no letter means anything else.
 NAME_FILTERS = {
-    ("equals", False): "name = %s",
-    ("equals", True): "folded = %s",
-    ("starts", False): "left(name, length(%s::text)) = %s",
-    ("starts", True): "left(folded, length(%s::text)) = %s",
-    ("contains", False): "strpos(name, %s) > 0",
-    ("contains", True): "strpos(folded, %s) > 0",
-    ("ends", False): "right(name, length(%s::text)) = %s",
-    ("ends", True): "right(folded, length(%s::text)) = %s",
+    "equals": "{} = %s",
+    "starts": "left({}, length(%s::text)) = %s",
+    "contains": "strpos({}, %s) > 0",
+    "ends": "right({}, length(%s::text)) = %s",
 }
 
 DIALECT = Dialect(STATEMENTS, NAME_FILTERS, IS_ANY, "%s", list)

@@ -133,12 +133,12 @@ class Dialect(NamedTuple):
     """How a database writes the statements, and takes a list as one value.
 
     Attributes:
-        name_filters: Conditions by what they compare, and whether with the folded name. None is
-            a pattern, so that no letter of a name has a meaning.
+        name_filters: Conditions by what they compare, with ``{}`` for the column. None is a
+            pattern, so that no letter of a name has a meaning.
     """
 
     statements: Statements
-    name_filters: Mapping[tuple[str, bool], str]
+    name_filters: Mapping[str, str]
     is_in_list: str
     mark: str
     as_list: Callable[[list[str]], object]
@@ -154,6 +154,7 @@ class SqlSnapshot:
         self._as_list = dialect.as_list
 
     def _all(self, make: Callable[[Values], Row], statement: str, *values: object) -> list[Row]:
+        # The columns of each statement are the fields of its tuple, in their order.
         return list(map(make, self._run(statement, values)))
 
     def _one(self, make: Callable[[Values], Row], statement: str, *values: object) -> Row | None:
@@ -238,9 +239,13 @@ class SqlSnapshot:
             values.append(self._as_list(sorted(query.ids)))
         for name in query.names:
             if not _is_always_true(name):
-                texts.append(self._dialect.name_filters[name.match, name.folded])
+                texts.append(self._name_filter(name))
+                # Some conditions take the text twice, once for its length.
                 values += [name.text] * texts[-1].count(self._dialect.mark)
         return " AND ".join(texts), values
+
+    def _name_filter(self, name: NameFilter) -> str:
+        return self._dialect.name_filters[name.match].format("folded" if name.folded else "name")
 
     def all_objects(self) -> Sequence[ObjectRow]:
         """Return every object there is, by id."""

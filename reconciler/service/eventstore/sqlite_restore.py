@@ -34,6 +34,8 @@ def replace(backup: Path, target: Path) -> Path | None:
         )
     try:
         with temporary_file(target) as unfinished:
+            # A crash leaves one whole store: the copy is complete before the old file gets its
+            # second name, and then takes its place in one step.
             _copy(backup, unfinished)
             _quiesce(target)
             kept = _keep(target)
@@ -60,6 +62,7 @@ def _keep(target: Path) -> Path | None:
     log = target.with_name(target.name + "-wal")
     if log.exists():
         log.rename(kept.with_name(kept.name + "-wal"))
+    # The index of the log, which SQLite makes anew.
     target.with_name(target.name + "-shm").unlink(missing_ok=True)
     return kept if was_there else None
 
@@ -70,6 +73,7 @@ def _copy(backup: Path, unfinished: Path) -> None:
         closing(connect_to_read(backup)) as source,
         closing(sqlite3.connect(unfinished)) as made,
     ):
+        # Not a copy of the file: what is still in the log beside it belongs to the store.
         source.backup(made)
 
 
@@ -89,4 +93,6 @@ def _quiesce(target: Path) -> None:
             store_errors(target),
             closing(connect_alone(target)) as held,
         ):
+            # Leaving WAL writes the log into the file. It is refused while another connection is
+            # open.
             held.execute("PRAGMA journal_mode = DELETE")

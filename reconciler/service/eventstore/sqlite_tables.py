@@ -158,14 +158,10 @@ PUT_TOKEN = upsert(TokenRow._fields, "tokens", "name")
 
 # What a name filter asks, by its kind. NUL ends a text for SQLite, and no name contains it.
 NAME_FILTERS = {
-    ("equals", False): "name = ?",
-    ("equals", True): "folded = ?",
-    ("starts", False): "substr(name, 1, length(?)) = ?",
-    ("starts", True): "substr(folded, 1, length(?)) = ?",
-    ("contains", False): "instr(name, ?) > 0",
-    ("contains", True): "instr(folded, ?) > 0",
-    ("ends", False): "substr(name, -length(?)) = ?",
-    ("ends", True): "substr(folded, -length(?)) = ?",
+    "equals": "{} = ?",
+    "starts": "substr({}, 1, length(?)) = ?",
+    "contains": "instr({}, ?) > 0",
+    "ends": "substr({}, -length(?)) = ?",
 }
 
 DIALECT = Dialect(Statements(), NAME_FILTERS, IS_IN_LIST, "?", json.dumps)

@@ -15,8 +15,9 @@ from reconciler.service.operations.request import Headers, bearer_token, caller_
 from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.observer import Answer
 
+# A token that is revoked meanwhile can have a message read, but no call carried out.
 FRESH_SECONDS = 2.0
-MOST_KNOWN = 1024
+MOST_KNOWN = 1024  # tokens; where there are more, the oldest verdict is forgotten
 NOBODY = b""  # stands for every caller of an operation that needs no token
 _ADMITTED = Refusal(Code.INTERNAL, "no request was read", "request.unread")
 
@@ -239,6 +240,7 @@ class Budget:
             if not waiting.granted.done()  # its caller went away in this very turn
             and self._held.of(waiting.caller) + waiting.size <= self._share
         ]:
+            # Of callers that hold equally much, ``min`` takes the first in the queue.
             first = min(allowed, key=lambda waiting: self._held.of(waiting.caller))
             if self.held + first.size > self._total:
                 return

@@ -11,16 +11,22 @@ from enum import Enum, auto
 
 from reconciler.service.transport.limits import Limits
 
+# A token of RFC 9110, 5.6.2; and a path with a query, of characters that need no escape.
 _TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _TARGET = rb"/[!$%&'()*+,./0-9:;=?@A-Z_a-z~-]*"
+# The target of CONNECT is no path, and what follows its head is no HTTP.
 _REQUEST_LINE = re.compile(rb"(?!CONNECT )[A-Z]{1,32} (" + _TARGET + rb") HTTP/1\.([01])\r\n")
+# No blank before the colon, and no header that goes on in the next line: parsers disagree on both.
 _HEADERS = re.compile(rb"(?:" + _TOKEN + rb":[\t -~]*\r\n)*\r\n")
 _HOST = re.compile(rb"\r\nhost:[\t ]*[a-z0-9._\[\]:-]+[\t ]*\r\n")
 _LENGTH = re.compile(rb"\r\ncontent-length:[\t ]*([0-9]{1,18})[\t ]*\r\n")
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding:[\t ]*chunked[\t ]*\r\n")
+# No upgrade is granted, but the parser would stop reading HTTP at a request for one.
 _UPGRADE = re.compile(rb"(?i)\r\nupgrade:[^\r]*")
 _CHUNK_SIZE = re.compile(rb"[0-9A-Fa-f]{1,8}\r\n")
 _LONGEST_SIZE_LINE = 10
+# A tiny chunk costs more than its bytes. For instance, the 257th is taken only once
+# ``chunk_bytes`` have come, and the 258th once twice as many have.
 _FREE_CHUNKS = 256  # of any length
 
 
@@ -88,6 +94,7 @@ class Framing:
                 self._held = rest
                 break
             passed.append(taken)
+        # There is mostly one piece, which is then handed on without a copy.
         return passed[0] if len(passed) == 1 else b"".join(passed)
 
     def _step(self, data: bytes) -> tuple[bytes, bytes]:
@@ -120,6 +127,7 @@ class Framing:
 
     def _check_request_line(self, data: bytes) -> None:
         line = data.find(b"\r\n")
+        # 64 bytes are more than verb, version and blanks take; the target itself is measured below.
         if (line if line >= 0 else len(data)) > self._limits.target_bytes + 64:
             raise FramingError(414, "the address is too long")
         if line < 0:
@@ -145,6 +153,8 @@ class Framing:
             raise FramingError(400, "host: must be given once")
         lengths = head.count(b"\r\ncontent-length:")
         codings = head.count(b"\r\ntransfer-encoding:")
+        # Of two lengths, a proxy may believe one and this server the other: what lies between
+        # would be the next request, of a caller that the proxy has never seen.
         if lengths + codings > 1:
             raise FramingError(400, "the length of the body must be given once")
         self._chunked = codings == 1
@@ -197,6 +207,7 @@ class Framing:
         """Return the end of a size line, or its beginning if it is not whole."""
         found = _CHUNK_SIZE.match(data, at)
         if found is None:
+            # Eight digits and the line end make ten bytes: with more, it cannot become a size line.
             begun = data[at : at + _LONGEST_SIZE_LINE]
             if len(begun) == _LONGEST_SIZE_LINE or b"\n" in begun:
                 raise FramingError(400, "a chunk must begin with its size and nothing else")

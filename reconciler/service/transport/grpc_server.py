@@ -43,11 +43,11 @@ from reconciler.service.transport.new_calls import NewCalls
 from reconciler.service.transport.observer import Answer
 from reconciler.service.transport.protobuf import METHODS, SERVICES, Method, load_pool
 
-GOODBYE = 0.5
-ENDED_WITHIN = 0.1
-SECOND = 1000
+GOODBYE = 0.5  # seconds
+ENDED_WITHIN = 0.1  # seconds
+SECOND = 1000  # milliseconds, the unit of the library's options
 MAX_METADATA = 8 * KIB
-STREAMS = 100
+STREAMS = 100  # of one connection
 OPTIONS = {
     "grpc.max_receive_message_length": MAX_MESSAGE,
     "grpc.http2.lookahead_bytes": STREAM_WINDOW,
@@ -291,6 +291,7 @@ def _health_check(servicer: health.HealthServicer, intake: Intake) -> object:
 def _headers(context: CallContext) -> Mapping[str, list[str]]:
     headers: dict[str, list[str]] = defaultdict(list)
     for name, value in context.invocation_metadata():
+        # Binary metadata, with names that end in ``-bin``, mean nothing to any operation.
         if isinstance(value, str):
             headers[name].append(value)
     return headers

@@ -29,9 +29,13 @@ from reconciler.service.transport.protobuf import METHODS, Method
 OK = 0
 DEADLINE_EXCEEDED = 4
 ACCEPTED_ENCODINGS = "gzip"
+# Head of a frame: a byte of flags, and the length of the content, big-endian. For instance,
+# ``00 00000003`` and three bytes are a message of three bytes that is not compressed.
 _HEAD = struct.Struct(">BI")
 _PLAIN, _COMPRESSED, _TRAILERS = 0x00, 0x01, 0x80
+# 16 asks zlib for the head and the checksum of gzip, and for no other format.
 _GZIP_ONLY = 16 + zlib.MAX_WBITS
+# ``grpc-timeout`` as gRPC writes it: ``250m`` is a quarter of a second, ``2M`` are two minutes.
 _TIMEOUT = re.compile(r"([0-9]{1,8})([HMSmun])", re.ASCII)
 _UNITS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
 _LONGEST = MAX_MESSAGE + 5  # with the head of its frame
@@ -155,6 +159,7 @@ async def _respond(
     send: Send, status: int, headers: Mapping[str, str], content: bytes = b""
 ) -> None:
     raw = [*ALWAYS, *((name.encode(), value.encode("latin-1")) for name, value in headers.items())]
+    # An answer of status 204 has no content and states no length (RFC 9110, 8.6).
     if status != 204:
         raw.append((b"content-length", str(len(content)).encode()))
     await send_answer(send, HttpAnswer(status, raw, content))
@@ -187,6 +192,7 @@ def read_message(body: bytes, encoding: str) -> bytes:
     flag, length = _HEAD.unpack_from(body)
     if flag not in {_PLAIN, _COMPRESSED}:
         raise _malformed("must be a message, plain or compressed")
+    # Before the length is compared: of two faults, the caller reads the one that it can act on.
     if length > MAX_MESSAGE:
         raise too_large()
     if length != len(body) - _HEAD.size:
@@ -202,6 +208,7 @@ def write_answer(message: bytes) -> bytes:
 
 def write_refusal(refusal: Refusal) -> bytes:
     """Return the trailers of a refusal."""
+    # gRPC sends headers whose names end in ``-bin`` in base64, without padding.
     details = b64encode(status_bytes(refusal)).decode().rstrip("=")
     return _trailers(refusal.code, refusal.message, details)
 
@@ -236,6 +243,8 @@ def _decompressed(message: bytes, encoding: str) -> bytes:
         )
     reader = zlib.decompressobj(_GZIP_ONLY)
     try:
+        # One byte more than allowed tells a message that is too large from one at the limit. No
+        # more is held, however much a few compressed bytes stand for.
         plain = reader.decompress(message, MAX_MESSAGE + 1)
     except zlib.error:
         raise _malformed("must be compressed as grpc-encoding says") from None

@@ -42,7 +42,9 @@ _KNOWN = frozenset(
     | {CUSTODY, *ORGANIZATION}
     | {"content-type", "content-encoding", "content-length", "x-request-id"}
 )
+# Only headers that something reads are decoded; browsers and proxies send many others.
 _HEADER_NAMES = {name.encode(): name for name in _KNOWN}
+# JSON on the wire is UTF-8. Another charset is refused, and none is guessed.
 _IS_JSON = re.compile(r'application/json(?:[ \t]*;[ \t]*charset="?utf-8"?)?', re.IGNORECASE)
 
 Headers = Mapping[str, list[str]]
@@ -62,6 +64,7 @@ class JsonHttp:
         began = self._observer.begin()
         headers = _headers_of(scope)
         request_id = self._observer.request_id(*_given_id(headers))
+        # The raw path: an escaped slash within an id must not become one that divides the path.
         found = self._addresses.find(scope["method"], scope["raw_path"].decode("latin-1"))
         operation = "" if isinstance(found, Refusal) else found.operation.name
         received, status = Received("", {}), 0
@@ -106,6 +109,8 @@ class JsonHttp:
         try:
             if isinstance(found, Refusal):
                 return await self._answer(Incoming("", found, headers))
+            # Without a token nothing of a body is read. Whether the token is valid is judged with
+            # the call, in the same look at the store.
             if found.operation.needs_token:
                 bearer_token(headers)
             return await self._bodies.take(
@@ -128,6 +133,7 @@ def _call(
         return Incoming(found.operation.name, refusal, headers)
     name = found.operation.name
     call = Incoming(name, fields, headers, answer_bytes, as_text=True, delivery=delivery)
+    # Only a batch takes several commits, between which it can be ended if its caller has left.
     has_left = scope.get("extensions", {}).get(HAS_LEFT)
     return replace(call, has_left=has_left) if name == WRITE_BATCH and has_left else call
 
@@ -142,6 +148,7 @@ def _headers_of(scope: Scope) -> dict[str, list[str]]:
 
 
 def _given_id(headers: Headers) -> tuple[bytes, ...]:
+    # Several ids are none: the service then makes one of its own.
     given = headers.get("x-request-id", ())
     return (given[0].encode("latin-1"),) if len(given) == 1 else ()
 
@@ -159,8 +166,10 @@ def _fields_of(scope: Scope, found: Found, body: bytes | None, headers: Headers)
             f"a body must be at most {MAX_JSON} bytes long",
             "message.too_large",
         )
+    # The limit is on the bytes that come: a compressed body could become a thousand times longer.
     if "content-encoding" in headers:
         raise _unsupported("content-encoding: not supported", "encoding.unsupported")
+    # Some proxies drop the body of a GET, and others pass it on: it has no reliable meaning.
     if scope["method"] in {"GET", "HEAD"}:
         if body:
             raise invalid("request", "must not have a body with this verb")

@@ -57,6 +57,7 @@ class Observer:
 
     def __init__(self, metrics: Metrics) -> None:
         self.metrics = metrics
+        # Ids of one server begin alike, and unlike those of others whose logs are read with it.
         self._prefix = token_hex(4)
         self._numbers = itertools.count(1)
         self._turned_away = 0
@@ -93,6 +94,7 @@ class Observer:
         self.metrics.connections_refused += 1
         self._turned_away += 1
         now = time.monotonic()
+        # In a flood, a line for each connection would cost more than refusing it.
         if now >= self._quiet_until:
             count, self._turned_away = self._turned_away, 0
             self._quiet_until = now + QUIET_SECONDS

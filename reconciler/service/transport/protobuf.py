@@ -103,11 +103,14 @@ def fields_of(message: Message, path: str = "") -> dict[str, object]:
     Raises:
         Refusal: a field is unknown, or is no duration.
     """
+    # The library keeps fields that it does not know. They are refused, as they are in JSON: a
+    # field that is ignored looks to its sender like one that was applied.
     unknown = UnknownFieldSet(message)
     if len(unknown):
         raise invalid(f"{path}{unknown[0].field_number}", "is not the number of a field")
     fields: dict[str, object] = {}
     for field in _readers(message.DESCRIPTOR):
+        # A scalar of proto3 has no presence: one that was not sent counts as sent with its zero.
         if field.may_be_absent and not message.HasField(field.name):
             continue
         value, at = getattr(message, field.name), f"{path}{field.json}"
@@ -149,6 +152,7 @@ def _readers(descriptor: Descriptor) -> tuple[_Reader, ...]:
 
 def _read(field: FieldDescriptor) -> Read:
     if field.enum_type is not None:
+        # A number without a word stays a number, which the checks of the request then refuse.
         words = {value.number: value.name for value in field.enum_type.values}
         return lambda number, _: words.get(number, number)
     if field.message_type is None:
@@ -160,6 +164,7 @@ def _read(field: FieldDescriptor) -> Read:
 
 def _duration(value: Duration, at: str) -> str:
     """Return a duration as text. Who takes durations from 0 only refuses the sign."""
+    # For instance, -1.5s is -1 second and -500,000,000 nanos: both have the same sign.
     seconds, nanos = value.seconds, value.nanos
     if abs(nanos) >= NANOSECONDS or seconds * nanos < 0:
         raise invalid(at, "must have nanos of the sign of its seconds, and less than a second")
@@ -209,6 +214,7 @@ def _conversion(field: FieldDescriptor) -> Convert:
     if field.enum_type is not None:
         numbers = {value.name: value.number for value in field.enum_type.values}
         return lambda word: numbers[word]
+    # JSON carries numbers of 64 bits as text, because many readers hold numbers as doubles.
     return int if field.type in _WHOLE_NUMBERS else lambda value: value
 
 
@@ -225,6 +231,7 @@ def _fill_duration(part: Duration, text: str) -> None:
 
 
 def _fill_timestamp(part: Timestamp, text: str) -> None:
+    # Whole numbers throughout: ``timestamp()`` is a float, which rounds microseconds.
     time = datetime.fromisoformat(text)
     part.seconds, part.nanos = timegm(time.utctimetuple()), time.microsecond * 1000
 

@@ -68,12 +68,15 @@ class Messages:
     def refuse(self) -> None:
         """Put a mark in the place of the message that waits."""
         kept = self.kept or bytearray()
+        # ``before`` is what came in the same piece before the message. Of the message, the head and
+        # the first bytes become the mark; the bytes after those follow it, and are never read.
         before, message = kept[: self.entry_at], kept[self.entry_at :]
         self.mark = mark = self._sizes.no_room
         self.kept = before + message_head(mark) + self._replaced(bytes(message[MESSAGE_HEAD:]))
 
     def take(self, piece: bytes, large: Callable[[int], Entry]) -> bytes:
         """Return what becomes of a piece; ``large`` judges a long message that begins in it."""
+        # The usual case: the piece lies within one message that enters, and is passed on as it is.
         if len(piece) <= self.left and not self.mark:
             self.left -= len(piece)
             return piece
@@ -81,6 +84,7 @@ class Messages:
         at = 0
         while at < len(piece):
             if not self.left:
+                # Pieces are cut anywhere, so the five bytes of a head may come one by one.
                 known = len(self.head)
                 self.head += piece[at : at + MESSAGE_HEAD - known]
                 at += len(self.head) - known
@@ -96,6 +100,7 @@ class Messages:
     def _begin(self, at: int, large: Callable[[int], Entry]) -> bytes:
         """Decide about a message whose head is whole; return the head to pass on."""
         head, self.head = self.head, b""
+        # Byte 0 says whether the message is compressed; bytes 1 to 4 are its length, big-endian.
         self.left = int.from_bytes(head[1:])
         if self.left > self._sizes.longest:
             self.mark = self._sizes.too_large
