@@ -13,7 +13,13 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.conftest import Ran, Run, write
+from tests.acceptance.conftest import (
+    ORGANIZATION,
+    Ran,
+    Run,
+    an_action,
+    write,
+)
 
 
 class Counting(ThreadingHTTPServer):
@@ -194,6 +200,58 @@ def test_without_both_files_nothing_is_asked(
 
     assert told.code == 1
     assert words in told.err
+    assert job.asked == []
+
+
+OUTSIDE = "../outside"
+"""A folder beside the repository, with a manifest and a script that only this user may read."""
+
+HOSTILE: dict[str, tuple[dict[str, Any], dict[str, str], str]] = {
+    "manifests outside": ({"manifests": OUTSIDE}, {}, "CONFIG-OUTSIDE"),
+    "an absolute folder": ({"manifests": "/etc"}, {}, "CONFIG-OUTSIDE"),
+    "an overlay outside": ({"live": {"overlay": OUTSIDE}}, {}, "CONFIG-OUTSIDE"),
+    "an overlay through a link": ({"live": {"overlay": "link"}}, {}, "CONFIG-OUTSIDE"),
+    "a script outside": (
+        {},
+        {"manifests/a.yaml": an_action("a", script=None, scriptFile=f"../{OUTSIDE}/a.js")},
+        "SCRIPT",
+    ),
+    "a script of an overlay outside": (
+        {"live": {"overlay": "over"}},
+        {"over/a.yaml": an_action("a", script=None, scriptFile=f"../{OUTSIDE}/a.js")},
+        "SCRIPT",
+    ),
+    "variables that name each other": (
+        {"live": {"variables": {"host": "${host}${host}"}}}, {}, "CONFIG-NESTED",
+    ),
+    "a text that grows": (
+        {"live": {"variables": {"host": "x" * 60_000}}},
+        {"manifests/a.yaml": an_action("a", script="${host}" * 9_000).replace(
+            '"name": "a"', '"name": "a", "templated": true')},
+        "VARIABLE-SIZE",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_what_leads_outside_or_grows_without_end_is_refused(job: Job, case: str) -> None:
+    """In bounded time and memory, with a finding, and before anything is asked."""
+    fields, files, code = HOSTILE[case]
+    outside = job.folder.parent / "outside"
+    write(outside / "acme.yaml", ORGANIZATION)
+    write(outside / "a.js", "function a() { /* geheim */ }")
+    (job.folder / ".git").mkdir()
+    (job.folder / "link").symlink_to(outside)
+    job.propose(**json.loads(json.dumps(fields)))
+    for name, text in files.items():
+        write(job.folder / name, text.replace('"script": null, ', ""))
+
+    told = job("plan")
+
+    assert told.code == 1, told.all
+    assert code in told.err
+    assert "geheim" not in told.all
+    assert len(told.all) < 100_000
     assert job.asked == []
 
 

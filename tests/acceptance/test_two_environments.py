@@ -46,8 +46,10 @@ def test_one_is_applied_at_once_and_the_protected_one_by_a_plan_file(run: Run, b
     staging = run("apply", "--env", "staging", "--auto-approve")
     refused = run("apply", "--env", "production", "--auto-approve")
     planned = run("plan", "--env", "production", "--out", "plan.json")
-    applied = run("apply", "plan.json", "--env", "production")
+    *_, command = planned.err.splitlines()
+    applied = run(*command.split()[1:])
 
+    assert command == "  reconciler apply plan.json --env production"
     assert (staging.code, refused.code, planned.code, applied.code) == (0, 1, 0, 0), applied.all
     assert "production is protected" in refused.err
     for name in ("staging", "production"):
