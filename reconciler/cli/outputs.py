@@ -44,7 +44,7 @@ def outputs_command(paths: tuple[str, ...], connection: Connection, form: str) -
         key=lambda application: application[0],
     )
     if form == "json":
-        print_json(_as_json(applications))
+        print_json(_as_json(applications, connection.environment))
     else:
         lines = _as_env(applications) if form == "env" else _as_text(applications)
         click.echo("".join(f"{line}\n" for line in lines), nl=False)
@@ -52,9 +52,10 @@ def outputs_command(paths: tuple[str, ...], connection: Connection, form: str) -
     sys.stdout.flush()
 
 
-def _as_json(applications: Sequence[Application]) -> Mapping[str, object]:
+def _as_json(applications: Sequence[Application], environment: str) -> Mapping[str, object]:
     return {
         "format_version": FORMAT_VERSION,
+        **({"environment": environment} if environment else {}),
         "applications": [
             {
                 "ref": ref_as_json(ref),

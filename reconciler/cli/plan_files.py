@@ -14,7 +14,7 @@ import click
 
 from reconciler import __version__
 from reconciler.apply.durable import write_private_files
-from reconciler.cli.configured import DEFAULT_PATHS
+from reconciler.cli.configured import configured
 from reconciler.cli.manifests import Made
 from reconciler.cli.output import age_in_words, hint, time_in_words
 from reconciler.diagnostics import Diagnostic, name_as_text, warning
@@ -158,7 +158,7 @@ class Saving:
             plan=plan,
             tool_version=__version__,
             service=name_as_text(self.service),
-            paths=tuple(map(name_as_text, in_one_order(self.paths or DEFAULT_PATHS))),
+            paths=tuple(map(name_as_text, in_one_order(self.paths or configured().manifests))),
             declared=declared_digest(desired),
             made_at=self.made.at,
             expires_at=self.made.at + self.lasting,

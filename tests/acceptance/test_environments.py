@@ -183,7 +183,7 @@ def test_a_service_elsewhere_is_used_where_it_is_also_named_outside(
     assert comment.startswith("<!-- reconciler-plan environment=live service=http")
     assert f"`{head}" in comment
     assert "<dt>Environment</dt><dd><code>live</code></dd>" in page
-    assert "client id" in run("outputs", **known).out
+    assert run("outputs", "--format", "json", **known).json["environment"] == "live"
     assert run("history", "Project/acme/shop", **known).code == 0
     assert "kind: Project" in run("export", **known).out
 

@@ -11,6 +11,7 @@ from reconciler.diagnostics import (
     error,
     name_as_text,
     note,
+    of_all,
     warning,
 )
 
@@ -61,3 +62,19 @@ def test_findings_come_once_each_in_the_order_of_their_places() -> None:
     found = by_place([other, late, early, nowhere, beside, late])
 
     assert found == (nowhere, beside, early, late, other)
+
+
+def test_a_finding_names_its_environments_unless_it_is_in_all_of_them() -> None:
+    """Once each, in the order of their places."""
+    common = error("A", "common", "r", SourceLocation("a.yaml", 9, 1))
+    one = error("B", "one", "r", SourceLocation("a.yaml", 3, 1))
+    two = error("C", "two", "r", SourceLocation("a.yaml", 4, 1, "host from reconciler.yaml:2:1"))
+    found = {"dev": [common, common], "staging": [one, common, two], "live": [two, common]}
+
+    assert [finding.told for finding in of_all(found)] == [
+        "one (environment staging)",
+        "two (environments staging, live; host from reconciler.yaml:2:1)",
+        "common",
+    ]
+    assert of_all({"": [two, one]}) == (one, two)
+    assert of_all({"live": [one]}) == (one,)

@@ -27,6 +27,10 @@ from reconciler.resources.shard import Shard
             "Service sqlite:new.db (new: there is no store yet), tree default",
         ),
         (
+            Place("https://id.example.com", "12", "web", "staging"),
+            "Environment staging: service https://id.example.com (instance 12), tree web",
+        ),
+        (
             Place("sqlite:a\x1b[2J.db", "12", "##[error]"),
             "Service sqlite:a\\u{1b}[2J.db (instance 12), tree ##\\u{5b}error]",
         ),
@@ -81,6 +85,7 @@ def test_a_service_that_is_not_there_yet_has_no_instance_in_json() -> None:
         "instance": None,
         "tree": "t",
     }
+    assert place_as_json(Place("s", "1", "t", "staging"))["environment"] == "staging"
 
 
 @pytest.mark.parametrize(
@@ -102,6 +107,11 @@ def test_a_service_that_is_not_there_yet_has_no_instance_in_json() -> None:
             "<!-- reconciler-plan service=https://me:%2A%2A%2A@h tree=-%2D%3E%20%3Cb%3E%60%0A -->",
         ),
         (Place("s", "", "a---b"), None, "<!-- reconciler-plan service=s tree=a-%2D-b -->"),
+        (
+            Place("s", "1", "web", "staging"),
+            None,
+            "<!-- reconciler-plan environment=staging service=s tree=web -->",
+        ),
     ],
 )
 def test_a_comment_is_found_again_by_its_service_and_tree(
