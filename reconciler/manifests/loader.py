@@ -123,14 +123,16 @@ class _Run:
             for document in self._documents(found):
                 if is_defaults(document.document):
                     self._take_defaults(document, defaults)
-                elif not is_configuration(document.document):
+                else:
                     manifests.append(document)
         return manifests, defaults
 
     def _documents(self, found: FoundFile) -> Iterator[Manifest]:
+        """Yield the documents of one file but for configurations, their variables replaced."""
         for manifest in self._reader.manifests(found):
-            self.variables.replace(manifest)
-            yield manifest
+            if not is_configuration(manifest.document):
+                self.variables.replace(manifest)
+                yield manifest
 
     def _take_defaults(self, document: Manifest, defaults: FolderDefaults) -> None:
         defaults.add(document)

@@ -103,3 +103,14 @@ def test_a_current_folder_that_is_gone_is_no_failure(
 
     assert len(loaded.manifests) == 1
     assert not loaded.whole
+
+
+def test_a_configuration_among_the_manifests_is_none(repository: Path) -> None:
+    """``reconciler.yaml`` may lie in the folder that it names, and is judged elsewhere."""
+    text = "apiVersion: reconciler/v1\nkind: Configuration\nvariables: {a: {default: '${b}'}}\n"
+    write_tree(repository, {"m/reconciler.yaml": text, "m/a.yaml": PROJECT})
+
+    loaded = load(["m"])
+
+    assert [manifest.file.name for manifest in loaded.manifests] == ["m/a.yaml"]
+    assert (loaded.diagnostics, loaded.whole) == ((), True)
