@@ -57,6 +57,7 @@ from reconciler.state import (
     Removal,
     Resource,
 )
+from tests.examples import JWT
 
 BASIC = "OIDC_AUTH_METHOD_TYPE_BASIC"
 NONE = "OIDC_AUTH_METHOD_TYPE_NONE"
@@ -80,13 +81,7 @@ def an_action(**spec: Any) -> dict[str, Any]:
 
 def a_jwt_config(**spec: Any) -> dict[str, Any]:
     """Return what a manifest says of a JWT identity provider."""
-    return {
-        "jwtEndpoint": "https://login.example.com/jwt",
-        "issuer": "https://login.example.com",
-        "keysEndpoint": "https://login.example.com/keys",
-        "headerName": "x-token",
-        **spec,
-    }
+    return {**JWT, **spec}
 
 
 _SAID = {

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from reconciler.service.build import open_postgres, open_sqlite
+from tests.examples import Clock
 from tests.memory_store import open_memory
-from tests.unit.service.asking import Asking, Clock
+from tests.unit.service.asking import Asking
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])

@@ -11,7 +11,8 @@ from reconciler.service.operations.batch import Orders
 from reconciler.service.operations.callers import Caller, Role, revoke_token
 from reconciler.service.operations.dispatch import Incoming
 from tests.contract.test_tokens import token_of
-from tests.unit.service.asking import JWT, SCRIPT, Asking
+from tests.examples import JWT, SCRIPT
+from tests.unit.service.asking import Asking
 
 GREET = {"name": "greet", "script": SCRIPT}
 

@@ -12,7 +12,8 @@ from reconciler.resources.normal import DEFAULTS
 from reconciler.resources.oidc import MESSAGES
 from reconciler.resources.ref import Kind
 from reconciler.service.domain.refusal import Refusal
-from tests.unit.service.asking import CODE, TIME, Asking
+from tests.examples import CODE, TIME
+from tests.unit.service.asking import Asking
 
 
 def test_creating_an_action_answers_id_and_details(ask: Asking) -> None:

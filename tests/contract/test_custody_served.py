@@ -12,8 +12,9 @@ import httpx
 import pytest
 
 from reconciler.service.build import open_sqlite
+from tests.examples import Clock
 from tests.running import Server, running_server
-from tests.unit.service.asking import Asking, Clock
+from tests.unit.service.asking import Asking
 from tests.wires import WIRES, Answered, GrpcWeb, Json, Refused
 
 RUN = ("x-reconciler-custody", "run-1")

@@ -8,7 +8,8 @@ import pytest
 
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.operations.callers import Caller, Role
-from tests.unit.service.asking import SCRIPT, Asking
+from tests.examples import SCRIPT
+from tests.unit.service.asking import Asking
 
 
 @pytest.mark.parametrize("make", ["an_action", "an_app", "an_idp"])

@@ -8,7 +8,8 @@ import pytest
 
 from reconciler.resources.secret import Secret
 from reconciler.service.operations.callers import EMBEDDED
-from tests.unit.service.asking import JWT, Asking
+from tests.examples import JWT
+from tests.unit.service.asking import Asking
 
 
 @pytest.mark.parametrize(

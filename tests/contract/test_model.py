@@ -25,9 +25,10 @@ from reconciler.service.build import IdentityService, open_sqlite
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.projections.maintenance import rebuild, verify
 from tests.effort import cases
+from tests.examples import JWT, SCRIPT, Clock
 from tests.fuzz.scratch import scratch
 from tests.memory_store import open_memory
-from tests.unit.service.asking import JWT, SCRIPT, Asking, Clock
+from tests.unit.service.asking import Asking
 
 NAMES = st.sampled_from(["a", "A", "b", "ß", "SS", "i", "\u0130"])
 KEYS = st.sampled_from(["", "", "k", "l"])

@@ -11,7 +11,8 @@ from reconciler.resources.normal import DEFAULTS
 from reconciler.resources.ref import Kind
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.operations.callers import Caller, Role
-from tests.unit.service.asking import TIME, Asking
+from tests.examples import TIME
+from tests.unit.service.asking import Asking
 
 CONTEXT = '{"tree":"default","revision":"abc","preventDelete":true}'
 

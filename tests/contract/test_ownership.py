@@ -10,7 +10,8 @@ import pytest
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.operations.request import Request
 from reconciler.service.projections.maintenance import rebuild, verify
-from tests.unit.service.asking import SCRIPT, Asking
+from tests.examples import SCRIPT
+from tests.unit.service.asking import Asking
 
 A, B, NO_TREE = '{"tree":"team-a"}', '{"tree":"team-b"}', '{"revision":"abc"}'
 PUBLIC = "OIDC_AUTH_METHOD_TYPE_NONE"

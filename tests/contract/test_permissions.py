@@ -9,7 +9,8 @@ import pytest
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.operations.callers import Caller, Role
 from reconciler.service.operations.table import operations
-from tests.unit.service.asking import JWT, Asking
+from tests.examples import JWT
+from tests.unit.service.asking import Asking
 
 VIEWER_MAY = {
     "Healthz", "ListOrgs", "GetMyOrg", "ListProjects", "GetProjectByID", "ListOrgIDPs",

@@ -14,7 +14,8 @@ from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.lists import MAX_PAGE, MAX_QUERIES, METHODS
 from reconciler.service.operations.owed_secrets import AT_ONCE
 from reconciler.service.operations.table import operations
-from tests.unit.service.asking import JWT, Asking
+from tests.examples import JWT
+from tests.unit.service.asking import Asking
 
 LARGE = 2**63
 DEEP: Any = json.loads('{"a":' * 60 + "1" + "}" * 60)

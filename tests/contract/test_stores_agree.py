@@ -23,10 +23,10 @@ from reconciler.service.eventstore.rows import (
     SealRow,
     StreamAt,
 )
+from tests.examples import NOON
 from tests.memory_store import MemoryEventStore
 from tests.postgres_server import PostgresServer
 
-NOON = 1_800_000_000_000_000
 OWNERS = ("acme", "globex", "initech")
 NAMES = ("a", "b", "c", "d")
 US = Author("us", "")

@@ -9,7 +9,8 @@ import pytest
 from reconciler.resources.normal import DEFAULTS
 from reconciler.resources.ref import Kind
 from reconciler.service.domain.refusal import Refusal
-from tests.unit.service.asking import CODE, JWT, SCRIPT, Asking
+from tests.examples import CODE, JWT, SCRIPT
+from tests.unit.service.asking import Asking
 
 
 @pytest.mark.parametrize("field", ["jwtEndpoint", "issuer", "keysEndpoint", "headerName"])

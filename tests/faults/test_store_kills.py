@@ -14,7 +14,8 @@ from reconciler.service.build import open_sqlite
 from reconciler.service.operations.callers import EMBEDDED
 from reconciler.service.operations.request import Request
 from reconciler.service.projections.maintenance import verify
-from tests.unit.service.asking import Asking, Clock
+from tests.examples import Clock
+from tests.unit.service.asking import Asking
 from tests.warm import SECONDS, Copy
 
 WRITER = """

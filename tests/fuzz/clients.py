@@ -23,8 +23,9 @@ from reconciler.service_client.port import ServiceClient
 from reconciler.service_client.wire import Answer, Wire, WireRefusal
 from reconciler.service_client.zitadel.client import ListDelays, ZitadelClient
 from tests.builders import GREET, PARTNER, WEB, declared, desired
+from tests.examples import Clock
 from tests.memory_store import open_memory
-from tests.unit.service.asking import ADMIN, Asking, Clock
+from tests.unit.service.asking import ADMIN, Asking
 
 DECLARED = desired(declared(WEB), declared(GREET), declared(PARTNER))
 _ANYTHING = Allowances(updates=10_000, deletes=10_000)

@@ -36,10 +36,10 @@ from tests.builders import (
     held,
     observed,
 )
+from tests.examples import JWT, SCRIPT
 from tests.fuzz.clients import true_answers
 from tests.fuzz.services import ODD_NAMES
 from tests.hostile import PAYLOADS, marked
-from tests.unit.service.asking import JWT, SCRIPT
 from tests.unit.validation.documents import ACTION, APPLICATION, IDP, ORGANIZATION, PROJECT
 from tests.unit.validation.test_uris import ERRORS, FINE, NATIVE_ERRORS, NATIVE_FINE
 

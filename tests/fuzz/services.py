@@ -22,9 +22,10 @@ from reconciler.service.operations.table import operations
 from reconciler.service.projections.maintenance import verify
 from reconciler.service.transport.http_answers import json_answer
 from reconciler.service.transport.json_bodies import read_body
+from tests.examples import JWT, SCRIPT, Clock
 from tests.fuzz.scratch import scratch
 from tests.memory_store import MemoryEventStore
-from tests.unit.service.asking import ADMIN, JWT, SCRIPT, Clock
+from tests.unit.service.asking import ADMIN
 
 MAX_CALLS = 12
 _HEADERS = ("if-match", "idempotency-key", "x-reconciler-lease", "x-reconciler-context",

@@ -8,21 +8,17 @@ from pathlib import Path
 import pytest
 
 from reconciler.service.eventstore.port import EventStore
-from tests.contract.event_store.stores import (
-    Clock,
-    a_memory_store,
-    a_postgres_store,
-    a_sqlite_store,
-)
+from tests.contract.event_store.stores import a_memory_store, a_postgres_store, a_sqlite_store
+from tests.examples import SetClock
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> SetClock:
+    return SetClock()
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
-def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Iterator[EventStore]:
+def store(request: pytest.FixtureRequest, tmp_path: Path, clock: SetClock) -> Iterator[EventStore]:
     """Open one empty store of each kind."""
     if request.param == "postgres":
         opening = a_postgres_store(request.getfixturevalue("postgres"), clock)

@@ -24,11 +24,9 @@ from reconciler.service.eventstore.rows import (
 )
 from reconciler.service.eventstore.sqlite import SqliteEventStore
 from reconciler.service.eventstore.sqlite_files import create
+from tests.examples import NOON
 from tests.memory_store import MemoryEventStore
 from tests.postgres_server import PostgresServer
-
-NOON = 1_800_000_000_000_000
-
 
 ADDED = NewEvent("action.added", '{"name":"greet"}')
 
@@ -37,16 +35,6 @@ CHANGED = NewEvent("action.changed", '{"name":"hello"}')
 
 
 US = Author("us", '{"tree":"default"}')
-
-
-class Clock:
-    """A clock that a test sets."""
-
-    def __init__(self) -> None:
-        self.time = NOON
-
-    def __call__(self) -> int:
-        return self.time
 
 
 @contextmanager

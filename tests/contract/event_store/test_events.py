@@ -16,9 +16,7 @@ from reconciler.service.eventstore.rows import (
 from tests.contract.event_store.stores import (
     ADDED,
     CHANGED,
-    NOON,
     US,
-    Clock,
     a_sqlite_store,
     an_object,
     append,
@@ -26,6 +24,7 @@ from tests.contract.event_store.stores import (
     write_one_and_then,
     write_one_of_each,
 )
+from tests.examples import NOON, SetClock
 
 
 def test_events_come_back_as_they_were_appended(store: EventStore) -> None:
@@ -118,7 +117,7 @@ def test_a_transaction_reads_its_own_writes(store: EventStore) -> None:
 
 @pytest.mark.parametrize("step", [0, -1, -3_600_000_000, 1])
 def test_the_sequence_grows_whatever_the_clock_does(
-    store: EventStore, clock: Clock, step: int
+    store: EventStore, clock: SetClock, step: int
 ) -> None:
     """A clock that stands still or goes back moves the sequence on by one."""
     with store.transaction() as tx:
@@ -132,7 +131,9 @@ def test_the_sequence_grows_whatever_the_clock_does(
     assert [event.recorded_at for event in events] == [NOON + step * n for n in range(3)]
 
 
-def test_the_sequence_is_the_time_where_the_clock_moves_on(store: EventStore, clock: Clock) -> None:
+def test_the_sequence_is_the_time_where_the_clock_moves_on(
+    store: EventStore, clock: SetClock
+) -> None:
     """The source document calls it the timestamp of the event."""
     for version in range(2):
         with store.transaction() as tx:
@@ -174,7 +175,7 @@ def test_the_log_is_read_in_pages(store: EventStore) -> None:
         assert [event.version for event in view.read_stream("0", limit=1)] == [1]
 
 
-def test_every_store_is_one_of_its_own(store: EventStore, tmp_path: Path, clock: Clock) -> None:
+def test_every_store_is_one_of_its_own(store: EventStore, tmp_path: Path, clock: SetClock) -> None:
     """The instance tells two services apart, and one from its replacement."""
     (tmp_path / "other").mkdir()
     with store.snapshot() as view, a_sqlite_store(tmp_path / "other", clock) as other:

@@ -11,13 +11,8 @@ from reconciler.service.eventstore.rows import (
     SealRow,
     TokenRow,
 )
-from tests.contract.event_store.stores import (
-    NOON,
-    UndoError,
-    an_owed,
-    and_fail,
-    owe_another_instead,
-)
+from tests.contract.event_store.stores import UndoError, an_owed, and_fail, owe_another_instead
+from tests.examples import NOON
 
 
 def test_records_and_seals_go_when_their_time_comes(store: EventStore) -> None:

@@ -17,7 +17,6 @@ from reconciler.service.eventstore.rows import (
 from tests.contract.event_store.stores import (
     ADDED,
     CHANGED,
-    NOON,
     UndoError,
     an_object,
     and_fail,
@@ -26,6 +25,7 @@ from tests.contract.event_store.stores import (
     everything,
     write_one_of_each,
 )
+from tests.examples import NOON
 
 
 def test_an_exception_undoes_the_whole_transaction(store: EventStore) -> None:

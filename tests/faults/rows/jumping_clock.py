@@ -29,11 +29,12 @@ from reconciler.service.seal import new_key
 from reconciler.service_client.connect import RemoteService, client_of
 from reconciler.service_client.locks import this_process
 from tests.builders import a_ref, an_action, an_application, declared, desired
+from tests.examples import NOON, Clock
 from tests.faults.catalogue import Row, must
 from tests.faults.invariants import check_events, check_store
 from tests.http_clients import apply_with, plan_with
 from tests.memory_store import MemoryEventStore
-from tests.unit.service.asking import ADMIN, NOON, Asking, Clock
+from tests.unit.service.asking import ADMIN, Asking
 
 HOUR = 3600 * MICROSECONDS
 YEAR_2038 = (1 << 31) * MICROSECONDS

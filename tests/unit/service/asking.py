@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,29 +12,9 @@ from reconciler.service.build import IdentityService
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.operations.callers import Caller, Role
 from reconciler.service.operations.request import Request
+from tests.examples import JWT, SCRIPT, Clock
 
-NOON = 1_800_000_000_000_000
 ADMIN = Caller("admin", Role.ADMIN)
-JWT = {
-    "jwtEndpoint": "https://login.example.com/jwt",
-    "issuer": "https://login.example.com",
-    "keysEndpoint": "https://login.example.com/keys",
-    "headerName": "x-token",
-}
-SCRIPT = "function greet(ctx, api) {}"
-CODE = "OIDC_GRANT_TYPE_AUTHORIZATION_CODE"
-TIME = re.compile(r"2027-01-15T08:00:00\.\d{6}Z")  # what a Clock shows as it begins
-
-
-class Clock:
-    """A clock that a test sets. It moves on by itself, a microsecond a look."""
-
-    def __init__(self) -> None:
-        self.time = NOON
-
-    def __call__(self) -> int:
-        self.time += 1
-        return self.time
 
 
 @dataclass

@@ -28,8 +28,9 @@ from reconciler.service_client.http_messages import (
 )
 from reconciler.service_client.refusals import error_id, service_error
 from reconciler.service_client.wire import Answer, WireRefusal, is_id, unsent
+from tests.examples import Clock
 from tests.memory_store import open_memory
-from tests.unit.service.asking import Asking, Clock
+from tests.unit.service.asking import Asking
 
 JSON = "application/json"
 

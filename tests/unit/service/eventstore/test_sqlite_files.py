@@ -27,7 +27,8 @@ from reconciler.service.eventstore.sqlite_files import CACHE_KIB, READER_CACHE_K
 from reconciler.service.operations.request import Request
 from reconciler.service.projections.maintenance import verify
 from reconciler.service.restore import restore
-from tests.unit.service.asking import Asking, Clock
+from tests.examples import Clock
+from tests.unit.service.asking import Asking
 
 PAGE = 4096
 

@@ -22,7 +22,8 @@ from reconciler.service.eventstore.sqlite import SqliteReadOnlyStore
 from reconciler.service.operations.dispatch import Incoming
 from reconciler.service.projections.maintenance import verify
 from reconciler.service.restore import restore
-from tests.unit.service.asking import Asking, Clock
+from tests.examples import Clock
+from tests.unit.service.asking import Asking
 
 
 @pytest.fixture(autouse=True)

@@ -16,8 +16,9 @@ from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.batch import MAX_ORDERS, work_share, write_batch
 from reconciler.service.operations.request import Request
 from reconciler.service.operations.table import operation_of, operations
+from tests.examples import SCRIPT, Clock
 from tests.memory_store import open_memory
-from tests.unit.service.asking import ADMIN, SCRIPT, Asking, Clock
+from tests.unit.service.asking import ADMIN, Asking
 
 MAKE = {"operation": "CreateAction", "fields": {"name": "greet", "script": SCRIPT}}
 REMOVE = {"operation": "DeleteAction", "fields": {"id": "1"}}

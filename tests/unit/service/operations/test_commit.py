@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from tests.examples import CODE, JWT, SCRIPT, Clock
 from tests.memory_store import open_memory
-from tests.unit.service.asking import ADMIN, CODE, JWT, SCRIPT, Asking, Clock
+from tests.unit.service.asking import ADMIN, Asking
 
 # Fields of a call, and the text of their meaning as earlier versions digested it. IN_PROJECT
 # stands for the id of the project.

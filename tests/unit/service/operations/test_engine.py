@@ -20,8 +20,9 @@ from reconciler.service.operations.engine import Engine
 from reconciler.service.operations.runtime import Identifiers, LeaseClock, Runtime
 from reconciler.service.projections.maintenance import verify
 from reconciler.service.seal import KeyFile, new_key
+from tests.examples import Clock
 from tests.memory_store import MemoryEventStore, open_memory
-from tests.unit.service.asking import ADMIN, Asking, Clock
+from tests.unit.service.asking import ADMIN, Asking
 
 
 class Scripted(Identifiers):

@@ -12,8 +12,9 @@ import pytest
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.eventstore.rows import LeaseRow
 from reconciler.service.operations.callers import Caller, Role
+from tests.examples import JWT, NOON, Clock
 from tests.memory_store import open_memory
-from tests.unit.service.asking import ADMIN, JWT, NOON, Asking, Clock
+from tests.unit.service.asking import ADMIN, Asking
 
 STRANGER = Caller("stranger", Role.ADMIN, frozenset({"404"}))
 

@@ -20,8 +20,9 @@ from reconciler.service.eventstore.sql import SqlSnapshot
 from reconciler.service.eventstore.sqlite import SqliteEventStore, SqliteReadOnlyStore
 from reconciler.service.projections.maintenance import rebuild, verify
 from tests.effort import cases
+from tests.examples import JWT, Clock
 from tests.memory_store import open_memory
-from tests.unit.service.asking import JWT, Asking, Clock
+from tests.unit.service.asking import Asking
 
 
 def a_history(ask: Asking) -> None:

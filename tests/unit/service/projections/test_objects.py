@@ -8,8 +8,9 @@ from contextlib import closing
 import pytest
 
 from reconciler.service.projections import maintenance
+from tests.examples import JWT, Clock
 from tests.memory_store import open_memory
-from tests.unit.service.asking import JWT, Asking, Clock
+from tests.unit.service.asking import Asking
 
 
 @pytest.fixture

@@ -1,0 +1,95 @@
+"""One change as HTML: foreign text is text in it, and long ones are cut."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.diagnostics import Diagnostic, error
+from reconciler.plan.model import Change, Create, Delete, Update
+from reconciler.plan.risk import CLASSES, Risk, is_severe
+from reconciler.report.html_change import LINE, LINES, changed, shown_text, tag, tags, words
+from reconciler.report.plan_parts import Shown
+from tests.builders import ACME, GREET, WEB, a_ref, an_action, declared, held
+
+LESS = next(name for name in CLASSES if not is_severe(name))
+SEVERE, MILD = Risk("client-id-lost", "", "s"), Risk(LESS, "", "s")
+BLOCK = error("GUARD-X", "s", "Allow <it>.")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("plain", "plain"),
+        ("<b>&\"'", "&lt;b&gt;&amp;&quot;&#x27;"),
+        ("a\u202eb", "a\\u{202e}b"),
+        ("x" * (LINE + 3), "x" * LINE + " [3 more characters]"),
+    ],
+)
+def test_foreign_text_is_shown_and_never_obeyed(text: str, expected: str) -> None:
+    assert words(text) == expected
+    assert shown_text(text) == f"<code>{expected}</code>"
+
+
+@pytest.mark.parametrize(
+    ("change", "name", "sign"),
+    [
+        (Create(declared(GREET)), "create", "+"),
+        (Update(declared(GREET), held(GREET, an_action(timeout="1s"))), "update", "~"),
+        (Delete(held(GREET)), "delete", "-"),
+    ],
+)
+def test_a_card_says_its_change_its_kind_and_its_sign(change: Change, name: str, sign: str) -> None:
+    card = changed(Shown(change, (), ()), 3, is_open=False)
+
+    assert f'id="c3" data-c="{name}" data-k="Action" data-r=""><summary>' in card
+    assert f'<span class="sign {name}">{sign}</span>' in card
+
+
+@pytest.mark.parametrize(
+    ("risks", "blocks", "look"),
+    [((), (), "c"), ((MILD,), (), "c risk"), ((MILD, SEVERE), (), "c severe"),
+     ((), (BLOCK,), "c stop")],
+)  # fmt: skip
+def test_a_card_has_the_look_of_the_worst_that_is_said_of_it(
+    risks: tuple[Risk, ...], blocks: tuple[Diagnostic, ...], look: str
+) -> None:
+    shown = Shown(Create(declared(GREET)), risks, blocks)
+
+    assert changed(shown, 1, is_open=True).startswith(f'<details class="{look}" id="c1"')
+    assert " open><summary>" in changed(shown, 1, is_open=True)
+
+
+def test_blocks_risks_and_causes_are_told() -> None:
+    shown = Shown(Create(declared(GREET)), (SEVERE, SEVERE), (BLOCK,), ("by <ana>",))
+
+    card = changed(shown, 1, is_open=False)
+
+    assert tags(shown).count("tag severe") == 1, "each class of risk once"
+    assert "Allow &lt;it&gt;." in card
+    assert "by &lt;ana&gt;" in card
+    assert tag(LESS, "text") == '<span class="tag">text</span>'
+
+
+def test_a_delete_says_what_is_lost_for_good() -> None:
+    assert "lost for good: client id" in changed(Shown(Delete(held(WEB)), (), ()), 1, is_open=False)
+
+
+def test_an_object_without_fields_says_so() -> None:
+    assert "it has no fields" in changed(Shown(Create(declared(ACME)), (), ()), 1, is_open=False)
+
+
+def test_a_long_script_is_cut_by_lines() -> None:
+    script = "\n".join(f"// {number}" for number in range(LINES + 5))
+    card = changed(
+        Shown(Create(declared(GREET, an_action(script=script))), (), ()), 1, is_open=False
+    )
+
+    assert "5 more lines" in card
+    assert f"// {LINES - 1}<" in card
+    assert f"// {LINES}<" not in card
+
+
+def test_a_name_is_text() -> None:
+    ref = a_ref(GREET.kind, "<script>")
+
+    assert "<script>" not in changed(Shown(Create(declared(ref)), (), ()), 1, is_open=False)
