@@ -79,7 +79,7 @@ SERVED = {"docs/roles.md"}
 
 BLOCKS: Mapping[str, Sequence[Before]] = {
     "README.md": ("",) * 5,
-    "docs/environments.md": ("",) * 6 + ("sed -i s/Hots/Host/ manifests/acme/shop/*.yaml", ""),
+    "docs/environments.md": ("",) * 7 + ("sed -i s/Hots/Host/ manifests/acme/shop/*.yaml", ""),
     "docs/grpc.md": (NO_GRPCURL,),
     "docs/guards.md": (TWO_TREES,),
     "docs/install.md": (
