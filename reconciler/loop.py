@@ -163,12 +163,16 @@ def _remaining(report: ApplyReport, again: Plan) -> Iterator[Diagnostic]:
     for change in again.changes:
         if isinstance(change, Update | Adopt) and change.held.id in made:
             ref = change.resource.ref
-            fields = ", ".join(field.name for field in field_changes(change))
+            names = [field.name for field in field_changes(change)]
+            older = (
+                " A ZITADEL before 3.4.12 or 4.15.2 does not know `audience` and never checks it: "
+            )
+            upgrade = f"{older}upgrade it." if "audience" in names else ""
             yield warning(
                 "APPLY-REMAINING",
                 "the service holds something other than what was sent",
-                f"{ref}: {fields}. Some services cannot empty a list or keep a default of their "
-                "own: declare what the service holds, or change it there.",
+                f"{ref}: {', '.join(names)}. Some services cannot empty a list or keep a default "
+                f"of their own: declare what the service holds, or change it there.{upgrade}",
                 ref=ref,
             )
 

@@ -215,6 +215,8 @@ class ObservedState:
         unseen: Names of the scope that are not in the listing, where the caller would not see
             them either way: they may exist.
         keeps_history: Whether the service tells who changed an object, and what was removed.
+        knows_audience: Whether the service stores the audience of a JWT identity provider; None
+            where only a write can tell.
     """
 
     instance: str
@@ -229,6 +231,7 @@ class ObservedState:
     owed_left: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     unseen: tuple[str, ...] = ()
     keeps_history: bool = True
+    knows_audience: bool | None = True
 
     @property
     def everything(self) -> Iterator[ObservedObject]:

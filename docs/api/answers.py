@@ -17,6 +17,7 @@ from docs.api.schemas import (
 )
 from reconciler.resources.models import model_of
 from reconciler.resources.ref import Kind
+from reconciler.service.operations.identity_providers import ProviderOptions
 
 _NUMBER: Schema = {"type": "string", "pattern": "^[0-9]{1,19}$"}
 _TIME: Schema = {"type": "string", "format": "date-time", "pattern": TIME}
@@ -50,6 +51,7 @@ def components() -> dict[str, Schema]:
         "Organization": _held("ORG_STATE_ACTIVE", {"primaryDomain": {"const": ""}}),
         "Project": _held("PROJECT_STATE_ACTIVE", _project()),
         "IdentityProvider": _held("IDP_STATE_ACTIVE", _identity_provider()),
+        "Provider": _held("IDP_STATE_ACTIVE", _provider()),
         "OidcConfig": _oidc_config(),
         "Application": _held("APP_STATE_ACTIVE", {"oidcConfig": ref("OidcConfig")}),
         "Action": _held("ACTION_STATE_ACTIVE", _spec(Kind.ACTION)),
@@ -123,6 +125,15 @@ def _identity_provider() -> dict[str, Schema]:
         "owner": {"const": "IDP_OWNER_TYPE_ORG"},
         "jwtConfig": closed(_spec(Kind.IDP_JWT_CONFIG)),
         "autoRegister": {"const": False},
+    }
+
+
+def _provider() -> dict[str, Schema]:
+    options = closed(model_schema(ProviderOptions)["properties"])
+    return {
+        "owner": {"const": "IDP_OWNER_TYPE_ORG"},
+        "type": {"const": "PROVIDER_TYPE_JWT"},
+        "config": closed({"options": options, "jwt": closed(_spec(Kind.IDP_JWT_CONFIG))}),
     }
 
 
@@ -288,6 +299,11 @@ _ANSWERS: Mapping[str, Callable[[], Schema]] = {
     "UpdateOrgIDP": _changed,
     "UpdateOrgIDPJWTConfig": _changed,
     "RemoveOrgIDP": _nothing,
+    "AddJWTProvider": _made("id"),
+    "ListProviders": _list("Provider", sorted_by_column=False),
+    "GetProviderByID": _one("idp", "Provider"),
+    "UpdateJWTProvider": _changed,
+    "DeleteProvider": _changed,
     "AddOIDCApp": _app_made,
     "ListApps": _list("Application", sorted_by_column=False),
     "GetAppByID": _one("app", "Application"),

@@ -13,7 +13,7 @@ from docs.api.requests import request_schema
 from docs.api.schemas import ID, Schema, ref
 from reconciler import __version__
 from reconciler.resources.fields import NO_NUL
-from reconciler.service.operations.operation import Effect, Operation
+from reconciler.service.operations.operation import SUCCESSORS, Effect, Operation
 from reconciler.service.operations.table import operations
 from reconciler.service.transport.http_answers import ERROR_STATUSES
 
@@ -23,7 +23,6 @@ TAGS = {
     "own": "This service's own, which similar services do not have.",
 }
 _IN_PATH = re.compile(r"\{(\w+)\}", re.ASCII)
-_DEPRECATED = frozenset({"UpdateOrgIDPJWTConfig"})
 _OF_NO_ORGANIZATION = frozenset(
     {
         "Healthz",
@@ -107,7 +106,7 @@ def _described(operation: Operation, address: str, shown: str) -> dict[str, Any]
     }
     if operation.permission:
         described["description"] = f"Needs the permission `{operation.permission}`."
-    if operation.name in _DEPRECATED:
+    if operation.name in SUCCESSORS:
         described["deprecated"] = True
     if not _needs_token(operation):
         described["security"] = []
@@ -135,9 +134,11 @@ def _tag(operation: Operation) -> str:
 
 
 def _answer(operation: Operation) -> dict[str, Any]:
+    told = ("deprecation", "link") if operation.name in SUCCESSORS else ()
+    names = ("x-request-id", *told)
     return {
         "description": "Done.",
-        "headers": {"x-request-id": {"$ref": "#/components/headers/x-request-id"}},
+        "headers": {name: {"$ref": f"#/components/headers/{name}"} for name in names},
         "content": {"application/json": {"schema": answer_schema(operation.name)}},
     }
 
@@ -236,6 +237,16 @@ _RESPONSE_HEADERS: Mapping[str, dict[str, Any]] = {
         "description": "Id of the request in the log of the server.",
         "required": True,
         "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"},
+    },
+    "deprecation": {
+        "description": "Time since which the operation is deprecated (RFC 9745).",
+        "required": True,
+        "schema": {"type": "string", "pattern": "^@[0-9]+$"},
+    },
+    "link": {
+        "description": "The address of the operation that replaces it.",
+        "required": True,
+        "schema": {"type": "string", "pattern": '^<[^>]+>; rel="successor-version"$'},
     },
     "www-authenticate": {
         "description": "How to say who asks.",

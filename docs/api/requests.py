@@ -177,6 +177,11 @@ def _list_idps() -> Schema:
     )
 
 
+def _list_providers() -> Schema:
+    queries = _list_idps()["properties"]["queries"]["items"]["oneOf"]
+    return _list({name: query for each in queries for name, query in each["properties"].items()})
+
+
 def _list_apps() -> Schema:
     return _list({"nameQuery": _by_name()})
 
@@ -305,6 +310,7 @@ _READ_BY_HAND: Mapping[str, Callable[[], Schema]] = {
     "ListOrgs": _list_orgs,
     "ListProjects": _list_projects,
     "ListOrgIDPs": _list_idps,
+    "ListProviders": _list_providers,
     "ListApps": _list_apps,
     "ListActions": _list_actions,
     "ListObjects": _list_objects,

@@ -96,12 +96,16 @@ def ref(name: str) -> Schema:
 def model_schema(model: Any) -> Schema:
     """Return the schema of a model, without the titles that are made of names."""
     schema: Schema = model.model_json_schema(by_alias=True)
-    properties = (
-        {
-            name: {key: value for key, value in field.items() if key != "title"}
-            for name, field in schema["properties"].items()
-        }
-        if "properties" in schema
-        else {}
-    )
-    return {**closed(properties, schema.get("required", ()))}
+    return _closed_model(schema, schema.get("$defs", {}))
+
+
+def _closed_model(schema: Schema, parts: Mapping[str, Schema]) -> Schema:
+    """Return the schema of a model with the models of its parts in their places."""
+    properties = {}
+    for name, field in schema.get("properties", {}).items():
+        known = {key: value for key, value in field.items() if key not in {"title", "$ref"}}
+        if "$ref" in field:
+            part = parts[field["$ref"].rpartition("/")[2]]
+            known = {**known, **_closed_model(part, parts), "description": part["description"]}
+        properties[name] = known
+    return closed(properties, schema.get("required", ()))

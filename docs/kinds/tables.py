@@ -43,7 +43,9 @@ def _written(field: Field) -> str:
     default = field.default
     if isinstance(default, list):
         return f"[{', '.join(short.get(word, word) for word in default)}]"
-    return short.get(default, default) if isinstance(default, str) else json.dumps(default)
+    if isinstance(default, str) and default:
+        return short.get(default, default)
+    return json.dumps(default)
 
 
 def _meaning(field: Field) -> Iterator[str]:

@@ -27,19 +27,24 @@ def advice(
     ``named`` are the addresses given with ``--break-glass``: folded, and as given.
     """
     return (
-        *_deprecated(changes),
+        *_deprecated(changes, observed),
+        *_audiences(changes, desired, observed),
         *_no_longer_named(desired, observed, scope),
         *_allowed_for_nothing(changes, named),
     )
 
 
-def _deprecated(changes: Sequence[Change]) -> Iterator[Diagnostic]:
+def _deprecated(changes: Sequence[Change], observed: ObservedState) -> Iterator[Diagnostic]:
+    # A ZITADEL is written to with newer calls, unless it is too old for them.
+    if not observed.keeps_history and observed.knows_audience is not False:
+        return
     using = [
         change.resource
         for change in changes
         if isinstance(change, Update | Adopt)
         and change.resource.ref.kind is Kind.IDP_JWT_CONFIG
         and change.resource.spec != change.held.spec
+        and change.resource.spec.get("audience") == change.held.spec.get("audience")
     ]
     if using:
         yield warning(
@@ -49,6 +54,47 @@ def _deprecated(changes: Sequence[Change]) -> Iterator[Diagnostic]:
             f"{_listed([_place(resource) for resource in using])}. Nothing is wrong today; keep "
             "it in mind before the service is upgraded.",
             using[0].source.place("spec"),
+        )
+
+
+_UPGRADE = "ZITADEL knows it from 3.4.12 and 4.15.2 on: upgrade it."
+
+
+def _audiences(
+    changes: Sequence[Change], desired: DesiredState, observed: ObservedState
+) -> Iterator[Diagnostic]:
+    """Yield one warning about audiences that are not checked, and one where they may be lost."""
+    providers = [each for each in desired.resources.values() if "audience" in each.spec]
+    unchecked = [each for each in providers if not each.spec["audience"]]
+    if providers and observed.knows_audience is False:
+        yield warning(
+            "PLAN-AUDIENCE-UNKNOWN",
+            "the server does not know the audience of identity providers",
+            f"It never checks `aud`, so for {len(providers)} provider(s) a token that their issuer "
+            f"made for another application is accepted (CVE-2026-55669). {_UPGRADE}",
+        )
+        return
+    if unchecked:
+        yield warning(
+            "PLAN-NO-AUDIENCE",
+            f"{len(unchecked)} JWT identity provider(s) accept tokens for any audience",
+            "`aud` is not checked: a token that the issuer made for another application is "
+            "accepted (CVE-2026-55669). Write spec.audience: "
+            f"{_listed([_place(each) for each in unchecked])}",
+            unchecked[0].source.place("spec"),
+        )
+    setting = [
+        change.resource
+        for change in changes
+        if not isinstance(change, Delete) and change.resource.spec.get("audience")
+    ]
+    if setting and observed.knows_audience is None:
+        yield warning(
+            "PLAN-AUDIENCE-UNKNOWN",
+            "whether the server knows the audience of identity providers shows only after apply",
+            f"The plan sets it for {len(setting)} provider(s). If the next plan sets it again, the "
+            f"server never checks `aud`. {_UPGRADE}",
+            setting[0].source.place("spec"),
         )
 
 

@@ -132,6 +132,10 @@ RULES: tuple[Rule, ...] = (
         "tokens of the present issuer are refused, those of another one are accepted",
     ),
     Rule(
+        "audience-unchecked", _IDP, "audience", _turned_off,
+        "tokens that the issuer made for other applications are accepted", also_new=True,
+    ),
+    Rule(
         "jwt-endpoint-moved", _IDP, "jwtEndpoint", _differs,
         "users are sent to another place to sign in",
     ),
@@ -261,6 +265,10 @@ _BY_KIND: Mapping[Kind, tuple[Rule, ...]] = {
 }
 
 
+# A new object is held against its defaults, but for a check that is off by default.
+_BEFORE_NEW: Mapping[Kind, Spec] = {**DEFAULTS, _IDP: {**DEFAULTS[_IDP], "audience": "checked"}}
+
+
 def risks_of(change: Change) -> tuple[Risk, ...]:
     """Return the risks of a change, most dangerous first."""
     if isinstance(change, Delete):
@@ -269,7 +277,7 @@ def risks_of(change: Change) -> tuple[Risk, ...]:
     kind, after = change.resource.ref.kind, change.resource.spec
     if isinstance(change, Create):
         rules: Iterable[Rule] = (rule for rule in _BY_KIND[kind] if rule.also_new)
-        return _found(rules, DEFAULTS[kind], after)
+        return _found(rules, _BEFORE_NEW[kind], after)
     return (*_lifted(change), *_replaced(change), *_found(_BY_KIND[kind], change.held.spec, after))
 
 

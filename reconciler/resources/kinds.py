@@ -95,8 +95,8 @@ _PROJECT = KindRow(
 )
 
 # Source 2.2. An update sends the whole configuration, and a field sent empty is empty afterwards.
-# So no field has a default, not even headerName: a manifest that leaves it out must fail, not
-# silently clear what the service holds.
+# So no field of it has a default, not even headerName: a manifest that leaves it out must fail,
+# not silently clear what the service holds. The audience is newer than the source.
 _IDP_JWT_CONFIG = KindRow(
     "Settings by which the service reads and verifies the JWTs of one identity provider.",
     rank=2,
@@ -131,6 +131,13 @@ _IDP_JWT_CONFIG = KindRow(
             *("authorization", "x-partner-token"),
             longest=200,
         ),
+        text(
+            "audience",
+            "Audience that the JWT must name in `aud`. Empty means that `aud` is not checked: a "
+            "token that the issuer made for another application is accepted.",
+            "https://login.acme.example.com",
+            longest=200,
+        )._replace(default="", since="0.2.0"),
     ),
 )
 

@@ -47,17 +47,27 @@ def model_of(kind: Kind) -> type[Model]:
     return model_with(kind.value, KINDS[kind].fields)
 
 
+@cache
+def _first_model_of(kind: Kind) -> type[Model]:
+    """Return the model of those fields of a kind that its first version had."""
+    return model_with(kind.value, [each for each in KINDS[kind].fields if not each.since])
+
+
 def model_with(name: str, fields: Iterable[Field]) -> type[Model]:
     """Return a model with some fields."""
     described: dict[str, Any] = {each.name: (_type_of(each), _described(each)) for each in fields}
     return create_model(name, __base__=Model, **described)
 
 
-def with_fields_of(kind: Kind) -> Callable[[type[M]], type[M]]:
-    """Return a class decorator that puts the fields of a kind's spec before those of a model."""
+def with_fields_of(kind: Kind, *, later: bool = True) -> Callable[[type[M]], type[M]]:
+    """Return a class decorator that puts the fields of a kind's spec before those of a model.
+
+    Without the ``later`` ones the model is that of a call which is older than they are.
+    """
 
     def extended(model: type[M]) -> type[M]:
-        bases = (model, cast("type[M]", model_of(kind)))
+        fields = model_of(kind) if later else _first_model_of(kind)
+        bases = (model, cast("type[M]", fields))
         return create_model(
             model.__name__, __base__=bases, __module__=model.__module__, __doc__=model.__doc__
         )

@@ -23,6 +23,12 @@ DEFAULTS: Mapping[Kind, Spec] = {
     kind: {field.name: field.default for field in row.fields if field.default is not None}
     for kind, row in KINDS.items()
 }
+LATER: Mapping[Kind, Spec] = {
+    kind: {field.name: field.default for field in row.fields if field.since}
+    for kind, row in KINDS.items()
+}
+"""The defaults of those fields of each kind that objects of older versions lack."""
+
 DURATIONS: Mapping[Kind, tuple[str, ...]] = {
     kind: tuple(field.name for field in row.fields if field.form is Form.DURATION)
     for kind, row in KINDS.items()
@@ -62,3 +68,13 @@ def wire_spelling(kind: Kind, field: str, words: Iterable[str]) -> list[str]:
     """Return words of a field, short or not, as JSON spells them."""
     short = SHORT[kind][field]
     return [short.get(word, word) for word in words]
+
+
+def stored_form(kind: Kind, fields: Spec) -> dict[str, SpecValue]:
+    """Return the normal form of fields, without later fields that are at their default.
+
+    So an object that has no use for them is stored as older versions store it, and an update
+    that leaves them at their default changes nothing.
+    """
+    normal, later = normal_form(kind, fields), LATER[kind]
+    return {name: value for name, value in normal.items() if later.get(name) != value}

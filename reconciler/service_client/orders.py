@@ -54,6 +54,12 @@ _OPERATIONS: Mapping[Kind, _Operations] = {
 }
 
 
+# Calls that write the audience; the older ones leave it as it is. They are used only for it, so
+# that a service without them does everything else.
+_ADD_WITH_AUDIENCE, _UPDATE_WITH_AUDIENCE = "AddJWTProvider", "UpdateJWTProvider"
+_AUDIENCE = "audience"
+
+
 def calls_of(order: Order, context: Context, run: str = "") -> Sequence[Call]:
     """Return the calls that carry out an order, one after the other.
 
@@ -86,10 +92,16 @@ def calls_of(order: Order, context: Context, run: str = "") -> Sequence[Call]:
 
 def _create(order: CreateOrder, context: Context, run: str) -> Call:
     fields: dict[str, object] = {"name": order.ref.name, **order.spec}
+    operation = _OPERATIONS[order.ref.kind].create
     if order.ref.kind is Kind.OIDC_APPLICATION:
         fields["projectId"] = order.project_id
+    if order.ref.kind is Kind.IDP_JWT_CONFIG:
+        if fields.get(_AUDIENCE):
+            operation = _ADD_WITH_AUDIENCE
+        else:
+            fields.pop(_AUDIENCE, None)
     return Call(
-        _OPERATIONS[order.ref.kind].create,
+        operation,
         fields,
         organization=order.organization_id,
         idempotency_key=order.key,
@@ -105,6 +117,9 @@ def _changes(order: UpdateOrder) -> Iterator[tuple[str, JsonObject]]:
     is_renamed, is_changed = held.ref.name != wanted.ref.name, held.spec != wanted.spec
     if not operations.configure:  # organizations and projects have nothing that changes
         return
+    if held.spec.get(_AUDIENCE) != wanted.spec.get(_AUDIENCE):
+        yield _UPDATE_WITH_AUDIENCE, {"id": held.id, **name, **_sent(order)}
+        return
     # An action has one call for name and fields; applications and providers have two.
     if operations.rename == operations.configure:
         if is_renamed or is_changed:
@@ -113,7 +128,9 @@ def _changes(order: UpdateOrder) -> Iterator[tuple[str, JsonObject]]:
     if is_renamed:
         yield operations.rename, {**_target(held), **name}
     if is_changed:
-        yield operations.configure, {**_target(held), **_sent(order)}
+        fields = {**_target(held), **_sent(order)}
+        fields.pop(_AUDIENCE, None)
+        yield operations.configure, fields
 
 
 def _target(held: ObservedObject) -> Mapping[str, str]:
@@ -166,9 +183,24 @@ def unchanged(order: Order) -> Written:
             return Written(order.held.id, order.held.sequence, order.held.client_id)
 
 
+# The words of an older service of ours about a call that it does not have, in a batch and alone.
+_UNKNOWN_CALLS = (
+    "operation: must be a write that may be part of a batch",
+    "there is nothing at this address",
+)
+_UPGRADE = (
+    "The service is older than this tool and lacks a call that the plan needs, such as that which "
+    "writes the audience of a JWT identity provider: upgrade it."
+)
+
+
 def result_of(order: Order, reply: Reply) -> Written | ServiceError:
     """Return the result of a call of an order."""
-    return service_error(reply) if isinstance(reply, WireRefusal) else written(order, reply)
+    if not isinstance(reply, WireRefusal):
+        return written(order, reply)
+    if reply.message.endswith(_UNKNOWN_CALLS) and not reply.remedy:
+        reply = replace(reply, remedy=_UPGRADE)
+    return service_error(reply)
 
 
 def written(order: Order, answer: Answer) -> Written | ServiceError:

@@ -85,6 +85,7 @@ def an_idp(name: str = "partner", **spec: Any) -> str:
         "issuer": "https://login.partner.example.com",
         "keysEndpoint": "https://login.partner.example.com/keys",
         "headerName": "authorization",
+        "audience": "https://login.acme.example.com",
         **spec,
     }
     return json.dumps(

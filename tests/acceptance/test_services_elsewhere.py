@@ -261,6 +261,29 @@ def test_a_provider_that_the_console_changed_is_planned_and_set_right(run: Run, 
     assert "+ IdpJwtConfig acme/partner" in removed.out, removed.out
 
 
+def test_an_audience_goes_all_the_way_to_our_service(run: Run, tree: Path, server: Server) -> None:
+    """Written, read back, changed, emptied and removed; where there is none, the plan warns."""
+    here = at(server)
+    write(tree / "partner.yaml", an_idp())
+    assert run("apply", "--auto-approve", **here).code == 0
+    in_step = run("plan", "--detailed-exitcode", **here)
+    write(tree / "partner.yaml", an_idp(audience="us"))
+    assert run("apply", "--auto-approve", **here).code == 0
+    write(tree / "partner.yaml", an_idp(audience=""))
+    emptied = run("plan", **here)
+    assert run("apply", "--auto-approve", **here).code == 0
+    last = run("plan", "--detailed-exitcode", **here)
+
+    assert in_step.code == 0, in_step.all
+    assert "PLAN-NO-AUDIENCE" not in in_step.all
+    assert "audience-unchecked" in emptied.out, emptied.all
+    assert emptied.all.count("PLAN-NO-AUDIENCE: 1 JWT identity provider(s)") == 1
+    assert last.code == 0, last.all
+    stored = [json.loads(event.payload).get("spec", {}) for event in server.events()]
+    said = [spec.get("audience") for spec in stored if "jwtEndpoint" in spec]
+    assert said == ["https://login.acme.example.com", "us", None]
+
+
 def test_a_zitadel_knows_no_owners(run: Run, manifests: Path) -> None:
     """Nothing is pruned as this tree's, nothing can be taken over, and a delete says so."""
     with a_zitadel() as (fake, service):

@@ -216,6 +216,12 @@ def _providers(call: _Caller) -> Iterator[tuple[str, Any]]:
     yield call.told("UpdateOrgIDP", idpId=idp, name="renamed")
     yield call.told("UpdateOrgIDPJWTConfig", idpId=idp, **JWT)
     yield call.told("RemoveOrgIDP", idpId=idp)
+    yield call.told("AddJWTProvider", name="third", **JWT, audience="us")
+    provider = call("AddJWTProvider", name="fourth", **JWT)["id"]
+    yield call.told("ListProviders")
+    yield call.told("GetProviderByID", id=provider)
+    yield call.told("UpdateJWTProvider", id=provider, name="renamed", **JWT, audience="us")
+    yield call.told("DeleteProvider", id=provider)
 
 
 def _applications(call: _Caller) -> Iterator[tuple[str, Any]]:

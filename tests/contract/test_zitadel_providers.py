@@ -222,3 +222,44 @@ def test_a_lowered_page_limit_is_met(client: ZitadelClient, fake: FakeZitadel) -
     assert observed.incomplete == ()
     assert {held.ref.name for held in observed.objects.values()} == {"acme", *"abcde"}
     assert client.organizations() == ["acme", "elsewhere"]
+
+
+CHECKED = desired(declared(PARTNER, a_jwt_config(audience="us")))
+
+
+def test_an_audience_is_written_read_and_emptied(tmp_path: Path) -> None:
+    """By a server that knows it; a change by the console is planned like any other."""
+    fake = FakeZitadel()
+    with listening(fake.app()) as address, zitadel_client(address, IAM, tmp_path) as client:
+        first = plan_with(client, CHECKED)
+        assert apply_with(client, CHECKED, tmp_path).remaining == 0
+        (made,) = fake.named("idps", "partner")
+        assert made["config"]["jwt"]["audience"] == "us"
+        in_step = plan_with(client, CHECKED)
+        by_console(fake, made["id"], audience="")
+        emptied = plan_with(client, CHECKED)
+        assert apply_with(client, CHECKED, tmp_path).remaining == 0
+        assert apply_with(client, TREE, tmp_path).remaining == 0
+
+    assert made["config"]["jwt"]["audience"] == ""
+    assert [warning.code for warning in first.warnings] == ["PLAN-AUDIENCE-UNKNOWN"]
+    assert (in_step.changes, in_step.warnings) == ((), ())
+    assert fields_of(emptied) == [(Adopt, "partner", made["id"])]
+
+
+@pytest.mark.parametrize("version", [OLDER, OLDEST, "4.15.1"])
+def test_a_server_that_drops_an_audience_is_to_be_upgraded(version: str, tmp_path: Path) -> None:
+    """It never checks `aud`. The plan says so where that is known, the apply in any case."""
+    fake = FakeZitadel(version=version)
+    with listening(fake.app()) as address, zitadel_client(address, IAM, tmp_path) as client:
+        report = apply_with(client, CHECKED, tmp_path)
+        told = plan_with(client, CHECKED).warnings
+        again = apply_with(client, CHECKED, tmp_path)
+
+    assert (report.remaining, again.remaining) == (1, 1)
+    assert "PLAN-AUDIENCE-UNKNOWN" in [warning.code for warning in told]
+    assert "upgrade it" in " ".join(warning.remedy for warning in told)
+    (note,) = [note for note in again.notes if note.code == "APPLY-REMAINING"]
+    assert "audience" in note.remedy
+    assert "4.15.2" in note.remedy
+    assert "upgrade it" in note.remedy

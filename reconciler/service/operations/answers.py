@@ -11,7 +11,9 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 from reconciler.resources.fields import Spec
+from reconciler.resources.normal import LATER
 from reconciler.resources.oidc import MESSAGES, compliance_problems, is_none_compliant
+from reconciler.resources.ref import Kind
 from reconciler.service.domain.oidc_application import allowed_origins
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore.rows import ObjectRow
@@ -113,9 +115,36 @@ def idp_view(row: ObjectRow) -> Answer:
         "name": row.name,
         "stylingType": "STYLING_TYPE_UNSPECIFIED",
         "owner": "IDP_OWNER_TYPE_ORG",
-        "jwtConfig": json.loads(row.spec),
+        "jwtConfig": _jwt_config(row),
         "autoRegister": False,
     }
+
+
+def provider_view(row: ObjectRow) -> Answer:
+    """Return an identity provider as the template calls answer it."""
+    return {
+        "id": row.id,
+        "details": details_read(row),
+        "state": "IDP_STATE_ACTIVE",
+        "name": row.name,
+        "owner": "IDP_OWNER_TYPE_ORG",
+        "type": "PROVIDER_TYPE_JWT",
+        "config": {"options": dict(_OPTIONS), "jwt": _jwt_config(row)},
+    }
+
+
+# What every provider allows; only a call of ours could ask for something else, and is refused.
+_OPTIONS = {
+    "isLinkingAllowed": True,
+    "isCreationAllowed": True,
+    "isAutoCreation": False,
+    "isAutoUpdate": False,
+    "autoLinking": "AUTO_LINKING_OPTION_UNSPECIFIED",
+}
+
+
+def _jwt_config(row: ObjectRow) -> Answer:
+    return {**LATER[Kind.IDP_JWT_CONFIG], **json.loads(row.spec)}
 
 
 def app_view(row: ObjectRow) -> Answer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 from reconciler.resources.ref import Kind, fold
 from reconciler.service.eventstore.rows import NameFilter, ObjectKey, ObjectQuery, ObjectRow
@@ -13,6 +14,7 @@ from reconciler.service.operations.answers import (
     idp_view,
     organization_view,
     project_view,
+    provider_view,
     timestamp,
 )
 from reconciler.service.operations.fields import Fields
@@ -50,7 +52,8 @@ SORTABLE: Mapping[Kind, Sequence[str]] = {
         "ACTION_FIELD_NAME_STATE",
     ),
 }
-_VIEWS: dict[Kind, Callable[[ObjectRow], Answer]] = {
+_View: TypeAlias = Callable[[ObjectRow], Answer]
+_VIEWS: dict[Kind, _View] = {
     Kind.ORGANIZATION: organization_view,
     Kind.PROJECT: project_view,
     Kind.IDP_JWT_CONFIG: idp_view,
@@ -116,14 +119,24 @@ def list_projects(call: Reading, fields: Fields) -> Answer:
 
 def list_idps(call: Reading, fields: Fields) -> Answer:
     """List the identity providers of the organization of the call."""
+    owner = call.organization()
+    return _listed(call, Kind.IDP_JWT_CONFIG, owner.id, fields, _provider_queries())
+
+
+def list_providers(call: Reading, fields: Fields) -> Answer:
+    """List the same identity providers, as the template calls answer them."""
+    owner, queries = call.organization(), _provider_queries()
+    return _listed(call, Kind.IDP_JWT_CONFIG, owner.id, fields, queries, provider_view)
+
+
+def _provider_queries() -> tuple[Filters, _Queries]:
     filters = Filters()
     queries: _Queries = {
         "idpIdQuery": filters.id,
         "idpNameQuery": filters.name,
         "ownerTypeQuery": filters.only("ownerType", "IDP_OWNER_TYPE_ORG", IDP_OWNER_TYPES),
     }
-    owner = call.organization()
-    return _listed(call, Kind.IDP_JWT_CONFIG, owner.id, fields, (filters, queries))
+    return filters, queries
 
 
 def list_apps(call: Reading, fields: Fields) -> Answer:
@@ -147,14 +160,21 @@ def list_actions(call: Reading, fields: Fields) -> Answer:
 
 
 def _listed(
-    call: Reading, kind: Kind, parent: str, fields: Fields, filtering: tuple[Filters, _Queries]
+    call: Reading,
+    kind: Kind,
+    parent: str,
+    fields: Fields,
+    filtering: tuple[Filters, _Queries],
+    view: _View | None = None,
 ) -> Answer:
     filters, queries = filtering
     parts = fields.parts("queries")
     if len(parts) > MAX_QUERIES:
         raise fields.wrong("queries", f"must be at most {MAX_QUERIES}")
     _read_queries(parts, queries)
-    column = fields.choice("sortingColumn", SORTABLE[kind]) if kind in SORTABLE else ""
+    # The lists that have a view of their own have no column to sort by.
+    is_sortable = kind in SORTABLE and view is None
+    column = fields.choice("sortingColumn", SORTABLE[kind]) if is_sortable else ""
     cut = fields.part("query")
     query = ObjectQuery(
         kind,
@@ -172,7 +192,7 @@ def _listed(
     answer: Answer = {"details": _list_details(total, keys)}
     if column:
         answer["sortingColumn"] = column
-    answer["result"] = call.shown(_VIEWS[kind], keys)
+    answer["result"] = call.shown(view or _VIEWS[kind], keys)
     return answer
 
 

@@ -30,16 +30,23 @@ from reconciler.service.operations.applications import (
     update_config,
 )
 from reconciler.service.operations.identity_providers import (
+    AddJWTProviderRequest,
     AddOrgJWTIDPRequest,
     GetOrgIDPByIDRequest,
+    ProviderRequest,
     RemoveOrgIDPRequest,
+    UpdateJWTProviderRequest,
     UpdateOrgIDPJWTConfigRequest,
     UpdateOrgIDPRequest,
     add_idp,
+    add_provider,
     get_idp,
+    get_provider,
     remove_idp,
+    remove_provider,
     rename_idp,
     update_jwt_config,
+    update_provider,
 )
 from reconciler.service.operations.operation import ADMIN, MANAGEMENT, Effect, Operation
 from reconciler.service.operations.organizations import (
@@ -93,6 +100,10 @@ ROWS = (
         grpc=(f"{MANAGEMENT}/UpdateOrgIDPJWTConfig", f"{ADMIN}/UpdateIDPJWTConfig"),
     ),
     _write("RemoveOrgIDP", _IDP, remove_idp, RemoveOrgIDPRequest, _REMOVES),
+    _write("AddJWTProvider", _IDP, add_provider, AddJWTProviderRequest, _CREATES),
+    _read("GetProviderByID", "org.idp.read", get_provider, ProviderRequest),
+    _write("UpdateJWTProvider", _IDP, update_provider, UpdateJWTProviderRequest, _CHANGES),
+    _write("DeleteProvider", _IDP, remove_provider, ProviderRequest, _REMOVES),
     # Applications.
     _write("AddOIDCApp", _APP, add_oidc_app, AddOIDCAppRequest, _CREATES),
     _read("GetAppByID", "project.app.read", get_app, AppRequest),

@@ -16,7 +16,7 @@ from reconciler.resources.call import JsonObject
 from reconciler.resources.duration import ACTION_TIMEOUT, CLOCK_SKEW, format_duration
 from reconciler.resources.fields import NO_NUL, Spec
 from reconciler.resources.models import Model, Name, model_of
-from reconciler.resources.normal import normal_form
+from reconciler.resources.normal import stored_form
 from reconciler.resources.ref import Kind
 from reconciler.service.domain.refusal import Refusal, invalid
 from reconciler.service.operations.fields import shown
@@ -35,9 +35,9 @@ class SpecMessage(Message):
     """A request with a whole spec among its fields; ``with_fields_of`` puts them there."""
 
     def spec_of(self, kind: Kind) -> Spec:
-        """Return the fields of the spec alone, in normal form."""
-        names = set(model_of(kind).model_fields)
-        return normal_form(kind, self.model_dump(mode="json", by_alias=True, include=names))
+        """Return the fields of the spec alone, in the form in which they are stored."""
+        names = model_of(kind).model_fields.keys() & type(self).model_fields.keys()
+        return stored_form(kind, self.model_dump(mode="json", by_alias=True, include=names))
 
 
 def checked(model: type[M], text: str) -> M:

@@ -19,6 +19,16 @@ MANAGEMENT = "zitadel.management.v1.ManagementService"
 
 CORE = frozenset({"UpdateOrgIDPJWTConfig", "AddOIDCApp", "CreateAction"})  # source 4.1 to 4.3
 
+# Each old call, and the one that replaces it.
+SUCCESSORS: Mapping[str, str] = {
+    "AddOrgJWTIDP": "AddJWTProvider",
+    "GetOrgIDPByID": "GetProviderByID",
+    "ListOrgIDPs": "ListProviders",
+    "UpdateOrgIDP": "UpdateJWTProvider",
+    "UpdateOrgIDPJWTConfig": "UpdateJWTProvider",
+    "RemoveOrgIDP": "DeleteProvider",
+}
+
 Handler: TypeAlias = Callable[[Any, Any], Any]
 
 

@@ -24,6 +24,7 @@ from reconciler.service.operations.lists import (
     list_idps,
     list_orgs,
     list_projects,
+    list_providers,
 )
 from reconciler.service.operations.operation import ADMIN, MANAGEMENT, Effect, Operation
 from reconciler.service.operations.owed_secrets import (
@@ -68,6 +69,7 @@ _LIGHT: Mapping[str, Operation] = {
         _read("GetMyOrg", "org.read", get_my_org, MANAGEMENT),
         _read("ListProjects", "project.read", list_projects, MANAGEMENT),
         _read("ListOrgIDPs", "org.idp.read", list_idps, MANAGEMENT),
+        _read("ListProviders", "org.idp.read", list_providers, MANAGEMENT),
         _read("ListApps", "project.app.read", list_apps, MANAGEMENT),
         _read("ListActions", "org.action.read", list_actions, MANAGEMENT),
         # Our own, which only JSON has.

@@ -62,7 +62,7 @@ class CallContext(Protocol):
         """Set the message that goes with the status."""
         ...
 
-    def set_trailing_metadata(self, metadata: Sequence[tuple[str, bytes]]) -> None:
+    def set_trailing_metadata(self, metadata: Sequence[tuple[str, str | bytes]]) -> None:
         """Set what follows the answer."""
         ...
 

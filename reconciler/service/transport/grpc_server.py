@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -38,6 +38,7 @@ from reconciler.service.transport.calls import (
     too_large,
     too_slow,
 )
+from reconciler.service.transport.deprecation import grpc_metadata
 from reconciler.service.transport.limits import KIB, STREAM_WINDOW, Limits
 from reconciler.service.transport.new_calls import NewCalls
 from reconciler.service.transport.observer import Answer
@@ -248,18 +249,21 @@ def _handler(answer: Answer, method: Method, intake: Intake, in_flight: _InFligh
         async with intake.message(context, method.operation, headers) as asked:
             delivery = in_flight.begin(context)
             answered = await answer_bytes(answer, method, asked, headers, delivery)
+        told = grpc_metadata(method.operation)
         if isinstance(answered, Refusal):
-            return _refuse(context, answered)
+            return _refuse(context, answered, told)
+        if told:
+            context.set_trailing_metadata(told)
         return answered
 
     return grpc.stream_unary_rpc_method_handler(handle)
 
 
-def _refuse(context: CallContext, refusal: Refusal) -> bytes:
+def _refuse(context: CallContext, refusal: Refusal, told: Sequence[tuple[str, str]] = ()) -> bytes:
     """Set the status of a call that is refused; return the message that goes with it."""
     context.set_code(_CODES[refusal.code])
     context.set_details(refusal.message)
-    context.set_trailing_metadata((("grpc-status-details-bin", status_bytes(refusal)),))
+    context.set_trailing_metadata((("grpc-status-details-bin", status_bytes(refusal)), *told))
     return b""
 
 

@@ -12,7 +12,7 @@ import struct
 import zlib
 from base64 import b64encode
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 
 from starlette.types import Receive, Scope, Send
@@ -22,6 +22,7 @@ from reconciler.service.operations.request import bearer_token
 from reconciler.service.operations.table import needs_token
 from reconciler.service.transport.bodies import Bodies, CallerLeftError
 from reconciler.service.transport.calls import MAX_MESSAGE, answer_bytes, status_bytes, too_large
+from reconciler.service.transport.deprecation import grpc_metadata
 from reconciler.service.transport.http_answers import ALWAYS, HttpAnswer, send_answer
 from reconciler.service.transport.observer import Answer
 from reconciler.service.transport.protobuf import METHODS, Method
@@ -140,7 +141,10 @@ class GrpcWeb:
             return write_too_late()
         except Refusal as refusal:
             answered = refusal
-        return write_refusal(answered) if isinstance(answered, Refusal) else write_answer(answered)
+        told = grpc_metadata(method.operation)
+        if isinstance(answered, Refusal):
+            return write_refusal(answered, told)
+        return write_answer(answered, told)
 
 
 def _message(body: bytes | Refusal | None, headers: Headers) -> bytes | Refusal:
@@ -201,16 +205,16 @@ def read_message(body: bytes, encoding: str) -> bytes:
     return message if flag == _PLAIN else _decompressed(message, encoding)
 
 
-def write_answer(message: bytes) -> bytes:
-    """Return an answer and the trailers that say that all went well."""
-    return _frame(_PLAIN, message) + _trailers(OK, "")
+def write_answer(message: bytes, told: Sequence[tuple[str, str]] = ()) -> bytes:
+    """Return an answer and the trailers that say that all went well, with further metadata."""
+    return _frame(_PLAIN, message) + _trailers(OK, "", told=told)
 
 
-def write_refusal(refusal: Refusal) -> bytes:
-    """Return the trailers of a refusal."""
+def write_refusal(refusal: Refusal, told: Sequence[tuple[str, str]] = ()) -> bytes:
+    """Return the trailers of a refusal, with further metadata."""
     # gRPC sends headers whose names end in ``-bin`` in base64, without padding.
     details = b64encode(status_bytes(refusal)).decode().rstrip("=")
-    return _trailers(refusal.code, refusal.message, details)
+    return _trailers(refusal.code, refusal.message, details, told)
 
 
 def write_too_late() -> bytes:
@@ -259,12 +263,15 @@ def _malformed(rule: str) -> Refusal:
     return invalid("frame", rule)
 
 
-def _trailers(code: int, message: str, details: str = "") -> bytes:
+def _trailers(
+    code: int, message: str, details: str = "", told: Sequence[tuple[str, str]] = ()
+) -> bytes:
     lines = [f"grpc-status:{int(code)}"]
     if message:
         lines.append(f"grpc-message:{percent_encoded(message)}")
     if details:
         lines.append(f"grpc-status-details-bin:{details}")
+    lines += [f"{name}:{value}" for name, value in told]
     return _frame(_TRAILERS, "".join(f"{line}\r\n" for line in lines).encode())
 
 

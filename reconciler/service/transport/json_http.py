@@ -24,6 +24,7 @@ from reconciler.service.operations.table import operations
 from reconciler.service.operations.texts import answer_bytes
 from reconciler.service.transport.addresses import Addresses, Found
 from reconciler.service.transport.bodies import HAS_LEFT, Bodies, CallerLeftError
+from reconciler.service.transport.deprecation import http_headers
 from reconciler.service.transport.http_answers import HttpRefusal, json_answer, send_answer
 from reconciler.service.transport.json_bodies import read_body
 from reconciler.service.transport.limits import MAX_JSON
@@ -73,6 +74,8 @@ class JsonHttp:
         try:
             received = await self._received(scope, receive, found, headers, delivery)
             answer = json_answer(received.answer, request_id.encode(), received.body)
+            if not isinstance(found, Refusal):
+                answer.headers.extend(http_headers(operation, found.fields))
             code, status = code_of(received), answer.status
             await send_answer(send, answer)
         except CallerLeftError:

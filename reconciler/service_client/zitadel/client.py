@@ -127,7 +127,14 @@ class ZitadelClient:
             name_clashes=tuple(seen.name_clashes),
             unseen=tuple(seen.unseen),
             keeps_history=False,
+            knows_audience=self._knows_audience(seen),
         )
+
+    def _knows_audience(self, seen: Seen) -> bool | None:
+        """Return whether the server stores audiences; None unless an object or its age tells."""
+        if self._providers.is_old:
+            return False
+        return any(held.spec.get("audience") for held in seen.objects.values()) or None
 
     def organizations(self) -> Sequence[str]:
         """Return every organization that the caller may see."""

@@ -28,7 +28,8 @@ from tests.builders import (
     plan_of,
 )
 
-MOVED = a_jwt_config(issuer="https://other.example.com")
+CHECKED = a_jwt_config(audience="us")
+MOVED = a_jwt_config(issuer="https://other.example.com", audience="us")
 
 
 def codes(plan: Plan) -> list[str]:
@@ -40,7 +41,7 @@ def test_the_deprecated_operation_is_told_once_with_every_manifest_that_uses_it(
     refs = [a_ref(Kind.IDP_JWT_CONFIG, f"p{at:02}") for at in range(22)]
     plan = plan_of(
         [declared(ref, MOVED, source=FakeSource(f"{ref.name}.yaml")) for ref in refs],
-        [held(ref, trees=() if ref.name == "p01" else ("default",)) for ref in refs],
+        [held(ref, CHECKED, trees=() if ref.name == "p01" else ("default",)) for ref in refs],
         allowed=Allowances(updates=99),
     )
 
@@ -56,15 +57,60 @@ def test_the_deprecated_operation_is_told_once_with_every_manifest_that_uses_it(
 
 def test_only_what_uses_the_deprecated_operation_is_told_of() -> None:
     """A create, a rename, a mark or another kind does not use it."""
-    renamed = declared(a_ref(Kind.IDP_JWT_CONFIG, "new"), pinned_id="7")
+    new, old, made, given = (a_ref(Kind.IDP_JWT_CONFIG, n) for n in ("new", "old", "made", "given"))
     plan = plan_of(
-        [declared(PARTNER, critical=True), renamed, declared(a_ref(Kind.IDP_JWT_CONFIG, "made")),
+        [declared(PARTNER, CHECKED, critical=True), declared(new, CHECKED, pinned_id="7"),
+         declared(made, CHECKED), declared(given, CHECKED),
          declared(WEB, an_application(devMode=True))],
-        [held(PARTNER), held(a_ref(Kind.IDP_JWT_CONFIG, "old"), object_id="7"), held(WEB)],
+        [held(PARTNER, CHECKED), held(old, CHECKED, object_id="7"), held(given), held(WEB)],
     )  # fmt: skip
 
-    assert len(plan.changes) == 4
+    assert len(plan.changes) == 5
     assert codes(plan) == []
+
+
+def with_audiences(*said: str, known: bool | None = True) -> Plan:
+    """Return the plan for new providers, on a service that knows audiences or does not."""
+    providers = [
+        declared(a_ref(Kind.IDP_JWT_CONFIG, f"p{at}"), a_jwt_config(audience=audience))
+        for at, audience in enumerate(said)
+    ]
+    state = replace(observed(*HOUSE), knows_audience=known)
+    return build_plan(desired(*providers), state, Scope(), Allowances())
+
+
+def test_one_warning_counts_the_providers_that_accept_tokens_for_others() -> None:
+    """However many there are; the count stands first, and the manifests are named."""
+    (warning,) = with_audiences("", "us", "").warnings
+
+    assert (warning.code, warning.summary[:2]) == ("PLAN-NO-AUDIENCE", "2 ")
+    assert "IdpJwtConfig acme/p0" in warning.remedy
+    assert "spec.audience" in warning.remedy
+    assert codes(with_audiences("us")) == []
+    assert codes(with_audiences()) == []
+
+
+@pytest.mark.parametrize(
+    ("known", "said", "expected"),
+    [
+        (False, ("", "us"), ["PLAN-AUDIENCE-UNKNOWN"]),
+        (False, (), []),
+        (None, ("",), ["PLAN-NO-AUDIENCE"]),
+        (None, ("us",), ["PLAN-AUDIENCE-UNKNOWN"]),
+    ],
+)
+def test_a_server_that_does_not_check_audiences_is_to_be_upgraded(
+    *, known: bool | None, said: tuple[str, ...], expected: list[str]
+) -> None:
+    """It takes the field and forgets it; whether it does shows after a write only."""
+    plan = with_audiences(*said, known=known)
+
+    assert codes(plan) == expected
+    assert all(
+        "upgrade it" in warning.remedy
+        for warning in plan.warnings
+        if warning.code == "PLAN-AUDIENCE-UNKNOWN"
+    )
 
 
 ELSEWHERE = {
@@ -127,7 +173,10 @@ def test_glass_that_is_broken_for_nothing_is_told() -> None:
 
 def test_neither_warnings_nor_what_allows_a_plan_change_what_it_would_do() -> None:
     """What was reviewed without the flag is what is applied with it."""
-    resources, objects = [declared(PARTNER, MOVED, critical=True)], [held(PARTNER, critical=True)]
+    resources, objects = (
+        [declared(PARTNER, MOVED, critical=True)],
+        [held(PARTNER, CHECKED, critical=True)],
+    )
     blocked = plan_of(resources, objects)
     allowed = plan_of(
         resources, objects, allowed=Allowances(lockouts={fold(PARTNER.address): PARTNER.address})

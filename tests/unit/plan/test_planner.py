@@ -32,6 +32,7 @@ from tests.builders import (
     SHOP,
     WEB,
     FakeSource,
+    a_jwt_config,
     a_plan,
     a_public_application,
     a_ref,
@@ -48,11 +49,12 @@ from tests.builders import (
 
 def test_an_empty_service_is_filled_owners_first() -> None:
     """The first apply of a tree."""
-    resources = [declared(WEB), declared(GREET), declared(PARTNER), *OWNERS]
+    partner = declared(PARTNER, a_jwt_config(audience="us"))
+    resources = [declared(WEB), declared(GREET), partner, *OWNERS]
 
     plan = build_plan(desired(*resources), observed(instance=""))
 
-    changes = [declared(ref) for ref in (ACME, SHOP, GREET, PARTNER, WEB)]
+    changes = [declared(ACME), declared(SHOP), declared(GREET), partner, declared(WEB)]
     assert plan == Plan(Scope(), "", ("acme",), tuple(Create(change) for change in changes))
 
 

@@ -48,11 +48,11 @@ def allowing(**more: Any) -> Allowances:
 
 def test_the_deprecated_operation() -> None:
     """Every manifest by its object, file and line; the finding at the spec of the first."""
-    moved = a_jwt_config(issuer="https://other.example.com")
+    moved = a_jwt_config(issuer="https://other.example.com", audience="us")
     refs = [a_ref(Kind.IDP_JWT_CONFIG, f"p{at:02}") for at in range(20)]
     plan = plan_of(
         [declared(ref, moved, source=SOURCE) for ref in refs],
-        [held(ref) for ref in refs],
+        [held(ref, a_jwt_config(audience="us")) for ref in refs],
         allowed=allowing(),
     )
 

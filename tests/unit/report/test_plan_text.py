@@ -260,7 +260,7 @@ BLOCKED = Create(declared(a_ref(Kind.ACTION, "blocked"), an_action()))
             id="the first one above fifty is folded",
         ),
         pytest.param(
-            [*creates(60), Create(declared(PARTNER, a_jwt_config()))],
+            [*creates(60), Create(declared(PARTNER, a_jwt_config(audience="us")))],
             "+ 11 more creates without a risk (1 IdpJwtConfig, 10 Action). Show them with --full.",
             id="folded creates are counted by kind",
         ),

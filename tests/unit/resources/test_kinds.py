@@ -13,7 +13,7 @@ from reconciler.service.transport.protobuf import POOL
 REQUESTS = {
     Kind.ORGANIZATION: "AddOrgRequest",
     Kind.PROJECT: "AddProjectRequest",
-    Kind.IDP_JWT_CONFIG: "AddOrgJWTIDPRequest",
+    Kind.IDP_JWT_CONFIG: "AddJWTProviderRequest",
     Kind.OIDC_APPLICATION: "AddOIDCAppRequest",
     Kind.ACTION: "CreateActionRequest",
 }

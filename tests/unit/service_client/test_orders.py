@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from reconciler.errors import ServiceError
 from reconciler.resources.call import Call
 from reconciler.resources.ref import ResourceRef
-from reconciler.service_client.orders import calls_of, confirmed_result
+from reconciler.service_client.orders import calls_of, confirmed_result, result_of
 from reconciler.service_client.port import CreateOrder, DeleteOrder, Order, SecretOrder, UpdateOrder
+from reconciler.service_client.wire import WireRefusal
 from reconciler.state import ObservedObject
 from tests.builders import (
     ACME,
@@ -29,7 +31,10 @@ from tests.builders import (
 )
 
 CONTEXT = {"tree": "default", "revision": "abc", "plan": "sha256:1"}
-ACTION, IDP = declared(GREET).spec, declared(PARTNER).spec
+ACTION = declared(GREET).spec
+# What the older calls write: the audience is not theirs.
+IDP = {name: value for name, value in declared(PARTNER).spec.items() if name != "audience"}
+CHECKED = {**IDP, "audience": "us"}
 APP = declared(WEB).spec
 UPDATED_APP = {name: value for name, value in APP.items() if name != "version"}
 ORG, PROJECT = held(ACME).id, held(SHOP).id
@@ -67,6 +72,17 @@ def create(ref: ResourceRef, **more: Any) -> CreateOrder:
                 context=said(),
             ),
             id="an identity provider",
+        ),
+        pytest.param(
+            replace(create(PARTNER, organization_id=ORG), spec=CHECKED),
+            Call(
+                "AddJWTProvider",
+                {"name": "partner", **CHECKED},
+                ORG,
+                idempotency_key="key-1",
+                context=said(),
+            ),
+            id="an identity provider with an audience, which older calls do not have",
         ),
         pytest.param(
             create(WEB, organization_id=ORG, project_id=PROJECT),
@@ -145,6 +161,15 @@ def renamed(ref: ResourceRef) -> ResourceRef:
                 update("UpdateOrgIDPJWTConfig", {"idpId": OLD_IDP.id, **IDP}),
             ],
             id="an identity provider renamed and configured: two calls",
+        ),
+        pytest.param(
+            UpdateOrder(declared(renamed(PARTNER), {**IDP, "audience": "us"}), OLD_IDP),
+            [
+                update(
+                    "UpdateJWTProvider", {"id": OLD_IDP.id, "name": "new", **IDP, "audience": "us"}
+                )
+            ],
+            id="an identity provider renamed and given an audience: one call",
         ),
         pytest.param(
             UpdateOrder(declared(GREET), OLD_ACTION),
@@ -282,3 +307,21 @@ def test_an_update_is_confirmed_only_if_all_of_it_is_held(
     written = confirmed_result(order, Call(operation, context=TREE_CONTEXT), {now.id: now})
 
     assert (written is not None) is done
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "orders[3].operation: must be a write that may be part of a batch",
+        "there is nothing at this address",
+    ],
+)
+def test_a_service_that_lacks_a_call_is_to_be_upgraded(message: str) -> None:
+    """One of ours that is older than the audience of identity providers."""
+    order = replace(create(PARTNER, organization_id=ORG), spec=CHECKED)
+
+    refused = result_of(order, WireRefusal(3, message))
+
+    assert isinstance(refused, ServiceError)
+    assert "upgrade it" in refused.remedy
+    assert "audience" in refused.remedy
