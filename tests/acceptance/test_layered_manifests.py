@@ -84,6 +84,18 @@ def test_a_tree_in_layers_is_planned_applied_and_in_step(place: Place) -> None:
     assert "name: spa" not in exported
 
 
+def test_a_plan_names_the_file_of_the_overlay(run: Run, small: Path) -> None:
+    """A warning about a value leads to where this environment has it from."""
+    a_configuration(small.parent, variables={}, environments={"staging": {"overlay": "over"}})
+    write(small.parent / "over" / "web.yaml", a_patch(an_application("web"), devMode=True))
+
+    plan = run("plan", *STAGING, "--format", "json").json
+
+    assert ("OIDC-DEV-MODE", "over/web.yaml", 1) in {
+        (each["code"], each["file"], each["line"]) for each in plan["diagnostics"]
+    }
+
+
 def test_what_an_overlay_takes_out_is_pruned(run: Run, small: Path) -> None:
     """It is declared in the base, which this environment does not have whole."""
     a_configuration(small.parent, variables={}, environments={"staging": {"overlay": "over"}})
