@@ -9,7 +9,7 @@ CORES := $(shell $(PYTHON) -c 'import os; print(os.cpu_count())')
 # Tests wait for servers, disks and databases half of their time; those of single modules do not.
 WORKERS ?= $(shell echo $$(($(CORES) * 2)))
 
-.PHONY: demo test unit extras check lint types dead wheel dist schemas codes api protos bench metrics fuzz laws soak planted mutate lock clean
+.PHONY: demo test unit coverage extras check lint types dead wheel dist schemas codes api protos bench metrics fuzz laws soak planted mutate lock clean
 
 DEMO := --service sqlite:.reconciler/identity.db
 
@@ -28,6 +28,16 @@ test: $(READY)
 # The tests of single modules, which need nothing but Python; the slowest of them are left out.
 unit: $(READY)
 	$(BIN)/python -m pytest -q -n $(CORES) --dist worksteal -m 'not slow' tests/unit tests/architecture
+
+# Branches that tests of modules, contracts, laws and commands reach, copies of the program included.
+# It measures no process that is killed, and no slow test; so it is a lower bound.
+coverage: $(READY)
+	@.ci/install-debian postgresql
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -q -n $(WORKERS) --dist worksteal -m 'not slow and not untraced' \
+		tests/unit tests/contract tests/laws tests/acceptance
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
 
 # What serve, PostgreSQL and key files need; a command that misses it says so.
 extras: $(RUNS)

@@ -87,6 +87,7 @@ def test_a_folder_that_cannot_be_written_to_is_told(run: Run, small: Path) -> No
     assert "file" in refused.err
 
 
+@pytest.mark.untraced
 def test_a_full_disk_is_told_and_the_store_stays_sound(
     run: Run, small: Path, tmp_path: Path
 ) -> None:

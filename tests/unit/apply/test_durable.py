@@ -169,6 +169,7 @@ print({path.name: path.read_bytes() for path in folder.iterdir()})
 """
 
 
+@pytest.mark.untraced
 def test_a_full_disk_leaves_every_file_as_it_was(folder: Path) -> None:
     """Half a secret would replace a whole one."""
     result = subprocess.run(

@@ -309,6 +309,7 @@ def everybodys_folder() -> Iterator[Path]:
         yield Path(folder)
 
 
+@pytest.mark.untraced
 def test_a_store_that_may_only_be_read_is_read(everybodys_folder: Path) -> None:
     """Neither file nor folder can be written to: reading works, writing is refused."""
     path = everybodys_folder / "identity.db"

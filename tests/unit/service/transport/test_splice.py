@@ -460,6 +460,7 @@ def test_only_so_many_messages_wait(run: Run, limits: Limits) -> None:
     run(main())
 
 
+@pytest.mark.untraced
 def test_the_server_inside_knows_a_connection_by_name(run: Run) -> None:
     """So that it can tell whose call it has begun; there is no file of the name."""
     names: list[Path] = []
