@@ -51,7 +51,7 @@ def random_bits(count: int) -> int:
 
 
 class IdentityService:
-    """The identity service over one store, called in process. Any thread may call it."""
+    """The identity service over one store, called in process. It is thread-safe."""
 
     def __init__(
         self,

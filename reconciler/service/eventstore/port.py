@@ -270,5 +270,5 @@ class RemoteStore(Protocol):
     """A store that is waited for, because it is elsewhere."""
 
     def abandon(self) -> None:
-        """Let what waits for the store fail, and what comes after it. Any thread may call this."""
+        """Let what waits for the store fail, and what comes after it. It is thread-safe."""
         ...

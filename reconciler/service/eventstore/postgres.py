@@ -81,7 +81,7 @@ class PostgresReadOnlyStore:
 
 
 class PostgresEventStore(PostgresReadOnlyStore):
-    """An ``EventStore`` over a database. Any thread may use it, in any number of processes."""
+    """A thread-safe ``EventStore`` over a database that any number of processes may share."""
 
     def __init__(self, address: str, now: Callable[[], int]) -> None:
         """Open a store that exists.

@@ -22,7 +22,7 @@ PAUSE_SECONDS = 1.0
 
 
 class Availability:
-    """The last known state of a database: answering, or away. Any thread may use it.
+    """The last known state of a database: answering, or away. It is thread-safe.
 
     Attributes:
         outages: How often the database went away. A connection from before the last outage is

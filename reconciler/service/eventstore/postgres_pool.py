@@ -77,7 +77,7 @@ logging.getLogger("psycopg.pool").addFilter(lambda record: "stop thread" not in 
 
 
 class Connections:
-    """Connections to one database, opened as they are needed. Any thread may use it."""
+    """Thread-safe connections to one database, opened as they are needed."""
 
     def __init__(self, address: str) -> None:
         """Take an address.

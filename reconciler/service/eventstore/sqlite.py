@@ -22,7 +22,7 @@ READERS_KEPT = 8
 
 
 class SqliteEventStore:
-    """An ``EventStore`` over a file. Any thread may use it."""
+    """A thread-safe ``EventStore`` over a file."""
 
     def __init__(self, path: Path, now: Callable[[], int]) -> None:
         """Open a store that exists.

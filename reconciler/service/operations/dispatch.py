@@ -105,7 +105,7 @@ class _Failure(NamedTuple):
 
 
 class Dispatcher:
-    """Takes calls from outside. Any thread may hand them over."""
+    """Takes calls from outside, on any thread."""
 
     def __init__(self, store: EventStore, engine: Engine, now: Callable[[], int]) -> None:
         self._store = store

@@ -113,7 +113,7 @@ def longest_text(row: ObjectRow) -> int:
 
 
 class Texts:
-    """Texts of objects, within a limit in bytes. Any thread may use it.
+    """Texts of objects, within a limit in bytes. It is thread-safe.
 
     A view whose texts are kept must show nothing that changes without a new sequence, nor
     anything of a context: contexts come in any number and length.
