@@ -65,14 +65,18 @@ def judge(loaded: Loaded) -> Judgement:
         by_key, duplicates = unique_resources(resources)
     desired = DesiredState(by_key, scope(resources), loaded.whole)
     findings += [*duplicates, *shared_ids(resources)]
-    return Judgement(
-        desired, by_place(_without_sequels([*findings, *_of_layers(loaded, findings)]))
-    )
+    of_layers = list(_of_layers(loaded))
+    told = {_spot(each) for each in of_layers}
+    findings = [each for each in findings if not (_is_of_schema(each) and _spot(each) in told)]
+    return Judgement(desired, by_place(_without_sequels([*findings, *of_layers])))
 
 
-def _of_layers(loaded: Loaded, told: list[Diagnostic]) -> Iterator[Diagnostic]:
-    """Yield what is wrong with Defaults and patches, and not told of a resolved manifest."""
-    spots = {_spot(each) for each in told}
+def _of_layers(loaded: Loaded) -> Iterator[Diagnostic]:
+    """Yield what is wrong with Defaults and patches themselves.
+
+    Every manifest that takes a wrong value from them has a finding at the same place, which is
+    dropped: one place is told once, however many manifests there are.
+    """
     judged: list[tuple[Judged, Manifest]] = [(DEFAULTS, each) for each in loaded.defaults]
     for patch in loaded.patches:
         kind = kind_of(patch.document)
@@ -82,8 +86,7 @@ def _of_layers(loaded: Loaded, told: list[Diagnostic]) -> Iterator[Diagnostic]:
         if not accepts(schema, document.document):
             from reconciler.validation.explain import schema_findings
 
-            found = schema_findings(schema, document)
-            yield from (each for each in found if _spot(each) not in spots)
+            yield from schema_findings(schema, document)
 
 
 def _without_sequels(findings: list[Diagnostic]) -> list[Diagnostic]:
@@ -96,6 +99,10 @@ def _without_sequels(findings: list[Diagnostic]) -> list[Diagnostic]:
 
 def _is_unresolved(finding: Diagnostic) -> bool:
     return finding.code.startswith("VARIABLE-")
+
+
+def _is_of_schema(finding: Diagnostic) -> bool:
+    return finding.code.startswith("SCHEMA-")
 
 
 def _spot(finding: Diagnostic) -> object:

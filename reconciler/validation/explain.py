@@ -21,7 +21,7 @@ from reconciler.resources.duration import (
     parse_duration,
 )
 from reconciler.resources.nearest import letters, nearest, one_of
-from reconciler.resources.schemas import Judged, spellings
+from reconciler.resources.schemas import DEFAULTS, Judged, spellings
 from reconciler.validation.problem import Problem, cut, wrong
 from reconciler.validation.schema import MAX_FAULTS, SchemaFault, faults, schema_of
 
@@ -86,7 +86,8 @@ def _unknown(judged: Judged, fault: SchemaFault, name: str) -> Problem:
     advice = _NOT_WRITTEN.get(letters(name))
     if advice is not None:
         return wrong(code, summary, advice)
-    meant = nearest(name, (other for other in known if other not in fault.value))
+    is_kind = judged == DEFAULTS and fault.path == ("spec",)
+    meant = nearest(name, (other for other in known if is_kind or other not in fault.value))
     section = _section_of(judged, name)
     if section is not None and section != fault.path[:1]:
         where = section[0] if section else "the top of the manifest"

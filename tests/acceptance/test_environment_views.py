@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.conftest import Run, an_action, an_application, write
+from tests.acceptance.conftest import Place, Run, an_action, an_application, write
 from tests.acceptance.test_environments import a_configuration
 
 
@@ -25,6 +25,28 @@ def test_short_words_plan_the_same_as_long_ones(run: Run, small: Path) -> None:
 
     assert run("plan", "--format", "json").json == long
     assert "OIDC_APP_TYPE_USER_AGENT" in str(long)
+
+
+def test_a_service_holds_long_words_and_gives_what_looks_like_a_variable_back(place: Place) -> None:
+    """Short words are of manifests alone: embedded and over the network."""
+    script = "function odd(ctx, api) { return `${a}`; }"
+    write(place.manifests / "odd.yaml", an_action("$${odd}", script=script))
+    applied = place.run("apply", "--auto-approve")
+    short = an_application("spa", appType="USER_AGENT", authMethodType="NONE")
+    write(place.manifests / "spa.yaml", short)
+
+    planned = place.run("plan", "--detailed-exitcode")
+    exported = place.run("export", "--out", "exported")
+    again = place.run("plan", "exported", "--detailed-exitcode")
+
+    assert (applied.code, planned.code, exported.code, again.code) == (0, 0, 0, 0), again.all
+    folder = place.folder / "exported" / "acme"
+    assert (
+        "OIDC_APP_TYPE_USER_AGENT" in (folder / "projects/shop/applications/spa.yaml").read_text()
+    )
+    (odd,) = [path.read_text() for path in (folder / "actions").glob("odd-*.yaml")]
+    assert '  name: "$${odd}"\n' in odd
+    assert "return `${a}`" in odd
 
 
 def test_a_word_in_two_spellings_is_told(run: Run, small: Path) -> None:

@@ -18,6 +18,7 @@ from tests.unit.validation.documents import (
     PROJECT,
     text_of,
     with_metadata,
+    with_spec,
     without,
 )
 
@@ -95,3 +96,25 @@ def test_the_scope_is_the_organizations_that_are_named(judge_text: Judge) -> Non
 
     assert judged.is_valid
     assert judged.desired.organizations == ("acme", "globex")
+
+
+def test_what_is_wrong_in_defaults_is_told_once_and_there(judge_text: Judge) -> None:
+    """However many manifests take it, and whichever fields they write themselves."""
+    defaults = """\
+apiVersion: reconciler/v1
+kind: Defaults
+spec:
+  OidcAplication: {}
+  OidcApplication: {clockSkew: 1m, appTyp: WEB}
+"""
+    judged = judge_text(
+        defaults,
+        text_of(with_metadata(APPLICATION, name="one")),
+        text_of(with_spec(with_metadata(APPLICATION, name="two"), appType="WEB")),
+    )
+
+    assert [(*each.location[1:3], each.remedy) for each in judged.diagnostics if each.location] == [
+        (4, 3, "Did you mean OidcApplication?"),
+        (5, 32, "Write at most 5s."),
+        (5, 36, "Did you mean appType?"),
+    ]

@@ -146,7 +146,7 @@ spec:
     - https://shop.example.com/callback
     - http://shop.example.com/callback
   responseTypes:
-    - OIDC_RESPONSE_TYPE_ID_TOKEN_TOKEN
+    - ID_TOKEN_TOKEN
     - OIDC_RESPONSE_TYPE_CODE
   additionalOrigins: [https://a.test, b.test]
   idTokenUserinfoAssertion: true
