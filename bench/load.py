@@ -35,12 +35,15 @@ class Burst(NamedTuple):
     """So many connections that make one kind of call for some seconds.
 
     Attributes:
+        opening: The call that each connection begins with, which is not counted. It has a token:
+            over gRPC, connections without one take turns for a few places.
         call: In base64; of HTTP/1.1 the whole request, of HTTP/2 the header block and the data.
         first: The number of the first call.
     """
 
     port: int
     is_http2: bool
+    opening: list[str]
     call: list[str]
     ids: list[str]
     first: int
@@ -159,9 +162,9 @@ def _received(line: socket.socket) -> bytes:
     return data
 
 
-def calls(burst: Burst) -> Iterator[list[bytes]]:
+def calls(burst: Burst, call: list[str]) -> Iterator[list[bytes]]:
     """Yield calls, each with another number and another id."""
-    parts = [b64decode(part) for part in burst.call]
+    parts = [b64decode(part) for part in call]
     ids = [name.encode() for name in burst.ids] or [ID]
     for number in count(burst.first):
         name = ids[number % len(ids)]
@@ -170,8 +173,8 @@ def calls(burst: Burst) -> Iterator[list[bytes]]:
 
 def run(burst: Burst) -> dict[str, float]:
     """Make the calls, and say how many a second were answered, and how soon."""
-    asked = calls(burst)
-    lines = _open_lines(burst, asked)
+    asked = calls(burst, burst.call)
+    lines = _open_lines(burst, calls(burst, burst.opening))
     began, busy = time.perf_counter(), time.process_time()
     took = list(_answered(lines, asked, began + burst.seconds))
     seconds = time.perf_counter() - began

@@ -27,6 +27,7 @@ from tests.running import Known
 ROOT = Path(__file__).parents[1]
 HEALTH = "/grpc.health.v1.Health/Check"
 EMPTY = "empty route"
+OPENING = "GetAction"
 HELD = 500
 PAGE = 100
 LIST_ACTIONS, LIST_OBJECTS = f"ListActions, {PAGE}", f"ListObjects, {PAGE}"
@@ -301,13 +302,15 @@ class _Bench:
             for name, asked in self._asked.items()
             if transport.encode is _json or operations()[asked.operation].grpc
         }
+        opening = transport.encode(self._asked[OPENING], self._token)
         for _ in range(self._effort.rounds):
             for name, body in bodies.items():
                 made = self._caller.run(
                     Burst(
                         self._port,
                         transport.is_http2,
-                        [b64encode(part).decode() for part in body],
+                        _as_text(opening),
+                        _as_text(body),
                         self._ids,
                         0,
                         connections,
@@ -317,6 +320,10 @@ class _Bench:
                 rates[name].bursts.append(made)
                 self.busiest = max(self.busiest, made["busy"])
         return rates
+
+
+def _as_text(call: Sequence[bytes]) -> list[str]:
+    return [b64encode(part).decode() for part in call]
 
 
 def _cell(ratio: float, rates: Rates) -> str:
