@@ -17,8 +17,8 @@ from reconciler.manifests.layers import VariableValue
 # ``${{`` is a placeholder of another tool. A text without ``}`` reaches to the next brace or end.
 _TOKEN = re.compile(r"\$\$\{|\$\{(?!\{)([^{}]*)(\}?)")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
-_LITERAL = "$${"
-_OPENING = "${"
+LITERAL = "$${"
+OPENING = "${"
 
 # An escaped ``$${{`` is meant. A line of a script may well hold ``{{``, so the rest must fit too.
 _LEFT_OVER = re.compile(
@@ -54,7 +54,7 @@ class Token(NamedTuple):
     @property
     def is_literal(self) -> bool:
         """Return whether it is the escape."""
-        return self.text == _LITERAL
+        return self.text == LITERAL
 
 
 def tokens(text: str) -> Iterator[Token]:
@@ -66,12 +66,12 @@ def tokens(text: str) -> Iterator[Token]:
 
 def has_variables(text: str) -> bool:
     """Return whether a text has a variable or an escape in it."""
-    return _OPENING in text
+    return OPENING in text
 
 
 def sole_name(text: str) -> str:
     """Return the name of the variable that a text is, or nothing if there is more to it."""
-    found = _TOKEN.fullmatch(text) if text.startswith(_OPENING) else None
+    found = _TOKEN.fullmatch(text) if text.startswith(OPENING) else None
     return found[1] if found and found[2] and _NAME.fullmatch(found[1]) else ""
 
 
@@ -89,7 +89,7 @@ def expanded(text: str, text_of: Callable[[Token], str], longest: int) -> str:
     parts: list[str] = []
     end = length = 0
     for token in tokens(text):
-        value = _OPENING if token.is_literal else text_of(token)
+        value = OPENING if token.is_literal else text_of(token)
         parts += (text[end : token.start], value)
         length += token.start - end + len(value)
         if length > longest:
@@ -133,7 +133,7 @@ def _written_offset(text: str, text_of: Callable[[Token], str], offset: int) -> 
     before = 0  # characters of the expanded text before the end of the last token
     end = 0
     for token in tokens(text):
-        value = _OPENING if token.is_literal else text_of(token)
+        value = OPENING if token.is_literal else text_of(token)
         start = before + token.start - end
         if offset < start:
             break
@@ -174,7 +174,7 @@ def size_of(value: Any) -> int:
 
 def escaped(text: str) -> str:
     """Return a text that stands for exactly this one where variables are replaced."""
-    return text.replace(_OPENING, _LITERAL)
+    return text.replace(OPENING, LITERAL)
 
 
 def may_have_left_over(text: str) -> bool:

@@ -18,6 +18,8 @@ from reconciler.manifests.growth import Growth
 from reconciler.manifests.layers import Layers
 from reconciler.manifests.manifest import Manifest, Path
 from reconciler.manifests.placeholders import (
+    LITERAL,
+    OPENING,
     Token,
     TooLongError,
     as_text,
@@ -39,8 +41,6 @@ MAX_FAULTS = 100
 
 SCRIPT = ("spec", "script")
 _SECTIONS = frozenset({"metadata", "spec"})
-_OPENING = "${"
-_LITERAL = "$${"
 _ESCAPE = "Write $${ for the two characters ${."
 
 
@@ -99,9 +99,9 @@ class Variables:
 
         Nearly every text is of that kind, and this takes a fifth of the time of looking closely.
         """
-        if _LITERAL in text:
+        if LITERAL in text:
             return None
-        first, *pieces = text.split(_OPENING)
+        first, *pieces = text.split(OPENING)
         value, names = first, []
         for piece in pieces:
             name, end, rest = piece.partition("}")
@@ -184,7 +184,7 @@ class _Walk:
                 document[key] = self._value(value, (key,))
             elif isinstance(value, str) and _first_variable(value):
                 self._refuse(key, self._manifest.place(key))
-            if _OPENING in key:
+            if OPENING in key:
                 self._key(key, (key,))
         return self.found
 
@@ -203,20 +203,20 @@ class _Walk:
         for key, inner in items:
             kind = type(inner)
             if kind is str:
-                if _OPENING in inner or (self._may_be_left and may_have_left_over(inner)):
+                if OPENING in inner or (self._may_be_left and may_have_left_over(inner)):
                     values[key] = self._leaf(inner, (*path, key))
             elif kind is dict or kind is list:
                 self._value(inner, (*path, key))
-            if type(key) is str and _OPENING in key:
+            if type(key) is str and OPENING in key:
                 self._key(key, (*path, key))
 
     def _is_suspect(self, value: str) -> bool:
-        return _OPENING in value or (self._may_be_left and may_have_left_over(value))
+        return OPENING in value or (self._may_be_left and may_have_left_over(value))
 
     def _leaf(self, value: str, path: Path) -> Any:
         if self._may_be_left and may_have_left_over(value):
             self._left_over(value, path)
-        if _OPENING not in value or path[-1] == "script":
+        if OPENING not in value or path[-1] == "script":
             return value
         if path[-1] == "scriptFile":
             if _first_variable(value):

@@ -74,7 +74,8 @@ def test_an_escaped_text_stands_for_itself(text: str) -> None:
     ("text", "name"),
     [
         ("${host}", "host"),
-        ("${shop_host-2}", "shop_host-2"),
+        ("${shop_host2}", "shop_host2"),
+        ("${shop-host}", ""),
         ("${host} ", ""),
         ("$${host}", ""),
         ("${ host }", ""),
