@@ -7,13 +7,16 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
+import grpc
 import pytest
 
+from reconciler.service.transport.protobuf import METHODS
 from tests.running import Server, running_server
 from tests.wires import (
     WIRES,
     Answered,
     GrpcWeb,
+    Json,
     Outcome,
     Refused,
     Wire,
@@ -134,11 +137,9 @@ OLD_CALLS = [
 
 def test_old_calls_say_what_replaces_them(server: Server) -> None:
     """Whether they are carried out or refused; the new ones say nothing of the kind."""
-    from tests.wires import Json
-
     with closing(Json(server)) as rest:
         for verb, path, successor in OLD_CALLS:
-            body = {} if verb in {"POST", "PUT"} else None
+            body: dict[str, Any] | None = {} if verb in {"POST", "PUT"} else None
             answer = rest.client.request(verb, path, headers=server.bearer(), json=body)
             assert answer.headers["deprecation"] == SINCE
             assert answer.headers["link"] == f'<{successor}>; rel="successor-version"'
@@ -152,10 +153,6 @@ def test_old_calls_say_what_replaces_them(server: Server) -> None:
 @pytest.mark.parametrize("method", ["ListOrgIDPs", "RemoveOrgIDP"])
 def test_old_methods_say_it_as_metadata(server: Server, method: str) -> None:
     """One is carried out, the other is refused."""
-    import grpc
-
-    from reconciler.service.transport.protobuf import METHODS
-
     kind = METHODS[METHOD + method].request
     message = message_from(kind, {} if method == "ListOrgIDPs" else {"idpId": "77"})
     successor = {"ListOrgIDPs": "ListProviders", "RemoveOrgIDP": "DeleteProvider"}[method]
