@@ -55,11 +55,14 @@ def normal_form(kind: Kind, fields: Spec) -> dict[str, SpecValue]:
     normal = {**defaults, **fields}
     for name in DURATIONS[kind]:
         normal[name] = normal_duration(normal[name])
-    for name, words in _CHOICES[kind].items():
-        if (value := normal[name]) in words:
-            normal[name] = words[value]
+    choices = _CHOICES[kind]
+    for name in fields:
+        if name in choices and (value := fields[name]) in choices[name]:
+            normal[name] = choices[name][value]
     for name in SETS[kind]:
-        values = wire_spelling(kind, name, normal[name])
+        values = normal[name]
+        if not SHORT[kind][name].keys().isdisjoint(values):
+            values = wire_spelling(kind, name, values)
         normal[name] = sorted(set(values)) if len(values) > 1 else values or defaults[name]
     return normal
 
