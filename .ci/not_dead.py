@@ -27,6 +27,12 @@ _.back_channel_logout_uri
 _.login_version
 _.styling_type
 _.auto_register
+_.is_linking_allowed
+_.is_creation_allowed
+_.is_auto_creation
+_.is_auto_update
+_.auto_linking
+_.provider_options
 _.project_role_assertion
 _.project_role_check
 _.has_project_check

@@ -53,7 +53,7 @@ def test_half_a_head_is_not_passed_on() -> None:
 def test_a_message_that_waits_is_refused_by_a_mark_in_its_place() -> None:
     messages = Messages(SIZES)
     content = messages.take(SMALL + LONG[:8], always(Entry.LATER))
-    assert messages.kept == b""
+    assert messages.kept == bytearray()
     assert messages.entry_at == len(SMALL)
     messages.kept = bytearray(content)
 
