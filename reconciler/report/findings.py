@@ -12,6 +12,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from reconciler.diagnostics import Diagnostic, Severity, SourceLocation
 from reconciler.report.place import without_credentials
@@ -125,12 +126,14 @@ BEFORE = 60
 
 _CUT = "..."
 _HIDDEN = "***"
+# A line can have a million characters, so these patterns take time linear in it: a match is tried
+# only where a word begins, and a word is not given back once it is read (``++``).
 _SECRET_VALUE = re.compile(
-    r"([\w-]*(?:secret|passw|token|api[_-]?key|credential|private[_-]?key)[\w-]*[\"']?\s*[:=]\s*)"
-    r"(?!(?:true|false|null|OIDC_\w+|[|>][+-]?)\s*$)\S.*",
+    r"(?<![\w-])((?=[\w-]*(?:secret|passw|token|api[_-]?key|credential|private[_-]?key))"
+    r"[\w-]++[\"']?\s*+[:=]\s*+)(?!(?:true|false|null|OIDC_\w++|[|>][+-]?)\s*$)\S.*",
     re.IGNORECASE,
 )
-_TOKEN = re.compile(r"\brct_[\w-]+|\beyJ[\w-]+\.[\w.-]+|(?<=Bearer )\S+")
+_TOKEN = re.compile(r"\brct_[\w-]+|\beyJ[\w.-]+|(?<=Bearer )\S+")
 _WIDE = frozenset("WF")
 
 
@@ -139,14 +142,24 @@ def excerpt(line: str, location: SourceLocation) -> list[str]:
 
     The line is cut around the column where it is long. There is no caret beneath a hidden secret.
     """
-    shown = without_secrets(line)
+    shown, unchanged = _shown(line)
     column = min(location.column, len(line) + 1)
-    text, before = _window(shown.rstrip(), max(column - 1, 0))
+    text, before = _window(shown, max(column - 1, 0))
     number = str(location.line)
     first = f"    {number} | {visible(text)}"
-    if not column or line[: column - 1] != shown[: column - 1]:
+    if not column or column - 1 > unchanged:
         return [first]
     return [first, f"    {' ' * len(number)} | {' ' * _width(visible(text[:before]))}^"]
+
+
+# Findings come by place, and a line can be a whole file: it is searched for secrets once.
+@lru_cache(maxsize=1)
+def _shown(line: str) -> tuple[str, int]:
+    """Return a line as it can be shown, and how many of its first characters are unchanged."""
+    shown = without_secrets(line)
+    pairs = enumerate(zip(line, shown, strict=False))
+    changed = (at for at, (written, other) in pairs if written != other)
+    return shown.rstrip(), next(changed, min(len(line), len(shown)))
 
 
 def without_secrets(line: str) -> str:

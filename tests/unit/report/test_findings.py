@@ -17,6 +17,7 @@ from reconciler.diagnostics import (
     note,
     warning,
 )
+from reconciler.report import findings as findings_module
 from reconciler.report.findings import (
     Layout,
     counts,
@@ -246,6 +247,38 @@ def test_a_secret_in_a_line_is_not_shown(line: str, shown: str) -> None:
 
     assert text.startswith(f"    7 | {shown}")
     assert "hunter2" not in text
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "a" * 300_000,
+        "secret" * 50_000,
+        "eyJ-" * 75_000,
+        "token " * 50_000,
+        "secret: " + " " * 300_000,
+    ],
+)
+def test_a_search_for_secrets_takes_time_linear_in_the_line(line: str) -> None:
+    """A line of a manifest can have a million characters; the square of that never ends."""
+    assert len(excerpt(line, SourceLocation("a.yaml", 7, 1))) == 2
+
+
+def test_a_line_is_searched_for_secrets_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list on one line has many findings."""
+    searched: list[str] = []
+
+    def search(line: str) -> str:
+        searched.append(line)
+        return line
+
+    monkeypatch.setattr(findings_module, "without_secrets", search)
+    line = "x: [" + ", ".join(["1"] * 100) + "], once: here"
+
+    shown = [excerpt(line, SourceLocation("a.yaml", 7, column)) for column in range(5, 300, 3)]
+
+    assert searched == [line]
+    assert len(set(map(tuple, shown))) > 10
 
 
 def test_there_is_no_caret_beneath_a_hidden_secret() -> None:
