@@ -14,7 +14,6 @@ from reconciler.manifests.extent import enclosing, is_configuration, is_whole, i
 from reconciler.manifests.growth import Growth
 from reconciler.manifests.layers import NO_LAYERS, Layers
 from reconciler.manifests.manifest import Loaded, Manifest, SourceFile
-from reconciler.manifests.overlay import Overlay
 from reconciler.manifests.resolve import Resolver
 from reconciler.manifests.text import TextError, decode
 from reconciler.manifests.trace import Trace
@@ -99,6 +98,8 @@ class _Run:
         Where the PATHS are a part of the tree, the overlay only changes what they hold: whether it
         adds a document shows only in the whole.
         """
+        from reconciler.manifests.overlay import Overlay
+
         found = self._step(Discovery()).files([self._layers.overlay])
         patches, own_defaults = self._read(found)
         owned = (own_defaults.fill(each, owner_only=True) for each in patches)

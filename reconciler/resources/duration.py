@@ -8,6 +8,7 @@ of the protobuf runtimes, which disagree about signs, bare points and a tenth de
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 NANOSECONDS = 1_000_000_000
@@ -51,9 +52,7 @@ def format_duration(nanoseconds: int) -> str:
     return f"{seconds}.{decimals}s" if decimals else f"{seconds}s"
 
 
+@lru_cache(maxsize=256)  # a tree has few different durations
 def normal_duration(text: str) -> str:
     """Return the shortest text for a duration already known to be valid."""
-    return text if text in _USUAL else format_duration(parse_duration(text))
-
-
-_USUAL = frozenset(f"{seconds}s" for seconds in range(21))
+    return format_duration(parse_duration(text))

@@ -7,7 +7,8 @@ texts keep their order, which can matter. This module is on the path of every un
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from reconciler.resources.duration import normal_duration
 from reconciler.resources.fields import Form, Spec, SpecValue
@@ -39,31 +40,55 @@ SHORT: Mapping[Kind, Mapping[str, Mapping[str, str]]] = {
 }
 """The words of each field by their short spellings."""
 
-_CHOICES: Mapping[Kind, Mapping[str, Mapping[str, str]]] = {
-    kind: {field.name: field.short for field in row.fields if field.form is Form.CHOICE}
-    for kind, row in KINDS.items()
-}
 SETS: Mapping[Kind, tuple[str, ...]] = {
     kind: tuple(field.name for field in row.fields if field.form is Form.SET)
     for kind, row in KINDS.items()
 }
 
 
+class _Rules(NamedTuple):
+    """The rules of one kind, in one table: to hash a kind costs as much as to apply a rule.
+
+    Attributes:
+        defaults: Values of fields that are left out.
+        durations: Names of the fields that hold a duration.
+        choices: Fields that hold a word, each with its long spellings by the short ones.
+        sets: The same for fields that hold a set of words.
+    """
+
+    defaults: Spec
+    durations: Sequence[str]
+    choices: Sequence[tuple[str, Mapping[str, str]]]
+    sets: Sequence[tuple[str, Mapping[str, str]]]
+
+
+def _rules(kind: Kind) -> _Rules:
+    words = [field for field in KINDS[kind].fields if field.words]
+    choices = [(field.name, field.short) for field in words if field.form is Form.CHOICE]
+    sets = [(field.name, field.short) for field in words if field.form is Form.SET]
+    return _Rules(DEFAULTS[kind], DURATIONS[kind], choices, sets)
+
+
+_RULES: Mapping[Kind, _Rules] = {kind: _rules(kind) for kind in KINDS}
+
+
 def normal_form(kind: Kind, fields: Spec) -> dict[str, SpecValue]:
     """Return the normal form of fields that are valid for their kind."""
-    defaults = DEFAULTS[kind]
+    defaults, durations, choices, sets = _RULES[kind]
     normal = {**defaults, **fields}
-    for name in DURATIONS[kind]:
+    for name in durations:
         normal[name] = normal_duration(normal[name])
-    choices = _CHOICES[kind]
-    for name in fields:
-        if name in choices and (value := fields[name]) in choices[name]:
-            normal[name] = choices[name][value]
-    for name in SETS[kind]:
-        values = normal[name]
-        if not SHORT[kind][name].keys().isdisjoint(values):
-            values = wire_spelling(kind, name, values)
-        normal[name] = sorted(set(values)) if len(values) > 1 else values or defaults[name]
+    for name, short in choices:
+        if (word := normal[name]) in short:
+            normal[name] = short[word]
+    for name, short in sets:
+        words = normal[name]
+        if len(words) > 1:
+            normal[name] = sorted(set(map(short.get, words, words)))
+        elif not words:
+            normal[name] = defaults[name]
+        elif words[0] in short:
+            normal[name] = [short[words[0]]]
     return normal
 
 

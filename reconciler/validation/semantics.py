@@ -105,7 +105,7 @@ def _names(metadata: dict[str, Any]) -> Iterator[_Found]:
 
 def _application(resource: Resource, written: Any) -> list[_Found]:
     spec = resource.spec
-    found = [*_uris(spec), *_words_twice(written), *_refused(resource, written)]
+    found = [*_uris(spec), *_words_twice(spec, written), *_refused(resource, written)]
     if not any(problem.is_error for problem, _ in found):
         found += _compliance(spec)
     found += _dangerous_settings(spec)
@@ -130,10 +130,10 @@ def _uris(spec: Any) -> Iterator[_Found]:
 _TWICE = doubtful("URI-DUPLICATE", "the same entry is in this list already", "Remove one.")
 
 
-def _words_twice(written: Any) -> Iterator[_Found]:
+def _words_twice(spec: Any, written: Any) -> Iterator[_Found]:
     for field in SETS[APPLICATION]:
         values = written.get(field, ())
-        if len(values) > 1:
+        if len(values) > len(spec[field]):  # the normal form has each word once
             words = wire_spelling(APPLICATION, field, values)
             for position in duplicates(words):
                 yield _word_twice(words[position]), ("spec", field, position)

@@ -63,6 +63,14 @@ SPECS = APPLICATIONS.map(lambda spec: (Kind.OIDC_APPLICATION, spec)) | ACTIONS.m
         ),
         pytest.param({"appType": "OIDC_APP_TYPE_NATIVE"}, {"appType": "NATIVE"}, id="a short word"),
         pytest.param(
+            {"grantTypes": [REFRESH]}, {"grantTypes": ["REFRESH_TOKEN"]}, id="one short word"
+        ),
+        pytest.param(
+            {"grantTypes": [REFRESH]},
+            {"grantTypes": ["REFRESH_TOKEN", REFRESH]},
+            id="both spellings of a word",
+        ),
+        pytest.param(
             {"grantTypes": [GRANT, REFRESH]}, {"grantTypes": [REFRESH, GRANT, REFRESH]}, id="a set"
         ),
     ],
