@@ -14,18 +14,26 @@ class Growth:
 
     def __init__(self, most: int = MAX_PUT_IN) -> None:
         self.findings: list[Diagnostic] = []
+        self.without_room: set[tuple[str, int, int]] = set()
         self._most = self._left = most
 
     def has_room(self, size: int, manifest: Manifest, path: Path) -> bool:
-        """Count what is put in at a place; the first for which there is no room is told."""
+        """Count what is put in at a place; the first for which there is no room is told.
+
+        The places of all of them are kept: findings there only follow from this one.
+        """
         self._left -= size
-        if self._left < 0 and not self.findings:
+        if self._left >= 0:
+            return True
+        place = manifest.place(*path)
+        self.without_room.add(place[:3])
+        if not self.findings:
             self.findings.append(
                 error(
                     "VARIABLE-SIZE",
                     f"variables and Defaults put in more than {self._most} characters",
                     "Write shorter values, or use them in fewer places.",
-                    manifest.place(*path),
+                    place,
                 )
             )
-        return self._left >= 0
+        return False

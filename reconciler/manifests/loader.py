@@ -38,7 +38,14 @@ def load(
     whole = not failed and is_whole([os.fspath(path) for path in paths])
     if whole and shard is None and is_within(layers.root, paths):
         findings += unused(layers, run.variables.used)
-    return Loaded(manifests, tuple(findings), whole, tuple(run.defaults), tuple(run.patches))
+    return Loaded(
+        manifests,
+        tuple(findings),
+        whole,
+        tuple(run.defaults),
+        tuple(run.patches),
+        frozenset(run.growth.without_room),
+    )
 
 
 class _Step(Protocol):
@@ -60,8 +67,8 @@ class _Run:
         self._steps: list[_Step] = []
         self._layers = layers
         self._shard = shard
-        self._growth = self._step(Growth())
-        self.variables = self._step(Variables(layers, self._growth))
+        self.growth = self._step(Growth())
+        self.variables = self._step(Variables(layers, self.growth))
         self._reader = self._step(Reader(layers))
         self._resolver = self._step(Resolver(self.variables))
 
@@ -118,7 +125,7 @@ class _Run:
 
     def _read(self, files: Iterable[FoundFile]) -> tuple[list[Manifest], FolderDefaults]:
         """Return documents and Defaults of files, their variables replaced."""
-        defaults = self._step(FolderDefaults(self._growth))
+        defaults = self._step(FolderDefaults(self.growth))
         manifests = []
         for found in files:
             for document in self._documents(found):

@@ -121,6 +121,8 @@ class Loaded:
         defaults: The Defaults documents that were read, their variables replaced, for judging.
         patches: The documents of the overlay that change or take out others, their variables
             replaced, for judging.
+        without_room: File, line and column of each value for which the limit of ``Growth`` left
+            no room.
     """
 
     manifests: tuple[Manifest, ...]
@@ -128,6 +130,7 @@ class Loaded:
     whole: bool
     defaults: tuple[Manifest, ...] = ()
     patches: tuple[Manifest, ...] = ()
+    without_room: frozenset[tuple[str, int, int]] = frozenset()
 
 
 class Root:

@@ -68,7 +68,7 @@ def judge(loaded: Loaded) -> Judgement:
     of_layers = list(_of_layers(loaded))
     told = {_spot(each) for each in of_layers}
     findings = [each for each in findings if not (_is_of_schema(each) and _spot(each) in told)]
-    return Judgement(desired, by_place(_without_sequels([*findings, *of_layers])))
+    return Judgement(desired, by_place(_without_sequels([*findings, *of_layers], loaded)))
 
 
 def _of_layers(loaded: Loaded) -> Iterator[Diagnostic]:
@@ -89,9 +89,10 @@ def _of_layers(loaded: Loaded) -> Iterator[Diagnostic]:
             yield from schema_findings(schema, document)
 
 
-def _without_sequels(findings: list[Diagnostic]) -> list[Diagnostic]:
+def _without_sequels(findings: list[Diagnostic], loaded: Loaded) -> list[Diagnostic]:
     """Drop what follows from a variable that could not be replaced, at the same place."""
     unresolved = {_spot(each) for each in findings if each.is_error and _is_unresolved(each)}
+    unresolved |= loaded.without_room
     if not unresolved:
         return findings
     return [each for each in findings if _is_unresolved(each) or _spot(each) not in unresolved]
@@ -102,7 +103,7 @@ def _is_unresolved(finding: Diagnostic) -> bool:
 
 
 def _is_of_schema(finding: Diagnostic) -> bool:
-    return finding.code.startswith("SCHEMA-")
+    return finding.code.startswith(("SCHEMA-", "MANIFEST-MORE"))
 
 
 def _spot(finding: Diagnostic) -> object:

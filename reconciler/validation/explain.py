@@ -22,7 +22,7 @@ from reconciler.resources.duration import (
 )
 from reconciler.resources.nearest import letters, nearest, one_of
 from reconciler.resources.schemas import DEFAULTS, Judged, spellings
-from reconciler.validation.problem import Problem, cut, wrong
+from reconciler.validation.problem import Problem, cut, unshown, wrong
 from reconciler.validation.schema import MAX_FAULTS, SchemaFault, faults, schema_of
 
 _LONGEST = {limits.pattern: limits.longest for limits in (CLOCK_SKEW, ACTION_TIMEOUT)}
@@ -44,15 +44,33 @@ _NOT_WRITTEN = {
 
 def schema_findings(judged: Judged, manifest: Manifest) -> list[Diagnostic]:
     """Return why a resolved document does not fit its schema; never nothing."""
-    found = faults(judged, manifest.document)
-    mistyped = {fault.path for fault in found if fault.keyword == "type"}
-    findings = [
-        finding
-        for fault in found
-        if fault.keyword == "type" or fault.path not in mistyped
-        for finding in _findings(judged, manifest, fault)
-    ]
+    every = faults(judged, manifest.document, None)
+    mistyped = {fault.path for fault in every if fault.keyword == "type"}
+    incomplete = set()
+    found = []
+    for fault in every:
+        if fault.keyword == "required":  # there is one fault for each field, and all name all
+            if fault.path in incomplete:
+                continue
+            incomplete.add(fault.path)
+        if fault.keyword == "type" or fault.path not in mistyped:
+            found.append(fault)
+    told = (each for fault in found for each in _findings(judged, manifest, fault))
+    findings = list(islice(told, MAX_FAULTS))
+    more = sum(map(_number, found)) - len(findings)
+    if more > 0 and findings:
+        place = findings[-1].location or manifest.place()
+        findings.append(unshown(more, is_error=True).at(place))
     return findings or [_PARITY.at(manifest.place())]
+
+
+def _number(fault: SchemaFault) -> int:
+    """Return how many findings a fault makes, without their words."""
+    if fault.keyword == "additionalProperties":
+        return sum(name not in fault.schema["properties"] for name in fault.value)
+    if fault.keyword == "required":
+        return sum(name not in fault.value for name in fault.expected)
+    return 1
 
 
 _PARITY = wrong(

@@ -43,6 +43,14 @@ def noteworthy(code: str, summary: str, remedy: str) -> Problem:
     return Problem(Severity.NOTE, code, summary, remedy)
 
 
+def unshown(number: int, *, is_error: bool) -> Problem:
+    """Return the problem that stands for so many further ones of a document."""
+    severity = Severity.ERROR if is_error else Severity.WARNING
+    noun = "finding" if number == 1 else "findings"
+    summary = f"{number} more {noun} in this document"
+    return Problem(severity, "MANIFEST-MORE", summary, "Fix those that are shown, then run again.")
+
+
 def cut(value: object) -> str:
     """Return a value as text of a length that fits into a sentence, cut between words if it can."""
     text = value if isinstance(value, str) else str(value)

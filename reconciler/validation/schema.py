@@ -49,9 +49,9 @@ def accepts(judged: Judged, document: Any) -> bool:
         return False  # a value that is not JSON; the explaining validator finds words for it
 
 
-def faults(judged: Judged, document: Any) -> tuple[SchemaFault, ...]:
-    """Return what keeps a resolved document from fitting its schema."""
-    return _faults(_explaining(judged), document)
+def faults(judged: Judged, document: Any, most: int | None = MAX_FAULTS) -> tuple[SchemaFault, ...]:
+    """Return what keeps a resolved document from fitting its schema; None for all of it."""
+    return _faults(_explaining(judged), document, most)
 
 
 def faults_in(schema: dict[str, Any], document: Any) -> tuple[SchemaFault, ...]:
@@ -60,10 +60,10 @@ def faults_in(schema: dict[str, Any], document: Any) -> tuple[SchemaFault, ...]:
 
     if Draft202012Validator(schema).is_valid(document):
         return ()
-    return _faults(_explainer(schema), document)
+    return _faults(_explainer(schema), document, MAX_FAULTS)
 
 
-def _faults(validator: Any, document: Any) -> tuple[SchemaFault, ...]:
+def _faults(validator: Any, document: Any, most: int | None) -> tuple[SchemaFault, ...]:
     return tuple(
         SchemaFault(
             str(fault.validator),
@@ -72,7 +72,7 @@ def _faults(validator: Any, document: Any) -> tuple[SchemaFault, ...]:
             fault.validator_value,
             fault.schema,
         )
-        for fault in islice(validator.iter_errors(document), MAX_FAULTS)
+        for fault in islice(validator.iter_errors(document), most)
     )
 
 

@@ -23,7 +23,7 @@ from reconciler.resources.oidc import (
 )
 from reconciler.resources.ref import ACTION, APPLICATION, PROVIDER
 from reconciler.state import Resource
-from reconciler.validation.problem import Problem, cut, doubtful, noteworthy, wrong
+from reconciler.validation.problem import Problem, cut, doubtful, noteworthy, unshown, wrong
 from reconciler.validation.schema import MAX_FAULTS
 from reconciler.validation.script import CompileError, ScriptCompiler
 from reconciler.validation.uris import (
@@ -68,7 +68,11 @@ class Semantics:
         elif kind is PROVIDER:
             found += _identity_provider(resource)
         if len(found) > MAX_FAULTS:
-            found = sorted(found, key=_errors_first)[:MAX_FAULTS]
+            found.sort(key=_errors_first)
+            left_out = found[MAX_FAULTS:]
+            is_error = any(problem.is_error for problem, _ in left_out)
+            more = unshown(len(left_out), is_error=is_error)
+            found = [*found[:MAX_FAULTS], (more, found[MAX_FAULTS - 1][1])]
         findings = [problem.at(manifest.place(*path), resource.ref) for problem, path in found]
         if kind is ACTION:
             findings += self._action(resource, manifest)

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from reconciler.diagnostics import SourceLocation
+from reconciler.manifests import loader
+from reconciler.manifests.growth import Growth
 from reconciler.manifests.layers import Layers, VariableValue
 from reconciler.manifests.loader import load
 from reconciler.manifests.manifest import Loaded
@@ -286,6 +288,24 @@ def test_what_all_variables_put_in_is_limited() -> None:
 
     assert codes(found.diagnostics) == ["VARIABLE-SIZE"]
     assert sum(isinstance(m.document["metadata"]["name"], list) for m in found.manifests) < 40
+
+
+def test_a_value_without_room_has_no_further_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name that stays behind is no list; the one finding about the size says why."""
+    monkeypatch.setattr(loader, "Growth", lambda: Growth(1_500))
+    shop = (
+        "apiVersion: reconciler/v1\nkind: OidcApplication\n"
+        "metadata: {{organization: acme, project: shop, name: shop{}}}\n"
+        'spec: {{redirectUris: "${{many}}", devMode: {}}}\n'
+    )
+    text = "---\n".join(shop.format(number, number or "true") for number in range(4))
+    many = [f"https://{number}.example.com/" for number in range(30)]
+
+    found = judge(loaded(text, layers(many=many))).diagnostics
+
+    told = sorted(each.code for each in found if each.is_error)
+    assert told == [*["SCHEMA-TYPE"] * 3, "VARIABLE-SIZE"]
+    assert all("devMode" in each.summary for each in found if each.code == "SCHEMA-TYPE")
 
 
 def test_a_text_full_of_unknown_variables_is_told_to_a_limit() -> None:

@@ -486,6 +486,21 @@ def test_thousands_of_mistakes_take_no_time(judge_text: Judge) -> None:
 
     assert time.process_time() - before < 2
     assert len(found) == MAX_FAULTS + 1
+    [more] = [each for each in found if each.code == "MANIFEST-MORE"]
+    assert more.is_error
+    assert more.summary == f"{20_001 - MAX_FAULTS} more findings in this document"
+
+
+@pytest.mark.parametrize("number", [MAX_FAULTS, MAX_FAULTS + 1])
+def test_findings_that_are_not_shown_are_counted(judge_text: Judge, number: int) -> None:
+    """Exactly as many as are shown at most is none too many."""
+    document = with_spec(APPLICATION, redirectUris=[1] * number)
+
+    found = judge_text(text_of(document)).diagnostics
+
+    more = [each.summary for each in found if each.code == "MANIFEST-MORE"]
+    assert more == ["1 more finding in this document"] * (number - MAX_FAULTS)
+    assert len(found) == number
 
 
 @pytest.mark.parametrize("kind", Kind)

@@ -228,7 +228,9 @@ def test_of_very_many_findings_the_errors_are_told(judge_text: Judge) -> None:
 
     judgement = judge_text(text_of(with_spec(APPLICATION, redirectUris=uris)))
 
-    assert len(judgement.diagnostics) == 100
+    assert len(judgement.diagnostics) == 101
+    [more] = [found for found in judgement.diagnostics if found.code == "MANIFEST-MORE"]
+    assert (more.summary, more.is_error) == ("51 more findings in this document", False)
     assert [found.code for found in judgement.diagnostics if found.is_error] == ["URI-FRAGMENT"]
     assert not judgement.desired.resources
 
