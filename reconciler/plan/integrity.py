@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from reconciler.resources.fields import Spec
-from reconciler.resources.normal import TYPES
+from reconciler.resources.normal import LATER, TYPES
 from reconciler.resources.ref import Kind
 from reconciler.resources.strict_json import JsonError, read_as, read_object
 
@@ -123,3 +123,20 @@ def check_spec(kind: Kind, spec: Spec, *, whole: bool) -> None:
         texts = type(value) is list and all(type(item) is str for item in value)
         if type(value) is not known[name] or (type(value) is list and not texts):
             raise SavedFileError(f"has a spec whose {name} is of a wrong type")
+
+
+def check_planned_spec(kind: Kind, spec: Spec, *, whole: bool) -> None:
+    """Refuse what ``check_spec`` refuses, and a spec that lacks a later field of its kind.
+
+    An older version wrote such a spec. The hashes of a plan cover every field, so those that were
+    made without this field cannot match those of a plan of today.
+
+    Raises:
+        SavedFileError: the spec is not one of its kind, or lacks a later field.
+    """
+    missing = [name for name in LATER[kind] if name not in spec]
+    if missing:
+        raise SavedFileError(
+            f"was written by an older version, without the field {missing[0]} of {kind.value}"
+        )
+    check_spec(kind, spec, whole=whole)

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
 from reconciler.diagnostics import Diagnostic, Severity, SourceLocation
 from reconciler.plan.digest import essence, plan_digest
-from reconciler.plan.integrity import Document, SavedFileError, check_spec, sealed, unsealed
+from reconciler.plan.integrity import Document, SavedFileError, check_planned_spec, sealed, unsealed
 from reconciler.plan.model import (
     Adopt,
     Cause,
@@ -177,9 +177,9 @@ class SavedResource:
         """Return the resource.
 
         Raises:
-            SavedFileError: its spec is not one of its kind.
+            SavedFileError: its spec is not one of its kind, or an older version wrote it.
         """
-        check_spec(self.ref.kind, self.spec, whole=True)
+        check_planned_spec(self.ref.kind, self.spec, whole=True)
         return _like(Resource, self, source=_SavedSource(self.place))
 
 
@@ -216,7 +216,7 @@ class _SavedChange:
     def _unchecked(self) -> Change:
         held, resource = self.held, self.resource.resource() if self.resource else None
         if held is not None:
-            check_spec(held.ref.kind, held.spec, whole=False)
+            check_planned_spec(held.ref.kind, held.spec, whole=False)
         if resource is not None and held is None and self.change == "create":
             return Create(resource)
         if resource is not None and held is not None and self.change in {"update", "adopt"}:

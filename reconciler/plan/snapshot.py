@@ -7,9 +7,10 @@ is observed and no secret. Such a plan says how old the snapshot is.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from reconciler.plan.integrity import Document, SavedFileError, check_spec, sealed, unsealed
+from reconciler.resources.normal import LATER
 from reconciler.resources.numbers import Seconds
 from reconciler.resources.ref import ResourceRef, fold
 from reconciler.state import ObservedObject, ObservedState
@@ -66,7 +67,10 @@ class SnapshotFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SnapshotDocument(Document):
-    """The fields of a snapshot in the order of the file; ``elsewhere`` has a name, then trees."""
+    """The fields of a snapshot in the order of the file; ``elsewhere`` has a name, then trees.
+
+    Files of older versions lack the last two.
+    """
 
     tool_version: str
     taken_at: Seconds
@@ -80,6 +84,8 @@ class _SnapshotDocument(Document):
     caller_objects: frozenset[str]
     doubles: tuple[ObservedObject, ...]
     objects: tuple[ObservedObject, ...]
+    keeps_history: bool = True
+    knows_audience: bool | None = True
 
 
 def snapshot_content(file: SnapshotFile) -> bytes:
@@ -98,8 +104,22 @@ def snapshot_content(file: SnapshotFile) -> bytes:
         caller_objects=state.caller_objects,
         doubles=tuple(sorted(state.name_clashes, key=_place)),
         objects=tuple(state.objects[key] for key in sorted(state.objects)),
+        keeps_history=state.keeps_history,
+        knows_audience=state.knows_audience,
     )
-    return sealed(FORMAT, FORMAT_VERSION, document)
+    return sealed(FORMAT, FORMAT_VERSION, _written(document))
+
+
+def _written(document: _SnapshotDocument) -> Mapping[str, object]:
+    """Return the fields to write: optional ones only where they differ from their defaults.
+
+    So older versions read the snapshots of most services, and every state has one content.
+    """
+    return {
+        each.name: getattr(document, each.name)
+        for each in fields(document)
+        if getattr(document, each.name) != each.default
+    }
 
 
 def read_snapshot(content: bytes) -> SnapshotFile:
@@ -121,6 +141,8 @@ def read_snapshot(content: bytes) -> SnapshotFile:
         document.doubles,
         {name: frozenset(trees) for name, *trees in document.elsewhere},
         document.caller_objects,
+        keeps_history=document.keeps_history,
+        knows_audience=document.knows_audience,
     )
     organizations = None if document.all else document.organizations
     file = SnapshotFile(
@@ -128,7 +150,24 @@ def read_snapshot(content: bytes) -> SnapshotFile:
     )
     if content != snapshot_content(file):
         raise SavedFileError("is not as this version writes it")
-    return file
+    # Filled only now: the content must be compared with the specs as the file has them.
+    return replace(file, state=_with_later_fields(state))
+
+
+def _with_later_fields(state: ObservedState) -> ObservedState:
+    """Return a state with the defaults of the fields that the files of older versions lack."""
+    return replace(
+        state,
+        objects={key: _filled(held) for key, held in state.objects.items()},
+        name_clashes=tuple(map(_filled, state.name_clashes)),
+    )
+
+
+def _filled(held: ObservedObject) -> ObservedObject:
+    later = LATER[held.ref.kind]
+    if later.keys() <= held.spec.keys():
+        return held
+    return replace(held, spec={**later, **held.spec})
 
 
 def _place(held: ObservedObject) -> tuple[ResourceRef, str]:

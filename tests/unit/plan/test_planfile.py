@@ -300,3 +300,20 @@ def test_a_plan_of_an_environment_names_it_and_others_are_as_they_were() -> None
     assert b"environment" not in CONTENT
     assert read_plan_file(plan_file_content(file)).plan.scope == scope
     assert plan_digest(file.plan) == plan_digest(PLAN)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [Create(declared(PARTNER)), Update(declared(PARTNER), held(PARTNER)), Delete(held(PARTNER))],
+)
+def test_a_plan_of_an_older_version_without_a_later_field_is_refused(
+    change: Create | Update | Delete,
+) -> None:
+    """Its hashes were made without that field, so no plan of today has its digest."""
+    fields = json.loads(plan_file_content(replace(FILE, plan=a_plan(change))))
+    for place in ("held", "resource"):
+        if fields["changes"][0][place]:
+            del fields["changes"][0][place]["spec"]["audience"]
+
+    with pytest.raises(SavedFileError, match=r"^was written by an older version, without the fie"):
+        read_plan_file(resealed(fields))

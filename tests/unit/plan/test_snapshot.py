@@ -16,8 +16,8 @@ from reconciler.plan.snapshot import (
     read_snapshot,
     snapshot_content,
 )
-from reconciler.state import ObservedState
-from tests.builders import ACME, GREET, HOUSE, WEB, held, observed
+from reconciler.state import ObservedObject, ObservedState
+from tests.builders import ACME, GREET, HOUSE, PARTNER, WEB, held, observed
 
 STATE = replace(
     observed(*HOUSE, held(WEB), held(GREET)),
@@ -99,6 +99,40 @@ def test_a_number_out_of_range_is_refused(name: str, change: dict[str, int], pla
 
     with pytest.raises(SavedFileError, match=f"^has a field {place} that is not in range$"):
         read_snapshot(sealed(FORMAT, FORMAT_VERSION, fields))
+
+
+def without_audience(found: ObservedObject) -> ObservedObject:
+    """Return an object as versions from before this field wrote it."""
+    return replace(found, spec={k: v for k, v in found.spec.items() if k != "audience"})
+
+
+def test_a_snapshot_of_an_older_version_gets_the_defaults_of_later_fields() -> None:
+    """A field that was not known then is not a change of today."""
+    clash = held(PARTNER, object_id="2")
+    today = replace(observed(*HOUSE, held(PARTNER)), name_clashes=(clash,))
+    older = replace(
+        observed(*HOUSE, without_audience(held(PARTNER))), name_clashes=(without_audience(clash),)
+    )
+    content = snapshot_content(replace(FILE, state=older))
+
+    assert b"audience" not in content
+    assert read_snapshot(content).state == today
+
+
+@pytest.mark.parametrize("knows_audience", [True, False, None])
+@pytest.mark.parametrize("keeps_history", [True, False])
+def test_the_abilities_of_the_service_are_read_back(
+    *, keeps_history: bool, knows_audience: bool | None
+) -> None:
+    """The advice of a plan depends on them."""
+    state = replace(STATE, keeps_history=keeps_history, knows_audience=knows_audience)
+
+    assert read_snapshot(snapshot_content(replace(FILE, state=state))).state == state
+
+
+def test_a_service_of_ours_has_a_snapshot_that_older_versions_read() -> None:
+    """They refuse a field that they do not know."""
+    assert not {"keeps_history", "knows_audience"} & json.loads(CONTENT).keys()
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", CONTENT[:-5], CONTENT + b"\n"])
