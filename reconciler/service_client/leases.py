@@ -46,6 +46,8 @@ class Leases:
             # that another run may be about to renew. So nothing is taken that sorts after a lease
             # that is refused. In order, of two runs the one with the first name in common goes on.
             for name in _in_order(organizations):
+                # Over a network the first leases could run out before the last one is taken.
+                self.renew()
                 self._acquire(name)
         except ReconcilerError:
             self.release()

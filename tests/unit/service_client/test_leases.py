@@ -136,6 +136,27 @@ def test_all_leases_are_taken_or_none() -> None:
     assert sorted(wire.held) == ["acme", "initech"]
 
 
+def test_the_first_leases_are_renewed_while_others_are_taken() -> None:
+    """Over a slow network they would run out before the last one is there."""
+    wire, now = FakeLeases(), [0.0]
+    take = wire.acquire
+
+    def slowly(call: Call) -> Reply:
+        now[0] += RENEW_AFTER_SECONDS / 2
+        return take(call)
+
+    wire.replies["AcquireLease"] = slowly
+    OperationsClient(wire, HERE, clock=lambda: now[0]).acquire(["a", "b", "c"])
+
+    asked = [[(call.operation, call.fields["organization"]) for call in sent] for sent in wire.sent]
+    assert asked == [
+        [("AcquireLease", "a")],
+        [("AcquireLease", "b")],
+        [("RenewLease", "a"), ("RenewLease", "b")],
+        [("AcquireLease", "c")],
+    ]
+
+
 def test_a_run_that_is_refused_takes_no_lease_after_that() -> None:
     """To take what sorts after the refused lease would move fences of other runs."""
     wire = FakeLeases()

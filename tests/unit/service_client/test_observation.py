@@ -88,3 +88,10 @@ def test_a_list_without_an_end_is_an_error() -> None:
     """The run is told, and does not read for ever."""
     with pytest.raises(ServiceError, match="do not end"):
         paged({"a": [str(number) for number in range(1, MOST_PAGES + 1)]})
+
+
+def test_a_list_of_the_most_pages_is_read() -> None:
+    """Only a page that follows them is too many."""
+    pages = [*map(str, range(1, MOST_PAGES)), ""]
+
+    assert len(paged({"a": pages})) == MOST_PAGES
