@@ -8,11 +8,12 @@ environment, and GitLab by a manual job.
 
 from __future__ import annotations
 
+import posixpath
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from reconciler.configuration.model import Configuration, Environment
 from reconciler.errors import UsageError
@@ -104,12 +105,10 @@ def _words(configuration: Configuration, named: Iterable[Environment]) -> Mappin
     chosen = list(named)
     overlays = [each.overlay for each in chosen if each.overlay]
     folders: Sequence[str] = list(
-        dict.fromkeys(
-            PurePosixPath(each).as_posix() for each in (configuration.manifests, *overlays)
-        )
+        dict.fromkeys(posixpath.normpath(each) for each in (configuration.manifests, *overlays))
     )
     for folder in folders:
-        if not _FOLDER.fullmatch(folder):
+        if not _FOLDER.fullmatch(folder) or folder.split("/")[0] == "..":
             raise UsageError(
                 f"no jobs can be written for the folder {visible(folder)}",
                 remedy="Give it a name of letters, digits and . _ - /: it stands in their scripts.",

@@ -17,6 +17,8 @@ from reconciler.manifests.layers import Layers, VariableValue
 from reconciler.resources.installation import STATE_FOLDER
 
 SQLITE = "sqlite:"
+OWN_STORE = "identity.db"
+"""File of the store of an environment that names no service, in the folder of its state."""
 
 
 class VariableType(StrEnum):
@@ -82,20 +84,27 @@ class Configuration:
         file: Its path as it is shown, from the current folder.
         repository: The resolved Git root that it is in, else its own folder. No path in it leads
             out of there.
+        folder: The resolved folder that it is in. Its paths start there, also when it was named
+            through a link.
         manifests: Folder of the manifests as it is written.
         tree: Name of the tree of environments that name none; empty for the default.
     """
 
     file: str
     repository: Path
+    folder: Path
     manifests: str = "manifests"
     tree: str = ""
     variables: Mapping[str, Variable] = field(default_factory=dict)
     environments: Mapping[str, Environment] = field(default_factory=dict)
 
     def path(self, written: str) -> str:
-        """Return a path of the file as a path from the current folder."""
-        return os.path.normpath(Path(self.file).parent / written)
+        """Return a path of the file as a path from the current folder.
+
+        It is absolute if the file was named by an absolute path.
+        """
+        path = os.path.normpath(self.folder / written)
+        return path if Path(self.file).is_absolute() else os.path.relpath(path)
 
     def state_of(self, environment: Environment) -> str:
         """Return the folder of an environment's own state: store, journals, secrets."""
@@ -104,7 +113,7 @@ class Configuration:
     def service_of(self, environment: Environment) -> str:
         """Return the address of an environment's service; a store's path is from here."""
         if not environment.service:
-            return f"{SQLITE}{self.state_of(environment)}/identity.db"
+            return f"{SQLITE}{self.state_of(environment)}/{OWN_STORE}"
         if environment.service.startswith(SQLITE):
             return SQLITE + self.path(environment.service.removeprefix(SQLITE))
         return environment.service

@@ -39,8 +39,8 @@ def read_configuration(path: str) -> Reading:
     if found:
         return Reading(None, by_place(found))
     folder = Path(path).parent.resolve()
-    configuration = _configuration(document, shown, git_root(folder) or folder)
-    found = list(semantic_findings(configuration, document, folder))
+    configuration = _configuration(document, shown, folder)
+    found = list(semantic_findings(configuration, document))
     if any(finding.is_error for finding in found):
         return Reading(None, by_place(found))
     return Reading(configuration, by_place(found))
@@ -71,12 +71,13 @@ def _document(path: str, shown: str) -> tuple[Manifest | None, list[Diagnostic]]
     return Manifest(documents[0], file), []
 
 
-def _configuration(document: Manifest, shown: str, repository: Path) -> Configuration:
+def _configuration(document: Manifest, shown: str, folder: Path) -> Configuration:
     fields = document.document
     tree = fields.get("tree", "")
     return Configuration(
         file=shown,
-        repository=repository,
+        repository=git_root(folder) or folder,
+        folder=folder,
         tree=tree,
         variables={
             name: _variable(document, name, each)

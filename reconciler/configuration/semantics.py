@@ -11,12 +11,13 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from reconciler.configuration.model import SQLITE, Configuration, Environment
+from reconciler.configuration.model import OWN_STORE, SQLITE, Configuration, Environment
 from reconciler.configuration.values import undeclared, value_problem
 from reconciler.diagnostics import Diagnostic, SourceLocation, error
 from reconciler.manifests.layers import VariableValue
 from reconciler.manifests.manifest import Manifest
-from reconciler.resources.origin import parse_origin
+from reconciler.resources.installation import STATE_FOLDER
+from reconciler.resources.origin import as_localhost, parse_origin
 from reconciler.validation.schema import PatternError, matcher
 
 _ADDRESS = (
@@ -28,26 +29,24 @@ _ADDRESS = (
 _PATH = re.compile(r"(?:/(?!\.\.?(?:/|$))[A-Za-z0-9._~-]+)*/?", re.ASCII)
 
 
-def semantic_findings(
-    configuration: Configuration, document: Manifest, folder: Path
-) -> Iterator[Diagnostic]:
+def semantic_findings(configuration: Configuration, document: Manifest) -> Iterator[Diagnostic]:
     """Yield what is wrong with a configuration that fits its schema.
 
     Args:
         configuration: What was read.
         document: The document that it was read from, for places.
-        folder: The resolved folder of its file.
     """
     yield from _variable_findings(configuration)
-    manifests = _Folder(configuration, folder, configuration.manifests)
+    manifests = _Folder(configuration, configuration.manifests)
     if not manifests.is_inside:
         yield _outside("manifests", document.place("manifests"))
     for environment in configuration.environments.values():
         if environment.service:
-            yield from _service_findings(configuration, environment, folder)
+            yield from _service_findings(configuration, environment)
+        yield from _state_findings(configuration, environment)
         if environment.overlay:
-            yield from _overlay_findings(configuration, environment, folder, manifests)
-    yield from _twins(configuration, folder)
+            yield from _overlay_findings(configuration, environment, manifests)
+    yield from _twins(configuration)
 
 
 def _variable_findings(configuration: Configuration) -> Iterator[Diagnostic]:
@@ -82,9 +81,9 @@ def _value_findings(
 class _Folder:
     """A folder or file that the configuration names, with links followed."""
 
-    def __init__(self, configuration: Configuration, folder: Path, written: str) -> None:
+    def __init__(self, configuration: Configuration, written: str) -> None:
         # What is used later is the normal form, too: it must be the path that is checked here.
-        self.path = Path(os.path.realpath(os.path.normpath(folder / written)))
+        self.path = Path(os.path.realpath(os.path.normpath(configuration.folder / written)))
         top = configuration.repository
         beneath = self.path.relative_to(top).parts if self.path.is_relative_to(top) else None
         self.is_inside = beneath is not None and ".git" not in beneath
@@ -102,15 +101,29 @@ def _outside(name: str, place: SourceLocation) -> Diagnostic:
 
 
 def _service_findings(
-    configuration: Configuration, environment: Environment, folder: Path
+    configuration: Configuration, environment: Environment
 ) -> Iterator[Diagnostic]:
     service, place = environment.service, environment.place("service")
     if service.startswith(SQLITE):
         store = service.removeprefix(SQLITE)
-        if not store or not _Folder(configuration, folder, store).is_inside:
+        if not store or not _Folder(configuration, store).is_inside:
             yield _outside("service", place)
     elif not _is_address(service):
         yield error("CONFIG-SERVICE", "this cannot be the service here", _ADDRESS, place)
+
+
+def _state_findings(configuration: Configuration, environment: Environment) -> Iterator[Diagnostic]:
+    """Yield an error if an environment's own state leads out of the repository through a link."""
+    state = f"{STATE_FOLDER}/{environment.name}"
+    paths = (state, f"{state}/{OWN_STORE}")
+    if not all(_Folder(configuration, path).is_inside for path in paths):
+        yield error(
+            "CONFIG-OUTSIDE",
+            f"{state} leads out of the repository",
+            "Remove the link: the store, the journals and the secrets of the environment are kept "
+            "there.",
+            environment.location,
+        )
 
 
 def _is_address(service: str) -> bool:
@@ -126,10 +139,10 @@ def _is_address(service: str) -> bool:
 
 
 def _overlay_findings(
-    configuration: Configuration, environment: Environment, folder: Path, manifests: _Folder
+    configuration: Configuration, environment: Environment, manifests: _Folder
 ) -> Iterator[Diagnostic]:
     overlay, place = (
-        _Folder(configuration, folder, environment.overlay),
+        _Folder(configuration, environment.overlay),
         environment.place("overlay"),
     )
     if not overlay.is_inside:
@@ -143,14 +156,14 @@ def _overlay_findings(
         )
 
 
-def _twins(configuration: Configuration, folder: Path) -> Iterator[Diagnostic]:
+def _twins(configuration: Configuration) -> Iterator[Diagnostic]:
     """Yield an error for each environment that has service and tree of an earlier one."""
     seen: dict[tuple[str, str], Environment] = {}
     for environment in configuration.environments.values():
         service = configuration.service_of(environment)
         if service.startswith(SQLITE):
             service = os.path.realpath(service.removeprefix(SQLITE))
-        key = (service.rstrip("/"), environment.tree or "default")
+        key = (as_localhost(service.rstrip("/")), environment.tree or "default")
         first = seen.setdefault(key, environment)
         if first is not environment:
             yield error(

@@ -8,8 +8,10 @@ variables cannot name each other.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from math import isfinite
 from typing import Any, NamedTuple
 
 from reconciler.configuration.model import Configuration, Environment, Variable, VariableType
@@ -21,6 +23,9 @@ from reconciler.validation.schema import PatternError, matcher
 
 MAX_VALUE = 64 * 1024
 """Characters of a value that is given outside of the file; that of a text in YAML."""
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+"""What a byte that is not UTF-8 becomes, and a half of a pair in JSON; no file can hold it."""
 
 _HINTS = {
     VariableType.STRING: "Write a text; a number or true in quotes.",
@@ -101,21 +106,34 @@ def value_problem(variable: Variable, value: Any) -> Problem | None:
     if not _TYPES[variable.type](value):
         summary = f"{variable.name} is declared as a {variable.type}, and this is something else"
         return wrong("CONFIG-VALUE", summary, _HINTS[variable.type])
+    if any(isinstance(number, float) and not isfinite(number) for number in _texts(value)):
+        summary = f"a number of {variable.name} is too large"
+        return wrong("CONFIG-VALUE", summary, "Write a smaller number.")
     texts = [text for text in _texts(value) if isinstance(text, str)]
-    if any("${" in text for text in texts):
-        return wrong(
-            "CONFIG-NESTED",
-            f"the value of {variable.name} holds ${{",
-            "Write the text itself: values are not resolved, so variables cannot name each other.",
-        )
-    if any("\0" in text for text in texts):
-        return wrong("SCHEMA-NUL", f"{variable.name} contains NUL", "Remove the NUL character.")
+    if problem := _text_problem(variable.name, texts):
+        return problem
     if variable.pattern and not all(map(_matcher(variable.pattern), texts)):
         return wrong(
             "CONFIG-VALUE",
             f"{variable.name} does not match its pattern",
             f"The pattern is {cut(variable.pattern)}, and the value {cut(str(value))}.",
         )
+    return None
+
+
+def _text_problem(name: str, texts: Sequence[str]) -> Problem | None:
+    """Return why texts cannot stand in any value, or None."""
+    if any("${" in text for text in texts):
+        return wrong(
+            "CONFIG-NESTED",
+            f"the value of {name} holds ${{",
+            "Write the text itself: values are not resolved, so variables cannot name each other.",
+        )
+    if any("\0" in text for text in texts):
+        return wrong("SCHEMA-NUL", f"{name} contains NUL", "Remove the NUL character.")
+    if any(map(_SURROGATE.search, texts)):
+        summary = f"the value of {name} is not valid UTF-8"
+        return wrong("CONFIG-VALUE", summary, "Write it in UTF-8, without lone surrogates.")
     return None
 
 

@@ -91,6 +91,17 @@ def _check_ipv4(host: str) -> None:
         raise ValueError(f"{host} is not an IPv4 address: write four numbers up to 255") from None
 
 
+def as_localhost(address: str) -> str:
+    """Return an address with ``localhost`` in place of another name of this machine.
+
+    For comparisons in which two names of one server must count as equal.
+    """
+    found = _ORIGIN.match(address)
+    if found is None or not is_loopback_host(found[2]):
+        return address
+    return address[: found.start(2)] + "localhost" + address[found.end(2) :]
+
+
 def parse_port(digits: str) -> int:
     """Return a port from 1 to 65535.
 

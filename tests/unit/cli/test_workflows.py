@@ -20,7 +20,7 @@ WORKFLOWS = {
 def a_configuration(overlay: str = "", manifests: str = "identity/tree") -> Configuration:
     live = Environment("live", HERE, protected=True, overlay=overlay)
     named = {"live": live, "test-1": Environment("test-1", HERE)}
-    return Configuration("reconciler.yaml", Path(), manifests=manifests, environments=named)
+    return Configuration("reconciler.yaml", Path(), Path(), manifests=manifests, environments=named)
 
 
 def test_folders_of_the_configuration_start_the_jobs_that_read_them() -> None:
@@ -39,7 +39,16 @@ def test_other_files_stay_as_they_are() -> None:
     assert for_environments(hook, a_configuration()) == hook
 
 
-@pytest.mark.parametrize("folder", ["a b", "a;b", "$(a)", "-a", 'a"b', "a\nb"])
+def test_jobs_name_folders_in_their_normal_form() -> None:
+    """Git and the filters of the jobs know no other form."""
+    made = for_environments(WORKFLOWS, a_configuration("./over//live", "sub/../m"))
+
+    live = made[GITHUB / "reconciler-apply-live.yml"]
+    assert b'      - "m/**"\n      - "over/live/**"\n' in live
+    assert b"git ls-tree HEAD m over reconciler.yaml |" in live
+
+
+@pytest.mark.parametrize("folder", ["../m", "..", "a b", "a;b", "$(a)", "-a", 'a"b', "a\nb"])
 def test_a_folder_that_cannot_stand_in_a_script_is_refused(folder: str) -> None:
     for configuration in (a_configuration(folder), a_configuration(manifests=folder)):
         with pytest.raises(UsageError, match="no jobs can be written"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from reconciler.configuration.model import Configuration, Environment
@@ -15,6 +16,7 @@ SHARED = Environment("shared", PLACE, service="sqlite:stores/../shared.db")
 CONFIGURATION = Configuration(
     "../../reconciler.yaml",
     Path("/repository"),
+    Path("../..").resolve(),
     environments={each.name: each for each in (STAGING, LIVE, SHARED)},
 )
 
@@ -30,6 +32,20 @@ def test_paths_start_from_the_folder_of_the_file() -> None:
         "https://id.example.com",
         "sqlite:../../shared.db",
     ]
+
+
+def test_paths_start_from_the_folder_itself_where_a_link_leads_to_it() -> None:
+    """They are the paths that were checked: a link may stand elsewhere in the repository."""
+    linked = replace(CONFIGURATION, file="link/reconciler.yaml", folder=Path("a/b").resolve())
+
+    assert linked.path("../manifests") == "a/manifests"
+
+
+def test_paths_are_absolute_if_the_file_was_named_so() -> None:
+    """As they were named, they are shown."""
+    named = replace(CONFIGURATION, file="/link/reconciler.yaml", folder=Path("/a/b"))
+
+    assert named.path("../manifests") == "/a/manifests"
 
 
 def test_the_overlays_of_other_environments_are_known_but_not_laid_over() -> None:

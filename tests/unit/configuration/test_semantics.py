@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.configuration.reading import read_configuration
 from tests.unit.configuration.configurations import configuration_of, reading_of, told
 
 
@@ -78,6 +79,34 @@ def test_folders_stay_in_the_repository_and_apart(
     assert told(reading_of(tmp_path, text)) == findings
 
 
+@pytest.mark.parametrize("link", [".reconciler", ".reconciler/b", ".reconciler/b/identity.db"])
+def test_the_state_of_an_environment_stays_in_the_repository(tmp_path: Path, link: str) -> None:
+    """A committed link would direct the store, the journals and the secrets."""
+    repository = tmp_path / "repository"
+    (repository / link).parent.mkdir(parents=True)
+    (repository / link).symlink_to(tmp_path)
+    text = "environments:\n  b: {service: 'https://i.example'}\n"
+
+    reading = reading_of(repository, text)
+
+    assert told(reading) == [("CONFIG-OUTSIDE", 4, 3)]
+    assert reading.findings[0].summary == ".reconciler/b leads out of the repository"
+
+
+def test_what_is_checked_is_what_is_read_through_a_linked_folder(tmp_path: Path) -> None:
+    """Not what lies beside the link."""
+    inner = tmp_path / "team" / "inner"
+    inner.mkdir(parents=True)
+    (tmp_path / ".git").mkdir()
+    reading_of(inner, "manifests: ../shared\n")
+    (tmp_path / "link").symlink_to(inner)
+
+    configuration, _ = read_configuration(str(tmp_path / "link" / "reconciler.yaml"))
+
+    assert configuration
+    assert configuration.path("../shared") == str(tmp_path / "team" / "shared")
+
+
 def test_the_git_root_is_the_repository(tmp_path: Path) -> None:
     """A file in a folder of it may name what lies beside that folder."""
     (tmp_path / ".git").mkdir()
@@ -95,6 +124,9 @@ def test_the_git_root_is_the_repository(tmp_path: Path) -> None:
         ("{a: {service: 'sqlite:a.db'}, b: {service: 'sqlite:x/../a.db', tree: default}}", True),
         ("{a: {}, b: {service: 'sqlite:.reconciler/a/identity.db'}}", True),
         ("{a: {service: 'https://i.example'}, b: {service: 'https://i.example', tree: b}}", False),
+        ("{a: {service: 'http://localhost:8'}, b: {service: 'http://127.0.0.1:8'}}", True),
+        ("{a: {service: 'http://[::1]/x'}, b: {service: 'http://127.0.0.2/x'}}", True),
+        ("{a: {service: 'http://localhost:8'}, b: {service: 'http://127.0.0.1:9'}}", False),
         ("{a: {}, b: {}}", False),
     ],
 )

@@ -19,6 +19,7 @@ def of(**environments: dict[str, Any]) -> Configuration:
     return Configuration(
         "reconciler.yaml",
         Path(),
+        Path(),
         environments={
             name: Environment(name, HERE, places={"service": SERVICE}, **fields)
             for name, fields in environments.items()

@@ -17,6 +17,7 @@ variables:
   list: {type: list, default: []}
   flag: {type: boolean}
   many: {type: number}
+  text: {type: string}
 environments: {a: {variables: {host: a.example}}}
 """
 OPTION, VARIABLE = SourceLocation("--var host"), SourceLocation("RECONCILER_VAR_host")
@@ -37,7 +38,7 @@ def test_the_last_source_wins(tmp_path: Path) -> None:
         return values["host"].value, values["host"].origin.line, values["host"].origin.file[:6]
 
     assert host(environment=False) == ("default.example", 4, str(tmp_path)[:6])
-    assert host() == ("a.example", 8, str(tmp_path)[:6])
+    assert host() == ("a.example", 9, str(tmp_path)[:6])
     assert host(by_variable) == ("v.example", 0, "RECONC")
     assert host(by_variable, by_option) == ("o.example", 0, "--var ")
 
@@ -76,6 +77,11 @@ def test_a_typed_value_is_json_unless_it_is_to_be_a_text(
         ("list", "[" * 60_000, "CONFIG-VALUE", "list is not given as JSON"),
         ("flag", "1", "CONFIG-VALUE", "flag is declared as a boolean"),
         ("many", "NaN", "CONFIG-VALUE", "many is not given as JSON"),
+        ("many", "1e999", "CONFIG-VALUE", "a number of many is too large"),
+        ("list", "[1, -1e999]", "CONFIG-VALUE", "a number of list is too large"),
+        ("list", r'["\ud800"]', "CONFIG-VALUE", "the value of list is not valid UTF-8"),
+        ("text", "a\udcff", "CONFIG-VALUE", "the value of text is not valid UTF-8"),
+        ("host", "a\udcff", "CONFIG-VALUE", "the value of host is not valid UTF-8"),
         ("many", "true", "CONFIG-VALUE", "many is declared as a number"),
         ("hots", "a", "CONFIG-UNDECLARED", "there is no variable hots"),
     ],

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.resources.origin import Origin, is_loopback_host, parse_origin, parse_port
+from reconciler.resources.origin import (
+    Origin,
+    as_localhost,
+    is_loopback_host,
+    parse_origin,
+    parse_port,
+)
 
 LONGEST = ".".join(["a" * 63] * 3 + ["b" * 61])  # of 253 characters
 
@@ -132,6 +138,20 @@ def test_what_is_no_port_is_told_by_its_digits(digits: str, shown: str) -> None:
 def test_the_machine_itself_is_loopback(host: str) -> None:
     assert is_loopback_host(host)
     assert parse_origin(f"http://{host}").is_loopback
+
+
+@pytest.mark.parametrize(
+    ("address", "same"),
+    [
+        ("http://127.0.0.1:8/a", "http://localhost:8/a"),
+        ("http://[::1]", "http://localhost"),
+        ("https://id.example.com/127.0.0.1", "https://id.example.com/127.0.0.1"),
+        ("http://127.0.0.1.evil.test", "http://127.0.0.1.evil.test"),
+        ("/var/identity.db", "/var/identity.db"),
+    ],
+)
+def test_names_of_this_machine_compare_as_one(address: str, same: str) -> None:
+    assert as_localhost(address) == same
 
 
 @pytest.mark.parametrize(
