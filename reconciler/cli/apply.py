@@ -128,7 +128,7 @@ def apply_command(
         require_seal_key(connection)
         chosen = configured()
         approval, paths = take_approval(paths, digest, chosen.name)
-        check_protection(chosen, auto_approve=rest["auto_approve"])
+        check_protection(chosen, connection.service, auto_approve=rest["auto_approve"])
         if chosen.is_protected and not approval.is_given:
             raise _not_approved(chosen.name)
         sink = sink_for(connection, secrets_to)

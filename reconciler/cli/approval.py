@@ -291,15 +291,17 @@ def _show_moved(found: Sequence[Moved]) -> None:
     )
 
 
-def check_protection(chosen: Configured, *, auto_approve: bool) -> None:
+def check_protection(chosen: Configured, service: str, *, auto_approve: bool) -> None:
     """Refuse to write to a protected environment with ``--auto-approve``.
+
+    If no environment is chosen, the service must not be that of a protected one.
 
     Raises:
         UsageError: the environment is protected.
     """
-    if chosen.is_protected and auto_approve:
+    if auto_approve and (protected := chosen.protected_at(service)):
         raise UsageError(
-            f"environment {chosen.name} is protected, and --auto-approve is given",
+            f"environment {protected} is protected, and --auto-approve is given",
             remedy="Leave --auto-approve out and unset RECONCILER_AUTO_APPROVE: what is written "
             "there is approved one by one. Nothing was written.",
         )

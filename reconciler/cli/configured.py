@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from reconciler.cli.connection import is_file, is_remote, store_path
+from reconciler.cli.connection import is_database, is_file, is_remote, store_path
 from reconciler.cli.environment import VARIABLE_PREFIX
 from reconciler.cli.environment import variable as value_of
 from reconciler.configuration.search import find_configuration
@@ -25,6 +25,7 @@ from reconciler.errors import InvalidConfigurationError, UsageError
 from reconciler.manifests.layers import NO_LAYERS, Layers
 from reconciler.report.place import without_credentials
 from reconciler.resources.installation import STATE_FOLDER
+from reconciler.resources.origin import as_localhost
 
 if TYPE_CHECKING:
     from reconciler.configuration.model import Configuration, Environment
@@ -62,6 +63,23 @@ class Configured:
     def is_protected(self) -> bool:
         """Return whether only an approved plan is applied: a plan file or a digest."""
         return self.environment is not None and self.environment.protected
+
+    def protected_at(self, address: str) -> str:
+        """Return the protected environment that is written to at an address; empty for none.
+
+        It is the chosen environment, or without a choice one with this service.
+
+        Raises:
+            UsageError: the address cannot be that of a service.
+        """
+        if self.environment or self.configuration is None:
+            return self.name if self.is_protected else ""
+        named = {
+            as_localhost(_normal(self.configuration.service_of(each))): each.name
+            for each in self.configuration.environments.values()
+            if each.protected
+        }
+        return named.get(as_localhost(_normal(address)), "") if named else ""
 
     @property
     def service(self) -> str:
@@ -298,12 +316,16 @@ def check_service(address: str, source: ParameterSource | None) -> bool:
         return False
     if source is ParameterSource.DEFAULT_MAP:
         return found.service != ""
-    if found.service and _normal(address) != _normal(found.service):
+    if found.configuration is None or found.environment is None:
+        return True
+    own = found.configuration.service_of(found.environment)
+    # No file of a repository names a database, so an environment without a service may be in one.
+    if (found.service or not is_database(address)) and _normal(address) != _normal(own):
+        fact = f"The environment names {own}." if found.service else f"Its own store is {own}."
         raise UsageError(
             f"--service {without_credentials(address)} is not the service of environment "
             f"{found.name}",
-            remedy=f"The environment names {found.service}. Leave --service out, or choose the "
-            "environment of that service.",
+            remedy=f"{fact} Leave --service out, or choose the environment of that service.",
         )
     return True
 

@@ -64,7 +64,7 @@ def rotate_command(
     REF is ORGANIZATION/PROJECT/NAME, with or without OidcApplication in front. A slash inside a
     name is written %2F.
     """
-    check_protection(configured(), auto_approve=auto_approve)
+    check_protection(configured(), connection.service, auto_approve=auto_approve)
     sink = sink_for(connection, secrets_to)
     if sink is None:
         raise UsageError("the new secret has no destination", remedy=f"Give --secrets-to {KINDS}.")

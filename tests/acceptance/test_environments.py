@@ -102,12 +102,14 @@ def test_a_protected_environment_takes_an_approved_plan_only(run: Run, configure
     variable = run("apply", *chosen, RECONCILER_AUTO_APPROVE="1")
     asked = run("apply", *chosen)
     rotated = run("secret", "rotate", "acme/shop/web", *chosen, "--auto-approve")
+    service = ("--service", "sqlite:.reconciler/production/identity.db")
+    unchosen = run("secret", "rotate", "acme/shop/web", *service, "--auto-approve")
     assert run("plan", *chosen, "--out", "p.plan").code == 0
     both = run("apply", "p.plan", *chosen, "--auto-approve")
     other = run("apply", "p.plan", "--env", "staging")
     made = run("apply", "p.plan", *chosen)
 
-    for refused in (flag, variable, rotated, both):
+    for refused in (flag, variable, rotated, unchosen, both):
         assert refused.code == 1
         assert refused.err.startswith("Error: environment production is protected, and --auto-")
     assert asked.err.startswith("Error: environment production is protected: it takes an approved")

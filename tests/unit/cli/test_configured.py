@@ -18,10 +18,11 @@ PLACE = SourceLocation("reconciler.yaml", 1, 1)
 GIVEN = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 
 
-def an_environment(service: str) -> Configured:
+def an_environment(service: str, *, protected: bool = False) -> Configured:
     """Return a configuration with one environment, which is chosen."""
-    environment = Environment("live", PLACE, service=service)
-    configuration = Configuration("reconciler.yaml", Path(), environments={"live": environment})
+    environment = Environment("live", PLACE, service=service, protected=protected)
+    named = {"live": environment}
+    configuration = Configuration("reconciler.yaml", Path(), Path.cwd(), environments=named)
     return Configured(configuration, environment)
 
 
@@ -76,8 +77,37 @@ def test_an_environment_without_a_service_takes_one_from_outside(context: click.
     """Such as a database, which no file of a repository names."""
     use(context, an_environment(""))
 
-    assert check_service("postgresql://db/identity", ParameterSource.COMMANDLINE)
+    for outside in ("postgresql://db/identity", "sqlite:x/../.reconciler/live/identity.db"):
+        assert check_service(outside, ParameterSource.COMMANDLINE)
+    for others in ("https://id.example.com", "http://localhost:8", "sqlite:identity.db"):
+        with pytest.raises(UsageError, match="is not the service of environment live") as refused:
+            check_service(others, ParameterSource.ENVIRONMENT)
+        assert "Its own store is sqlite:.reconciler/live/identity.db." in refused.value.remedy
     assert not check_service("sqlite:.reconciler/live/identity.db", ParameterSource.DEFAULT_MAP)
+
+
+@pytest.mark.parametrize(
+    ("written", "typed", "is_protected"),
+    [
+        ("https://id.example.com/a", "https://ID.example.com:443/a/", True),
+        ("https://id.example.com/a", "https://id.example.com/b", False),
+        ("http://localhost:8", "http://127.0.0.1:8", True),
+        ("sqlite:a.db", "sqlite:x/../a.db", True),
+        ("", "sqlite:.reconciler/live/identity.db", True),
+        ("", "sqlite:.reconciler/identity.db", False),
+    ],
+)
+def test_a_protected_environment_is_known_by_its_service(
+    written: str, typed: str, *, is_protected: bool
+) -> None:
+    """Commands that need no environment are given a service alone."""
+    chosen = an_environment(written, protected=True)
+    unprotected = an_environment(written)
+
+    assert Configured(chosen.configuration).protected_at(typed) == ("live" if is_protected else "")
+    assert Configured(unprotected.configuration).protected_at(typed) == ""
+    assert (chosen.protected_at(typed), unprotected.protected_at(typed)) == ("live", "")
+    assert NOT_CONFIGURED.protected_at(typed) == ""
 
 
 def test_without_a_choice_the_default_is_not_used(context: click.Context) -> None:
