@@ -160,7 +160,7 @@ def open_client(connection: Connection) -> Iterator[ServiceClient]:
     from reconciler.cli.embedded import open_wire
 
     with open_wire(connection, read_only=False) as wire:
-        yield OperationsClient(wire, this_process())
+        yield OperationsClient(wire, this_process(), until_refused=wire.send_until_refused)
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from reconciler.cli.connection import (
 from reconciler.cli.output import timed
 from reconciler.cli.streams import chosen
 from reconciler.errors import ServiceError
-from reconciler.resources.call import Call
+from reconciler.resources.call import Call, JsonObject
 from reconciler.service.build import (
     IdentityService,
     open_postgres,
@@ -32,7 +32,7 @@ from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore.errors import StoreError
 from reconciler.service.operations.answers import MICROSECONDS
 from reconciler.service.operations.callers import Caller, Role
-from reconciler.service.operations.request import request_of
+from reconciler.service.operations.request import Request, request_of
 from reconciler.service_client.wire import Answer, WireRefusal
 
 
@@ -49,9 +49,26 @@ class InProcessWire:
         Raises:
             ServiceError: the store failed; nothing of the batch was written.
         """
+        return self._carried_out(self._service.call_many, calls)
+
+    def send_until_refused(self, calls: Sequence[Call]) -> Sequence[Answer | WireRefusal]:
+        """Carry out one or more writes in one commit, up to the first one that is refused.
+
+        Later calls are not tried, and have no reply.
+
+        Raises:
+            ServiceError: the store failed; nothing was written.
+        """
+        return self._carried_out(self._service.call_until_refused, calls)
+
+    def _carried_out(
+        self,
+        carry_out: Callable[[Sequence[Request]], Sequence[JsonObject | Refusal]],
+        calls: Sequence[Call],
+    ) -> Sequence[Answer | WireRefusal]:
         requests = [request_of(call, self._caller) for call in calls]
         with store_errors(), _timed_if_verbose(calls):
-            results = self._service.call_many(requests)
+            results = carry_out(requests)
         return [
             WireRefusal(result.code, result.message, result.details)
             if isinstance(result, Refusal)

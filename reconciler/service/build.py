@@ -111,6 +111,16 @@ class IdentityService:
         """
         return self._engine.run(requests)
 
+    def call_until_refused(self, requests: Sequence[Request]) -> list[Answer | Refusal]:
+        """Carry out one or more writes in one commit, up to the first one that is refused.
+
+        Later calls are not tried, and have no answer.
+
+        Raises:
+            StoreError: the store failed; nothing was written.
+        """
+        return self._engine.write_until_refused(requests)
+
     def close(self) -> None:
         """Let go of the store."""
         self.store.close()

@@ -15,7 +15,7 @@ from reconciler.errors import (
 from reconciler.resources.call import Call, Code, JsonObject
 from reconciler.resources.ref import ResourceRef, fold
 from reconciler.service_client.batches import MOST_ORDERS, BatchingWire
-from reconciler.service_client.leases import Leases
+from reconciler.service_client.leases import Leases, UntilRefused
 from reconciler.service_client.locks import ProcessIdentity
 from reconciler.service_client.observation import (
     Owner,
@@ -56,16 +56,17 @@ class OperationsClient(HistoryClient):
         batch_size: int = 500,
         packs: bool = False,
         clock: Callable[[], float] = time.monotonic,
+        until_refused: UntilRefused | None = None,
     ) -> None:
         """Speak over a wire, as this holder; so many orders at a time are best for the wire.
 
         ``packs`` sends writes in batches where the service has that operation. It then says how
-        many orders at a time are best.
+        many orders at a time are best. ``until_refused`` is for a wire that can stop at a refusal.
         """
         super().__init__(wire)
         self._writes = wire
         self._packs = packs
-        self._leases = Leases(wire, holder, clock)
+        self._leases = Leases(wire, holder, clock, until_refused)
         self._instance = ""
         self._keeps_secrets = False
         self._sees_all = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from typing import TypeAlias
 
 from reconciler.errors import (
     PreconditionFailedError,
@@ -20,14 +21,31 @@ from reconciler.service_client.wire import Reply, Wire, WireRefusal
 
 LEASE_SECONDS = 120  # much longer than a batch takes: it is renewed between two of them
 RENEW_AFTER_SECONDS = LEASE_SECONDS / 4
+AT_ONCE = 250  # leases taken in one commit, which other writers wait for
+UntilRefused: TypeAlias = Callable[[Sequence[Call]], Sequence[Reply]]
+"""Carries out calls in their order and in one commit, up to the first one that is refused.
+
+It returns a reply to each call that was tried.
+"""
 
 
 class Leases:
     """Leases taken over a wire by one process."""
 
-    def __init__(self, wire: Wire, holder: ProcessIdentity, clock: Callable[[], float]) -> None:
-        """Take leases for a holder; the clock counts seconds."""
+    def __init__(
+        self,
+        wire: Wire,
+        holder: ProcessIdentity,
+        clock: Callable[[], float],
+        until_refused: UntilRefused | None = None,
+    ) -> None:
+        """Take leases for a holder; the clock counts seconds.
+
+        Without ``until_refused``, leases are taken one by one.
+        """
         self._wire = wire
+        self._until_refused = until_refused or wire.send
+        self._at_once = AT_ONCE if until_refused else 1
         self._holder = holder
         self._clock = clock
         self._tokens: dict[str, str] = {}
@@ -42,22 +60,28 @@ class Leases:
         """Take the lease of each organization, all or none."""
         self._renewed = self._clock()
         try:
-            # One by one: a lease that is taken and given back moves the fence of an organization
-            # that another run may be about to renew. So nothing is taken that sorts after a lease
-            # that is refused. In order, of two runs the one with the first name in common goes on.
-            for name in _in_order(organizations):
+            # A lease that is taken and given back moves the fence of an organization that another
+            # run may be about to renew. So nothing is taken that sorts after a lease that is
+            # refused. In order, of two runs the one with the first name in common goes on.
+            names = _in_order(organizations)
+            while names:
                 # Over a network the first leases could run out before the last one is taken.
                 self.renew()
-                self._acquire(name)
+                names = names[self._acquire(names[: self._at_once]) :]
         except ReconcilerError:
             self.release()
             raise
 
-    def _acquire(self, name: str) -> None:
-        (reply,) = self._wire.send([self._acquisition(name)])
-        refusal = self._kept(name, reply)
-        if refusal is not None:
-            self._acquire_from_dead(name, refusal)
+    def _acquire(self, names: Sequence[str]) -> int:
+        """Take leases in order, up to one that a dead process held; return how many were taken."""
+        replies = self._until_refused([self._acquisition(name) for name in names])
+        # Those after a refused one were not tried, and have no reply. The refused one is the last
+        # reply, so all that were given are kept before it may raise.
+        for name, reply in zip(names, replies, strict=False):
+            refusal = self._kept(name, reply)
+            if refusal is not None:
+                self._acquire_from_dead(name, refusal)
+        return len(replies)
 
     def renew(self) -> None:
         """Renew every lease; one that ran out and that no other run took is taken again.
@@ -91,7 +115,7 @@ class Leases:
         # Fences are counted up by one with each lease of an organization. A gap means that another
         # run held it in between, and may have changed what this plan was made from.
         before = self._fences[name]
-        self._acquire(name)
+        self._acquire([name])
         if self._fences[name] != before + 1:
             raise PreconditionFailedError(
                 f"another run has locked organization {name} since this plan was made",

@@ -109,7 +109,8 @@ def house(request: pytest.FixtureRequest, server: Server) -> Iterator[House]:
 
         @contextmanager
         def open_in_process(holder: ProcessIdentity) -> Iterator[ServiceClient]:
-            yield OperationsClient(InProcessWire(service, local_caller()), holder)
+            wire = InProcessWire(service, local_caller())
+            yield OperationsClient(wire, holder, until_refused=wire.send_until_refused)
 
         def open_http(holder: ProcessIdentity) -> AbstractContextManager[ServiceClient]:
             return http_client(server.address, server.token("admin"), holder=holder)

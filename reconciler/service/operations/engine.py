@@ -124,6 +124,25 @@ class Engine:
         )
         return done or [in_the_way() for _ in requests]
 
+    def write_until_refused(self, requests: Sequence[Request]) -> list[Answer | Refusal]:
+        """Carry out one or more writes in one commit, up to the first one that is refused.
+
+        Later calls are not tried, and have no answer.
+
+        Raises:
+            StoreError: the store failed; nothing was written.
+        """
+
+        def work(write: Write) -> list[Answer | Refusal]:
+            done: list[Answer | Refusal] = []
+            for request in requests:
+                done.append(write(request))
+                if isinstance(done[-1], Refusal):
+                    break
+            return done
+
+        return self._committed(requests, work, alone=False) or [in_the_way()]
+
     def take_orders(self, request: Request) -> Orders:
         """Return the orders of a batch, to be carried out.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -18,7 +18,7 @@ from reconciler.errors import (
 )
 from reconciler.resources.call import Call
 from reconciler.service_client.client import OperationsClient
-from reconciler.service_client.leases import LEASE_SECONDS, RENEW_AFTER_SECONDS
+from reconciler.service_client.leases import AT_ONCE, LEASE_SECONDS, RENEW_AFTER_SECONDS
 from reconciler.service_client.locks import ProcessIdentity
 from reconciler.service_client.port import UpdateOrder
 from reconciler.service_client.wire import Answer, WireRefusal
@@ -155,6 +155,51 @@ def test_the_first_leases_are_renewed_while_others_are_taken() -> None:
         [("RenewLease", "a"), ("RenewLease", "b")],
         [("AcquireLease", "c")],
     ]
+
+
+def in_one_commit(wire: FakeLeases) -> Callable[[Sequence[Call]], Sequence[Answer | WireRefusal]]:
+    """Return a way to carry out calls together, up to the first one that is refused."""
+
+    def carry_out(calls: Sequence[Call]) -> Sequence[Answer | WireRefusal]:
+        done: list[Call] = []
+        replies: list[Answer | WireRefusal] = []
+        for call in calls:
+            done.append(call)
+            replies += FakeWire.send(wire, [call])
+            wire.sent.pop()
+            if isinstance(replies[-1], WireRefusal):
+                break
+        wire.sent.append(done)
+        return replies
+
+    return carry_out
+
+
+def test_leases_are_taken_in_few_commits_where_one_stops_at_the_first_refusal() -> None:
+    """A commit for each of 800 organizations takes seconds."""
+    wire = FakeLeases()
+    names = [f"o{number:04}" for number in range(AT_ONCE + 2)]
+    wire.held["o0001"] = 7, DEAD
+    client = OperationsClient(wire, HERE, until_refused=in_one_commit(wire))
+
+    client.acquire(names)
+
+    asked = [[str(call.fields["organization"]) for call in sent] for sent in wire.sent]
+    assert asked == [names[:2], ["o0001"], names[2:]]
+    assert sorted(wire.held) == names
+
+
+def test_a_run_that_is_refused_in_a_commit_takes_no_lease_after_that() -> None:
+    """What it took before is given back."""
+    wire = FakeLeases()
+    wire.held["beta"] = 7, LIVE
+    client = OperationsClient(wire, HERE, until_refused=in_one_commit(wire))
+
+    with pytest.raises(LockHeldError):
+        client.acquire(["acme", "beta", "corp"])
+
+    asked = [(call.operation, call.fields["organization"]) for sent in wire.sent for call in sent]
+    assert asked == [("AcquireLease", "acme"), ("AcquireLease", "beta"), ("ReleaseLease", "acme")]
 
 
 def test_a_run_that_is_refused_takes_no_lease_after_that() -> None:

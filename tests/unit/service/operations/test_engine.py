@@ -68,6 +68,26 @@ def test_a_writer_who_never_gets_through_is_told_to_come_again() -> None:
     assert ask.event_count() == 1
 
 
+def test_calls_after_a_refused_one_are_not_tried() -> None:
+    """To take a lease and give it back would move the fence under another run."""
+    _, ask = with_ids()
+    ask("AcquireLease", named="beta", holder="other", seconds=60)
+    names = ("acme", "beta", "corp")
+    calls = [
+        ask.request("AcquireLease", {"named": name, "holder": "me", "seconds": 60})
+        for name in names
+    ]
+
+    taken, refused = ask.service.call_until_refused(calls)
+
+    assert not isinstance(taken, Refusal)
+    assert isinstance(refused, Refusal)
+    assert refused.details["holder"] == "other"
+    with ask.service.store.snapshot() as view:
+        leases = [view.lease(name) for name in names]
+    assert [lease.fence if lease else 0 for lease in leases] == [1, 1, 0]
+
+
 @pytest.mark.parametrize("moved", [False, True])
 def test_a_secret_is_answered_again_only_by_who_has_the_key(tmp_path: Path, *, moved: bool) -> None:
     """Without it the caller is told so, not given half an answer or a second application."""
