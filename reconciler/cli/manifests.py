@@ -19,6 +19,7 @@ from reconciler.cli.process_exit import keep_until_exit
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import InvalidManifestsError, UsageError
 from reconciler.manifests.discovery import in_one_order
+from reconciler.manifests.extent import is_within
 from reconciler.manifests.loader import load
 from reconciler.plan.model import Scope
 from reconciler.resources.shard import Shard
@@ -52,9 +53,12 @@ def read_whole(
         return desired, warnings, scope
     from reconciler.manifests.repository import repository_of
 
-    # An overlay declares nothing that this run did not read, or belongs to another service.
-    repository = repository_of([*(paths or chosen.manifests), *chosen.layers.overlays])
+    read, layers = paths or chosen.manifests, chosen.layers
+    # Overlays of other environments belong to other services.
+    repository = repository_of([*read, *layers.overlays])
     names = tuple(sorted({_other_tree(repository, path) for path in scope.other_tree}))
+    if layers.overlay and not is_within(layers.root, read):
+        repository = repository.searching(layers.overlay)  # what it adds was not read
     desired = replace(desired, look_elsewhere=partial(repository.look, names))
     return desired, warnings, replace(scope, other_tree=names)
 

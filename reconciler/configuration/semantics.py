@@ -37,6 +37,7 @@ def semantic_findings(configuration: Configuration, document: Manifest) -> Itera
         document: The document that it was read from, for places.
     """
     yield from _variable_findings(configuration)
+    yield from _nested_overlays(configuration)
     manifests = _Folder(configuration, configuration.manifests)
     if not manifests.is_inside:
         yield _outside("manifests", document.place("manifests"))
@@ -154,6 +155,28 @@ def _overlay_findings(
             f"Put it beside {configuration.manifests}: every file is then read once.",
             place,
         )
+
+
+def _nested_overlays(configuration: Configuration) -> Iterator[Diagnostic]:
+    """Yield an error for each overlay folder that is in, or around, one of an earlier environment.
+
+    Several environments can have the same folder.
+    """
+    seen: dict[Path, Environment] = {}
+    for environment in configuration.environments.values():
+        if not environment.overlay:
+            continue
+        path = _Folder(configuration, environment.overlay).path
+        for other, first in seen.items():
+            if other != path and (path.is_relative_to(other) or other.is_relative_to(path)):
+                yield error(
+                    "CONFIG-OVERLAY",
+                    f"the overlay overlaps that of environment {first.name}",
+                    "Put one beside the other: each file is then of one overlay.",
+                    environment.place("overlay"),
+                )
+                break
+        seen.setdefault(path, environment)
 
 
 def _twins(configuration: Configuration) -> Iterator[Diagnostic]:

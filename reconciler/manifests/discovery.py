@@ -68,10 +68,14 @@ def in_one_order(paths: Iterable[str | Path]) -> list[str]:
 
 
 class Discovery:
-    """One search through the paths of one run. The same file is read once."""
+    """One search through the paths of one run. The same file is read once.
 
-    def __init__(self) -> None:
+    Folders in ``left_out`` are not entered, whatever way leads to them.
+    """
+
+    def __init__(self, left_out: Iterable[str] = ()) -> None:
         self.findings: list[Diagnostic] = []
+        self._left_out = frozenset(_identities(left_out))
         self._met = 0
         self._seen: set[tuple[tuple[int, int], str]] = set()
 
@@ -147,7 +151,9 @@ class Discovery:
             return
         try:
             with open_folder(name, folder.handle) as handle:
-                yield from self._walk(_folder(handle, folder.root, parts))
+                inner = _folder(handle, folder.root, parts)
+                if inner.identity not in self._left_out:
+                    yield from self._walk(inner)
         except OpeningError as fault:
             self._refuse(folder.shown + name, fault)
 
@@ -178,6 +184,16 @@ def _folder(handle: int, root: Root, parts: tuple[str, ...]) -> _Folder:
     status = os.fstat(handle)
     shown = root.shown + "".join(f"{part}/" for part in parts)
     return _Folder(handle, root, parts, shown, (status.st_dev, status.st_ino))
+
+
+def _identities(folders: Iterable[str]) -> Iterator[tuple[int, int]]:
+    """Yield the device and inode of each folder that exists."""
+    for folder in folders:
+        try:
+            status = Path(folder).stat()
+        except OSError:
+            continue
+        yield status.st_dev, status.st_ino
 
 
 def is_folder(path: str) -> bool:

@@ -37,7 +37,7 @@ def is_within(folder: str, paths: Sequence[str | Path]) -> bool:
     try:
         inner = Path(folder).resolve()
         return any(inner.is_relative_to(Path(path).resolve()) for path in paths)
-    except OSError:
+    except (OSError, ValueError):  # it cannot be a path
         return False
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from reconciler.diagnostics import Diagnostic, SourceLocation, warning
+from reconciler.diagnostics import Diagnostic, SourceLocation, error, name_as_text, warning
 from reconciler.manifests.defaults import FolderDefaults, is_defaults
 from reconciler.manifests.discovery import Discovery, FoundFile
 from reconciler.manifests.extent import enclosing, is_configuration, is_whole, is_within
@@ -35,8 +35,11 @@ def load(
         manifests = run.manifests(paths)
     findings = run.findings
     failed = any(finding.is_error for finding in findings)
+    holds_root = is_within(layers.root, paths)
     whole = not failed and is_whole([os.fspath(path) for path in paths])
-    if whole and shard is None and is_within(layers.root, paths):
+    if layers.overlay:
+        whole = whole and holds_root  # of a part, what the overlay adds was not read
+    if whole and shard is None and holds_root:
         findings += unused(layers, run.variables.used)
     return Loaded(
         manifests,
@@ -84,7 +87,7 @@ class _Run:
     def manifests(self, paths: Sequence[str | Path]) -> tuple[Manifest, ...]:
         """Return the resolved manifests at or beneath the paths."""
         root = self._layers.root
-        discovery = self._step(Discovery())
+        discovery = self._step(_Base(self._layers.overlays))
         documents, defaults = self._read(discovery.files(paths))
         for found in discovery.beside(enclosing(root, paths)):
             if b"Defaults" in found.data or b"\\" in found.data:
@@ -152,6 +155,21 @@ class _Run:
         return self._shard is None or organization is None or self._shard.holds(organization)
 
 
+class _Base(Discovery):
+    """The search for manifests of the base: files of an overlay belong to one environment."""
+
+    def __init__(self, overlays: Sequence[str]) -> None:
+        super().__init__(left_out=overlays)
+        self._overlays = overlays
+
+    def files(self, paths: Sequence[str | Path]) -> Iterator[FoundFile]:
+        """Yield every file of manifests at or beneath the paths; those in overlays are refused."""
+        typed = {os.fspath(path) for path in paths}
+        inner = {path for path in typed if path and is_within(path, self._overlays)}
+        self.findings += [_in_overlay(path) for path in sorted(inner)]
+        return super().files([path for path in paths if os.fspath(path) not in inner])
+
+
 class Reader:
     """Reads the documents of files, and keeps what it finds wrong with them."""
 
@@ -183,6 +201,15 @@ class Reader:
             findings = [_empty(file.name)]
         self.findings += findings
         return documents
+
+
+def _in_overlay(path: str) -> Diagnostic:
+    summary = "the path is in an overlay folder"
+    remedy = (
+        "An overlay is read by the commands of its own environment. Give the folder of the "
+        "manifests or a part of it, and choose the environment with --env."
+    )
+    return error("OVERLAY-PATH", summary, remedy, SourceLocation(name_as_text(path)))
 
 
 def _empty(name: str) -> Diagnostic:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +74,11 @@ class Repository:
             if own.is_relative_to(folder) or folder.is_relative_to(own):
                 raise OtherTreeError("overlaps the PATHS of this run")
         return folder.relative_to(self.base).as_posix()
+
+    def searching(self, folder: str) -> Repository:
+        """Return the repository with a folder searched that was one of its PATHS."""
+        read = tuple(path for path in self.paths if path != Path(folder).resolve())
+        return replace(self, paths=read)
 
     def look(self, other_trees: Sequence[str], doomed: Collection[ObservedObject]) -> Elsewhere:
         """Return which of some objects are declared in files that the PATHS do not hold."""
@@ -180,6 +185,8 @@ def _declared_ids(document: Any, wanted: _Wanted) -> Iterator[str]:
         return
     if not isinstance(metadata, dict) or not isinstance(kind, str) or kind not in _KINDS:
         return
+    if metadata.get("absent") is True:
+        return  # a document of an overlay that takes the object out
     names = [metadata.get(name, "") for name in ("organization", "project", "name")]
     if all(isinstance(name, str) for name in names):
         yield from _ids_of(ResourceRef(_KINDS[kind], *names).key, wanted)

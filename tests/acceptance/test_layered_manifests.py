@@ -110,6 +110,26 @@ def test_what_an_overlay_takes_out_is_pruned(run: Run, small: Path) -> None:
     ]
 
 
+def test_a_prune_by_a_part_of_the_tree_spares_what_the_overlay_adds(run: Run, small: Path) -> None:
+    """The part is a folder with nothing above it, and yet not all of this environment."""
+    a_configuration(small.parent, variables={}, environments={"staging": {"overlay": "over"}})
+    write(small.parent / "over" / "more.yaml", an_action("more"))
+    (small / "acme").mkdir()
+    for file in small.glob("*.yaml"):
+        file.rename(small / "acme" / file.name)
+    part = ("plan", *STAGING, "manifests/acme", "--format", "json")
+    assert run("apply", *STAGING, "--auto-approve").code == 0
+
+    pruned = run(*part, "--prune")
+    (small.parent / ".git").mkdir()
+    in_git = run(*part, "--prune")
+
+    for told in (pruned, in_git):
+        blocks = [each for each in told.json["diagnostics"] if each["severity"] == "error"]
+        assert {each["code"] for each in blocks} == {"GUARD-PARTIAL-TREE"}
+        assert "over/more.yaml" in {each["file"] for each in blocks}
+
+
 def test_findings_lead_through_layers_to_the_column(run: Run, small: Path) -> None:
     """A variable, Defaults and an overlay: each with the place where its value is written."""
     a_configuration(small.parent, variables={"host": {"type": "string", "default": "a b"}},

@@ -68,6 +68,15 @@ def test_a_service_that_a_file_may_not_name(tmp_path: Path, service: str, code: 
         ("environments: {a: {overlay: .}}\n", [("CONFIG-OVERLAY", 3, 29)]),
         ("manifests: .\nenvironments: {a: {overlay: a}}\n", [("CONFIG-OVERLAY", 4, 29)]),
         ("environments: {a: {overlay: manifests-a}}\n", []),
+        ("environments: {a: {overlay: o}, b: {overlay: ./o}, c: {overlay: oo}}\n", []),
+        (
+            "environments: {a: {overlay: o}, b: {overlay: o/b}}\n",
+            [("CONFIG-OVERLAY", 3, 46)],
+        ),
+        (
+            "environments: {a: {overlay: x/../o/a/}, b: {overlay: o}}\n",
+            [("CONFIG-OVERLAY", 3, 54)],
+        ),
     ],
 )
 def test_folders_stay_in_the_repository_and_apart(

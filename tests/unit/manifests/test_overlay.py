@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -287,3 +288,41 @@ def test_an_overlay_that_is_not_there_is_told() -> None:
     write_tree(Path("tree"), {"shop.yaml": SHOP})
 
     assert codes(load(["tree"], None, OVER).diagnostics) == ["FILE-MISSING"]
+
+
+@pytest.mark.parametrize(("path", "whole"), [("tree", True), (".", True), ("tree/acme", False)])
+def test_what_an_overlay_adds_is_missing_from_a_part_of_the_tree(path: str, *, whole: bool) -> None:
+    """Its absence means nothing there: to prune by it would delete what the overlay adds."""
+    write_tree(Path("tree/acme"), {"shop.yaml": SHOP, "greet.yaml": GREET})
+    write_tree(Path("over"), {"new.yaml": GREET.replace("greet", "fresh")})
+
+    loaded = load([path], None, OVER)
+
+    assert loaded.whole is whole
+    assert len(loaded.manifests) == (3 if whole else 2)
+
+
+def test_files_of_an_overlay_are_never_manifests_of_the_base() -> None:
+    """Neither those of another environment, which may be protected."""
+    write_tree(Path("tree"), {"shop.yaml": SHOP})
+    write_tree(Path("over"), {"new.yaml": GREET})
+    write_tree(Path("others/x"), {"other.yaml": GREET.replace("greet", "other")})
+    plain = Layers("plain", other_overlays=("others/x", "over"), root="tree")
+
+    assert [m.file.name for m in load(["."], None, plain).manifests] == ["tree/shop.yaml"]
+    own = load(["."], None, replace(OVER, other_overlays=("others/x",)))
+    assert [m.file.name for m in own.manifests] == ["tree/shop.yaml", "over/new.yaml"]
+
+
+@pytest.mark.parametrize("path", ["others", "./others/", "others/p", "others/p/a.yaml", "link/p"])
+def test_a_path_in_an_overlay_is_refused(path: str) -> None:
+    write_tree(Path("tree"), {"shop.yaml": SHOP})
+    write_tree(Path("others/p"), {"a.yaml": GREET})
+    Path("link").symlink_to("others")
+    layers = Layers("staging", overlay="tree2", other_overlays=("others",), root="tree")
+    write_tree(Path("tree2"), {"b.yaml": shop("devMode: false")})
+
+    loaded = load(["tree", path], None, layers)
+
+    assert [m.file.name for m in loaded.manifests] == ["tree/shop.yaml"]
+    assert codes(loaded.diagnostics) == ["OVERLAY-PATH"]

@@ -158,3 +158,15 @@ def test_a_folder_is_named_in_the_same_way_from_everywhere(
     there = repository_of(["../m"]).other_tree("./deep/")
 
     assert here == there == "n/deep"
+
+
+@pytest.mark.parametrize(
+    ("document", "found"), [(GREETING, ["7"]), (GREETING.replace("}", ", absent: true}"), [])]
+)
+def test_a_folder_that_was_read_in_part_is_searched(document: str, found: list[str]) -> None:
+    """What an overlay adds is declared, and what it takes out is not."""
+    write_tree(Path(), {"over/a.yaml": document, "other/a.yaml": GREETING})
+    repository = repository_of(["m", "over", "other"])
+
+    assert list(repository.look([], DOOMED).declared) == []
+    assert list(repository.searching("over").look([], DOOMED).declared) == found
