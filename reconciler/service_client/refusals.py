@@ -138,13 +138,18 @@ def refusal_in(
     """Return the refusal in the body of an error, or one of this code and message."""
     told = fields.get("code")
     # A number outside gRPC's is not believed; True is no number.
-    if type(told) is int and 1 <= told <= 16:
+    is_told = type(told) is int and 1 <= told <= 16
+    if type(told) is int and is_told:
         code = told
     said = fields.get("message")
     if isinstance(said, str) and said:
         message = said
     return WireRefusal(
-        code, message[:_MAX_MESSAGE], _details(fields.get("details")), code in _IN_THE_MIDDLE
+        code,
+        message[:_MAX_MESSAGE],
+        _details(fields.get("details")),
+        code in _IN_THE_MIDDLE,
+        is_code_told=is_told,
     )
 
 
@@ -160,10 +165,15 @@ def _details(told: object) -> JsonObject:
 
 
 def error_id(refusal: WireRefusal) -> str:
-    """Return the id that ZITADEL gives every reason: in the details, or at the message's end."""
-    told = refusal.details.get("id")
+    """Return the id that ZITADEL gives every reason: in the details, or at the message's end.
+
+    Newer servers may have a slug instead (``zitadel.error.v2.ErrorDetail``).
+    """
+    told, slug = refusal.details.get("id"), refusal.details.get("slug")
     if isinstance(told, str) and told:
         return told
     # ZITADEL ends its sentences with the id in parentheses: "... (COMMAND-1m88i)".
     in_words = re.search(r"\(([A-Za-z0-9]+-[A-Za-z0-9]+)\)\s*$", refusal.message)
-    return in_words[1] if in_words else ""
+    if in_words:
+        return in_words[1]
+    return slug if isinstance(slug, str) else ""

@@ -33,6 +33,8 @@ class WireRefusal:
         unsure: Whether the call, or an earlier try of it, may have been carried out all the
             same: its answer was lost, or came from somewhere on the way.
         remedy: What to do, where the wire knows more than the code says; otherwise empty.
+        is_code_told: The answer itself has the code. Otherwise the code is made from the HTTP
+            status, which a proxy may have set.
     """
 
     code: int
@@ -40,6 +42,8 @@ class WireRefusal:
     details: JsonObject = field(default_factory=dict)
     unsure: bool = False
     remedy: str = ""
+    # Where a code comes from is not part of what was refused.
+    is_code_told: bool = field(default=False, compare=False)
 
 
 Reply: TypeAlias = Answer | WireRefusal

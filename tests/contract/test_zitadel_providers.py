@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from reconciler.errors import AlreadyExistsError, ServiceError
 from reconciler.plan.model import Adopt, Create, Plan, Scope
 from reconciler.resources.ref import Kind
-from reconciler.service_client.port import CreateOrder, Written
+from reconciler.service_client.port import CreateOrder, DeleteOrder, Order, UpdateOrder, Written
 from reconciler.service_client.zitadel.client import ListDelays, ZitadelClient
 from tests.builders import a_jwt_config, a_ref, declared, desired
 from tests.fault_proxy import fault_proxy
@@ -125,7 +126,7 @@ def test_a_server_without_template_calls_is_found_out_once(tmp_path: Path) -> No
         assert apply_with(client, nothing, tmp_path, Scope(prune_unmanaged=True)).remaining == 0
 
     assert fake.named("oldIdps", "ally") == []
-    assert fake.unknown == 1
+    assert fake.unknown == 2, "the first refusal is asked about once more"
     assert not {"AddJWTProvider", "UpdateJWTProvider", "ListProviders"} & fake.calls.keys()
 
 
@@ -138,6 +139,91 @@ def test_a_first_write_finds_out_as_well(tmp_path: Path) -> None:
 
     assert isinstance(result, Written), result
     assert len(fake.named("oldIdps", "partner")) == 1
+
+
+def a_create(fake: FakeZitadel) -> CreateOrder:
+    """Return the order that makes the provider."""
+    return CreateOrder(PARTNER, declared(PARTNER).spec, "k", fake.organization)
+
+
+UNKNOWN_ADDRESS = {"code": 5, "message": "Not Found"}
+SLUG = {"@type": "type.googleapis.com/zitadel.error.v2.ErrorDetail", "slug": "org.not_found"}
+
+
+@pytest.mark.parametrize(
+    "stray",
+    [
+        PlainTextResponse("default backend - 404", 404),
+        PlainTextResponse("method not allowed", 405),
+        PlainTextResponse("not implemented", 501),
+        JSONResponse({"message": "Not Found"}, 404),
+        JSONResponse({"code": 404, "message": "Not Found"}, 404),
+        JSONResponse({**UNKNOWN_ADDRESS, "details": [SLUG]}, 404),
+    ],
+    ids=["404", "405", "501", "no code", "code of HTTP", "slug"],
+)
+def test_a_stray_refusal_ends_the_run_and_tells_no_age(stray: Response, tmp_path: Path) -> None:
+    """The answer of a proxy says nothing of the calls that the server has."""
+    fake = FakeZitadel()
+    fake.put_provider("partner", **a_jwt_config())
+    other = replace(a_create(fake), ref=a_ref(Kind.IDP_JWT_CONFIG, "other"))
+    with listening(fake.app()) as address, zitadel_client(address, IAM, tmp_path) as client:
+        fake.strays["ListProviders"] = [stray]
+        with pytest.raises(ServiceError):
+            plan_with(client, TREE)
+        fake.strays["ListProviders"] = [stray]
+        (refused,) = client.write([other], {})
+        assert plan_with(client, TREE).changes == ()
+
+    assert isinstance(refused, ServiceError)
+    assert not {"AddJWTProvider", "AddOrgJWTIDP", "ListOrgIDPs"} & fake.calls.keys()
+
+
+def test_one_refusal_like_that_of_an_old_server_is_asked_about_again(
+    client: ZitadelClient, fake: FakeZitadel
+) -> None:
+    """Only the second in a row is believed."""
+    fake.put_provider("partner", **a_jwt_config())
+    fake.strays["ListProviders"] = [JSONResponse(UNKNOWN_ADDRESS, 404)]
+
+    assert plan_with(client, TREE).changes == ()
+    assert "ListOrgIDPs" not in fake.calls
+
+
+def test_a_server_that_answered_a_template_call_is_never_taken_for_old(
+    client: ZitadelClient, fake: FakeZitadel
+) -> None:
+    """Later refusals, however many, are errors of the run."""
+    fake.put_provider("partner", **a_jwt_config())
+    assert plan_with(client, TREE).changes == ()
+    fake.strays["ListProviders"] = [JSONResponse(UNKNOWN_ADDRESS, 404) for _ in range(2)]
+
+    with pytest.raises(ServiceError):
+        plan_with(client, TREE)
+    (refused,) = client.write([a_create(fake)], {})
+
+    assert isinstance(refused, ServiceError)
+    assert not {"ListOrgIDPs", "AddOrgJWTIDP"} & fake.calls.keys()
+
+
+def test_an_old_server_is_planned_and_written_in_several_organizations(tmp_path: Path) -> None:
+    """Calls of several organizations go out together, and each is refused."""
+    fake = FakeZitadel(version=OLDEST)
+    names = ["acme", "second", "third"]
+    ids = [fake.organization, *(fake.put("orgs", name=name)["id"] for name in names[1:])]
+    refs = [a_ref(Kind.IDP_JWT_CONFIG, "partner", name) for name in names]
+    with listening(fake.app()) as address:
+        with zitadel_client(address, IAM, tmp_path) as client:
+            orders = [
+                replace(a_create(fake), ref=ref, organization_id=each)
+                for ref, each in zip(refs, ids, strict=True)
+            ]
+            results = client.write(orders, {})
+        with zitadel_client(address, IAM, tmp_path) as client:
+            plan = plan_with(client, desired(*map(declared, refs)))
+
+    assert all(isinstance(result, Written) for result in results), results
+    assert (plan.changes, plan.blocks) == ((), ())
 
 
 def test_doubles_are_shown_and_none_is_chosen(
@@ -174,6 +260,26 @@ def test_one_that_appeared_since_the_plan_is_not_doubled(
     assert taken.id == same["id"]
     assert isinstance(refused, AlreadyExistsError)
     assert len(fake.named("idps", "partner")) == 1
+
+
+@pytest.mark.parametrize("is_renamed", [True, False], ids=["renamed", "removed"])
+def test_a_list_that_still_shows_a_freed_name_is_not_believed(
+    client: ZitadelClient, fake: FakeZitadel, *, is_renamed: bool
+) -> None:
+    """The provider that had the name is not the one that is to be made."""
+    before = fake.put_provider("partner", **a_jwt_config())
+    held = client.observe(["acme"]).objects[PARTNER.key]
+    ally = declared(a_ref(Kind.IDP_JWT_CONFIG, "ally"))
+    freeing: Order = UpdateOrder(ally, held) if is_renamed else DeleteOrder(held)
+    fake.lag = 60
+
+    (freed,) = client.write([freeing], {})
+    (made,) = client.write([a_create(fake)], {})
+
+    assert isinstance(freed, Written), freed
+    assert isinstance(made, Written), made
+    assert made.id != before["id"]
+    assert [item["id"] for item in fake.named("idps", "partner")] == [made.id]
 
 
 @pytest.mark.parametrize("harm", ["reset after", "half an answer", "reset before"])

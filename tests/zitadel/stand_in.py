@@ -60,6 +60,7 @@ class FakeZitadel:
         calls: How often each operation was carried out.
         unknown: How many requests were for an address that it does not have.
         page_limit: The most a page has. From 4.16 a larger page is refused.
+        strays: By operation, what a proxy in front of it answers instead to the next requests.
         users: By token.
     """
 
@@ -77,6 +78,7 @@ class FakeZitadel:
         self.conflict = CONFLICT
         self.page_limit = 1000
         self.calls: dict[str, int] = {}
+        self.strays: dict[str, list[Response]] = {}
         self.unknown = 0
         self.things = Held(lag)
         self.held = self.things.held
@@ -204,6 +206,8 @@ class FakeZitadel:
         self, found: Method, handler: Handler
     ) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
+            if self.strays.get(found.name):
+                return self.strays[found.name].pop(0)
             try:
                 message = await self._message(found, request)
                 return JSONResponse(self._answer(found, handler, message, request))

@@ -3,19 +3,22 @@
 The console and Terraform write with the template calls, and only these see everything: the old
 list goes on showing a provider as the old calls left it, even when another tool has changed or
 removed it since. So the template calls are used wherever the server has them. A server that is
-too old for them says so once, and is then asked with the old calls.
+too old for them refuses one twice in a row, and is then asked with the old calls.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Any
 
+from reconciler.errors import ObjectNotFoundError, ServiceError
 from reconciler.resources.call import Call, Code, JsonObject
-from reconciler.resources.ref import Kind
+from reconciler.resources.ref import Kind, fold
+from reconciler.service_client.observation import id_of, text_of, unsound
 from reconciler.service_client.port import CreateOrder, UpdateOrder
-from reconciler.service_client.refusals import error_id
+from reconciler.service_client.refusals import AGAIN, error_id, service_error
 from reconciler.service_client.wire import Reply, WireRefusal
 from reconciler.service_client.zitadel.objects import (
     BESIDE_IDP,
@@ -25,6 +28,7 @@ from reconciler.service_client.zitadel.objects import (
 )
 from reconciler.state import ObservedObject
 
+LIST_TEMPLATES = "ListProviders"
 OWN_PROVIDERS = {"ownerTypeQuery": {"ownerType": "IDP_OWNER_TYPE_ORG"}}
 # What the old create allowed, and what users need to log in by a provider at all.
 _OPTIONS_OF_NEW = {"isLinkingAllowed": True, "isCreationAllowed": True}
@@ -33,43 +37,98 @@ _ONLY_TEMPLATES = frozenset({"audience", "providerOptions"})
 _NO_SUCH_ADDRESS = frozenset({Code.NOT_FOUND, Code.UNIMPLEMENTED})
 
 
+class ServerAge(Enum):
+    """Whether a server has the template calls."""
+
+    UNKNOWN = auto()
+    NEW = auto()
+    OLD = auto()
+
+
 @dataclass(slots=True)
 class ProviderCalls:
     """The calls that a server has for JWT providers.
 
     Attributes:
-        is_old: The server turned out to have no template calls.
+        age: Whether the server has the template calls. Once known, it stays for the run.
     """
 
-    is_old: bool = False
+    age: ServerAge = ServerAge.UNKNOWN
 
-    def notice(self, reply: Reply) -> bool:
-        """Return whether a template call was answered as unknown; use the old calls from then on.
+    @property
+    def is_old(self) -> bool:
+        """Return whether the server turned out to have no template calls."""
+        return self.age is ServerAge.OLD
 
-        The gateway has no id for an unknown address; a missing object and a missing membership
-        have one.
+    def answered(self) -> None:
+        """Take note that a template list was answered: the server has the template calls.
+
+        Raises:
+            ServiceError: it refused them before. Two servers may share the address.
         """
-        if self.is_old or not isinstance(reply, WireRefusal) or reply.unsure:
+        if self.is_old:
+            raise ServiceError(
+                "the service has calls for identity providers that it lacked a moment ago",
+                remedy=AGAIN,
+            )
+        self.age = ServerAge.NEW
+
+    def can_ask_on(self, refusal: WireRefusal, *, was_refused: bool) -> bool:
+        """Return whether a refused template list can be asked for again, as ``list_call`` says.
+
+        The first refusal may come from a proxy, so the same call is made once more. The second
+        in a row makes the server old. Calls of several organizations go out together: each is
+        judged by its own refusal, also where another one has made the server old.
+
+        Args:
+            refusal: The reply of the template list.
+            was_refused: Whether the same list was refused like this just before.
+        """
+        if self.age is ServerAge.NEW or not _is_unknown_address(refusal):
             return False
-        self.is_old = reply.code in _NO_SUCH_ADDRESS and not error_id(reply)
-        return self.is_old
+        if was_refused:
+            self.age = ServerAge.OLD
+        return True
 
     def list_call(self, *queries: JsonObject) -> tuple[str, JsonObject]:
         """Return operation and fields of the list of an organization's own providers."""
         asked: dict[str, Any] = {"queries": [*queries, OWN_PROVIDERS]}
         if self.is_old:
             return "ListOrgIDPs", {**asked, "sortingColumn": "IDP_FIELD_NAME_NAME"}
-        return "ListProviders", asked
+        return LIST_TEMPLATES, asked
 
     def named(self, name: str, organization: str) -> Call:
         """Return the call that looks for providers by name, in upper or lower case."""
         by_name = {"name": name, "method": "TEXT_QUERY_METHOD_EQUALS_IGNORE_CASE"}
         return Call(*self.list_call({"idpNameQuery": by_name}), organization)
 
-    def get(self, held: ObservedObject) -> Call:
+    def get(self, object_id: str, organization: str) -> Call:
         """Return the call that reads a provider."""
         operation = "GetOrgIDPByID" if self.is_old else "GetProviderByID"
-        return Call(operation, {"id": held.id}, held.organization_id)
+        return Call(operation, {"id": object_id}, organization)
+
+    def still_named(
+        self, items: Sequence[JsonObject], order: CreateOrder
+    ) -> Generator[Call, Reply, list[JsonObject] | WireRefusal]:
+        """Read listed providers one by one; return those that exist and have the order's name.
+
+        A list can show a provider under a name that a rename or a delete has freed. The read of
+        one provider does not lag. Returns the refusal of one that cannot be read.
+        """
+        current: list[JsonObject] = []
+        for item in items:
+            reply = yield self.get(id_of(item), order.organization_id)
+            if isinstance(reply, WireRefusal):
+                # A missing object has an error id. Without one, a proxy may have answered.
+                if isinstance(service_error(reply), ObjectNotFoundError) and error_id(reply):
+                    continue
+                return reply
+            found = reply.fields.get("idp")
+            if not isinstance(found, dict):
+                raise unsound(id_of(item), "idp is not an object")
+            if fold(text_of(found, "name")) == fold(order.ref.name):
+                current.append(found)
+        return current
 
     def is_ours(self, item: JsonObject) -> bool:
         """Return whether a listed provider is of the kind that manifests declare."""
@@ -108,6 +167,16 @@ class ProviderCalls:
 def is_provider(kind: Kind) -> bool:
     """Return whether objects of a kind are written with these calls."""
     return kind is Kind.IDP_JWT_CONFIG
+
+
+def _is_unknown_address(refusal: WireRefusal) -> bool:
+    """Return whether the gateway of a ZITADEL has no such address.
+
+    It says so in a body with a code and without an id; a missing object and a missing membership
+    have an id. A proxy answers without a code of gRPC.
+    """
+    is_sure = refusal.is_code_told and not refusal.unsure
+    return is_sure and refusal.code in _NO_SUCH_ADDRESS and not error_id(refusal)
 
 
 def _old_update(order: UpdateOrder, *, is_renamed: bool, is_changed: bool) -> Iterator[Call]:

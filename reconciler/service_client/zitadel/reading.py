@@ -21,7 +21,7 @@ from reconciler.service_client.zitadel.objects import (
     owner_of_item,
     project,
 )
-from reconciler.service_client.zitadel.providers import ProviderCalls
+from reconciler.service_client.zitadel.providers import LIST_TEMPLATES, ProviderCalls
 from reconciler.state import ObservedObject
 
 PAGE = 500  # items
@@ -44,6 +44,7 @@ class Listing:
         is_sound: No item came twice, and the total did not change on the way.
         page: Items asked for at a time; 0 for as many as the service gives.
         providers: The calls for providers, if this is a list of them.
+        was_refused: The template list was refused as by a server that does not have it.
     """
 
     operation: str
@@ -55,6 +56,7 @@ class Listing:
     is_done: bool = False
     page: int = PAGE
     providers: ProviderCalls | None = None
+    was_refused: bool = False
 
     def next_page(self) -> Call:
         """Return the call for what comes next."""
@@ -63,8 +65,10 @@ class Listing:
 
     def can_go_on(self, refusal: WireRefusal) -> bool:
         """Return whether a refused list can be asked for in another way, and from then on is."""
-        if self.providers is not None and self.providers.notice(refusal):
-            self.operation, self.fields = self.providers.list_call()
+        calls = self._template_calls
+        if calls and calls.can_ask_on(refusal, was_refused=self.was_refused):
+            self.was_refused = True
+            self.operation, self.fields = calls.list_call()
             return True
         if error_id(refusal) == TOO_LARGE_A_PAGE and self.page:
             self.page = 0
@@ -78,6 +82,8 @@ class Listing:
             ServiceError: it is not as the interface has it.
         """
         page, total = items_of(answer), _total(answer)
+        if calls := self._template_calls:
+            calls.answered()
         if self.total < 0:
             self.total = total
         # The list may change between two pages: an item that moved comes twice, another never.
@@ -90,6 +96,11 @@ class Listing:
         if self.is_done and len(self.items) != self.total:
             self.is_sound = False
 
+    @property
+    def _template_calls(self) -> ProviderCalls | None:
+        """Return the calls for providers if this is the list of the template calls."""
+        return self.providers if self.operation == LIST_TEMPLATES else None
+
 
 def read_lists(wire: Wire, listings: Sequence[Listing]) -> None:
     """Read lists to their ends, a page of each at a time.
@@ -99,11 +110,16 @@ def read_lists(wire: Wire, listings: Sequence[Listing]) -> None:
     """
     while waiting := [listing for listing in listings if not listing.is_done]:
         replies = wire.send([listing.next_page() for listing in waiting])
+        refused = []
         for listing, reply in zip(waiting, replies, strict=True):
             if isinstance(reply, Answer):
                 listing.take(reply.fields)
-            elif not listing.can_go_on(reply):
-                raise service_error(reply)
+            else:
+                refused.append((listing, reply))
+        # Answers come first: one answered template list shows that the server has these calls.
+        for listing, refusal in refused:
+            if not listing.can_go_on(refusal):
+                raise service_error(refusal)
 
 
 def named(kind: Kind, name: str, organization: str, project: str = "") -> Call:

@@ -115,14 +115,20 @@ def _create_provider(order: CreateOrder, providers: ProviderCalls) -> Steps:
     The server would make a second one. The look narrows the gap in which another run, or one of
     ours that was killed, makes the first, and does not close it.
     """
-    if not providers.is_old:
+    was_refused = False
+    while not providers.is_old:
         reply = yield providers.named(order.ref.name, order.organization_id)
         if isinstance(reply, Answer):
-            found = _one_of(order, _of_the_name(order, reply, providers), providers)
-            if found is not None:
+            providers.answered()
+            items = yield from providers.still_named(_of_the_name(order, reply, providers), order)
+            if isinstance(items, WireRefusal):
+                return service_error(items)
+            if found := _one_of(order, items, providers):
                 return found if isinstance(found, ServiceError) else _taken_over(order, found)
-        elif not providers.notice(reply):
+            break
+        if not providers.can_ask_on(reply, was_refused=was_refused):
             return service_error(reply)
+        was_refused = True
     return (yield from _create(order, providers.create(order), providers))
 
 
@@ -167,6 +173,11 @@ def _look(
         ids = sorted(id_of(item) for item in items)
         # Lists lag behind writes. Two equal looks in a row are taken for the truth.
         if ids == before:
+            if is_provider(order.ref.kind):
+                current = yield from providers.still_named(items, order)
+                if isinstance(current, WireRefusal):
+                    return _lost(current.message)
+                items = current
             return _one_of(order, items, providers)
         before = ids
     return _lost(f"the service's lists contradict each other about {order.ref}")
@@ -296,7 +307,7 @@ def _moved_on(
 def _read_call(held: ObservedObject, providers: ProviderCalls) -> tuple[Call, str]:
     """Return the call that reads an object, and the name of the object in its answer."""
     if is_provider(held.ref.kind):
-        return providers.get(held), "idp"
+        return providers.get(held.id, held.organization_id), "idp"
     if held.ref.kind is Kind.ACTION:
         return Call("GetAction", {"id": held.id}, held.organization_id), "action"
     fields = {"projectId": held.project_id, "appId": held.id}

@@ -111,6 +111,18 @@ def test_a_code_that_is_none_is_not_believed(code: Any) -> None:
     assert refusal(403, {"code": code, "message": 7}) == WireRefusal(7, "HTTP status 403")
 
 
+@pytest.mark.parametrize(
+    ("body", "is_told"), [({"code": 5}, True), ({"code": 404}, False), ({}, False)]
+)
+def test_a_code_of_the_answer_is_known_from_one_of_the_status(
+    body: dict[str, Any], *, is_told: bool
+) -> None:
+    """Both have the same number; only a service itself tells a code of gRPC."""
+    told = refusal(404, body)
+
+    assert (told.code, told.is_code_told) == (5, is_told)
+
+
 def test_facts_of_all_details_are_told_by_name() -> None:
     """Whether they stand in a detail itself or in its metadata."""
     told = refusal(

@@ -13,7 +13,7 @@ from reconciler.errors import (
     ServiceError,
     ServiceUnavailableError,
 )
-from reconciler.service_client.refusals import service_error
+from reconciler.service_client.refusals import error_id, service_error
 from reconciler.service_client.wire import WireRefusal
 
 
@@ -53,3 +53,19 @@ def test_every_refusal_says_what_to_do(code: int, kind: type[ServiceError], reme
     assert (type(error), error.problem, error.remedy) == (
         kind, "the service refused: because", remedy,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("message", "details", "expected"),
+    [
+        ("no", {"slug": "org.not_found"}, "org.not_found"),
+        ("no (COMMAND-1m88i)", {"slug": "org.not_found"}, "COMMAND-1m88i"),
+        ("no", {"id": "COMMAND-1m88i", "slug": "org.not_found"}, "COMMAND-1m88i"),
+        ("no", {"slug": 7}, ""),
+    ],
+)
+def test_a_slug_is_an_id_where_there_is_no_other(
+    message: str, details: dict[str, object], expected: str
+) -> None:
+    """Details of version 2 may have a slug alone."""
+    assert error_id(WireRefusal(5, message, details)) == expected
