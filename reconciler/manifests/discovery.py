@@ -47,6 +47,16 @@ class FoundFile(NamedTuple):
     folder: tuple[str, ...]
 
 
+class Enclosing(NamedTuple):
+    """A folder around PATHS: the root of its tree as it is shown, and the way from there.
+
+    Scripts that its Defaults name stay beneath the root, as when the root itself is read.
+    """
+
+    root: str
+    parts: tuple[str, ...]
+
+
 class _Folder(NamedTuple):
     """An open folder, its way from the root, and what its files' names start with."""
 
@@ -101,15 +111,15 @@ class Discovery:
         with open_folder(root.path, follow=True) as handle:
             yield from self._file(name, _folder(handle, root, ()))
 
-    def beside(self, folders: Iterable[str]) -> Iterator[FoundFile]:
+    def beside(self, folders: Iterable[Enclosing]) -> Iterator[FoundFile]:
         """Yield the YAML files of some folders, without the folders in them."""
-        for path in folders:
+        for root, parts in folders:
+            path = str(Path(root, *parts))
             try:
                 with open_folder(path, follow=True) as handle:
-                    folder = _folder(handle, Root(path), ())
-                    for entry in _entries(handle):
-                        if entry.name.endswith(EXTENSIONS) and entry.is_file(follow_symlinks=False):
-                            yield from self._file(entry.name, folder)
+                    folder = _folder(handle, Root(root), parts)
+                    for entry in filter(_is_read, _entries(handle)):
+                        yield from self._file(entry.name, folder)
             except OpeningError as fault:
                 self._refuse(path, fault)
 
@@ -202,6 +212,14 @@ def is_folder(path: str) -> bool:
         return stat.S_ISDIR(os.lstat(path).st_mode)
     except (OSError, ValueError):
         return False
+
+
+def _is_read(entry: os.DirEntry[str]) -> bool:
+    """Return whether an entry of a folder is a file that is read for manifests."""
+    name = entry.name
+    if name.startswith(".") or not name.endswith(EXTENSIONS):
+        return False
+    return entry.is_file(follow_symlinks=False) and entry.stat().st_size <= MAX_FILE
 
 
 def _is_link_to_folder(entry: os.DirEntry[str]) -> bool:

@@ -1,7 +1,8 @@
 """The extent of a tree: whether PATHS are all of it, and which folders enclose them.
 
 To prune by a part of a tree would delete what the other parts declare. A part takes the Defaults of
-the folders that enclose it up to the configured folder of manifests.
+the folders that enclose it up to the configured folder of manifests, or else up to the top of the
+repository.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from reconciler.manifests.discovery import EXTENSIONS, MAX_FILE, is_folder
+from reconciler.manifests.discovery import EXTENSIONS, MAX_FILE, Enclosing, is_folder
 from reconciler.manifests.opening import OpeningError, open_folder, read_file
 from reconciler.manifests.text import TextError, decode
 from reconciler.manifests.yaml_source import read_documents
 
 _MARK = b"apiVersion: reconciler/"
+VERSIONS = b"reconciler/v"
+"""What the version of every manifest begins with, however its field is written."""
 
 
 def is_whole(paths: Sequence[str]) -> bool:
@@ -41,18 +44,36 @@ def is_within(folder: str, paths: Sequence[str | Path]) -> bool:
         return False
 
 
-def enclosing(root: str, paths: Sequence[str | Path]) -> list[str]:
-    """Return the folders from a root down to each path, the path itself left out."""
-    if not root:
-        return []
-    found: dict[str, None] = {}
+def enclosing(root: str, paths: Sequence[str | Path]) -> list[Enclosing]:
+    """Return the folders from a root down to each path, the path itself left out.
+
+    For a path outside of the root, or without a root, they start at the top of the path's tree. A
+    path that holds the root has none.
+    """
+    found: dict[Enclosing, None] = {}
     for path in paths:
-        resolved, top = Path(path).resolve(), Path(root).resolve()
-        if resolved.is_relative_to(top):
-            parts = resolved.relative_to(top).parts
-            for length in range(len(parts)):
-                found[str(Path(root, *parts[:length]))] = None
+        try:
+            found |= dict.fromkeys(_around(root, Path(path).resolve()))
+        except (OSError, ValueError):
+            continue  # it cannot be a path; the search for files tells
     return list(found)
+
+
+def _around(root: str, path: Path) -> Iterator[Enclosing]:
+    """Yield the folders around a resolved path, the outermost first."""
+    top = Path(root).resolve()
+    if root and path.is_relative_to(top):
+        yield from _from(root, path.relative_to(top))
+    elif not (root and top.is_relative_to(path)):
+        top = _top_of(path)
+        for folder in _from(os.path.relpath(top), path.relative_to(top)):
+            # A folder above, which nobody configured, can be that of another user.
+            if os.access(Path(top, *folder.parts), os.R_OK):
+                yield folder
+
+
+def _from(root: str, path: Path) -> Iterator[Enclosing]:
+    return (Enclosing(root, path.parts[:length]) for length in range(len(path.parts)))
 
 
 def _above(path: Path, roots: Collection[Path]) -> Iterator[Path]:

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 from reconciler.diagnostics import Diagnostic, SourceLocation, error, name_as_text, warning
 from reconciler.manifests.defaults import FolderDefaults, is_defaults
 from reconciler.manifests.discovery import Discovery, FoundFile
-from reconciler.manifests.extent import enclosing, is_configuration, is_whole, is_within
+from reconciler.manifests.extent import VERSIONS, enclosing, is_configuration, is_whole, is_within
 from reconciler.manifests.growth import Growth
 from reconciler.manifests.layers import NO_LAYERS, Layers
 from reconciler.manifests.manifest import Loaded, Manifest, SourceFile
@@ -90,7 +90,7 @@ class _Run:
         discovery = self._step(_Base(self._layers.overlays))
         documents, defaults = self._read(discovery.files(paths))
         for found in discovery.beside(enclosing(root, paths)):
-            if b"Defaults" in found.data or b"\\" in found.data:
+            if _may_hold_defaults(found.data):
                 for document in self._documents(found):
                     if is_defaults(document.document):
                         self._take_defaults(document, defaults)
@@ -201,6 +201,14 @@ class Reader:
             findings = [_empty(file.name)]
         self.findings += findings
         return documents
+
+
+def _may_hold_defaults(data: bytes) -> bool:
+    """Return whether a file can hold Defaults; other YAML above the PATHS is not for us to judge.
+
+    An escape can spell the kind.
+    """
+    return VERSIONS in data and (b"Defaults" in data or b"\\" in data)
 
 
 def _in_overlay(path: str) -> Diagnostic:

@@ -180,9 +180,38 @@ def test_a_part_of_the_tree_takes_the_defaults_of_the_folders_around_it() -> Non
         assert [m.organization for m in loaded.manifests] == ["acme"]
         assert specs(loaded) == {"c": {"devMode": True}}
         assert not loaded.whole
-    assert [m.organization for m in read(files, "tree/a/b").manifests] == [None]
+    assert [m.organization for m in read(files, "tree/a/b").manifests] == ["acme"]
     both = read(files, "tree/a/d.yaml", "tree/a/b", layers=configured)
     assert codes(both.diagnostics) == []
+
+
+@pytest.mark.parametrize("root", ["", "tree"])
+def test_a_script_of_defaults_above_a_part_stays_beneath_the_whole(root: str) -> None:
+    files = {
+        "d.yaml": defaults(),
+        "a/d.yaml": defaults(action="scriptFile: ../js/greet.js"),
+        "a/b/greet.yaml": GREET,
+        "js/greet.js": "function greet() {}",
+    }
+
+    for path in ("tree", "tree/a/b"):
+        loaded = read(files, path, layers=Layers(root=root))
+        assert codes(loaded.diagnostics) == []
+        assert specs(loaded) == {"greet": {"script": "function greet() {}"}}
+
+
+def test_other_yaml_above_the_paths_is_not_judged() -> None:
+    """Nothing is known about it, and it can be that of any program."""
+    write_tree(
+        Path(),
+        {
+            "compose.yaml": "a: &a !x 'reconciler Defaults \\d'\n",
+            "large.yaml": "# reconciler/v1 Defaults\n" * 50_000,
+            ".ci.yaml": "reconciler/v1: !reference [Defaults, a]\n",
+        },
+    )
+
+    assert codes(read({"a.yaml": SHOP.format("a")}).diagnostics) == []
 
 
 def test_a_shard_goes_by_the_organization_that_is_filled_in() -> None:

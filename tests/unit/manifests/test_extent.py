@@ -40,15 +40,24 @@ def test_a_configuration_above_the_manifests_does_not_make_them_a_part(
     ("paths", "folders"),
     [
         (["m"], []),
+        (["."], []),
         (["m/a"], ["m"]),
         (["m/a/b/c.yaml"], ["m", "m/a", "m/a/b"]),
         (["m/a", "m/a/b"], ["m", "m/a"]),
-        (["n"], []),
+        (["n"], ["."]),
+        (["\0"], []),
     ],
 )
 def test_the_folders_from_the_root_down_to_a_path(paths: list[str], folders: list[str]) -> None:
-    assert enclosing("m", paths) == folders
-    assert enclosing("", paths) == []
+    assert [str(Path(root, *parts)) for root, parts in enclosing("m", paths)] == folders
+
+
+def test_without_a_root_they_start_at_the_top_of_the_repository() -> None:
+    assert enclosing("", ["m/a/b", "m", "."]) == [
+        (".", ()),
+        (".", ("m",)),
+        (".", ("m", "a")),
+    ]
 
 
 @pytest.mark.parametrize(
