@@ -7,7 +7,7 @@ out. Any other document is added. Values keep the place that they come from.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from reconciler.diagnostics import Diagnostic, error
@@ -15,6 +15,7 @@ from reconciler.manifests.defaults import FolderDefaults
 from reconciler.manifests.manifest import Manifest, Origin, Path
 from reconciler.resources.kinds import KINDS, OVERLAID
 from reconciler.resources.nearest import nearest
+from reconciler.resources.normal import SHORT
 from reconciler.resources.ref import Kind, ResourceRef, fold
 
 _ABSENT, _PATCH = (each.name for each in OVERLAID)
@@ -82,7 +83,7 @@ class Overlay:
         if _flag(patch, _ABSENT):
             return None
         before, after = defaults.fill(owned), defaults.fill(_merged(owned, patch))
-        if before.document == after.document and not _names_a_file(patch):
+        if _is_same(_spelt(before), _spelt(after)) and not _names_a_file(patch):
             self.findings.append(_unchanged(patch, ref))
         return after
 
@@ -156,6 +157,31 @@ class _Merge:
             return self.mapping(under, over, path)
         self._origins[path] = Origin(self._patch.file, self._patch.index, path)
         return over
+
+
+def _spelt(manifest: Manifest) -> dict[str, Any]:
+    """Return a document with the words of its spec in their long spelling."""
+    document, spec = manifest.document, _mapping(manifest.document, "spec")
+    short = SHORT[_KINDS[document["kind"]]]
+    words = {name: _long(spec[name], short[name]) for name in short.keys() & spec.keys()}
+    return {**document, "spec": {**spec, **words}} if words else document
+
+
+def _long(value: Any, short: Mapping[str, str]) -> Any:
+    if isinstance(value, list):
+        return [_long(each, short) for each in value]
+    return short.get(value, value) if isinstance(value, str) else value
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Return whether two values are equal and of one type: 1 equals true in Python, not in YAML."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_is_same(one[key], other[key]) for key in one)
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(_is_same, one, other))
+    return bool(one == other)
 
 
 def _ref(document: Any) -> ResourceRef | None:

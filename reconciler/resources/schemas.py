@@ -138,8 +138,9 @@ def _patch_schema(kind: Kind, stage: Stage) -> Schema:
     owners = () if stage is Stage.WRITTEN else row.owner
     named = [each.name for each in (*owners, name)]
     fields = (*row.owner, *METADATA, *row.reading, *OVERLAID)
-    metadata = object_schema(fields, stage, named, [each.name for each in changed])
-    spec = _spec(kind, stage, nullable=True)
+    nullable = [each.name for each in (*changed, *row.reading)]
+    metadata = object_schema(fields, stage, named, nullable)
+    spec = {**_spec(kind, stage, nullable=True), "type": ["object", "null"]}
     return _document(
         kind.value,
         f"{kind.value} patch",
@@ -201,6 +202,9 @@ def _spec(kind: Kind, stage: Stage, *, nullable: bool = False) -> Schema:
     schema = _closed(_spec_properties(kind, stage, nullable=nullable))
     for one, other in _alternatives(kind):
         schema["not"] = {"required": [one, other]}
+        if nullable:  # null takes one out, so that the other can take its place
+            written = {"not": {"type": "null"}}
+            schema["not"] |= {"properties": {one: written, other: written}, "type": "object"}
     return schema
 
 

@@ -127,6 +127,31 @@ def test_a_script_takes_out_its_file_and_the_reverse(base: str, patch: str) -> N
     assert spec_of(loaded, "greet") == {"script": "function greet(a) {}"}
 
 
+@pytest.mark.parametrize(
+    ("metadata", "spec"),
+    [
+        pytest.param("templated: null", "{script: 'function greet(a) {}'}", id="templated"),
+        pytest.param("patch: true", "{script: null, scriptFile: s.js}", id="a script for its file"),
+        pytest.param("preventDelete: true", "null", id="the whole spec"),
+    ],
+)
+def test_null_stands_for_every_field_of_a_patch(metadata: str, spec: str) -> None:
+    head = HEAD.format("Action", "name: greet, templated: false")
+    base = {
+        "greet.yaml": f"{head}spec: {{script: 'function greet() {{}}', timeout: 1s}}\n",
+        "d.yaml": DEFAULTS.replace("spec: {}", "spec: {Action: {script: 'function greet(b) {}'}}"),
+    }
+    patch = HEAD.format("Action", f"name: greet, {metadata}") + f"spec: {spec}\n"
+
+    loaded = read({"a.yaml": patch, "s.js": "function greet(a) {}"}, base)
+
+    assert told(loaded) == []
+    own = {"script": "function greet(a) {}", "timeout": "1s"}
+    assert spec_of(loaded, "greet") == (
+        {"script": "function greet(b) {}"} if spec == "null" else own
+    )
+
+
 def test_a_script_file_stays_beneath_the_folder_of_its_own_document() -> None:
     head = HEAD.format("Action", "name: greet")
 
@@ -173,6 +198,7 @@ def test_defaults_of_an_overlay_are_for_what_it_adds() -> None:
     ("over", "finding"),
     [
         pytest.param(shop("devMode: true"), ("OVERLAY-UNCHANGED", "over/a.yaml:1:1"), id="same"),
+        pytest.param(shop("devMode: 1"), ("SCHEMA-TYPE", "over/a.yaml:4:17"), id="1 is not true"),
         pytest.param(shop(), ("OVERLAY-UNCHANGED", "over/a.yaml:1:1"), id="no field"),
         pytest.param(
             shop("clockSkew: null"), ("OVERLAY-UNCHANGED", "over/a.yaml:1:1"), id="null for nothing"
@@ -224,6 +250,16 @@ def test_what_is_wrong_with_an_overlay_is_told_once_at_its_place(
     over: str, finding: tuple[str, str]
 ) -> None:
     assert told(read({"a.yaml": over})) == [finding]
+
+
+def test_the_same_words_in_another_spelling_change_nothing() -> None:
+    words = "appType: WEB, grantTypes: [AUTHORIZATION_CODE, OIDC_GRANT_TYPE_REFRESH_TOKEN]"
+    base = "appType: OIDC_APP_TYPE_WEB, "
+    base += "grantTypes: [OIDC_GRANT_TYPE_AUTHORIZATION_CODE, REFRESH_TOKEN]"
+
+    loaded = read({"a.yaml": shop(words)}, {"shop.yaml": shop(base)})
+
+    assert codes(loaded.diagnostics) == ["OVERLAY-UNCHANGED"]
 
 
 def test_a_patch_of_nothing_names_what_was_meant() -> None:
