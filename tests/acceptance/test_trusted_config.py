@@ -171,7 +171,7 @@ def test_the_difference_stands_at_the_top_of_every_form(job: Job) -> None:
 
 def test_values_and_overlays_are_no_such_difference(job: Job) -> None:
     """The plan shows what they do. The service is asked."""
-    (job.folder / "over").mkdir()
+    write(job.folder / "over" / "greet.yaml", an_action(timeout="5s"))
     job.propose(live={"overlay": "over", "variables": {"host": "new.example.com"}})
 
     job("plan")
