@@ -195,6 +195,21 @@ STORY = {
         for name in JWT
         if name != "headerName"
     },
+    "providers of every kind": Step("ListProviders", {"query": {"limit": 10}}),
+    "reading it by its present call": Step("GetProviderByID", {"id": Id("idp")}),
+    "reading no provider by the present call": Step("GetProviderByID", {"id": "404"}, 5),
+    "updating it with an audience": Step(
+        "UpdateJWTProvider", {"id": Id("idp"), "name": "p", **JWT, "audience": "a"}, writes=1
+    ),
+    "updating it with the same audience": Step(
+        "UpdateJWTProvider", {"id": Id("idp"), "name": "p", **JWT, "audience": "a"}
+    ),
+    "another provider": Step(
+        "AddJWTProvider", {"name": "other", **JWT, "audience": "a"}, names="other", writes=1
+    ),
+    "another provider of a taken name": Step("AddJWTProvider", {"name": "Other", **JWT}, 6),
+    "removing another provider": Step("DeleteProvider", {"id": Id("other")}, writes=1),
+    "removing another provider again": Step("DeleteProvider", {"id": Id("other")}, 5),
     "updating what has moved on": Step(
         "UpdateOrgIDPJWTConfig", {"idpId": Id("idp"), **JWT}, 9, headers=STALE
     ),

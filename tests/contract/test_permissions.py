@@ -16,6 +16,7 @@ VIEWER_MAY = {
     "Healthz", "ListOrgs", "GetMyOrg", "ListProjects", "GetProjectByID", "ListOrgIDPs",
     "GetOrgIDPByID", "ListApps", "GetAppByID", "ListActions", "GetAction", "GetServiceInfo",
     "ListObjects", "GetObjectHistory", "ListRemovals", "ListTrees", "ListOwedSecrets",
+    "ListProviders", "GetProviderByID",
 }  # fmt: skip
 
 EDITOR_MAY = VIEWER_MAY | {
@@ -23,6 +24,7 @@ EDITOR_MAY = VIEWER_MAY | {
     "AddOIDCApp", "UpdateApp", "UpdateOIDCAppConfig", "RemoveApp", "RegenerateOIDCClientSecret",
     "CreateAction", "UpdateAction", "DeleteAction", "RecordContext", "WriteBatch", "AcquireLease",
     "RenewLease", "ReleaseLease", "ClaimSecrets", "AcknowledgeSecrets",
+    "AddJWTProvider", "UpdateJWTProvider", "DeleteProvider",
 }  # fmt: skip
 
 ROLES = {
@@ -69,6 +71,11 @@ def everything_about(ask: Asking, *, foreign: bool) -> dict[str, dict[str, Any]]
         "UpdateOrgIDP": {"idpId": idp, "name": "x"},
         "UpdateOrgIDPJWTConfig": {"idpId": idp, **JWT, "expected_sequence": 1},
         "RemoveOrgIDP": {"idpId": idp},
+        "AddJWTProvider": {"organization": owner, "name": "x", **JWT},
+        "ListProviders": {"organization": owner},
+        "GetProviderByID": {"id": idp},
+        "UpdateJWTProvider": {"id": idp, "name": "x", **JWT, "expected_sequence": 1},
+        "DeleteProvider": {"id": idp},
         "AddOIDCApp": {"projectId": project, "name": "x"},
         "ListApps": {"projectId": project},
         "GetAppByID": in_project,

@@ -45,7 +45,7 @@ def test_updating_a_jwt_configuration_is_full_and_answers_details(ask: Asking) -
         "name": "partner",
         "stylingType": "STYLING_TYPE_UNSPECIFIED",
         "owner": "IDP_OWNER_TYPE_ORG",
-        "jwtConfig": {**JWT, "headerName": ""},
+        "jwtConfig": {**JWT, "headerName": "", "audience": ""},
         "autoRegister": False,
     }
 
