@@ -24,11 +24,7 @@ def _taking(need: Need) -> Callable[[click.Context, click.Parameter, Any], Any]:
     """Return the callback of the options; with the last of them it reads the configuration."""
 
     def take(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
-        if value == "":
-            raise UsageError(
-                f"{parameter.opts[0]} is empty",
-                remedy="Give it a value, or leave it out. A variable that CI did not set is empty.",
-            )
+        _require_value(parameter, value)
         given = context.meta.setdefault(_GIVEN, {})
         given[parameter.name] = value
         if given.keys() == _NAMES and not context.resilient_parsing:
@@ -36,6 +32,19 @@ def _taking(need: Need) -> Callable[[click.Context, click.Parameter, Any], Any]:
         return value
 
     return take
+
+
+def _require_value(parameter: click.Parameter, value: Any) -> None:
+    """Refuse an option that is given and empty.
+
+    Raises:
+        UsageError: it is.
+    """
+    if value == "":
+        raise UsageError(
+            f"{parameter.opts[0]} is empty",
+            remedy="Give it a value, or leave it out. A variable that CI did not set is empty.",
+        )
 
 
 def _environments(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -92,8 +101,9 @@ in_all_environments = _options(Need.ALL)
 """Give a command the options; where none is chosen, it works on all environments."""
 
 
-def _trust(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    trust(context, value)
+def _trust(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    _require_value(parameter, value)
+    trust(context, value or "")
     return value
 
 
@@ -104,7 +114,6 @@ trusted_config_option = takes(
             "--trusted-config",
             is_eager=True,  # known before --service is compared with that of the environment
             callback=_trust,
-            default="",
             metavar="FILE",
             help="The reconciler.yaml of the target branch. A difference in the service, tree or "
             "protection of an environment blocks the plan, and nothing is asked.",

@@ -270,3 +270,14 @@ def test_an_address_that_only_the_file_names_gets_no_token(job: Job) -> None:
 
     assert (refused.code, contradicting.code) == (7, 1)
     assert job.asked == []
+
+
+def test_an_empty_name_of_the_trusted_file_is_refused(job: Job) -> None:
+    """It is what a pipeline has of a variable that was never set; the guard must not be off."""
+    job.propose()
+
+    ran = job.run("plan", "--trusted-config", "", RECONCILER_ENV="live")
+
+    assert ran.code == 1
+    assert "--trusted-config is empty" in ran.err
+    assert job.asked == []
