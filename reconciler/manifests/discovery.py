@@ -121,7 +121,8 @@ class Discovery:
                     for entry in filter(_is_read, _entries(handle)):
                         yield from self._file(entry.name, folder)
             except OpeningError as fault:
-                self._refuse(path, fault)
+                if fault.reason is not Reason.NOT_A_FOLDER:  # the path itself is told of
+                    self._refuse(path, fault)
 
     def _walk(self, folder: _Folder) -> Iterator[FoundFile]:
         for entry in _entries(folder.handle):

@@ -119,11 +119,13 @@ class Place:
     Attributes:
         run: Runs the program against it, with a token that may do everything.
         direct: Writes to it behind the program's back.
+        address: Where it is served; empty for an embedded one.
     """
 
     run: Run
     direct: Direct
     manifests: Path
+    address: str = ""
 
     @property
     def folder(self) -> Path:
@@ -144,4 +146,4 @@ def place(
             "RECONCILER_TOKEN": server.token("admin"),
             "RECONCILER_SECRETS_TO": "file:.reconciler/secrets",
         }
-        yield Place(partial(run, **known), Direct(server.store), small)
+        yield Place(partial(run, **known), Direct(server.store), small, server.address)

@@ -20,9 +20,13 @@ STAGING = ("--env", "staging")
 URI = "https://${host}/cb"
 
 
-def a_configuration(folder: Path, **fields: Any) -> Path:
+def a_configuration(folder: Path, service: str = "", **fields: Any) -> Path:
     """Write a ``reconciler.yaml`` with one environment that has an overlay and variables."""
-    staging = {"overlay": "environments/staging", "variables": {"host": "staging.example.com"}}
+    staging = {
+        "overlay": "environments/staging",
+        "variables": {"host": "staging.example.com"},
+        **({"service": service} if service else {}),
+    }
     content = {
         "apiVersion": "reconciler/v1",
         "kind": "Configuration",
@@ -58,7 +62,7 @@ def without_organization(text: str) -> str:
 def test_a_tree_in_layers_is_planned_applied_and_in_step(place: Place) -> None:
     """What is held is what the layers give; another way to write it changes nothing."""
     folder, manifests = place.folder, place.manifests
-    a_configuration(folder)
+    a_configuration(folder, place.address)
     overlay = folder / "environments" / "staging"
     web = an_application("web", redirectUris=[URI], postLogoutRedirectUris="${logouts}")
     write(manifests / "web.yaml", web)
