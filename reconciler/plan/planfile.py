@@ -8,35 +8,29 @@ covers every byte; it is no signature, and does not need to be one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, Literal, NamedTuple, Self, TypeAlias, TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from reconciler.diagnostics import Diagnostic, Severity, SourceLocation
-from reconciler.plan.digest import essence, plan_digest
-from reconciler.plan.integrity import Document, SavedFileError, check_planned_spec, sealed, unsealed
-from reconciler.plan.model import (
-    Adopt,
-    Cause,
-    CauseKind,
-    Change,
-    Create,
-    Delete,
-    Plan,
-    Scope,
-    Unmanaged,
-    Update,
+from reconciler.diagnostics import Diagnostic
+from reconciler.plan.digest import plan_digest
+from reconciler.plan.integrity import Document, SavedFileError, sealed, unsealed
+from reconciler.plan.model import Cause, Plan, Unmanaged
+from reconciler.plan.saved_forms import (
+    Nothing,
+    SavedCause,
+    SavedChange,
+    SavedFinding,
+    SavedOptions,
+    SavedOptionsInEnvironment,
+    like,
 )
-from reconciler.resources.fields import Spec
-from reconciler.resources.numbers import Count, Seconds, SequenceNumber
+from reconciler.resources.numbers import Count, Seconds
 from reconciler.resources.ref import ResourceRef
-from reconciler.resources.shard import read_shard
-from reconciler.state import ObservedObject, OwedSecret, Resource
+from reconciler.state import OwedSecret
 
 FORMAT = "reconciler-plan"
 FORMAT_VERSION = "1.0"
-
-T = TypeVar("T")
 
 
 class Snapshot(NamedTuple):
@@ -102,190 +96,22 @@ def read_plan_file(content: bytes) -> PlanFile:
     return file
 
 
-# The forms that values have in a file; the order of the fields is that of the file. A place or a
-# ref that is missing is an empty list there, and a shard that is missing an empty text.
-_Nothing: TypeAlias = tuple[()]
-
-
-def _like(kind: Callable[..., T], *sources: object, **others: object) -> T:
-    """Return a dataclass with other values, and the rest from the fields of the same name."""
-    known: Any = kind
-    values = {
-        field.name: getattr(source, field.name)
-        for field in fields(known)
-        for source in sources
-        if field.name not in others and hasattr(source, field.name)
-    }
-    return kind(**values, **others)
-
-
-def _place_of(place: SourceLocation | None) -> object:
-    """Return the form of a place: file, line and column, and where variables come from, if any."""
-    if place is None:
-        return ()
-    return place if place.value_from else place[:3]
-
-
-@dataclass(frozen=True, slots=True)
-class SavedFinding:
-    """A finding, as a plan file has it."""
-
-    severity: Severity
-    code: str
-    summary: str
-    remedy: str
-    place: SourceLocation | _Nothing
-    ref: ResourceRef | _Nothing
-
-    @classmethod
-    def of(cls, finding: Diagnostic) -> Self:
-        """Return the form of a finding."""
-        return _like(cls, finding, place=_place_of(finding.location), ref=finding.ref or ())
-
-    def finding(self) -> Diagnostic:
-        """Return the finding."""
-        return _like(Diagnostic, self, location=self.place or None, ref=self.ref or None)
-
-
-@dataclass(frozen=True, slots=True)
-class _SavedSource:
-    location: SourceLocation
-
-    def place(self, *path: str | int) -> SourceLocation:
-        """Return the place of the manifest: those of its values were not kept."""
-        return self.location
-
-
-@dataclass(frozen=True, slots=True)
-class SavedResource:
-    """A resource and the place where its manifest begins, as a plan file has them."""
-
-    ref: ResourceRef
-    spec: Spec
-    written: frozenset[str]
-    place: SourceLocation
-    pinned_id: str
-    prevent_delete: bool
-    critical: bool
-
-    @classmethod
-    def of(cls, resource: Resource) -> Self:
-        """Return the form of a resource."""
-        return _like(cls, resource, place=_place_of(resource.source.place()))
-
-    def resource(self) -> Resource:
-        """Return the resource.
-
-        Raises:
-            SavedFileError: its spec is not one of its kind, or an older version wrote it.
-        """
-        check_planned_spec(self.ref.kind, self.spec, whole=True)
-        return _like(Resource, self, source=_SavedSource(self.place))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _SavedChange:
-    ref: ResourceRef
-    change: Literal["create", "update", "adopt", "delete"]
-    id: str
-    sequence: SequenceNumber
-    before: str
-    after: str
-    new_owner: str = ""
-    held: ObservedObject | None = None
-    resource: SavedResource | None
-    new_secret: bool = False
-
-    @classmethod
-    def of(cls, change: Change) -> Self:
-        """Return the form of a change, with what its digest is made of."""
-        resource = None if isinstance(change, Delete) else SavedResource.of(change.resource)
-        return _like(cls, change, essence(change), resource=resource)
-
-    def planned(self) -> Change:
-        """Return the change.
-
-        Raises:
-            SavedFileError: it has no object or no resource where it needs one, or wrong hashes.
-        """
-        change = self._unchecked()
-        if essence(change)[-2:] != (self.before, self.after):
-            raise SavedFileError("has a change with wrong hashes")
-        return change
-
-    def _unchecked(self) -> Change:
-        held, resource = self.held, self.resource.resource() if self.resource else None
-        if held is not None:
-            check_planned_spec(held.ref.kind, held.spec, whole=False)
-        if resource is not None and held is None and self.change == "create":
-            return Create(resource)
-        if resource is not None and held is not None and self.change in {"update", "adopt"}:
-            kind = Update if self.change == "update" else Adopt
-            return kind(resource, held, self.new_secret, self.new_owner)
-        if resource is None and held is not None and self.change == "delete":
-            return Delete(held)
-        raise SavedFileError("has an invalid change")
-
-
-class _FieldCause(NamedTuple):
-    ref: ResourceRef
-    name: str
-    kind: CauseKind
-    by: str
-    at: str
-    sequence: SequenceNumber
-    tree: str
-
-    @property
-    def cause(self) -> Cause:
-        """Return the cause without the field."""
-        return Cause(self.kind, self.by, self.at, self.sequence, self.tree)
-
-
-@dataclass(frozen=True, slots=True)
-class _Options:
-    tree: str
-    prune: bool
-    prune_unmanaged: bool
-    shard: str
-    rotate_missing: tuple[ResourceRef, ...]
-    take_over: tuple[ResourceRef, ...]
-    other_tree: tuple[str, ...]
-
-    @classmethod
-    def of(cls, scope: Scope) -> Self:
-        """Return the form of a scope."""
-        return _like(cls, scope, shard=str(scope.shard or ""))
-
-    def scope(self) -> Scope:
-        """Return the scope."""
-        try:
-            return _like(Scope, self, shard=read_shard(self.shard) if self.shard else None)
-        except ValueError:
-            raise SavedFileError("has an invalid shard") from None
-
-
-@dataclass(frozen=True, slots=True)
-class _OptionsInEnvironment(_Options):
-    environment: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PlanDocument(Document):
     tool_version: str
     made_at: Seconds
     expires_at: Seconds
-    against: Snapshot | _Nothing
+    against: Snapshot | Nothing
     instance: str
     service: str
     paths: tuple[str, ...]
     revision: str
     manifests: str
     digest: str
-    options: _OptionsInEnvironment | _Options
+    options: SavedOptionsInEnvironment | SavedOptions
     organizations: tuple[str, ...]
-    changes: tuple[_SavedChange, ...]
-    causes: tuple[_FieldCause, ...]
+    changes: tuple[SavedChange, ...]
+    causes: tuple[SavedCause, ...]
     in_step: tuple[ResourceRef, ...]
     unmanaged: tuple[Unmanaged, ...]
     blocks: tuple[SavedFinding, ...]
@@ -298,17 +124,19 @@ class _PlanDocument(Document):
 
 def _document(file: PlanFile) -> _PlanDocument:
     plan = file.plan
-    return _like(
+    return like(
         _PlanDocument,
         plan,
         file,
         against=file.against or (),
         manifests=file.declared,
         digest=file.digest,
-        options=(_OptionsInEnvironment if plan.scope.environment else _Options).of(plan.scope),
-        changes=tuple(map(_SavedChange.of, plan.changes)),
+        options=(SavedOptionsInEnvironment if plan.scope.environment else SavedOptions).of(
+            plan.scope
+        ),
+        changes=tuple(map(SavedChange.of, plan.changes)),
         causes=tuple(
-            _FieldCause(ref, name, cause.kind, cause.by, cause.at, cause.sequence, cause.tree)
+            SavedCause(ref, name, cause.kind, cause.by, cause.at, cause.sequence, cause.tree)
             for ref, fields in plan.causes.items()
             for name, cause in fields.items()
         ),
@@ -322,7 +150,7 @@ def _file(document: _PlanDocument) -> PlanFile:
     causes: dict[ResourceRef, dict[str, Cause]] = {}
     for each in document.causes:
         causes.setdefault(each.ref, {})[each.name] = each.cause
-    plan = _like(
+    plan = like(
         Plan,
         document,
         scope=document.options.scope(),
@@ -331,7 +159,7 @@ def _file(document: _PlanDocument) -> PlanFile:
         warnings=_findings(document.warnings),
         causes=causes,
     )
-    return _like(
+    return like(
         PlanFile,
         document,
         plan=plan,

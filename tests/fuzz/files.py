@@ -23,11 +23,10 @@ from reconciler.plan.planfile import (
     FORMAT,
     FORMAT_VERSION,
     PlanFile,
-    SavedFinding,
-    SavedResource,
     plan_file_content,
     read_plan_file,
 )
+from reconciler.plan.saved_forms import SavedFinding, SavedResource
 from reconciler.plan.snapshot import FORMAT as SNAPSHOT_FORMAT
 from reconciler.plan.snapshot import SnapshotFile, read_snapshot, snapshot_content
 from reconciler.report.findings import findings_as_text

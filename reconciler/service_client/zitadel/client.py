@@ -30,6 +30,7 @@ from reconciler.service_client.port import (
 from reconciler.service_client.read_only import no_history
 from reconciler.service_client.refusals import no_custody
 from reconciler.service_client.wire import Wire, WireRefusal, is_id
+from reconciler.service_client.zitadel.asking import Pause, Steps
 from reconciler.service_client.zitadel.providers import ProviderCalls
 from reconciler.service_client.zitadel.reading import (
     Seen,
@@ -37,7 +38,7 @@ from reconciler.service_client.zitadel.reading import (
     reply_to,
     visible_organizations,
 )
-from reconciler.service_client.zitadel.steps import Pause, Steps, serial_key_of, steps_of
+from reconciler.service_client.zitadel.steps import serial_key_of, steps_of
 from reconciler.state import ObjectEvent, ObservedState, OwedSecret, Removal
 
 BATCH = 64  # orders at a time: signals are heeded between two batches

@@ -1,0 +1,163 @@
+"""Creates on a ZITADEL, each of which looks for what it may have made already.
+
+The server knows no idempotency keys. So a create whose answer was lost is looked for by its name
+before it is tried again, after a pause in which its lists catch up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+
+from reconciler.errors import AlreadyExistsError, ServiceError
+from reconciler.resources.call import Call, Code, JsonObject
+from reconciler.resources.ref import Kind, fold
+from reconciler.service_client.observation import id_of, sequence_of, text_of
+from reconciler.service_client.orders import written
+from reconciler.service_client.port import CreateOrder, Written
+from reconciler.service_client.refusals import AGAIN, UNKNOWN, service_error
+from reconciler.service_client.wire import Answer, Reply, WireRefusal
+from reconciler.service_client.zitadel.asking import (
+    CATCH_UP,
+    ONCE_MORE,
+    TRIES,
+    Pause,
+    Steps,
+    lost,
+    unless_conflict,
+)
+from reconciler.service_client.zitadel.objects import Owner, action, application
+from reconciler.service_client.zitadel.providers import ProviderCalls, is_provider
+from reconciler.service_client.zitadel.reading import items_of, named
+from reconciler.state import ObservedObject, is_in_step
+
+LOOKS = 5  # for what a create may have made, until two in a row agree
+_FAILED = frozenset({UNKNOWN, Code.INTERNAL})
+# Another writer was quicker. ZITADEL's own retries are over by then, and it answers what its
+# database said, as an unknown error.
+_CONFLICT = re.compile(r"events2_pkey|\b40001\b|\bCR000\b")
+
+
+def create_provider(order: CreateOrder, providers: ProviderCalls) -> Steps:
+    """Make a provider, unless there is one of its name.
+
+    The server would make a second one. The look narrows the gap in which another run, or one of
+    ours that was killed, makes the first, and does not close it.
+    """
+    was_refused = False
+    while not providers.is_old:
+        reply = yield providers.named(order.ref.name, order.organization_id)
+        if isinstance(reply, Answer):
+            providers.answered()
+            items = yield from providers.still_named(_of_the_name(order, reply, providers), order)
+            if isinstance(items, WireRefusal):
+                return service_error(items)
+            if found := _one_of(order, items, providers):
+                return found if isinstance(found, ServiceError) else _taken_over(order, found)
+            break
+        if not providers.can_ask_on(reply, was_refused=was_refused):
+            return service_error(reply)
+        was_refused = True
+    return (yield from create(order, providers.create(order), providers))
+
+
+def create(order: CreateOrder, call: Call, providers: ProviderCalls) -> Steps:
+    """Make an object; after a lost answer, look for it before it is made again."""
+    may_be_ours = False
+    for _ in range(TRIES):
+        reply = yield from unless_conflict(call)
+        if isinstance(reply, Answer):
+            return written(order, reply)
+        may_be_ours = may_be_ours or reply.unsure
+        # "Already exists" after a lost answer may be about the object that this create made.
+        if not reply.unsure and not (may_be_ours and reply.code == Code.ALREADY_EXISTS):
+            return service_error(reply)
+        found = yield from _look(order, providers)
+        if isinstance(found, ServiceError):
+            return found
+        if found is not None:
+            return _taken_over(order, found)
+        if reply.code in _FAILED and not _CONFLICT.search(reply.message):
+            return ServiceError(f"the service failed: {reply.message}", remedy=AGAIN)
+    return lost("the service was asked many times, and no answer came")
+
+
+def _look(
+    order: CreateOrder, providers: ProviderCalls
+) -> Generator[Call | Pause, Reply, ObservedObject | ServiceError | None]:
+    """Look for what may have been made, until two looks in a row see the same."""
+    name, owner = order.ref.name, order.organization_id
+    if is_provider(order.ref.kind):
+        call = providers.named(name, owner)
+    else:
+        call = named(order.ref.kind, name, owner, order.project_id)
+    before: list[str] | None = None
+    pause = CATCH_UP
+    for _ in range(LOOKS):
+        yield pause
+        pause = ONCE_MORE
+        reply = yield call
+        if isinstance(reply, WireRefusal):
+            return lost(reply.message)
+        items = _of_the_name(order, reply, providers)
+        ids = sorted(id_of(item) for item in items)
+        # Lists lag behind writes. Two equal looks in a row are taken for the truth.
+        if ids == before:
+            if is_provider(order.ref.kind):
+                current = yield from providers.still_named(items, order)
+                if isinstance(current, WireRefusal):
+                    return lost(current.message)
+                items = current
+            return _one_of(order, items, providers)
+        before = ids
+    return lost(f"the service's lists contradict each other about {order.ref}")
+
+
+def _of_the_name(order: CreateOrder, reply: Answer, providers: ProviderCalls) -> list[JsonObject]:
+    """Return the listed objects of the name that is to be made, of the same kind."""
+    return [
+        item
+        for item in items_of(reply.fields)
+        if fold(text_of(item, "name")) == fold(order.ref.name)
+        and (not is_provider(order.ref.kind) or providers.is_ours(item))
+    ]
+
+
+def _one_of(
+    order: CreateOrder, items: list[JsonObject], providers: ProviderCalls
+) -> ObservedObject | ServiceError | None:
+    if len(items) > 1:
+        ids = " and ".join(sorted(id_of(item) for item in items))
+        return ServiceError(
+            f"there is more than one {order.ref}: ids {ids}",
+            remedy="Check which of them is used, remove the others, and apply again.",
+        )
+    return _observed(order, items[0], providers) if items else None
+
+
+def _observed(order: CreateOrder, item: JsonObject, providers: ProviderCalls) -> ObservedObject:
+    owner = Owner(order.organization_id, order.ref.organization)
+    match order.ref.kind:
+        case Kind.ACTION:
+            return action(item, owner)
+        case Kind.IDP_JWT_CONFIG:
+            return providers.observed(item, owner)
+        case Kind.OIDC_APPLICATION:
+            return application(item, owner, Owner(order.project_id, order.ref.project))
+        case Kind.ORGANIZATION | Kind.PROJECT:
+            details = item.get("details")
+            sequence = sequence_of(details) if isinstance(details, dict) else 0
+            return ObservedObject(order.ref, id_of(item), sequence, {}, order.organization_id)
+
+
+def _taken_over(order: CreateOrder, found: ObservedObject) -> Written | ServiceError:
+    """Return what was found as what was made; its secret was answered once and is not known.
+
+    Another run may have made the same object a moment ago and have its secret, so none is made.
+    """
+    if not is_in_step(order, found):
+        return AlreadyExistsError(
+            f"there is another {order.ref} (id {found.id}), and it is not as declared",
+            remedy="Run `reconciler plan` again to see it.",
+        )
+    return Written(found.id, found.sequence, found.client_id)
