@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from reconciler.diagnostics import Source, SourceLocation
@@ -18,7 +18,8 @@ class Resource:
     """A declared resource: the content of a valid manifest.
 
     Attributes:
-        spec: The fields in normal form (``resources.normal``): plain, complete, comparable.
+        spec: The fields in normal form (``resources.normal``): plain, comparable, and complete but
+            for kept fields that the manifest leaves out.
         written: Names of the fields the manifest says; the others are at their defaults.
         source: Asked for the place of any value.
         pinned_id: ``metadata.id``, or empty.
@@ -148,11 +149,25 @@ def is_in_step(declared: Declared, held: ObservedObject) -> bool:
     A mark that the service cannot remember (None) is no difference.
     """
     return (
-        held.spec == declared.spec
+        holds(held, declared.spec)
         and held.ref.name == declared.ref.name
         and held.prevent_delete in {None, declared.prevent_delete}
         and held.critical in {None, declared.critical}
     )
+
+
+def holds(held: ObservedObject, declared: Spec) -> bool:
+    """Return whether an object has every value that is declared; kept fields may be left out."""
+    return held.spec == declared or declared.items() <= held.spec.items()
+
+
+def completed(resource: Resource, held: ObservedObject) -> Resource:
+    """Return a resource whose kept fields that it leaves out are as the service holds them.
+
+    An update of it is full: it sends every field, and changes only what the manifest says.
+    """
+    kept = {name: value for name, value in held.spec.items() if name not in resource.spec}
+    return replace(resource, spec={**resource.spec, **kept}) if kept else resource
 
 
 def is_owned_by(held: ObservedObject, tree: str) -> bool:

@@ -29,7 +29,7 @@ from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
 from reconciler.plan.planner import build_plan
 from reconciler.report.place import Place
-from reconciler.resources.normal import normal_form
+from reconciler.resources.normal import KEPT, normal_form
 from reconciler.resources.oidc import has_client_secret
 from reconciler.resources.ref import (
     Kind,
@@ -166,7 +166,7 @@ def held(
     return ObservedObject(
         ref=ref,
         id=object_id or id_of(ref),
-        spec=normal_form(ref.kind, _said(ref.kind, said)),
+        spec=normal_form(ref.kind, {**KEPT[ref.kind], **_said(ref.kind, said)}),
         trees=frozenset(trees),
         prevent_delete=prevent_delete,
         **fields,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from reconciler.diagnostics import Diagnostic, warning
-from reconciler.plan.guards import is_same_content
-from reconciler.plan.model import Adopt, Change, Create, Delete, Scope, Update
+from reconciler.plan.model import Adopt, Change, Create, Delete, Scope, Update, is_same_content
 from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind, ResourceRef, fold, owner_of
 from reconciler.state import DesiredState, ObservedObject, ObservedState, Resource, other_owner

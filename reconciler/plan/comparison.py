@@ -27,7 +27,7 @@ def compare(one: DesiredState, other: DesiredState, names: tuple[str, str]) -> P
         found = one.resources.get(key)
         if found is None:
             changes.append(Create(resource))
-        elif is_in_step(resource, held := _as_held(found)):
+        elif is_in_step(resource, held := _as_held(found)) and resource.spec == held.spec:
             in_step.append(resource.ref)
         else:
             # Each difference is one of values, whether or not the other manifest says the field.

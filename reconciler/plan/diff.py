@@ -10,10 +10,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 from reconciler.plan.model import Adopt, Change, Create, Delete, Update, lacks_secret
-from reconciler.resources.fields import Spec, SpecValue
+from reconciler.resources.fields import SpecValue
 from reconciler.resources.normal import TYPES
 from reconciler.resources.oidc import has_client_secret
-from reconciler.state import Resource
 
 NAME = "metadata.name"
 PREVENT_DELETE = "metadata.preventDelete"
@@ -85,9 +84,9 @@ def field_changes(change: Change) -> tuple[FieldChange, ...]:
 def _computed(change: Change) -> tuple[FieldChange, ...]:
     if isinstance(change, Delete):
         return ()
-    after = _in_order(change.resource)
+    after, names = change.resource.spec, TYPES[change.resource.ref.kind]
     if isinstance(change, Create):
-        said = [name for name in after if name in change.resource.written]
+        said = [name for name in names if name in change.resource.written]
         marks = {
             PREVENT_DELETE: change.resource.prevent_delete,
             CRITICAL: change.resource.critical,
@@ -98,20 +97,17 @@ def _computed(change: Change) -> tuple[FieldChange, ...]:
         )
     before = change.held.spec
     fields = [
-        FieldChange(name, before.get(name), value, reset=name not in change.resource.written)
-        for name, value in after.items()
-        if before.get(name) != value
+        FieldChange(
+            name, before.get(name), after.get(name), reset=name not in change.resource.written
+        )
+        for name in names
+        if before.get(name) != after.get(name)
     ]
     return (
         *_metadata_changes(change.resource.ref.name, change),
         *fields,
         *_secret_change(change),
     )
-
-
-def _in_order(resource: Resource) -> Spec:
-    """Return the fields in the order of their kind, not in that of the manifest."""
-    return {name: resource.spec[name] for name in TYPES[resource.ref.kind]}
 
 
 def carried_fields(change: Change) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ import json
 from typing import NamedTuple
 
 from reconciler.plan.model import Adopt, Change, Create, Delete, Plan, Update, held_of, ref_of, word
+from reconciler.resources.normal import without_idle
 from reconciler.resources.ref import ResourceRef, fold
 from reconciler.state import DesiredState, Resource
 
@@ -67,7 +68,7 @@ def essence(change: Change) -> Essence:
         ref_of(change),
         held.id if held else "",
         held.sequence if held else 0,
-        hash_of([held.ref.name, held.spec]) if held else "",
+        hash_of([held.ref.name, without_idle(held.ref.kind, held.spec)]) if held else "",
         "" if isinstance(change, Delete) else _hash_after(change),
     )
 
@@ -75,7 +76,8 @@ def essence(change: Change) -> Essence:
 def _hash_after(change: Create | Update | Adopt) -> str:
     """Return the hash of what is declared; that a secret is replaced is part of it."""
     resource = change.resource
-    after = [resource.spec, resource.prevent_delete, resource.critical]
+    spec = without_idle(resource.ref.kind, resource.spec)
+    after = [spec, resource.prevent_delete, resource.critical]
     is_replaced = isinstance(change, Update | Adopt) and change.new_secret
     return hash_of([*after, "new secret"] if is_replaced else after)
 

@@ -20,6 +20,7 @@ from reconciler.plan.model import (
     Delete,
     Update,
     held_of,
+    is_same_content,
     only_takes_over,
     ref_of,
 )
@@ -324,11 +325,6 @@ def _marks(ref: ResourceRef, uris: Iterable[str]) -> Iterator[tuple[object, ...]
     yield ("name", ref.key.name)
     for uri in uris:
         yield ("uri", owner_of(ref.key), uri)
-
-
-def is_same_content(made: Resource, held: ObservedObject) -> bool:
-    """Return whether two names of one project or organization stand for the same fields."""
-    return made.spec == held.spec and owner_of(made.ref.key) == owner_of(held.ref.key)
 
 
 def _recreated(held: ObservedObject, twin: Resource) -> Diagnostic:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from reconciler.resources.fields import Spec
-from reconciler.resources.normal import LATER, TYPES
+from reconciler.resources.normal import KEPT, LATER, TYPES
 from reconciler.resources.ref import Kind
 from reconciler.resources.strict_json import JsonError, read_as, read_object
 
@@ -111,13 +111,15 @@ def seal_of(content: bytes) -> str:
 def check_spec(kind: Kind, spec: Spec, *, whole: bool) -> None:
     """Refuse a spec with fields that are not of the kind, or not of the right types.
 
-    ``whole`` asks for every field: that of a resource has them, whatever a service holds.
+    ``whole`` asks for every field that is not kept: that of a resource has them, whatever a service
+    holds.
 
     Raises:
         SavedFileError: it has such a field, or lacks one.
     """
     known = TYPES[kind]
-    if not spec.keys() <= known.keys() or (whole and len(spec) != len(known)):
+    needed = known.keys() - KEPT[kind].keys() if whole else set()
+    if not needed <= spec.keys() <= known.keys():
         raise SavedFileError(f"has a spec that does not fit {kind.value}")
     for name, value in spec.items():
         texts = type(value) is list and all(type(item) is str for item in value)
@@ -134,7 +136,7 @@ def check_planned_spec(kind: Kind, spec: Spec, *, whole: bool) -> None:
     Raises:
         SavedFileError: the spec is not one of its kind, or lacks a later field.
     """
-    missing = [name for name in LATER[kind] if name not in spec]
+    missing = [name for name in LATER[kind] if name not in spec and name not in KEPT[kind]]
     if missing:
         raise SavedFileError(
             f"was written by an older version, without the field {missing[0]} of {kind.value}"

@@ -40,7 +40,14 @@ from reconciler.plan.ownership import (
 from reconciler.resources.kinds import KINDS
 from reconciler.resources.nearest import NearOwners
 from reconciler.resources.ref import Kind, ResourceRef, owner_of
-from reconciler.state import DesiredState, ObservedObject, ObservedState, Resource, is_in_step
+from reconciler.state import (
+    DesiredState,
+    ObservedObject,
+    ObservedState,
+    Resource,
+    completed,
+    is_in_step,
+)
 
 
 def build_plan(
@@ -109,7 +116,7 @@ def _change(
     if is_as_declared and not is_rotated and not new_owner:
         return None
     update = Update if scope.tree in held.trees else Adopt
-    return update(resource, held, is_rotated, new_owner)
+    return update(completed(resource, held), held, is_rotated, new_owner)
 
 
 def _unmanaged(kept: Iterable[ObservedObject], tree: str) -> Iterable[Unmanaged]:

@@ -51,6 +51,9 @@ class Field(NamedTuple):
         since: First version of this project's service that has the field, empty for the first of
             all. Objects stored before it, and services older than it, lack the field: it is then
             read as its default.
+        kept: A manifest without the field leaves what the service holds, for another tool may
+            have set it. Then ``default`` is the value of a new object. Only texts, flags and
+            choices are kept.
     """
 
     name: str
@@ -64,6 +67,7 @@ class Field(NamedTuple):
     limits: DurationRange | None = None
     examples: tuple[str | list[str], ...] = ()
     since: str = ""
+    kept: bool = False
 
     @property
     def python_type(self) -> type:

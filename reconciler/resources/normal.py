@@ -2,7 +2,8 @@
 
 A normal form is a plain dictionary with every field of the kind, by its manifest name: defaults
 filled in, words in their long spelling, durations in their shortest text, sets sorted. Lists of
-texts keep their order, which can matter. This module is on the path of every unchanged manifest.
+texts keep their order, which can matter. A kept field that is left out stays out: the service has
+its value. This module is on the path of every unchanged manifest.
 """
 
 from __future__ import annotations
@@ -24,6 +25,12 @@ DEFAULTS: Mapping[Kind, Spec] = {
     kind: {field.name: field.default for field in row.fields if field.default is not None}
     for kind, row in KINDS.items()
 }
+KEPT: Mapping[Kind, Spec] = {
+    kind: {field.name: field.default for field in row.fields if field.kept}
+    for kind, row in KINDS.items()
+}
+"""The fields of each kind that a manifest can leave as they are held, with their defaults."""
+
 LATER: Mapping[Kind, Spec] = {
     kind: {field.name: field.default for field in row.fields if field.since}
     for kind, row in KINDS.items()
@@ -50,7 +57,7 @@ class _Rules(NamedTuple):
     """The rules of one kind, in one table: to hash a kind costs as much as to apply a rule.
 
     Attributes:
-        defaults: Values of fields that are left out.
+        defaults: Values of fields that are left out, but for kept ones.
         durations: Names of the fields that hold a duration.
         choices: Fields that hold a word, each with its long spellings by the short ones.
         sets: The same for fields that hold a set of words.
@@ -66,7 +73,8 @@ def _rules(kind: Kind) -> _Rules:
     words = [field for field in KINDS[kind].fields if field.words]
     choices = [(field.name, field.short) for field in words if field.form is Form.CHOICE]
     sets = [(field.name, field.short) for field in words if field.form is Form.SET]
-    return _Rules(DEFAULTS[kind], DURATIONS[kind], choices, sets)
+    filled = {name: value for name, value in DEFAULTS[kind].items() if name not in KEPT[kind]}
+    return _Rules(filled, DURATIONS[kind], choices, sets)
 
 
 _RULES: Mapping[Kind, _Rules] = {kind: _rules(kind) for kind in KINDS}
@@ -79,7 +87,7 @@ def normal_form(kind: Kind, fields: Spec) -> dict[str, SpecValue]:
     for name in durations:
         normal[name] = normal_duration(normal[name])
     for name, short in choices:
-        if (word := normal[name]) in short:
+        if (word := normal.get(name, "")) in short:
             normal[name] = short[word]
     for name, short in sets:
         words = normal[name]
@@ -106,3 +114,15 @@ def stored_form(kind: Kind, fields: Spec) -> dict[str, SpecValue]:
     """
     normal, later = normal_form(kind, fields), LATER[kind]
     return {name: value for name, value in normal.items() if later.get(name) != value}
+
+
+def without_idle(kind: Kind, fields: Spec) -> Spec:
+    """Return fields without kept ones at their default.
+
+    A manifest that leaves such a field out has the same effect as before the kind had the field,
+    and so has what is made of both.
+    """
+    kept = KEPT[kind]
+    if not kept:
+        return fields
+    return {n: value for n, value in fields.items() if n not in kept or kept[n] != value}

@@ -28,6 +28,7 @@ _VERSION: Schema = {"description": "Version of the manifest format.", "const": A
 _KIND = "What the document declares."
 _ENVELOPE = ["apiVersion", "kind", "metadata"]
 _VARIABLE = r"\$\{[A-Za-z][A-Za-z0-9_]*\}"
+_KEPT = "Left out, it stays as the service holds it."
 _A_VARIABLE: Schema = {"pattern": f"^{_VARIABLE}$", "type": "string"}
 _WITH_VARIABLES: Schema = {"pattern": _VARIABLE, "type": "string"}
 
@@ -258,13 +259,15 @@ def _closed(properties: Mapping[str, Schema], required: Sequence[str] = ()) -> S
 def field_schema(field: Field, stage: Stage, *, nullable: bool = False) -> Schema:
     """Return the schema of one field, its keys in the order of the alphabet.
 
-    An empty text as default stands for a field that is not set, which is no default to show.
+    An empty text as default stands for a field that is not set, which is no default to show. Nor
+    has a kept field one: left out, it is as it was.
     """
     value = _nullable(_value(field, stage)) if nullable else _value(field, stage)
     if stage is Stage.WRITTEN:
         value = _or_variable(value)
-    schema: Schema = {"description": field.about, **value}
-    if field.default is not None and field.default != "":
+    about = f"{field.about} {_KEPT}" if field.kept else field.about
+    schema: Schema = {"description": about, **value}
+    if field.default is not None and field.default != "" and not field.kept:
         schema["default"] = field.default
     if field.examples:
         schema["examples"] = [*field.examples]

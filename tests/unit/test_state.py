@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.state import is_in_step, is_owned_by, other_owner
+from reconciler.state import completed, is_in_step, is_owned_by, other_owner
 from tests.builders import GREET, SHOP, WEB, a_ref, an_action, declared, held, observed
 
 
@@ -29,6 +29,17 @@ def test_a_mark_that_cannot_be_remembered_is_no_difference(
 def test_another_spec_or_another_case_of_the_name_is_a_difference() -> None:
     assert not is_in_step(declared(GREET), held(GREET, an_action(timeout="1s")))
     assert not is_in_step(declared(), replace(held(), ref=a_ref(name="Storefront")))
+
+
+def test_a_kept_field_that_is_left_out_is_as_the_service_holds_it() -> None:
+    found = held(GREET, an_action(timeout="1s", allowedToFail=True))
+    said = replace(declared(GREET), spec={"script": found.spec["script"], "timeout": "1s"})
+    other = replace(said, spec={**said.spec, "timeout": "2s"})
+
+    assert is_in_step(said, found)
+    assert not is_in_step(other, found)
+    assert completed(other, found).spec == {**found.spec, "timeout": "2s"}
+    assert completed(declared(GREET), found) == declared(GREET)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -38,6 +39,17 @@ def test_a_difference_has_both_values_and_no_reset() -> None:
 
     (field,) = field_changes(plan.changes[0])
     assert (field.name, field.before, field.after, field.reset) == ("devMode", True, False, False)
+
+
+def test_a_kept_field_that_only_one_says_is_a_difference() -> None:
+    """Neither body is a service, which has a value of the other one's."""
+    whole = declared(GREET, an_action())
+    part = replace(whole, spec={**an_action(), "timeout": whole.spec["timeout"]})
+
+    for one, other, values in ((whole, part, (False, None)), (part, whole, (None, False))):
+        (change,) = compared([one], [other]).changes
+        (field,) = field_changes(change)
+        assert (field.name, field.before, field.after) == ("allowedToFail", *values)
 
 
 @pytest.mark.parametrize(

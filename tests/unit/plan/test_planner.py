@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from reconciler.diagnostics import SourceLocation, error
 from reconciler.errors import InvalidManifestsError
+from reconciler.plan.diff import field_changes
 from reconciler.plan.model import (
     Adopt,
     Create,
@@ -291,3 +293,16 @@ def test_ids_of_builders_are_of_one_object_each() -> None:
     refs = [ACME, SHOP, WEB, GREET, PARTNER, a_ref(project="blog")]
 
     assert len({id_of(ref) for ref in refs}) == len(refs)
+
+
+def test_an_update_sends_kept_fields_that_the_manifest_leaves_out_as_they_are_held() -> None:
+    found = held(GREET, an_action(timeout="1s", allowedToFail=True))
+    said = replace(
+        declared(GREET), spec={"script": found.spec["script"], "timeout": "2s"}, written=frozenset()
+    )
+
+    (change,) = plan_of([said], [found]).changes
+
+    assert isinstance(change, Update)
+    assert change.resource.spec == {**found.spec, "timeout": "2s"}
+    assert [field.name for field in field_changes(change)] == ["timeout"]

@@ -36,7 +36,7 @@ def test_a_form_has_its_default_and_its_type(
     field: Field, form: Form, default: object, python_type: type
 ) -> None:
     assert (field.form, field.default, field.python_type) == (form, default, python_type)
-    assert field.since == ""
+    assert (field.since, field.kept) == ("", False)
 
 
 def test_a_duration_matches_the_pattern_of_its_range() -> None:
@@ -44,6 +44,13 @@ def test_a_duration_matches_the_pattern_of_its_range() -> None:
 
     assert duration("a", "A.", default="5s", limits=limits).pattern == limits.pattern
     assert text("a", "A.", longest=9).pattern == NO_NUL
+
+
+def test_a_kept_field_has_a_default_for_new_objects_and_a_form_that_can_be_kept() -> None:
+    kept = [each for declared in KINDS.values() for each in declared.fields if each.kept]
+
+    assert all(each.default is not None for each in kept)
+    assert {each.form for each in kept} <= {Form.TEXT, Form.FLAG, Form.CHOICE}
 
 
 def test_the_examples_of_a_list_are_one_list() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from reconciler.resources.fields import flag
 from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind
 from reconciler.resources.schemas import (
@@ -15,6 +16,7 @@ from reconciler.resources.schemas import (
     Patch,
     Stage,
     any_manifest,
+    field_schema,
     public_schemas,
     schema_for,
     spellings,
@@ -111,3 +113,13 @@ def test_the_short_words_of_an_enum_have_long_spellings(
     words: list[str], pairs: dict[str, str]
 ) -> None:
     assert spellings(words) == pairs
+
+
+def test_a_kept_field_shows_no_default_and_says_so() -> None:
+    plain, kept = flag("a", "A."), flag("a", "A.")._replace(kept=True)
+
+    assert field_schema(plain, Stage.RESOLVED)["default"] is False
+    assert field_schema(kept, Stage.RESOLVED) == {
+        "description": "A. Left out, it stays as the service holds it.",
+        "type": "boolean",
+    }
