@@ -84,10 +84,16 @@ def a_jwt_config(**spec: Any) -> dict[str, Any]:
     return {**JWT, **spec}
 
 
+def an_action_flow(**spec: Any) -> dict[str, Any]:
+    """Return what a manifest says of the flow in which tokens are made."""
+    return {"PRE_USERINFO_CREATION": ["greet"], **spec}
+
+
 _SAID = {
     Kind.OIDC_APPLICATION: an_application,
     Kind.ACTION: an_action,
     Kind.IDP_JWT_CONFIG: a_jwt_config,
+    Kind.ACTION_FLOW: an_action_flow,
 }
 
 
@@ -108,6 +114,7 @@ SHOP = project_ref("acme", "shop")
 WEB = a_ref()
 GREET = a_ref(Kind.ACTION, "greet")
 PARTNER = a_ref(Kind.IDP_JWT_CONFIG, "partner")
+TOKEN = a_ref(Kind.ACTION_FLOW, "COMPLEMENT_TOKEN")
 
 
 @dataclass(frozen=True)

@@ -150,6 +150,8 @@ def _place(ref: ResourceRef) -> str:
             return f"identity-providers/{own}"
         case Kind.ACTION:
             return f"actions/{own}"
+        case Kind.ACTION_FLOW:
+            return f"action-flows/{own}"
 
 
 def file_name(name: str) -> str:

@@ -7,11 +7,15 @@ from dataclasses import dataclass, field
 
 from reconciler.resources.duration import ACTION_TIMEOUT, CLOCK_SKEW
 from reconciler.resources.fields import Field, Form, choice, duration, flag, some_of, text, texts
+from reconciler.resources.flows import FLOWS, TRIGGER_NAMED
 from reconciler.resources.ref import Kind
 
 API_VERSION = "reconciler/v1"
 MAX_NAME = 200
 MAX_SCRIPT = 2000
+
+
+_NAME = text("name", "Name in the service, unique ignoring case.", shortest=1, longest=MAX_NAME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +28,7 @@ class KindRow:
         schema: The name of its JSON Schema, without ``.schema.json``.
         plural: For sentences and folders.
         renamable: Whether ``metadata.id`` can rename an object of this kind.
+        name: The name itself.
         owner: The metadata that names its owner, besides the name itself.
         reading: Metadata that says how a manifest is read; reading takes it out.
         fields: The fields of its spec, in the order in which differences are shown.
@@ -36,10 +41,16 @@ class KindRow:
     schema: str
     plural: str
     renamable: bool = True
+    name: Field = _NAME
     owner: tuple[Field, ...] = ()
     reading: tuple[Field, ...] = ()
     fields: tuple[Field, ...] = ()
     instead: Mapping[str, Field] = field(default_factory=dict)
+
+    @property
+    def metadata(self) -> tuple[Field, ...]:
+        """Return the metadata after the fields that name its owner: the name, then the marks."""
+        return (self.name, *MARKS)
 
 
 _IN_ORGANIZATION = (
@@ -52,9 +63,8 @@ _IN_PROJECT = (
     ),
 )
 
-# Metadata of every kind, after the fields that name its owner.
-METADATA = (
-    text("name", "Name in the service, unique ignoring case.", shortest=1, longest=MAX_NAME),
+# Metadata of every kind, after its name.
+MARKS = (
     Field(
         "id",
         Form.TEXT,
@@ -275,10 +285,41 @@ _ACTION = KindRow(
     },
 )
 
+_TRIGGER_TEXTS = {
+    "POST_AUTHENTICATION": "after a user signed in",
+    "PRE_CREATION": "before a user is created",
+    "POST_CREATION": "after a user was created",
+    "PRE_USERINFO_CREATION": "before the user info is made, and the claims of the id token",
+    "PRE_ACCESS_TOKEN_CREATION": "before an access token of type JWT is made",
+    "PRE_SAML_RESPONSE_CREATION": "before a SAML response is made",
+}
+
+# A trigger has the same name in every flow that has it, so all flows share these fields. Which of
+# them a flow has is told by ``resources.flows``; a manifest with another one is refused.
+_TRIGGERS = tuple(
+    texts(
+        trigger, f"Names of the actions to run, in order, {_TRIGGER_TEXTS[trigger]}.", "greet"
+    )._replace(shortest=1, longest=MAX_NAME)
+    for trigger in TRIGGER_NAMED
+)
+
+_ACTION_FLOW = KindRow(
+    "The actions that run at the triggers of one flow. It is the whole flow: a trigger that is "
+    "left out runs no action.",
+    rank=3,
+    schema="action-flow",
+    plural="action flows",
+    renamable=False,
+    name=Field("name", Form.CHOICE, "The flow.", words=tuple(flow.name for flow in FLOWS)),
+    owner=_IN_ORGANIZATION,
+    fields=_TRIGGERS,
+)
+
 KINDS: Mapping[Kind, KindRow] = {
     Kind.ORGANIZATION: _ORGANIZATION,
     Kind.PROJECT: _PROJECT,
     Kind.IDP_JWT_CONFIG: _IDP_JWT_CONFIG,
     Kind.OIDC_APPLICATION: _OIDC_APPLICATION,
     Kind.ACTION: _ACTION,
+    Kind.ACTION_FLOW: _ACTION_FLOW,
 }

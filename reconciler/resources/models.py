@@ -94,4 +94,7 @@ def _described(field: Field) -> Any:
         default = ...
     elif isinstance(default, list):
         default = tuple(default)
-    return pydantic.Field(default, description=field.about, examples=[*field.examples] or None)
+    # Said outright: the alias made of a trigger's name would not be the name.
+    return pydantic.Field(
+        default, alias=field.name, description=field.about, examples=[*field.examples] or None
+    )

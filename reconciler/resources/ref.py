@@ -22,10 +22,11 @@ class Kind(StrEnum):
     IDP_JWT_CONFIG = "IdpJwtConfig"
     OIDC_APPLICATION = "OidcApplication"
     ACTION = "Action"
+    ACTION_FLOW = "ActionFlow"
 
 
 # Before Python 3.12 an enum answers for a member ten times as slowly as a module for a name.
-ORGANIZATION, PROJECT, PROVIDER, APPLICATION, ACTION = Kind
+ORGANIZATION, PROJECT, PROVIDER, APPLICATION, ACTION, ACTION_FLOW = Kind
 
 
 def fold(name: str) -> str:
@@ -90,6 +91,11 @@ def project_ref(organization: str, name: str) -> ResourceRef:
     return ResourceRef(PROJECT, organization, "", name)
 
 
+def action_ref(organization: str, name: str) -> ResourceRef:
+    """Return the ref of an action."""
+    return ResourceRef(ACTION, organization, "", name)
+
+
 def owner_of(ref: ResourceRef) -> ResourceRef | None:
     """Return the resource that must be held before this one can be: its project or organization."""
     if ref.kind is ORGANIZATION:
@@ -106,7 +112,7 @@ _TABLE = str.maketrans(_ESCAPES)
 _CODE = re.compile("%(?:25|2F|3D)", re.ASCII | re.IGNORECASE)
 _KIND = re.compile(r"(\w+)[ /](.*)", re.ASCII | re.DOTALL)
 _KINDS = {fold(kind.value): kind for kind in Kind}
-_NAMES = {ORGANIZATION: 1, PROJECT: 2, PROVIDER: 2, APPLICATION: 3, ACTION: 2}
+_NAMES = {**dict.fromkeys(Kind, 2), ORGANIZATION: 1, APPLICATION: 3}
 CANDIDATES = 8  # readings that an error lists at most
 
 

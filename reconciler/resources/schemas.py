@@ -15,7 +15,7 @@ from enum import Enum, auto
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from reconciler.resources.fields import NO_NUL, Field, Form
-from reconciler.resources.kinds import API_VERSION, KINDS, METADATA, OVERLAID
+from reconciler.resources.kinds import API_VERSION, KINDS, OVERLAID
 from reconciler.resources.ref import Kind
 
 Schema = dict[str, Any]
@@ -117,10 +117,10 @@ def _one_by_kind(title: str, about: str, schemas: Mapping[str, Schema]) -> Schem
 def _manifest_schema(kind: Kind, stage: Stage) -> Schema:
     row = KINDS[kind]
     if stage is Stage.WRITTEN:  # Defaults may give all but the name
-        metadata = object_schema((*row.owner, *METADATA, *row.reading), stage, [METADATA[0].name])
+        metadata = object_schema((*row.owner, *row.metadata, *row.reading), stage, [row.name.name])
         spec = _spec(kind, stage)
     else:
-        metadata = object_schema((*row.owner, *METADATA), stage)
+        metadata = object_schema((*row.owner, *row.metadata), stage)
         spec = _whole_spec(kind)
     return _document(
         kind.value,
@@ -134,11 +134,11 @@ def _manifest_schema(kind: Kind, stage: Stage) -> Schema:
 
 def _patch_schema(kind: Kind, stage: Stage) -> Schema:
     row = KINDS[kind]
-    name, *changed = METADATA
+    name, *changed = row.metadata
     # Defaults of the overlay may give the owners, which must be there after resolution.
     owners = () if stage is Stage.WRITTEN else row.owner
     named = [each.name for each in (*owners, name)]
-    fields = (*row.owner, *METADATA, *row.reading, *OVERLAID)
+    fields = (*row.owner, *row.metadata, *row.reading, *OVERLAID)
     nullable = [each.name for each in (*changed, *row.reading)]
     metadata = object_schema(fields, stage, named, nullable)
     spec = {**_spec(kind, stage, nullable=True), "type": ["object", "null"]}

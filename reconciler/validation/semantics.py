@@ -21,8 +21,9 @@ from reconciler.resources.oidc import (
     compliance_problems,
     oidc_problems,
 )
-from reconciler.resources.ref import ACTION, APPLICATION, PROVIDER
+from reconciler.resources.ref import ACTION, ACTION_FLOW, APPLICATION, PROVIDER
 from reconciler.state import Resource
+from reconciler.validation.flows import flow_problems
 from reconciler.validation.problem import Problem, cut, doubtful, noteworthy, unshown, wrong
 from reconciler.validation.schema import MAX_FAULTS
 from reconciler.validation.script import CompileError, ScriptCompiler
@@ -67,6 +68,8 @@ class Semantics:
             found += _application(resource, manifest.document.get("spec") or {})
         elif kind is PROVIDER:
             found += _identity_provider(resource)
+        elif kind is ACTION_FLOW:
+            found += flow_problems(resource)
         if len(found) > MAX_FAULTS:
             found.sort(key=_errors_first)
             left_out = found[MAX_FAULTS:]

@@ -20,13 +20,20 @@ from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
 from docs.kinds.make import written
-from reconciler.resources.kinds import API_VERSION, KINDS, METADATA
+from reconciler.resources.kinds import API_VERSION, KINDS
 from reconciler.resources.models import Model, model_of, model_with
 from reconciler.resources.normal import SHORT
 from reconciler.resources.ref import Kind
 from reconciler.resources.schemas import Stage, any_manifest, schema_for
 from reconciler.validation.schema import accepts, faults
-from tests.unit.validation.documents import ACTION, APPLICATION, IDP, ORGANIZATION, PROJECT
+from tests.unit.validation.documents import (
+    ACTION,
+    ACTION_FLOW,
+    APPLICATION,
+    IDP,
+    ORGANIZATION,
+    PROJECT,
+)
 
 ROOT = Path(__file__).parents[2]
 SCHEMAS = ROOT / "schemas"
@@ -39,6 +46,10 @@ COMPLETE: dict[Kind, dict[str, Any]] = {
     Kind.ACTION: {
         **ACTION,
         "spec": {"script": "function greet() {}", "timeout": "5s", "allowedToFail": True},
+    },
+    Kind.ACTION_FLOW: {
+        **ACTION_FLOW,
+        "spec": {"PRE_USERINFO_CREATION": ["greet"], "PRE_ACCESS_TOKEN_CREATION": []},
     },
     Kind.OIDC_APPLICATION: {
         **APPLICATION,
@@ -129,7 +140,7 @@ def models(kind: Kind) -> tuple[type[Model], ...]:
 
 @cache
 def metadata_model(kind: Kind) -> type[Model]:
-    return model_with("Metadata", (*KINDS[kind].owner, *METADATA))
+    return model_with("Metadata", (*KINDS[kind].owner, *KINDS[kind].metadata))
 
 
 def _fits(model: type[Model], fields: Any) -> bool:

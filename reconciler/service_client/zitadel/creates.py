@@ -144,7 +144,7 @@ def _observed(order: CreateOrder, item: JsonObject, providers: ProviderCalls) ->
             return providers.observed(item, owner)
         case Kind.OIDC_APPLICATION:
             return application(item, owner, Owner(order.project_id, order.ref.project))
-        case Kind.ORGANIZATION | Kind.PROJECT:
+        case Kind.ORGANIZATION | Kind.PROJECT | Kind.ACTION_FLOW:
             details = item.get("details")
             sequence = sequence_of(details) if isinstance(details, dict) else 0
             return ObservedObject(order.ref, id_of(item), sequence, {}, order.organization_id)

@@ -10,7 +10,7 @@ from reconciler.resources.fields import flag, text
 from reconciler.resources.normal import LATER
 from reconciler.resources.ref import Kind
 from reconciler.service_client.specs import ReadSpec, read_spec, with_later_fields
-from tests.builders import GREET, PARTNER, WEB, declared
+from tests.builders import GREET, PARTNER, TOKEN, WEB, declared
 
 SPECS = {
     Kind.ORGANIZATION: {},
@@ -18,6 +18,7 @@ SPECS = {
     Kind.OIDC_APPLICATION: declared(WEB).spec,
     Kind.ACTION: declared(GREET).spec,
     Kind.IDP_JWT_CONFIG: declared(PARTNER).spec,
+    Kind.ACTION_FLOW: declared(TOKEN).spec,
 }
 
 

@@ -28,6 +28,12 @@ ACTION: dict[str, Any] = {
     "metadata": {"organization": "acme", "name": "greet"},
     "spec": {"script": "function greet(ctx, api) {}"},
 }
+ACTION_FLOW: dict[str, Any] = {
+    "apiVersion": "reconciler/v1",
+    "kind": "ActionFlow",
+    "metadata": {"organization": "acme", "name": "COMPLEMENT_TOKEN"},
+    "spec": {"PRE_USERINFO_CREATION": ["greet"]},
+}
 PROJECT: dict[str, Any] = {
     "apiVersion": "reconciler/v1",
     "kind": "Project",

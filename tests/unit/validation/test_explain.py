@@ -14,6 +14,7 @@ from reconciler.validation.schema import MAX_FAULTS, accepts
 from tests.unit.validation.conftest import Judge
 from tests.unit.validation.documents import (
     ACTION,
+    ACTION_FLOW,
     APPLICATION,
     IDP,
     ORGANIZATION,
@@ -506,7 +507,7 @@ def test_findings_that_are_not_shown_are_counted(judge_text: Judge, number: int)
 @pytest.mark.parametrize("kind", Kind)
 def test_a_schema_takes_what_is_right(kind: Kind) -> None:
     documents = {document["kind"]: document for document in (APPLICATION, IDP, ACTION)}
-    documents |= {document["kind"]: document for document in (PROJECT, ORGANIZATION)}
+    documents |= {document["kind"]: document for document in (PROJECT, ORGANIZATION, ACTION_FLOW)}
 
     assert accepts(kind, documents[kind.value])
     assert not accepts(kind, {**documents[kind.value], "extra": 1})

@@ -8,10 +8,18 @@ import pytest
 
 from reconciler.resources.ref import Kind
 from reconciler.validation.schema import MAX_FAULTS, accepts, faults
-from tests.unit.validation.documents import ACTION, APPLICATION, IDP, ORGANIZATION, PROJECT
+from tests.unit.validation.documents import (
+    ACTION,
+    ACTION_FLOW,
+    APPLICATION,
+    IDP,
+    ORGANIZATION,
+    PROJECT,
+)
 
 SOUND = {
     Kind.ACTION: ACTION,
+    Kind.ACTION_FLOW: ACTION_FLOW,
     Kind.OIDC_APPLICATION: APPLICATION,
     Kind.IDP_JWT_CONFIG: IDP,
     Kind.ORGANIZATION: ORGANIZATION,
