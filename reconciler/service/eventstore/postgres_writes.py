@@ -107,7 +107,7 @@ class PostgresTransaction(LockingUnit):
         """
         if not after:
             self._lock_all()
-        return self._all(StoredEvent._make, tables.READ_ALL_OF, after, list(self._locked), limit)
+        return self._all(StoredEvent, tables.READ_ALL_OF, after, list(self._locked), limit)
 
     def head(self, organization: str) -> Head:
         """Return where an organization's chain ends; of none yet, the first head."""
@@ -163,7 +163,7 @@ class PostgresTransaction(LockingUnit):
         the row orders them: the second one reads which secrets are still owed after the first one
         committed.
         """
-        return self._one(SealRow._make, tables.LOCK_SEAL, seal_id)
+        return self._one(SealRow, tables.LOCK_SEAL, seal_id)
 
     # Writing.
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
-from operator import itemgetter
+from operator import add, itemgetter
 from typing import TypeAlias
 
 from reconciler.resources.ref import APPLICATION, Kind
@@ -47,9 +46,10 @@ def _texts(call: Reading, organization: ObjectRow, after: str, limit: int) -> An
     keys = page[:limit]
     if not after:
         keys = [MarkedKey(organization.id, organization.sequence, *_traces(organization)), *keys]
-    texts = chain.from_iterable(call.runtime.texts.of(_object_view, keys, call.view.get_objects))
     endings = map(_Endings().__getitem__, map(_traces, keys))
-    objects = within(text[:-1] + ending for text, ending in zip(texts, endings, strict=True))
+    parts = call.runtime.texts.of(_object_view, keys, call.view.get_objects)
+    # ``map`` takes as many endings as the part has texts, for it asks for the next text first.
+    objects = within(list(map(add, map(_WITHOUT_BRACE, part), endings)) for part in parts)
     is_last = len(objects) == len(keys) and len(page) <= limit
     return {"objects": listed(objects), "next": "" if is_last else keys[len(objects) - 1].id}
 
@@ -78,6 +78,7 @@ def _object_view(row: ObjectRow, spec: Answer | None = None) -> Answer:
     }
 
 
+_WITHOUT_BRACE: Callable[[bytes], bytes] = itemgetter(slice(-1))  # which ends an object
 _traces: Callable[[ObjectRow | MarkedKey], _Traces] = itemgetter(-3, -2, -1)
 
 

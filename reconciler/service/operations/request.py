@@ -32,6 +32,13 @@ class Request(Call):
     as_text: bool = field(default=False, kw_only=True)
     encode: Encode | None = field(default=None, kw_only=True)
 
+    def asks_the_same(self, other: object) -> bool:
+        """Return whether another request has the same caller, headers, fields and encoding."""
+        # 1, 1.0 and true are equal, and are not the same.
+        return (
+            isinstance(other, Request) and self == other and repr(self.fields) == repr(other.fields)
+        )
+
 
 _VALUES = attrgetter(*Call.__slots__)
 

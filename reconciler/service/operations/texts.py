@@ -69,15 +69,17 @@ def listed(texts: Iterable[bytes]) -> Encoded:
     return Encoded(b"[%b]" % b",".join(texts))
 
 
-def within(texts: Iterable[bytes]) -> list[bytes]:
+def within(parts: Iterable[Sequence[bytes]]) -> list[bytes]:
     """Return texts from the first on, at least one, as many as a page with a cursor holds."""
     taken: list[bytes] = []
-    size = 0
-    for text in texts:
-        size += len(text)
-        if taken and size > MAX_LIST_BYTES:
+    left = MAX_LIST_BYTES
+    for part in parts:
+        left -= sum(map(len, part))
+        taken += part
+        if left < 0:
             break
-        taken.append(text)
+    while left < 0 and len(taken) > 1:
+        left += len(taken.pop())
     return taken
 
 

@@ -22,7 +22,7 @@ from reconciler.service.eventstore.errors import (
     StoreReadOnlyError,
     StoreUnusableError,
 )
-from reconciler.service.eventstore.port import EventStore
+from reconciler.service.eventstore.port import EventStore, Snapshot
 from reconciler.service.eventstore.sqlite import SqliteEventStore
 from reconciler.service.eventstore.sqlite_files import create
 from reconciler.service.operations import custody
@@ -401,3 +401,32 @@ def test_an_object_is_encoded_once_and_again_after_a_change(
     assert refused(service.dispatcher.receive([stranger])[0])[0] is Code.NOT_FOUND
     assert service.dispatcher.receive([read])[0] == after
     assert encoded == ["first", "second"]
+
+
+def test_a_call_that_asks_the_same_as_the_one_before_it_has_its_answer(
+    service: IdentityService, known: Known, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And one that differs in a field, a header, its caller or only in the type of a value none."""
+    carried_out: list[Request] = []
+    read = Engine.read
+
+    def counted(engine: Engine, view: Snapshot, requests: Sequence[Request]) -> Any:
+        carried_out.extend(requests)
+        return read(engine, view, requests)
+
+    monkeypatch.setattr(Engine, "read", counted)
+    editor, viewer = known.tokens["editor"], known.tokens["viewer"]
+    asked = [
+        incoming(editor, "ListActions", {"query": {"limit": 1}}),
+        incoming(editor, "ListActions", {"query": {"limit": 1}}),
+        incoming(editor, "ListActions", {"query": {"limit": True}}),
+        incoming(editor, "ListActions", {"query": {"limit": 2}}),
+        incoming(viewer, "ListActions", {"query": {"limit": 2}}),
+        incoming(viewer, "ListActions", {"query": {"limit": 2}}, x_zitadel_orgid="1"),
+        replace(incoming(viewer, "ListActions", {"query": {"limit": 2}}), encode=json_bytes),
+    ]
+    alone = [service.dispatcher.receive([call])[0] for call in asked]
+    carried_out.clear()
+    assert repr(service.dispatcher.receive(asked)) == repr(alone)
+    assert len(carried_out) == len(asked) - 1
+    assert isinstance(alone[2].answer, Refusal)
