@@ -18,7 +18,6 @@ from reconciler.manifests.growth import Growth
 from reconciler.manifests.layers import Layers
 from reconciler.manifests.manifest import Manifest, Path
 from reconciler.manifests.placeholders import (
-    LITERAL,
     OPENING,
     Token,
     TooLongError,
@@ -33,6 +32,12 @@ from reconciler.manifests.placeholders import (
     tokens,
     value_text,
 )
+from reconciler.manifests.plain_variables import (
+    SECTIONS,
+    PlainDocument,
+    PlainVariables,
+    UnusualError,
+)
 from reconciler.manifests.yaml_source import MAX_SCALAR
 from reconciler.resources.nearest import MOST_HINTS, nearest
 
@@ -40,7 +45,6 @@ MAX_FAULTS = 100
 """Findings about the variables of one document."""
 
 SCRIPT = ("spec", "script")
-_SECTIONS = frozenset({"metadata", "spec"})
 _ESCAPE = "Write $${ for the two characters ${."
 
 
@@ -53,11 +57,7 @@ class Variables:
         self._layers = layers
         self._growth = growth
         self._text_of = value_text(layers.variables)
-        self._texts = {
-            name: text
-            for name, found in layers.variables.items()
-            if found is not None and (text := as_text(found.value)) is not None
-        }
+        self._plain = PlainVariables(layers.variables)
         self._sizes: dict[str, int] = {}
         self._near: dict[str, str | None] = {}
 
@@ -68,8 +68,24 @@ class Variables:
         may_be_left = has_escapes or may_have_left_over(text)
         if not (may_be_left or has_variables(text)) or not isinstance(document, dict):
             return
-        walk = _Walk(self, manifest, may_be_left=may_be_left)
-        self.findings += walk.findings(document)
+        if may_be_left or not self._replaced_plainly(manifest):
+            walk = _Walk(self, manifest, may_be_left=may_be_left)
+            self.findings += walk.findings(document)
+
+    def _replaced_plainly(self, manifest: Manifest) -> bool:
+        """Replace what needs no closer look; return whether that was all there is."""
+        text = manifest.file.text
+        plain = self._plain.of(text)
+        if plain is None or not self._growth.is_room_for(text.count(OPENING) * plain.largest):
+            return False
+        document = PlainDocument(plain, self.used)
+        try:
+            document.replace(manifest.document)
+        except UnusualError:
+            return False
+        finally:
+            self._growth.has_room(document.put_in, manifest, ())
+        return True
 
     def in_script(self, manifest: Manifest, script: str) -> str:
         """Return the script of a manifest with its variables replaced."""
@@ -95,24 +111,17 @@ class Variables:
         return self._text_of(token)
 
     def plain(self, text: str) -> str | None:
-        """Return a text in which nothing but variables with a text is to be replaced, or None.
+        """Return a text in which nothing but plain variables are to be replaced, or None.
 
         Nearly every text is of that kind, and this takes a fifth of the time of looking closely.
         """
-        if LITERAL in text:
+        found = self._plain.of(text)
+        if found is None or found.texts.keys() != found.values.keys() or len(text) > MAX_SCALAR:
             return None
-        first, *pieces = text.split(OPENING)
-        value, names = first, []
-        for piece in pieces:
-            name, end, rest = piece.partition("}")
-            if not end or name not in self._texts or len(value) > MAX_SCALAR:
-                return None
-            names.append(name)
-            value += self._texts[name] + rest
-        if len(value) > MAX_SCALAR:
+        try:
+            return PlainDocument(found, self.used).text(text)
+        except UnusualError:
             return None
-        self.used.update(names)
-        return value
 
     def has_room(self, size: int, manifest: Manifest, path: Path) -> bool:
         """Return whether there is room for more characters at a place."""
@@ -180,7 +189,7 @@ class _Walk:
     def findings(self, document: dict[str, Any]) -> list[Diagnostic]:
         """Replace the variables of a document, and return what is wrong."""
         for key, value in document.items():
-            if key in _SECTIONS:
+            if key in SECTIONS:
                 document[key] = self._value(value, (key,))
             elif isinstance(value, str) and _first_variable(value):
                 self._refuse(key, self._manifest.place(key))
