@@ -23,7 +23,7 @@ from reconciler.report.plan_json import FORMAT_VERSION
 from reconciler.report.style import PLAIN, Style
 from reconciler.resources.shard import Shard
 from reconciler.validation.desired import judge
-from reconciler.validation.references import undeclared_owners
+from reconciler.validation.references import undeclared_actions, undeclared_owners
 
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 
@@ -75,8 +75,10 @@ def _judged(paths: Sequence[str], shard: Shard | None, chosen: Configured) -> Ou
         loaded = load(paths or each.manifests, shard, each.layers)
         judgement = judge(loaded)
         keep_until_exit((loaded, judgement))
-        undeclared = undeclared_owners(judgement.desired) if judgement.is_valid else ()
-        found[each.name] = [*each.findings, *judgement.diagnostics, *undeclared]
+        found[each.name] = [*each.findings, *judgement.diagnostics]
+        if judgement.is_valid:
+            found[each.name] += undeclared_owners(judgement.desired)
+            found[each.name] += undeclared_actions(judgement.desired)
         read |= {(each.file.name, each.index): each.file.name for each in loaded.manifests}
     return Outcome(of_all(found), list(read.values()), list(filter(None, found)))
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error
 from reconciler.plan.model import Change, Delete, held_of, ref_of
+from reconciler.resources.flows import named_actions
 from reconciler.resources.kinds import KINDS
-from reconciler.resources.ref import ResourceRef
+from reconciler.resources.ref import ACTION_FLOW, ResourceRef
 
 
 def in_order(changes: Sequence[Change]) -> tuple[tuple[Change, ...], tuple[Diagnostic, ...]]:
@@ -18,10 +19,16 @@ def in_order(changes: Sequence[Change]) -> tuple[tuple[Change, ...], tuple[Diagn
         return tuple(ordered), ()
     rounds, rings = _rounds(waits)
     freeing = set(waits.values())
+    made = {ref_of(ordered[index]).key: turn for index, turn in rounds.items()}
+
+    def turn(index: int) -> int:
+        # A flow needs the ids of its actions, of which one may wait for its name.
+        needed = (made.get(key, 0) for key in _needs(ordered[index]))
+        return max(rounds.get(index, 0), *needed, 0)
 
     def place(index: int) -> tuple[bool, int, int]:
         is_last = isinstance(ordered[index], Delete) and index not in freeing
-        return is_last, rounds.get(index, 0), index
+        return is_last, turn(index), index
 
     places = sorted(range(len(ordered)), key=place)
     swapped = tuple(_swapped([ordered[index] for index in ring]) for ring in rings)
@@ -75,6 +82,12 @@ def _name_waits(changes: Sequence[Change]) -> Mapping[int, int]:
         if freer is not None and freer != index and not isinstance(change, Delete):
             waits[index] = freer
     return waits
+
+
+def _needs(change: Change) -> Iterator[ResourceRef]:
+    """Yield the keys of the actions whose ids a change needs."""
+    if not isinstance(change, Delete) and ref_of(change).kind is ACTION_FLOW:
+        yield from (ref.key for ref, _ in named_actions(ref_of(change), change.resource.spec))
 
 
 def _rounds(waits: Mapping[int, int]) -> tuple[Mapping[int, int], Sequence[Sequence[int]]]:

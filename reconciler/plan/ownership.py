@@ -29,7 +29,7 @@ from reconciler.state import (
     other_owner,
 )
 
-DELETABLE = frozenset({Kind.IDP_JWT_CONFIG, Kind.OIDC_APPLICATION, Kind.ACTION})
+DELETABLE = frozenset(Kind) - {Kind.ORGANIZATION, Kind.PROJECT}
 NAMED = 20
 
 

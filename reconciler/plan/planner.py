@@ -12,6 +12,12 @@ from itertools import chain
 from reconciler.diagnostics import Diagnostic, by_place, error
 from reconciler.errors import InvalidManifestsError
 from reconciler.plan.advice import advice, second_objects
+from reconciler.plan.flows import (
+    action_findings,
+    compared_by_names,
+    flows_that_lose,
+    runs_nothing,
+)
 from reconciler.plan.guards import Allowances, blocks
 from reconciler.plan.model import (
     Adopt,
@@ -81,7 +87,8 @@ def build_plan(
     ordered, swapped = in_order(changes)
     allowed = allowed or Allowances()
     owed = owed_to(scope, observed)
-    _refuse([*taken_names(matching, kept), *swapped])
+    missing = action_findings(matching.pairs, kept, deleted)
+    _refuse([*taken_names(matching, kept), *swapped, *missing])
     return Plan(
         scope=scope,
         instance=observed.instance,
@@ -97,6 +104,7 @@ def build_plan(
             *advice(ordered, desired, observed, scope, allowed.lockouts),
             *ownership_notes(ordered, matching.pairs, scope),
             *second_objects(ordered, kept, scope.tree),
+            *flows_that_lose(kept, deleted),
             *lost_secrets(owed),
         ),
         owed=owed,
@@ -110,7 +118,7 @@ def _change(
 ) -> Change | None:
     """Return what to do about a declared resource; None where nothing is to be done."""
     if held is None:
-        return Create(resource)
+        return None if runs_nothing(resource) else Create(resource)
     is_as_declared = is_in_step(resource, held) and not lacks_secret(resource, held)
     new_owner = new_owner_of(resource, held, scope)
     if is_as_declared and not is_rotated and not new_owner:
@@ -168,7 +176,7 @@ def match(desired: DesiredState, observed: ObservedState) -> Matching:
         pairs.append((resource, held))
     findings = [*findings, *_missing_owners(desired, observed), *_wrong_renames(pairs)]
     leftover = [held for held in observed.everything if held.id not in taken]
-    return Matching(pairs, leftover, findings)
+    return Matching(compared_by_names(pairs, leftover), leftover, findings)
 
 
 def taken_names(matching: Matching, kept: Sequence[ObservedObject]) -> list[Diagnostic]:

@@ -51,7 +51,7 @@ def judge(loaded: Loaded) -> Judgement:
     """Judge everything that was read.
 
     Owners that are declared nowhere are not judged here: the service may hold them, which a plan
-    finds out. Who asks no service adds ``references.undeclared_owners``.
+    finds out. Who asks no service adds ``references.undeclared_owners`` and ``undeclared_actions``.
     """
     findings = list(loaded.diagnostics)
     semantics = Semantics()

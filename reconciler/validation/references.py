@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error, warning
-from reconciler.resources.nearest import NearOwners
-from reconciler.resources.ref import Kind, ResourceRef, fold, owner_of
+from reconciler.resources.flows import named_actions
+from reconciler.resources.nearest import NearOwners, nearest
+from reconciler.resources.ref import ACTION, ACTION_FLOW, Kind, ResourceRef, fold, owner_of
 from reconciler.state import DesiredState, Resource
 from reconciler.validation.problem import cut
 
@@ -72,6 +73,37 @@ def undeclared_owners(desired: DesiredState) -> Iterator[Diagnostic]:
         if owner is not None and owner not in desired.resources and owner not in told:
             told.add(owner)
             yield _undeclared(resource, near.name_for(owner))
+
+
+def undeclared_actions(desired: DesiredState) -> Iterator[Diagnostic]:
+    """Yield a finding for each action that a flow names and no manifest declares."""
+    told: set[ResourceRef] = set()
+    for resource in desired.resources.values():
+        if resource.ref.kind is not ACTION_FLOW:
+            continue
+        for action, path in named_actions(resource.ref, resource.spec):
+            if action.key not in desired.resources and action.key not in told:
+                told.add(action.key)
+                yield _undeclared_action(resource, action, path, desired)
+
+
+def _undeclared_action(
+    resource: Resource, action: ResourceRef, path: tuple[str | int, ...], desired: DesiredState
+) -> Diagnostic:
+    known = (each.ref for each in desired.resources.values())
+    meant = nearest(action.name, [ref.name for ref in known if _is_beside(ref, action)])
+    hint = f"Did you mean {cut(meant)}? Otherwise the" if meant else "The"
+    return warning(
+        "REF-UNDECLARED",
+        f"{action} is declared nowhere",
+        f"{hint} service must hold it already: declare it, or correct the name.",
+        resource.source.place(*path),
+        resource.ref,
+    )
+
+
+def _is_beside(ref: ResourceRef, action: ResourceRef) -> bool:
+    return ref.kind is ACTION and fold(ref.organization) == fold(action.organization)
 
 
 def _undeclared(resource: Resource, meant: str | None) -> Diagnostic:

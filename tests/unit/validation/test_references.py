@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from reconciler.resources.ref import Kind, ResourceRef, organization_ref, project_ref
-from reconciler.validation.references import undeclared_owners
+from reconciler.validation.references import undeclared_actions, undeclared_owners
 from tests.unit.validation.conftest import Judge
 from tests.unit.validation.documents import (
     ACTION,
+    ACTION_FLOW,
     APPLICATION,
     IDP,
     ORGANIZATION,
@@ -177,3 +178,16 @@ def test_all_findings_come_in_one_run_in_the_order_of_their_places(judge_text: J
     assert [ref.kind for ref in judgement.desired.resources] == [Kind.ACTION]
     assert not judgement.is_valid
     assert not judgement.desired.whole
+
+
+def test_actions_of_flows_that_no_manifest_declares_are_told_once_each(judge_text: Judge) -> None:
+    flow = with_spec(
+        ACTION_FLOW, PRE_USERINFO_CREATION=["Greet", "greets"], PRE_ACCESS_TOKEN_CREATION=["greets"]
+    )
+    judgement = judge_text(text_of(flow), text_of(ACTION))
+
+    (found,) = undeclared_actions(judgement.desired)
+
+    assert (found.code, found.is_error) == ("REF-UNDECLARED", False)
+    assert found.summary == "Action acme/greets is declared nowhere"
+    assert found.remedy.startswith("Did you mean greet? Otherwise the service must hold it")

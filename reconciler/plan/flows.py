@@ -1,0 +1,149 @@
+"""Action flows and the actions they name.
+
+A flow is declared by the names of its actions, and the service holds their ids. What is compared
+are the names that the actions have once the plan is carried out: an action that this plan renames
+is no change of the flows that run it, and another action under the same name is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias, TypeVar
+
+from reconciler.diagnostics import Diagnostic, SourceLocation, error, warning
+from reconciler.resources.flows import named_actions
+from reconciler.resources.nearest import nearest
+from reconciler.resources.ref import ACTION, ACTION_FLOW, ResourceRef, action_ref
+from reconciler.state import ObservedObject, Resource
+
+FlowT = TypeVar("FlowT", Resource, ObservedObject)
+Names: TypeAlias = Mapping[ResourceRef, str]
+Pair: TypeAlias = tuple[Resource, ObservedObject | None]
+
+
+def runs_nothing(resource: Resource) -> bool:
+    """Return whether a resource is a flow without any action: the service then holds no object."""
+    return resource.ref.kind is ACTION_FLOW and not any(resource.spec.values())
+
+
+def compared_by_names(pairs: Sequence[Pair], leftover: Iterable[ObservedObject]) -> Sequence[Pair]:
+    """Return pairs whose flows name each action as it is named after the plan.
+
+    Args:
+        pairs: Declared resources with what is held of them.
+        leftover: Objects that are held and declared nowhere.
+    """
+    if not any(resource.ref.kind is ACTION_FLOW for resource, _ in pairs):
+        return pairs
+    actions = [pair for pair in pairs if pair[0].ref.kind is ACTION]
+    others = [held for held in leftover if held.ref.kind is ACTION]
+    held_names, wanted_names = _held_names(actions, others), _wanted_names(actions, others)
+    return [
+        (_named(resource, wanted_names), _named(found, held_names) if found else None)
+        if resource.ref.kind is ACTION_FLOW
+        else (resource, found)
+        for resource, found in pairs
+    ]
+
+
+def _wanted_names(actions: Sequence[Pair], others: Sequence[ObservedObject]) -> Names:
+    """Return the names by which manifests mean actions, in the spelling that these have."""
+    undeclared = {held.ref.key: held.ref.name for held in others}
+    return undeclared | {resource.ref.key: resource.ref.name for resource, _ in actions}
+
+
+def _held_names(actions: Sequence[Pair], others: Sequence[ObservedObject]) -> Names:
+    """Return the names that held actions have after the plan, by their present names.
+
+    An action whose name is given to another one has no name that a manifest could mean.
+    """
+    names = {held.ref.key: resource.ref.name for resource, held in actions if held is not None}
+    given = {resource.ref.key for resource, _ in actions}
+    for held in others:
+        is_given = held.ref.key in given
+        names[held.ref.key] = f"{held.ref.name} (id {held.id})" if is_given else held.ref.name
+    return names
+
+
+def _named(flow: FlowT, names: Names) -> FlowT:
+    spec = {
+        trigger: [names.get(action_ref(flow.ref.organization, name).key, name) for name in actions]
+        for trigger, actions in flow.spec.items()
+    }
+    return flow if spec == flow.spec else replace(flow, spec=spec)
+
+
+def action_findings(
+    pairs: Sequence[Pair], kept: Sequence[ObservedObject], deleted: Sequence[ObservedObject]
+) -> Iterator[Diagnostic]:
+    """Yield an error for each action of a declared flow that is not there after the plan.
+
+    Args:
+        pairs: Declared resources with what is held of them.
+        kept: Objects that are declared nowhere and stay.
+        deleted: Objects that are declared nowhere and that the plan deletes.
+    """
+    flows = [resource for resource, _ in pairs if resource.ref.kind is ACTION_FLOW]
+    if not flows:
+        return
+    refs = [resource.ref for resource, _ in pairs]
+    refs += [held.ref for held in kept]
+    known = {ref.key: ref for ref in refs if ref.kind is ACTION}
+    doomed = {held.ref.key: held for held in deleted if held.ref.kind is ACTION}
+    for flow in flows:
+        for action, path in named_actions(flow.ref, flow.spec):
+            if action.key in known:
+                continue
+            place = flow.source.place(*path)
+            if action.key in doomed:
+                yield _in_use(flow, doomed[action.key], place)
+            else:
+                yield _not_held(flow, action, place, known.values())
+
+
+def _in_use(flow: Resource, action: ObservedObject, place: SourceLocation) -> Diagnostic:
+    return error(
+        "PLAN-ACTION-IN-USE",
+        "an action would be deleted that a flow runs",
+        f"No manifest declares {action.ref}, so this run would delete it. Declare the action, or "
+        f"take its name out of {flow.ref}.",
+        place,
+        flow.ref,
+    )
+
+
+def _not_held(
+    flow: Resource, action: ResourceRef, place: SourceLocation, known: Iterable[ResourceRef]
+) -> Diagnostic:
+    owner = action.key.organization
+    meant = nearest(action.name, [ref.name for ref in known if ref.key.organization == owner])
+    hint = f"Did you mean {meant}? Otherwise add" if meant else "Add"
+    return error(
+        "REF-NOT-HELD",
+        f"{action} is neither declared nor held",
+        f"{hint} a manifest for {action}, or correct the name.",
+        place,
+        flow.ref,
+    )
+
+
+def flows_that_lose(
+    kept: Sequence[ObservedObject], deleted: Sequence[ObservedObject]
+) -> Iterator[Diagnostic]:
+    """Yield a warning for each flow that is declared nowhere and runs an action to be deleted."""
+    doomed = {held.ref.key for held in deleted if held.ref.kind is ACTION}
+    if not doomed:
+        return
+    for flow in sorted(kept, key=lambda held: held.ref.key):
+        if flow.ref.kind is not ACTION_FLOW:
+            continue
+        lost = [ref.name for ref, _ in named_actions(flow.ref, flow.spec) if ref.key in doomed]
+        if lost:
+            yield warning(
+                "PLAN-ACTION-IN-USE",
+                "a flow loses actions that would be deleted",
+                f"No manifest declares {flow.ref}, which runs {', '.join(dict.fromkeys(lost))}: "
+                "the service takes deleted actions out of it. Declare the actions to keep them.",
+                ref=flow.ref,
+            )

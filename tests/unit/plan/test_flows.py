@@ -1,0 +1,184 @@
+"""Flows and the actions that they name, after the plan is carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from reconciler.errors import InvalidManifestsError
+from reconciler.plan.diff import field_changes
+from reconciler.plan.model import Adopt, Change, Create, Delete, Scope, Update, ref_of
+from reconciler.resources.ref import Kind
+from reconciler.state import ObservedObject, Resource
+from tests.builders import (
+    GREET,
+    TOKEN,
+    FakeSource,
+    a_ref,
+    an_action,
+    declared,
+    held,
+    plan_of,
+)
+
+LOG = a_ref(Kind.ACTION, "log")
+PRUNES = Scope(prune=True)
+USERINFO, ACCESS_TOKEN = "PRE_USERINFO_CREATION", "PRE_ACCESS_TOKEN_CREATION"
+
+
+def flow(*names: str, trigger: str = USERINFO, **more: Any) -> Resource:
+    return declared(TOKEN, {trigger: [*names]}, **more)
+
+
+def a_held_flow(*names: str, trigger: str = USERINFO, **more: Any) -> ObservedObject:
+    return held(TOKEN, {trigger: [*names]}, **more)
+
+
+def changes(
+    resources: Sequence[Resource], objects: Sequence[ObservedObject], scope: Scope | None = None
+) -> Sequence[Change]:
+    return plan_of(resources, objects, scope).changes
+
+
+def test_a_flow_is_made_after_its_actions_and_ended_before_them() -> None:
+    """A trigger takes the ids of actions that are there."""
+    made = changes([flow("log", "greet"), declared(LOG), declared(GREET)], [])
+    ended = changes([], [held(LOG), held(GREET), a_held_flow("log", "greet")], PRUNES)
+
+    assert [ref_of(change) for change in made] == [GREET, LOG, TOKEN]
+    assert [ref_of(change) for change in ended] == [TOKEN, GREET, LOG]
+
+
+def test_a_flow_is_changed_before_an_action_it_ran_is_deleted() -> None:
+    objects = [held(LOG), held(GREET), a_held_flow("log", "greet")]
+
+    found = changes([flow("greet"), declared(GREET)], objects, PRUNES)
+
+    assert [(type(change), ref_of(change)) for change in found] == [(Update, TOKEN), (Delete, LOG)]
+
+
+def test_what_is_left_out_is_reset() -> None:
+    objects = [held(GREET), a_held_flow("greet", trigger=ACCESS_TOKEN)]
+
+    (change,) = changes([flow("greet"), declared(GREET)], objects)
+
+    found = [(each.name, each.before, each.after, each.reset) for each in field_changes(change)]
+    assert found == [
+        (USERINFO, [], ["greet"], False),
+        (ACCESS_TOKEN, ["greet"], [], True),
+    ]
+
+
+def test_the_order_matters_and_the_case_of_names_does_not() -> None:
+    objects = [held(GREET), held(LOG), a_held_flow("greet", "log")]
+    actions = [declared(GREET), declared(LOG)]
+
+    assert changes([flow("GREET", "Log"), *actions], objects) == ()
+    assert len(changes([flow("log", "greet"), *actions], objects)) == 1
+
+
+def test_a_flow_that_another_tool_made_is_adopted() -> None:
+    objects = [held(GREET), held(LOG), a_held_flow("log", trees=())]
+
+    (change,) = changes([flow("greet"), declared(GREET), declared(LOG)], objects)
+
+    assert isinstance(change, Adopt)
+
+
+def test_a_flow_that_runs_nothing_is_not_held() -> None:
+    """It is emptied once, and in step from then on."""
+    resources = [flow(), declared(GREET)]
+
+    (emptied,) = changes(resources, [held(GREET), a_held_flow("greet")])
+    after = plan_of(resources, [held(GREET)])
+
+    assert (type(emptied), ref_of(emptied)) == (Update, TOKEN)
+    assert (after.changes, TOKEN in after.in_step) == ((), True)
+
+
+def test_the_rename_of_an_action_is_no_change_of_its_flows() -> None:
+    objects = [held(GREET, object_id="7"), a_held_flow("greet")]
+    welcome = a_ref(Kind.ACTION, "welcome")
+
+    (change,) = changes([flow("welcome"), declared(welcome, an_action(), pinned_id="7")], objects)
+
+    assert ref_of(change) == welcome
+
+
+def test_another_action_of_the_same_name_is_a_change() -> None:
+    """By its name alone the flow would go on running the action that is deleted."""
+    objects = [held(GREET, object_id="7"), held(LOG, object_id="8"), a_held_flow("greet")]
+
+    found = changes([flow("greet"), declared(GREET, an_action(), pinned_id="8")], objects, PRUNES)
+
+    assert {(type(change), ref_of(change)) for change in found} == {
+        (Delete, GREET),
+        (Update, GREET),
+        (Update, TOKEN),
+    }
+    update = next(change for change in found if ref_of(change) == TOKEN)
+    assert [each.before for each in field_changes(update)] == [["greet (id 7)"]]
+
+
+def test_a_flow_waits_for_an_action_that_waits_for_its_name() -> None:
+    """The name of the new action is free only after the rename of the old one."""
+    objects = [held(GREET, object_id="7"), a_held_flow("greet")]
+    welcome = declared(a_ref(Kind.ACTION, "welcome"), an_action(), pinned_id="7")
+
+    found = changes([flow("greet"), declared(GREET), welcome], objects)
+
+    assert [ref_of(change) for change in found] == [welcome.ref, GREET, TOKEN]
+    assert [type(change) for change in found] == [Update, Create, Update]
+
+
+def refused(
+    resources: Sequence[Resource], objects: Sequence[ObservedObject], scope: Scope | None = None
+) -> tuple[str, str, int]:
+    with pytest.raises(InvalidManifestsError) as caught:
+        changes(resources, objects, scope)
+    (finding,) = caught.value.diagnostics
+    assert finding.location is not None
+    return finding.code, f"{finding.summary}. {finding.remedy}", finding.location.line
+
+
+def test_an_action_that_is_neither_declared_nor_held_is_told_at_its_place() -> None:
+    source = FakeSource(lines={("spec", USERINFO, 1): 9})
+
+    code, text, line = refused([flow("log", "gret", source=source), declared(LOG)], [held(GREET)])
+
+    assert (code, line) == ("REF-NOT-HELD", 9)
+    assert text == (
+        "Action acme/gret is neither declared nor held. Did you mean greet? Otherwise add a "
+        "manifest for Action acme/gret, or correct the name."
+    )
+
+
+def test_an_action_that_is_held_needs_no_manifest() -> None:
+    assert changes([flow("greet")], [held(GREET), a_held_flow("greet")]) == ()
+
+
+def test_the_former_name_of_a_renamed_action_is_not_held() -> None:
+    welcome = declared(a_ref(Kind.ACTION, "welcome"), an_action(), pinned_id="7")
+
+    code, *_ = refused([flow("greet"), welcome], [held(GREET, object_id="7")])
+
+    assert code == "REF-NOT-HELD"
+
+
+def test_an_action_of_a_declared_flow_is_not_pruned() -> None:
+    code, text, _ = refused([flow("greet")], [held(GREET), a_held_flow("greet")], PRUNES)
+
+    assert code == "PLAN-ACTION-IN-USE"
+    assert "take its name out of ActionFlow acme/COMPLEMENT_TOKEN" in text
+
+
+def test_a_flow_that_no_manifest_declares_loses_pruned_actions() -> None:
+    """The service takes a deleted action out of every flow."""
+    objects = [held(GREET), held(LOG), a_held_flow("log", "greet", owner="other")]
+
+    plan = plan_of([declared(LOG)], objects, PRUNES)
+
+    (found,) = [each for each in plan.warnings if each.code == "PLAN-ACTION-IN-USE"]
+    assert "ActionFlow acme/COMPLEMENT_TOKEN, which runs greet:" in found.remedy
