@@ -21,6 +21,7 @@ from reconciler.errors import (
 from reconciler.plan.causes import changed_on_service, field_causes
 from reconciler.plan.diff import field_changes
 from reconciler.plan.guards import Allowances
+from reconciler.plan.kept_lists import empties_a_list, kept_notes
 from reconciler.plan.model import Adopt, Cause, Delete, Plan, Scope, Update, ref_of
 from reconciler.plan.planner import build_plan
 from reconciler.resources.collector import collector_paused
@@ -51,6 +52,9 @@ def preview(
     with collector_paused():
         observed = observe_declared(desired, service)
         plan = build_plan(desired, observed, scope, allowed)
+        if observed.find_generation is not None and empties_a_list(plan.changes):
+            observed = replace(observed, generation=observed.find_generation())
+            plan = build_plan(desired, observed, scope, allowed)
         doomed = [change.held for change in plan.changes if isinstance(change, Delete)]
         if doomed and desired.look_elsewhere is not None:
             elsewhere = desired.look_elsewhere(doomed)
@@ -156,14 +160,21 @@ def carry_out(
 
 
 def _remaining(report: ApplyReport, again: Plan) -> Iterator[Diagnostic]:
-    """Yield what the service made of an update that it says it carried out."""
+    """Yield what the service made of an update that it says it carried out.
+
+    Lists that it keeps are told of every change, also of one for which nothing was sent.
+    """
     from reconciler.apply.outcome import Status
+
+    yield from kept_notes(again.changes, "APPLY-LIST-KEPT")
 
     made = {outcome.id for outcome in report.outcomes if outcome.status is Status.MADE}
     for change in again.changes:
         if isinstance(change, Update | Adopt) and change.held.id in made:
             ref = change.resource.ref
-            names = [field.name for field in field_changes(change)]
+            names = [field.name for field in field_changes(change) if not field.kept]
+            if not names:
+                continue
             older = (
                 " A ZITADEL before 3.4.12 or 4.15.2 does not know `audience` and never checks it: "
             )

@@ -232,6 +232,10 @@ class ObservedState:
         keeps_history: Whether the service tells who changed an object, and what was removed.
         knows_audience: Whether the service stores the audience of a JWT identity provider; None
             where only a write can tell.
+        generation: Of a ZITADEL, its generation: 4, or 3 for any older one; 0 where it cannot be
+            told. None where it was not asked, and for every other service.
+        find_generation: Asks a ZITADEL for its generation; None for every other service. It is
+            called only where a plan depends on it, since it is a request.
     """
 
     instance: str
@@ -247,6 +251,8 @@ class ObservedState:
     unseen: tuple[str, ...] = ()
     keeps_history: bool = True
     knows_audience: bool | None = True
+    generation: int | None = None
+    find_generation: Callable[[], int] | None = field(default=None, compare=False)
 
     @property
     def everything(self) -> Iterator[ObservedObject]:

@@ -40,6 +40,7 @@ from reconciler.errors import (
     UsageError,
 )
 from reconciler.plan.guards import Allowances
+from reconciler.plan.kept_lists import is_not_sent
 from reconciler.plan.model import (
     Change,
     Create,
@@ -211,7 +212,7 @@ class Executor:
 
     def _carry_out(self, batch: Sequence[_ChangeRun], total: int) -> None:
         """Carry out the changes of a batch whose owners are held; leave the others."""
-        ready = [run for run in batch if self._owner_is_held(run)]
+        ready = [run for run in batch if self._owner_is_held(run) and not is_not_sent(run.change)]
         self._done += len(batch) - len(ready)
         changes = [run.change for run in ready]
         self._watch.begins(changes)

@@ -40,12 +40,14 @@ class FieldChange:
     Attributes:
         reset: The manifest does not say the field, and the full update takes it back to its
             default.
+        kept: This server does not empty the list: it stays as it is.
     """
 
     name: str
     before: SpecValue
     after: SpecValue
     reset: bool = False
+    kept: bool = False
 
     @cached_property
     def items(self) -> tuple[ItemChange, ...]:
@@ -98,7 +100,11 @@ def _computed(change: Change) -> tuple[FieldChange, ...]:
     before = change.held.spec
     fields = [
         FieldChange(
-            name, before.get(name), after.get(name), reset=name not in change.resource.written
+            name,
+            before.get(name),
+            after.get(name),
+            reset=name not in change.resource.written,
+            kept=name in change.kept,
         )
         for name in names
         if before.get(name) != after.get(name)

@@ -37,22 +37,26 @@ class Update:
         new_secret: Replace the client secret too (``--rotate-missing``).
         new_owner: The tree that becomes the owner, where that is shown as a difference: another
             tree owns the object, or the take-over of an object was asked for.
+        kept: Lists that are declared empty and that this server will not empty (``kept_lists``).
+            Not covered by the digest.
     """
 
     resource: Resource
     held: ObservedObject
     new_secret: bool = False
     new_owner: str = ""
+    kept: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
 class Adopt:
-    """An update of an object that this tree never applied; ``new_owner`` as for an update."""
+    """An update of an object that this tree never applied; the rest is as for an update."""
 
     resource: Resource
     held: ObservedObject
     new_secret: bool = False
     new_owner: str = ""
+    kept: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

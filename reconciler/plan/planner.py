@@ -19,6 +19,7 @@ from reconciler.plan.flows import (
     runs_nothing,
 )
 from reconciler.plan.guards import Allowances, blocks
+from reconciler.plan.kept_lists import kept_lists, kept_notes
 from reconciler.plan.model import (
     Adopt,
     Change,
@@ -76,7 +77,9 @@ def build_plan(
     changes: list[Change] = []
     in_step: list[ResourceRef] = []
     for resource, held in matching.pairs:
-        change = _change(resource, held, scope, is_rotated=resource.ref.key in rotated)
+        change = _change(
+            (resource, held), scope, observed.generation, is_rotated=resource.ref.key in rotated
+        )
         if change is None:
             in_step.append(resource.ref)
         else:
@@ -106,6 +109,7 @@ def build_plan(
             *second_objects(ordered, kept, scope.tree),
             *flows_that_lose(kept, deleted),
             *lost_secrets(owed),
+            *kept_notes(ordered, "PLAN-LIST-KEPT"),
         ),
         owed=owed,
         owed_elsewhere=owed_elsewhere(scope, observed),
@@ -114,9 +118,14 @@ def build_plan(
 
 
 def _change(
-    resource: Resource, held: ObservedObject | None, scope: Scope, *, is_rotated: bool
+    pair: tuple[Resource, ObservedObject | None],
+    scope: Scope,
+    generation: int | None,
+    *,
+    is_rotated: bool,
 ) -> Change | None:
     """Return what to do about a declared resource; None where nothing is to be done."""
+    resource, held = pair
     if held is None:
         return None if runs_nothing(resource) else Create(resource)
     is_as_declared = is_in_step(resource, held) and not lacks_secret(resource, held)
@@ -124,7 +133,8 @@ def _change(
     if is_as_declared and not is_rotated and not new_owner:
         return None
     update = Update if scope.tree in held.trees else Adopt
-    return update(completed(resource, held), held, is_rotated, new_owner)
+    kept = kept_lists(resource, held, generation)
+    return update(completed(resource, held), held, is_rotated, new_owner, kept)
 
 
 def _unmanaged(kept: Iterable[ObservedObject], tree: str) -> Iterable[Unmanaged]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+from reconciler.plan.kept_lists import spec_after
 from reconciler.plan.model import Change, Create, Delete, lacks_secret
 from reconciler.resources.fields import Spec
 from reconciler.resources.normal import DEFAULTS
@@ -274,7 +275,7 @@ def risks_of(change: Change) -> tuple[Risk, ...]:
     if isinstance(change, Delete):
         lost = DELETED.get(change.held.ref.kind)
         return (lost,) if lost else ()
-    kind, after = change.resource.ref.kind, change.resource.spec
+    kind, after = change.resource.ref.kind, spec_after(change)
     if isinstance(change, Create):
         rules: Iterable[Rule] = (rule for rule in _BY_KIND[kind] if rule.also_new)
         return _found(rules, _BEFORE_NEW[kind], after)

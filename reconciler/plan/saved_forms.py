@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple, Self, TypeAlias, TypeVar
 from reconciler.diagnostics import Diagnostic, Severity, SourceLocation
 from reconciler.plan.digest import essence
 from reconciler.plan.integrity import SavedFileError, check_planned_spec
+from reconciler.plan.kept_lists import emptied
 from reconciler.plan.model import Adopt, Cause, CauseKind, Change, Create, Delete, Scope, Update
 from reconciler.resources.fields import Spec
 from reconciler.resources.numbers import SequenceNumber
@@ -115,6 +116,7 @@ class SavedChange:
     held: ObservedObject | None = None
     resource: SavedResource | None
     new_secret: bool = False
+    kept: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, change: Change) -> Self:
@@ -141,7 +143,9 @@ class SavedChange:
             return Create(resource)
         if resource is not None and held is not None and self.change in {"update", "adopt"}:
             kind = Update if self.change == "update" else Adopt
-            return kind(resource, held, self.new_secret, self.new_owner)
+            if not self.kept <= emptied(resource, held):
+                raise SavedFileError("has a change with kept lists that are not emptied")
+            return kind(resource, held, self.new_secret, self.new_owner, self.kept)
         if resource is None and held is not None and self.change == "delete":
             return Delete(held)
         raise SavedFileError("has an invalid change")

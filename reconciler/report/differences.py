@@ -16,7 +16,8 @@ from reconciler.report.style import Style
 from reconciler.report.visible import visible
 
 CONTEXT = 3
-RESET = "not in the manifest: the update resets it"
+_RESET = "not in the manifest: the update resets it"
+_KEPT = "this server will not empty it"
 _LOOKS = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -62,6 +63,12 @@ def sides_of(field: FieldChange, *, is_new: bool) -> Sides:
     strip = all(text.endswith("\n") for text in texts)
     before, after = (_lines(value, by_line=by_line, strip=strip) for value in values)
     return Sides(before, after, by_line)
+
+
+def note_on(field: FieldChange) -> str:
+    """Return what an update does to a field beyond what its values say; mostly nothing."""
+    notes = [_RESET] if field.reset else []
+    return "; ".join([*notes, _KEPT] if field.kept else notes)
 
 
 def secret_words(field: FieldChange) -> tuple[str, str]:
@@ -160,7 +167,8 @@ def unified(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
 
 def field_lines(field: FieldChange, style: Style, *, is_new: bool) -> Iterator[str]:
     """Yield a field for a terminal: scripts by line, lists by item, other values on one line."""
-    reset = style(f"  # {RESET}", "dim") if field.reset else ""
+    note = note_on(field)
+    reset = style(f"  # {note}", "dim") if note else ""
     if field.name == "script":
         yield f"{field.name}:{reset}"
         yield from _script_lines(field.before or "", field.after or "", style)

@@ -8,7 +8,7 @@ from html import escape
 from reconciler.plan.diff import FieldChange, field_changes
 from reconciler.plan.model import Change, Create, Delete, held_of, ref_of, word
 from reconciler.plan.risk import expected_problems, is_severe
-from reconciler.report.differences import RESET, Row, rows_of, sides_of
+from reconciler.report.differences import Row, note_on, rows_of, sides_of
 from reconciler.report.plan_parts import Shown
 from reconciler.report.visible import visible
 from reconciler.resources.oidc import MESSAGES
@@ -110,7 +110,8 @@ class _Field:
             f"<tr{look}>{row}</tr>" for look, row in show(rows[:LINES], numbered=by_line)
         )
         more = f'<p class="plain">{len(rows) - LINES} more lines</p>' if len(rows) > LINES else ""
-        reset = f" <small>{RESET}</small>" if field.reset else ""
+        note = note_on(field)
+        reset = f" <small>{escape(note)}</small>" if note else ""
         numbered = " numbered" if by_line else ""
         return (
             f'<section class="f"><h3>{escape(field.name)}{reset}</h3>'

@@ -19,7 +19,7 @@ from reconciler.plan.diff import FieldChange, field_changes
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Create, Delete, Plan, Unmanaged, held_of, ref_of, word
 from reconciler.plan.risk import CLASSES, MEANINGS, expected_problems
-from reconciler.report.differences import RESET, rows_of, sides_of, unified, value_as_text
+from reconciler.report.differences import note_on, rows_of, sides_of, unified, value_as_text
 from reconciler.report.findings import counts
 from reconciler.report.place import place_as_code, place_as_marker, place_of
 from reconciler.report.plan_parts import (
@@ -247,7 +247,8 @@ def _field_lines(field: FieldChange, *, is_new: bool) -> Iterator[str]:
     if is_new and not sides_of(field, is_new=True).by_line and not isinstance(field.after, list):
         yield f"+   {field.name}: {value_as_text(field.after)}"
         return
-    reset = f"  # {RESET}" if field.reset else ""
+    note = note_on(field)
+    reset = f"  # {note}" if note else ""
     yield f"{'+' if is_new else ' '}   {field.name}:{reset}"
     for mark, line in unified(rows_of(field, is_new=is_new)):
         yield f"{mark}     {line}"

@@ -60,6 +60,7 @@ def change_as_json(plan: Plan, change: Change) -> JsonObject:
             {
                 **said,
                 "reset": field.reset,
+                "kept": field.kept,
                 "cause": None
                 if plan.compared_with
                 else _cause(cause_of_field(plan, change, field.name)),

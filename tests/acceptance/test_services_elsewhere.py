@@ -7,18 +7,20 @@ import signal
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from reconciler.service_client.locks import ProcessIdentity
 from tests.acceptance.conftest import Run, an_action, an_application, an_idp, write
+from tests.acceptance.zitadel import a_zitadel
 from tests.fault_proxy import fault_proxy
 from tests.http_clients import http_client
 from tests.listening import listening
 from tests.program import started
 from tests.running import Server, running_server
+from tests.zitadel.generations import only_from_4
 from tests.zitadel.stand_in import IAM, FakeZitadel
 
 SOME = 1000
@@ -194,15 +196,6 @@ def names(server: Server) -> int:
 # A service of another kind.
 
 
-@contextmanager
-def a_zitadel() -> Iterator[tuple[FakeZitadel, dict[str, str]]]:
-    """Serve a fake, and yield the environment that names it."""
-    fake = FakeZitadel()
-    fake.put("projects", name="shop")
-    with listening(fake.app()) as address:
-        yield fake, {"RECONCILER_SERVICE": address, "RECONCILER_TOKEN": IAM}
-
-
 def test_drift_on_a_zitadel_says_what_it_cannot_judge(run: Run, manifests: Path) -> None:
     """Without a history a missing object was never applied, or somebody removed it."""
     with a_zitadel() as (_, here):
@@ -372,8 +365,12 @@ def test_a_secret_in_a_lost_answer_is_reported_and_not_replaced(
     assert (len(fake.held["apps"]), fake.replaced) == (1, 0)
 
 
-def test_a_list_that_cannot_be_emptied_is_named_after_apply(run: Run, tree: Path) -> None:
-    """The service says yes and keeps it; the run says which field, and that it is not done."""
+def test_a_list_that_cannot_be_emptied_is_named_after_apply(
+    run: Run, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that does not tell its generation says yes and keeps it; the run says which."""
+    moved = only_from_4()._replace(path="/elsewhere")
+    monkeypatch.setattr("tests.zitadel.stand_in.only_from_4", lambda: moved)
     write(tree / "web.yaml", an_application("web", redirectUris=[]))
     with a_zitadel() as (fake, here):
         project = fake.named("projects", "shop")[0]["id"]

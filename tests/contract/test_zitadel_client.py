@@ -155,17 +155,17 @@ def test_an_update_that_changes_nothing_is_a_success(
 def test_an_emptied_list_that_was_kept_is_told(
     client: ZitadelClient, fake: FakeZitadel, tmp_path: Path
 ) -> None:
-    """An update cannot empty a list there; the run says which field is left."""
+    """An update cannot empty a list there; the run says which field is left, and sends the rest."""
     an_app(fake)
-    emptied = desired(declared(WEB, {"redirectUris": []}))
+    emptied = desired(declared(WEB, {"redirectUris": [], "devMode": True}))
 
     report = apply_with(client, emptied, tmp_path)
 
     assert report.remaining == 1
     assert [outcome.status for outcome in report.outcomes] == [Status.MADE]
-    (note,) = [note for note in report.notes if note.code == "APPLY-REMAINING"]
+    (note,) = [note for note in report.notes if note.code == "APPLY-LIST-KEPT"]
     assert "storefront" in note.remedy
-    assert "redirectUris" in note.remedy
+    assert "redirectUris" in note.summary
 
 
 def test_fields_that_are_not_known_here_survive_an_update(

@@ -29,7 +29,12 @@ _OF_PROTOBUF = {
     file.DESCRIPTOR.name: file.DESCRIPTOR.serialized_pb
     for file in (descriptor_pb2, duration_pb2, struct_pb2, timestamp_pb2)
 }
-_FILES = ("zitadel/management", "zitadel/admin", "zitadel/org/v2/org_service")
+_FILES = (
+    "zitadel/management",
+    "zitadel/admin",
+    "zitadel/org/v2/org_service",
+    "zitadel/action/v2beta/action_service",
+)
 # Fields that are newer than the package, version 1.3.1 of April 2026: `audience` exists from
 # 3.4.12 and 4.15.2. Its numbers in the requests are those of the server's source; that of the
 # answer is the next free one, and only its JSON name counts here.
@@ -82,7 +87,7 @@ def method(service: str, name: str) -> Method:
     found = pool().FindServiceByName(service).methods_by_name[name]
     http = _option(found, "google.api.http")
     verb = http.WhichOneof("pattern")
-    if service.endswith("OrganizationService"):
+    if ".v2" in service:
         asked = _option(found, "zitadel.protoc_gen_zitadel.v2.options").auth_option
         permission, checked, prefix = asked.permission, "", ""
     else:

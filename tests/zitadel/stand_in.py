@@ -22,6 +22,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from tests.zitadel.generations import list_functions, only_from_4
 from tests.zitadel.held import STATES, Held, Item, made
 from tests.zitadel.protos import LATER_FIELDS, Method, method
 from tests.zitadel.providers import Providers, details_of
@@ -136,6 +137,10 @@ class FakeZitadel:
                 found = method(service, name)
                 endpoint = self._endpoint(found, handler)
                 routes.append(Route(found.path, endpoint, methods=[found.verb]))
+        if self.keeps_lists:
+            found = only_from_4()
+            endpoint = self._endpoint(found, list_functions)
+            routes.append(Route(found.path, endpoint, methods=[found.verb]))
         # A fixed path comes before one with a parameter in its place.
         routes.sort(key=lambda route: route.path.replace("{", "\x7f"))
         return Starlette(routes=routes, exception_handlers={HTTPException: self._no_route})

@@ -31,6 +31,7 @@ from reconciler.service_client.read_only import no_history
 from reconciler.service_client.refusals import no_custody
 from reconciler.service_client.wire import Wire, WireRefusal, is_id
 from reconciler.service_client.zitadel.asking import Pause, Steps
+from reconciler.service_client.zitadel.generation import ask_generation
 from reconciler.service_client.zitadel.providers import ProviderCalls
 from reconciler.service_client.zitadel.reading import (
     Seen,
@@ -94,6 +95,7 @@ class ZitadelClient:
         self._delays = patience or ListDelays()
         self._instance = ""
         self._providers = ProviderCalls()
+        self._generation: int | None = None
         # What was written and must show: by the key of its ref, with its id; 0 for removed.
         self._awaited: dict[tuple[ResourceRef, str], int] = {}
 
@@ -106,6 +108,12 @@ class ZitadelClient:
             made = hashlib.sha256(self._address.encode()).hexdigest()[:20]
             self._instance = f"zitadel-{next((each for each in ids if is_id(each)), made)}"
         return self._instance
+
+    def generation(self) -> int:
+        """Return the generation of the server: asked once, when it is first needed."""
+        if self._generation is None:
+            self._generation = ask_generation(self._wire)
+        return self._generation
 
     def observe(self, organizations: Collection[str]) -> ObservedState:
         """Return all that is held in these organizations: list calls only."""
@@ -129,6 +137,8 @@ class ZitadelClient:
             unseen=tuple(seen.unseen),
             keeps_history=False,
             knows_audience=self._knows_audience(seen),
+            generation=self._generation,
+            find_generation=self.generation,
         )
 
     def _knows_audience(self, seen: Seen) -> bool | None:

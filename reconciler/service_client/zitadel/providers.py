@@ -84,7 +84,7 @@ class ProviderCalls:
             refusal: The reply of the template list.
             was_refused: Whether the same list was refused like this just before.
         """
-        if self.age is ServerAge.NEW or not _is_unknown_address(refusal):
+        if self.age is ServerAge.NEW or not is_unknown_address(refusal):
             return False
         if was_refused:
             self.age = ServerAge.OLD
@@ -169,7 +169,7 @@ def is_provider(kind: Kind) -> bool:
     return kind is Kind.IDP_JWT_CONFIG
 
 
-def _is_unknown_address(refusal: WireRefusal) -> bool:
+def is_unknown_address(refusal: WireRefusal) -> bool:
     """Return whether the gateway of a ZITADEL has no such address.
 
     It says so in a body with a code and without an id; a missing object and a missing membership
