@@ -16,6 +16,7 @@ ReconcilerError
     ├── ObjectNotFoundError          5
     ├── AlreadyExistsError           6
     ├── AccessDeniedError            7 and 16
+    │   ├── UnauthenticatedError         16
     │   └── UnseenOrganizationError      not seen with this token, which may not see all
     ├── PreconditionFailedError      9
     └── ServiceUnavailableError      8, 10, 14: worth another try; the others are not
@@ -145,19 +146,27 @@ class AccessDeniedError(ServiceError):
     """The service does not know the caller, or does not allow it this."""
 
 
+class UnauthenticatedError(AccessDeniedError):
+    """The service does not know the caller."""
+
+
 class NoHistoryError(ServiceError):
     """The service keeps no history that can be read."""
 
 
 class UnseenOrganizationError(AccessDeniedError):
-    """An organization may exist, and the caller would not see it: missing and hidden look alike."""
+    """An organization may exist, and the caller would not see it: missing and hidden look alike.
 
-    def __init__(self, names: Sequence[str]) -> None:
+    Without a remedy it names the token and the role of our own service.
+    """
+
+    def __init__(self, names: Sequence[str], *, remedy: str = "") -> None:
         first, *others = names
         more = f" and {len(others)} more" if others else ""
         super().__init__(
             f"cannot tell whether {first}{more} exists with this token",
-            remedy="The token is bound to other organizations. Use one for this organization or "
+            remedy=remedy
+            or "The token is bound to other organizations. Use one for this organization or "
             "for all, or leave its manifests out of PATHS. To make a new organization, use a token "
             "with the role admin for all organizations.",
         )

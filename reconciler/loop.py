@@ -107,7 +107,7 @@ def observe_declared(desired: DesiredState, service: ServiceReader) -> ObservedS
     """
     observed = service.observe(desired.organizations)
     if observed.unseen:
-        raise UnseenOrganizationError(observed.unseen)
+        raise UnseenOrganizationError(observed.unseen, remedy=observed.missing_role)
     return observed
 
 

@@ -229,6 +229,8 @@ class ObservedState:
             name, as far as the service tells.
         unseen: Names of the scope that are not in the listing, where the caller would not see
             them either way: they may exist.
+        missing_role: What the caller lacks to see those, and how to get it; empty where only the
+            token tells.
         keeps_history: Whether the service tells who changed an object, and what was removed.
         knows_audience: Whether the service stores the audience of a JWT identity provider; None
             where only a write can tell.
@@ -249,6 +251,7 @@ class ObservedState:
     owed: tuple[OwedSecret, ...] = ()
     owed_left: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     unseen: tuple[str, ...] = ()
+    missing_role: str = ""
     keeps_history: bool = True
     knows_audience: bool | None = True
     generation: int | None = None

@@ -45,8 +45,11 @@ class Code(IntEnum):
 
 # Verb and path. A path parameter has the JSON name of the field it sets. Clients use the first.
 ADDRESSES: Mapping[str, tuple[str, ...]] = {
-    "GetIAM": (f"GET {_MANAGEMENT}/iam",),  # of a ZITADEL only, as is the next one
+    # Of a ZITADEL only.
+    "GetIAM": (f"GET {_MANAGEMENT}/iam",),
     "ListExecutionFunctions": ("GET /v2/actions/executions/functions",),
+    "ListOrganizations": ("POST /v2/organizations/_search",),
+    "ListMyMemberships": ("POST /auth/v1/memberships/me/_search",),
     "Healthz": (f"GET {_MANAGEMENT}/healthz", "GET /admin/v1/healthz"),
     "AddOrg": (f"POST {_MANAGEMENT}/orgs",),
     "ListOrgs": ("POST /admin/v1/orgs/_search",),

@@ -15,6 +15,7 @@ from reconciler.errors import (
     PreconditionFailedError,
     ServiceError,
     ServiceUnavailableError,
+    UnauthenticatedError,
 )
 from reconciler.resources.call import Call, Code, JsonObject
 from reconciler.resources.ref import ResourceRef
@@ -58,7 +59,7 @@ _MEANINGS: Mapping[int, tuple[type[ServiceError], str]] = {
     Code.ABORTED: (ServiceUnavailableError, AGAIN),
     Code.UNAVAILABLE: (ServiceUnavailableError, AGAIN),
     Code.UNAUTHENTICATED: (
-        AccessDeniedError,
+        UnauthenticatedError,
         "Give a valid token in RECONCILER_TOKEN or with --token-file.",
     ),
 }

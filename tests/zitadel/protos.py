@@ -32,6 +32,7 @@ _OF_PROTOBUF = {
 _FILES = (
     "zitadel/management",
     "zitadel/admin",
+    "zitadel/auth",
     "zitadel/org/v2/org_service",
     "zitadel/action/v2beta/action_service",
 )
@@ -65,7 +66,7 @@ class Method(NamedTuple):
 
 @cache
 def pool() -> descriptor_pool.DescriptorPool:
-    """Return every message of the package that the three services need."""
+    """Return every message of the package that its services need."""
     if not _PACKAGE.is_dir():
         raise FileNotFoundError("tests/web/node_modules has no @zitadel/proto: run .ci/have-web")
     found = descriptor_pool.DescriptorPool()
@@ -93,7 +94,7 @@ def method(service: str, name: str) -> Method:
     else:
         asked = _option(found, "zitadel.v1.auth_option")
         permission, checked = asked.permission, asked.check_field_name
-        prefix = "/admin/v1" if ".admin." in service else "/management/v1"
+        prefix = f"/{service.split('.')[1]}/v1"
     return Method(
         name,
         message_factory.GetMessageClass(found.input_type),

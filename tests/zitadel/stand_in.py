@@ -26,12 +26,14 @@ from tests.zitadel.generations import list_functions, only_from_4
 from tests.zitadel.held import STATES, Held, Item, made
 from tests.zitadel.protos import LATER_FIELDS, Method, method
 from tests.zitadel.providers import Providers, details_of
-from tests.zitadel.refusals import STATUS, FakeError, Membership, User, check_rules
+from tests.zitadel.refusals import STATUS, FakeError, check_rules
+from tests.zitadel.roles import Membership, User, memberships_of, readable
 
 NEWEST, OLDER, OLDEST = "4.16.0", "3.4.9", "2.18.0"
 IAM, MEMBER, STRANGER = "token-iam", "token-member", "token-stranger"
 MANAGEMENT = "zitadel.management.v1.ManagementService"
 ADMIN = "zitadel.admin.v1.AdminService"
+AUTH = "zitadel.auth.v1.AuthService"
 ORGS = "zitadel.org.v2.OrganizationService"
 CONFLICT = 'ERROR: duplicate key value violates unique constraint "events2_pkey" (SQLSTATE 23505)'
 LISTS = ("redirectUris", "postLogoutRedirectUris", "additionalOrigins")
@@ -54,7 +56,8 @@ class FakeZitadel:
     Attributes:
         version: Decides what it knows: lists that an update leaves out are kept from 4.0, JWT
             providers have an audience from 3.4.12 and 4.15.2, and a very old one has no template
-            calls.
+            calls and no list of organizations for every user.
+        console: Id of the project of its own console, or empty if it does not tell.
         is_unique: Whether names are, ignoring case.
         conflicts: How many writes to come are refused because of another writer.
         conflict: Words of that refusal; its code is unknown.
@@ -72,6 +75,7 @@ class FakeZitadel:
         self.keeps_lists = at >= (4, 0, 0)
         self.knows_audience = (3, 4, 12) <= at < (4, 0, 0) or at >= (4, 15, 2)
         self.has_templates = at >= (2, 19, 0)
+        self.has_org_search = at >= (2, 71, 0)
         self.refuses_large_pages = at >= (4, 16, 0)
         self.hides_refusals = (4, 11, 0) <= at < (4, 13, 2)
         self.is_unique = is_unique
@@ -81,6 +85,7 @@ class FakeZitadel:
         self.calls: dict[str, int] = {}
         self.strays: dict[str, list[Response]] = {}
         self.unknown = 0
+        self.console = "277"
         self.things = Held(lag)
         self.held = self.things.held
         self.secrets: dict[str, str] = {}
@@ -158,8 +163,9 @@ class FakeZitadel:
         }
         return {
             ADMIN: {"ListOrgs": self._list("orgs")},
+            AUTH: {"ListMyMemberships": self._my_memberships},
             # Its answer says the same as that of the old call, with other details.
-            ORGS: {"ListOrganizations": self._list("orgs")},
+            ORGS: {"ListOrganizations": self._list("orgs")} if self.has_org_search else {},
             MANAGEMENT: {
                 "GetIAM": self._iam,
                 "GetMyOrg": self._my_org,
@@ -252,7 +258,9 @@ class FakeZitadel:
         asked = MessageToDict(message, always_print_fields_with_no_presence=True)
         answer = handler(asked, organization)
         if found.name == "ListOrganizations":
-            answer = self._visible(answer, user)
+            answer = readable(answer, user)
+        elif found.name == "ListMyMemberships":
+            answer = self._page(memberships_of(user, self.held, asked), asked.get("query", {}))
         return MessageToDict(ParseDict(answer, found.answer(), ignore_unknown_fields=False))
 
     def _check_rules(self, message: Message) -> None:
@@ -267,19 +275,13 @@ class FakeZitadel:
         projects = self.held["projects"].values()
         return [each["id"] for each in projects if _owner(each) == organization]
 
-    def _visible(self, answer: Item, user: User) -> Item:
-        """Leave out what a user may not read, after it was counted."""
-        mine = [
-            {name: each[name] for name in ("id", "name", "state")} | {"details": _v2(each)}
-            for each in answer["result"]
-            if "org.read" in user.may_in(each["id"])
-        ]
-        return {"details": {"totalResult": answer["details"]["totalResult"]}, "result": mine}
-
     # Organizations and projects.
 
     def _iam(self, asked: Item, org: str) -> Item:
-        return {"globalOrgId": "1", "iamProjectId": "277", "defaultOrgId": self.organization}
+        return {"globalOrgId": "1", "iamProjectId": self.console, "defaultOrgId": self.organization}
+
+    def _my_memberships(self, asked: Item, org: str) -> Item:
+        return asked  # the answer is made where the user is known
 
     def _my_org(self, asked: Item, org: str) -> Item:
         return {"org": self.held["orgs"][org]}
@@ -491,10 +493,6 @@ def _made(item: Item) -> Item:
 
 def _owner(item: Item) -> str:
     return str(item["details"]["resourceOwner"])
-
-
-def _v2(item: Item) -> Item:
-    return {name: value for name, value in item["details"].items() if name != "creationDate"}
 
 
 def _action(asked: Item) -> Item:

@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from reconciler.errors import ServiceError
@@ -32,13 +33,10 @@ from reconciler.service_client.refusals import no_custody
 from reconciler.service_client.wire import Wire, WireRefusal, is_id
 from reconciler.service_client.zitadel.asking import Pause, Steps
 from reconciler.service_client.zitadel.generation import ask_generation
+from reconciler.service_client.zitadel.organizations import OrganizationCalls
 from reconciler.service_client.zitadel.providers import ProviderCalls
-from reconciler.service_client.zitadel.reading import (
-    Seen,
-    read_organizations,
-    reply_to,
-    visible_organizations,
-)
+from reconciler.service_client.zitadel.reading import Seen, read_organizations, reply_to
+from reconciler.service_client.zitadel.roles import denied_write
 from reconciler.service_client.zitadel.steps import serial_key_of, steps_of
 from reconciler.state import ObjectEvent, ObservedState, OwedSecret, Removal
 
@@ -96,6 +94,7 @@ class ZitadelClient:
         self._instance = ""
         self._providers = ProviderCalls()
         self._generation: int | None = None
+        self._organizations = OrganizationCalls(wire)
         # What was written and must show: by the key of its ref, with its id; 0 for removed.
         self._awaited: dict[tuple[ResourceRef, str], int] = {}
 
@@ -120,7 +119,8 @@ class ZitadelClient:
         instance = self.instance()
         waited = 0.0
         while True:
-            seen = read_organizations(self._wire, organizations, self._providers)
+            find = partial(self._organizations.find, organizations)
+            seen = read_organizations(self._wire, find, self._providers)
             missing = self._not_shown(seen, organizations)
             # After the longest wait the plan is blocked instead: it would be made from an old list.
             if not missing or waited >= self._delays.longest:
@@ -134,7 +134,8 @@ class ZitadelClient:
             (*seen.incomplete, *incomplete),
             unexpressed=tuple(seen.unexpressed),
             name_clashes=tuple(seen.name_clashes),
-            unseen=tuple(seen.unseen),
+            unseen=seen.unseen,
+            missing_role=seen.remedy,
             keeps_history=False,
             knows_audience=self._knows_audience(seen),
             generation=self._generation,
@@ -149,7 +150,7 @@ class ZitadelClient:
 
     def organizations(self) -> Sequence[str]:
         """Return every organization that the caller may see."""
-        return visible_organizations(self._wire)
+        return self._organizations.visible()
 
     def history(self, object_id: str) -> Sequence[ObjectEvent]:
         """Refuse, because the service keeps no history."""
@@ -187,7 +188,10 @@ class ZitadelClient:
         for order, result in zip(orders, results, strict=True):
             if isinstance(result, Written):
                 self._await(order, result)
-        return results
+        return [
+            denied_write(result, order) if isinstance(result, ServiceError) else result
+            for order, result in zip(orders, results, strict=True)
+        ]
 
     def claim(
         self, owed: Sequence[OwedSecret], context: Context

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator
+from dataclasses import replace
 
 from reconciler.errors import AlreadyExistsError, ServiceError
 from reconciler.resources.call import Call, Code, JsonObject
@@ -28,7 +29,12 @@ from reconciler.service_client.zitadel.asking import (
 )
 from reconciler.service_client.zitadel.objects import Owner, action, application
 from reconciler.service_client.zitadel.providers import ProviderCalls, is_provider
-from reconciler.service_client.zitadel.reading import items_of, named
+from reconciler.service_client.zitadel.reading import (
+    OF_INSTANCE,
+    PRESENT,
+    items_of,
+    named,
+)
 from reconciler.state import ObservedObject, is_in_step
 
 LOOKS = 5  # for what a create may have made, until two in a row agree
@@ -97,6 +103,9 @@ def _look(
         yield pause
         pause = ONCE_MORE
         reply = yield call
+        if isinstance(reply, WireRefusal) and call.operation == PRESENT and not reply.unsure:
+            call = replace(call, operation=OF_INSTANCE)  # of an old server
+            continue
         if isinstance(reply, WireRefusal):
             return lost(reply.message)
         items = _of_the_name(order, reply, providers)

@@ -5,28 +5,30 @@ Lists come page by page, many side by side, and are held against their own total
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from reconciler.resources.call import Call, Code, JsonObject
-from reconciler.resources.ref import Kind, ResourceRef, fold
+from reconciler.resources.call import Call, JsonObject
+from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.service_client.observation import id_of, text_of, unsound
-from reconciler.service_client.refusals import answers_of, error_id, service_error
+from reconciler.service_client.refusals import error_id, service_error
 from reconciler.service_client.wire import Answer, Wire, WireRefusal
 from reconciler.service_client.zitadel.objects import (
     Owner,
     action,
     application,
-    organization,
     owner_of_item,
     project,
 )
 from reconciler.service_client.zitadel.providers import LIST_TEMPLATES, ProviderCalls
+from reconciler.service_client.zitadel.roles import denied_read
 from reconciler.state import ObservedObject
 
 PAGE = 500  # items
+PRESENT, OF_INSTANCE = "ListOrganizations", "ListOrgs"  # organizations for all, and for few
 _NAME_QUERIES: Mapping[Kind, tuple[str, str]] = {
-    Kind.ORGANIZATION: ("ListOrgs", "nameQuery"),
+    Kind.ORGANIZATION: (PRESENT, "nameQuery"),
     Kind.PROJECT: ("ListProjects", "nameQuery"),
     Kind.OIDC_APPLICATION: ("ListApps", "nameQuery"),
     Kind.ACTION: ("ListActions", "actionNameQuery"),
@@ -45,6 +47,7 @@ class Listing:
         page: Items asked for at a time; 0 for as many as the service gives.
         providers: The calls for providers, if this is a list of them.
         was_refused: The template list was refused as by a server that does not have it.
+        owner: Name of the organization.
     """
 
     operation: str
@@ -57,6 +60,7 @@ class Listing:
     page: int = PAGE
     providers: ProviderCalls | None = None
     was_refused: bool = False
+    owner: str = ""
 
     def next_page(self) -> Call:
         """Return the call for what comes next."""
@@ -81,7 +85,7 @@ class Listing:
         Raises:
             ServiceError: it is not as the interface has it.
         """
-        page, total = items_of(answer), _total(answer)
+        page, total = items_of(answer), total_of(answer)
         if calls := self._template_calls:
             calls.answered()
         if self.total < 0:
@@ -119,7 +123,7 @@ def read_lists(wire: Wire, listings: Sequence[Listing]) -> None:
         # Answers come first: one answered template list shows that the server has these calls.
         for listing, refusal in refused:
             if not listing.can_go_on(refusal):
-                raise service_error(refusal)
+                raise denied_read(service_error(refusal), listing.owner)
 
 
 def named(kind: Kind, name: str, organization: str, project: str = "") -> Call:
@@ -147,7 +151,12 @@ def items_of(answer: JsonObject) -> Sequence[JsonObject]:
     return value
 
 
-def _total(answer: JsonObject) -> int:
+def total_of(answer: JsonObject) -> int:
+    """Return how many items a list has, over all of its pages.
+
+    Raises:
+        ServiceError: that is no number.
+    """
     details = answer.get("details", {})
     total = details.get("totalResult", "0") if isinstance(details, dict) else None
     if isinstance(total, str) and total.isascii() and total.isdecimal() and len(total) <= 9:
@@ -162,7 +171,20 @@ def reply_to(wire: Wire, call: Call) -> JsonObject | WireRefusal:
 
 
 READINGS = 3  # of everything, while lists change as they are read
-_DENIED = frozenset({Code.PERMISSION_DENIED, Code.UNIMPLEMENTED, Code.UNAUTHENTICATED})
+
+
+class Found(NamedTuple):
+    """Organizations by name.
+
+    Attributes:
+        organizations: Those that the user may read.
+        unseen: Names that may exist all the same.
+        remedy: The role that is missing for those, and where it is given.
+    """
+
+    organizations: tuple[ObservedObject, ...]
+    unseen: tuple[str, ...] = ()
+    remedy: str = ""
 
 
 @dataclass(slots=True)
@@ -172,7 +194,8 @@ class Seen:
     objects: dict[ResourceRef, ObservedObject] = field(default_factory=dict)
     name_clashes: list[ObservedObject] = field(default_factory=list)
     incomplete: list[str] = field(default_factory=list)
-    unseen: list[str] = field(default_factory=list)
+    unseen: tuple[str, ...] = ()
+    remedy: str = ""
     unexpressed: list[str] = field(default_factory=list)
 
     def add(self, found: Iterator[ObservedObject]) -> None:
@@ -182,27 +205,11 @@ class Seen:
                 self.name_clashes.append(each)
 
 
-def visible_organizations(wire: Wire) -> Sequence[str]:
-    """Return the names of every organization that the caller may see.
-
-    Raises:
-        ServiceError: not even its own.
-    """
-    listing = Listing("ListOrgs", "")
-    first = reply_to(wire, listing.next_page())
-    if isinstance(first, WireRefusal) and not listing.can_go_on(first):
-        return [_own(wire, first).ref.name]
-    read_lists(wire, [listing])
-    return sorted(text_of(item, "name") for item in listing.items)
-
-
-def read_organizations(
-    wire: Wire, organizations: Collection[str], providers: ProviderCalls
-) -> Seen:
-    """Read everything; again where lists change while they are read."""
+def read_organizations(wire: Wire, find: Callable[[], Found], providers: ProviderCalls) -> Seen:
+    """Read everything that is found; again where lists change while they are read."""
     for _ in range(READINGS):
-        seen = Seen()
-        found = [held for name in organizations if (held := _find(wire, name, seen))]
+        found, unseen, remedy = find()
+        seen = Seen(unseen=unseen, remedy=remedy)
         lists = [_Lists(Owner(held.id, held.ref.name), providers) for held in found]
         read_lists(wire, [each for some in lists for each in some.first])
         for some in lists:
@@ -220,39 +227,18 @@ def read_organizations(
     return seen
 
 
-def _find(wire: Wire, name: str, seen: Seen) -> ObservedObject | None:
-    answer = reply_to(wire, named(Kind.ORGANIZATION, name, ""))
-    if isinstance(answer, WireRefusal):
-        own = _own(wire, answer)
-        if fold(own.ref.name) == fold(name):
-            return own
-        seen.unseen.append(name)
-        return None
-    for item in items_of(answer):
-        if fold(text_of(item, "name")) == fold(name):
-            return organization(item)
-    return None
-
-
-def _own(wire: Wire, refusal: WireRefusal) -> ObservedObject:
-    """Return the token's own organization, if it may not list others."""
-    if refusal.code not in _DENIED:
-        raise service_error(refusal)
-    (answer,) = answers_of(wire, [Call("GetMyOrg")])
-    found = answer.get("org")
-    return organization(found if isinstance(found, dict) else {})
-
-
 class _Lists:
     """The lists of one organization."""
 
     def __init__(self, owner: Owner, providers: ProviderCalls) -> None:
         self.owner = owner
         self._calls = providers
-        self._projects = Listing("ListProjects", owner.id)
+        self._projects = Listing("ListProjects", owner.id, owner=owner.name)
         operation, fields = providers.list_call()
-        self._providers = Listing(operation, owner.id, fields, providers=providers)
-        self._actions = Listing("ListActions", owner.id)
+        self._providers = Listing(
+            operation, owner.id, fields, providers=providers, owner=owner.name
+        )
+        self._actions = Listing("ListActions", owner.id, owner=owner.name)
         self.first = (self._projects, self._providers, self._actions)
         self.applications: list[Listing] = []
         self._owners: list[Owner] = []
@@ -264,7 +250,8 @@ class _Lists:
             for item in self._own(self._projects)
         ]
         self.applications = [
-            Listing("ListApps", self.owner.id, {"projectId": each.id}) for each in self._owners
+            Listing("ListApps", self.owner.id, {"projectId": each.id}, owner=self.owner.name)
+            for each in self._owners
         ]
 
     @property

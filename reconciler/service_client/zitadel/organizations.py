@@ -1,0 +1,234 @@
+"""Organizations of a ZITADEL, found for the user of any token.
+
+The present list answers every valid token. It counts first and leaves out afterwards what the
+user may not read: fewer items than its total mean organizations without rights, no unsound list.
+A server without it is asked in the old ways: the list of the instance, and where the user may
+not read that, the organization that the user lives in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from reconciler.errors import AccessDeniedError
+from reconciler.resources.call import Call, Code, JsonObject
+from reconciler.resources.ref import Kind, fold
+from reconciler.service_client.observation import text_of
+from reconciler.service_client.refusals import error_id, service_error
+from reconciler.service_client.wire import Answer, Wire, WireRefusal
+from reconciler.service_client.zitadel.objects import organization
+from reconciler.service_client.zitadel.reading import (
+    OF_INSTANCE,
+    PAGE,
+    PRESENT,
+    TOO_LARGE_A_PAGE,
+    Found,
+    Listing,
+    items_of,
+    named,
+    read_lists,
+    reply_to,
+    total_of,
+)
+from reconciler.service_client.zitadel.roles import missing_role, no_organization
+from reconciler.state import ObservedObject
+
+OWN = "GetMyOrg"
+_SORTED = {PRESENT: "ORGANIZATION_FIELD_NAME_NAME", OF_INSTANCE: "ORG_FIELD_NAME_NAME"}
+_OTHER_WAY = frozenset({Code.PERMISSION_DENIED, Code.UNIMPLEMENTED, Code.NOT_FOUND})
+_NO_MEMBERSHIP = "AUTHZ-cdgFk"
+_SHOWN_ROLES = 100  # of a user, at most
+
+
+@dataclass(slots=True)
+class OrganizationCalls:
+    """The way in which a server tells organizations to the user of a token.
+
+    Attributes:
+        wire: To the server.
+        way: The operation in use; the next one after a refusal, for the rest of the run.
+        was_answered: The operation was answered, so a refusal of it is an error.
+    """
+
+    wire: Wire
+    way: str = PRESENT
+    was_answered: bool = False
+    _is_of_instance: bool | None = None
+
+    def find(self, names: Collection[str]) -> Found:
+        """Return the organizations of these names, ignoring case.
+
+        Raises:
+            AccessDeniedError: one exists that the user may not read, or the user may read none.
+            ServiceError: the service cannot be read.
+        """
+        asked = list(names)
+        while self.way != OWN:
+            replies = self.wire.send([_named(self.way, name) for name in asked]) if asked else []
+            refusal = next((each for each in replies if isinstance(each, WireRefusal)), None)
+            if refusal is None:
+                self.was_answered = self.was_answered or bool(asked)
+                answers = [each.fields for each in replies if isinstance(each, Answer)]
+                return self._found(dict(zip(asked, answers, strict=True)))
+            self._go_on(refusal)
+        own = self._own()
+        others = tuple(name for name in asked if fold(name) != fold(own.ref.name))
+        found = (own,) if len(others) < len(asked) else ()
+        return Found(found, others, missing_role(others, _roles(self.wire)) if others else "")
+
+    def visible(self) -> Sequence[str]:
+        """Return the names of every organization that the user may read, by name.
+
+        Raises:
+            AccessDeniedError: there is none.
+            ServiceError: the service cannot be read.
+        """
+        while self.way != OWN:
+            reply = _all_present(self.wire) if self.way == PRESENT else _all_of_instance(self.wire)
+            if isinstance(reply, WireRefusal):
+                self._go_on(reply)
+                continue
+            if names := sorted({text_of(item, "name") for item in reply if _is_held(item)}):
+                return names
+            raise no_organization(_roles(self.wire))
+        return [self._own().ref.name]
+
+    def _go_on(self, refusal: WireRefusal) -> None:
+        """Ask in the next way from now on.
+
+        Raises:
+            ServiceError: the refusal does not say that this way is closed.
+        """
+        if self.was_answered or refusal.unsure or refusal.code not in _OTHER_WAY:
+            raise service_error(refusal)
+        self.way = OF_INSTANCE if self.way == PRESENT else OWN
+
+    def _found(self, answers: Mapping[str, JsonObject]) -> Found:
+        found, hidden, absent = [], [], []
+        for name, answer in answers.items():
+            items = items_of(answer)
+            item = next((each for each in items if _is_called(each, name)), None)
+            if item is not None:
+                found.append(organization(item))
+            elif not items and total_of(answer):
+                hidden.append(name)
+            else:
+                absent.append(name)
+        if hidden:
+            raise AccessDeniedError(
+                f"the organization {hidden[0]} exists, and this token may not read it",
+                remedy=missing_role(hidden, _roles(self.wire)),
+            )
+        # Who reads the whole instance sees every organization: what is absent does not exist.
+        if absent and self.way == PRESENT and not self._reads_instance():
+            return Found(tuple(found), tuple(absent), missing_role(absent, _roles(self.wire)))
+        return Found(tuple(found))
+
+    def _reads_instance(self) -> bool:
+        """Return whether the user has a role over the whole instance."""
+        if self._is_of_instance is None:
+            told = _memberships(self.wire, {"iamQuery": {"iam": True}})
+            if told is None:
+                # Only a user with such a role may read the list of the instance.
+                reply = reply_to(self.wire, _named(OF_INSTANCE, "?"))
+                self._is_of_instance = not isinstance(reply, WireRefusal)
+            else:
+                self._is_of_instance = any(_reads_everything(each) for each in told)
+        return self._is_of_instance
+
+    def _own(self) -> ObservedObject:
+        """Return the organization that the user lives in.
+
+        Raises:
+            AccessDeniedError: the user has no role there.
+        """
+        reply = reply_to(self.wire, Call(OWN))
+        if isinstance(reply, WireRefusal):
+            if reply.code == Code.PERMISSION_DENIED or error_id(reply) == _NO_MEMBERSHIP:
+                raise no_organization(_roles(self.wire))
+            raise service_error(reply)
+        self.was_answered = True
+        found = reply.get("org")
+        return organization(found if isinstance(found, dict) else {})
+
+
+def _named(operation: str, name: str) -> Call:
+    return replace(named(Kind.ORGANIZATION, name, ""), operation=operation)
+
+
+def _is_called(item: JsonObject, name: str) -> bool:
+    return _is_held(item) and fold(text_of(item, "name")) == fold(name)
+
+
+def _is_held(item: JsonObject) -> bool:
+    """Return whether a listed organization exists: a list may go on showing a removed one."""
+    return not str(item.get("state", "")).endswith("_REMOVED")
+
+
+def _all_of_instance(wire: Wire) -> Sequence[JsonObject] | WireRefusal:
+    listing = Listing(OF_INSTANCE, "", {"sortingColumn": _SORTED[OF_INSTANCE]})
+    first = reply_to(wire, listing.next_page())
+    if isinstance(first, WireRefusal) and not listing.can_go_on(first):
+        return first
+    read_lists(wire, [listing])
+    return listing.items
+
+
+def _all_present(wire: Wire) -> Sequence[JsonObject] | WireRefusal:
+    """Read the present list to its end.
+
+    A page may have fewer items than there are places in it, so the next one begins where this
+    one ends by the limit. That takes a limit that the server accepts.
+    """
+    limit, offset, items = PAGE, 0, list[JsonObject]()
+    while True:
+        query = {"offset": offset, "limit": limit, "asc": True}
+        fields = {"query": query, "sortingColumn": _SORTED[PRESENT]}
+        reply = reply_to(wire, Call(PRESENT, fields))
+        if isinstance(reply, WireRefusal):
+            if error_id(reply) != TOO_LARGE_A_PAGE or limit == 1:
+                return reply
+            limit //= 2
+            continue
+        items += items_of(reply)
+        offset += limit
+        # Past the end the total is 0.
+        if offset >= total_of(reply):
+            return items
+
+
+def _memberships(wire: Wire, *queries: JsonObject) -> Sequence[JsonObject] | None:
+    """Return memberships of the user; None where they cannot be asked for."""
+    fields: dict[str, Any] = {"query": {"limit": _SHOWN_ROLES}, "queries": list(queries)}
+    reply = reply_to(wire, Call("ListMyMemberships", fields))
+    return None if isinstance(reply, WireRefusal) else items_of(reply)
+
+
+def _reads_everything(membership: JsonObject) -> bool:
+    """Return whether a membership of the instance reads its organizations.
+
+    Those that only act for other users do not.
+    """
+    return any(not role.endswith("_IMPERSONATOR") for role in _names(membership))
+
+
+def _roles(wire: Wire) -> Sequence[str]:
+    """Return the roles of the user, each with its place, as far as the service tells."""
+    return [role for each in _memberships(wire) or () for role in _placed(each)]
+
+
+def _placed(membership: JsonObject) -> Iterator[str]:
+    name = membership.get("displayName", "")
+    if membership.get("iam") is True:
+        place = "the instance"
+    else:
+        kind = "organization" if "orgId" in membership else "project"
+        place = f"the {kind} {name}"
+    yield from (f"{role} of {place}" for role in _names(membership))
+
+
+def _names(membership: JsonObject) -> Sequence[str]:
+    roles = membership.get("roles", ())
+    return [str(role) for role in roles] if isinstance(roles, list) else ()
