@@ -23,8 +23,6 @@ from reconciler.cli.parameter_types import (
 from reconciler.cli.streams import choose
 from reconciler.cli.trusted import untrusted
 from reconciler.errors import UsageError
-from reconciler.plan.guards import Allowances
-from reconciler.plan.model import Scope
 from reconciler.resources.ref import ESCAPES_IN_WORDS, Kind, ResourceRef, fold
 from reconciler.resources.shard import Shard
 
@@ -261,6 +259,9 @@ def _scope(
     take_over: tuple[ResourceRef, ...],
     other_tree: tuple[str, ...],
 ) -> dict[str, Any]:
+    from reconciler.plan.guards import Allowances
+    from reconciler.plan.model import Scope
+
     scope = Scope(
         tree=tree,
         prune=prune,

@@ -18,7 +18,8 @@ from reconciler.cli.output import print_json
 from reconciler.errors import UsageError
 from reconciler.loop import observe_declared
 from reconciler.plan.planner import match
-from reconciler.report.plan_json import FORMAT_VERSION, ref_as_json
+from reconciler.report.findings import FORMAT_VERSION
+from reconciler.report.plan_json import ref_as_json
 from reconciler.report.visible import visible
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.state import ObservedObject

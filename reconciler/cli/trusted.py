@@ -7,13 +7,16 @@ differences and nothing else: it is made without a request to any service.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import click
 
 from reconciler.cli.configured import configured
 from reconciler.diagnostics import Diagnostic, error
 from reconciler.errors import InvalidConfigurationError, UsageError
-from reconciler.plan.model import UNTRUSTED_CONFIG, Plan, Scope
+
+if TYPE_CHECKING:
+    from reconciler.plan.model import Plan, Scope
 
 _META = "reconciler.trusted-config"
 
@@ -36,6 +39,7 @@ def untrusted() -> tuple[Diagnostic, ...]:
         return ()
     from reconciler.configuration.reading import read_configuration
     from reconciler.configuration.trusted import differences
+    from reconciler.plan.model import UNTRUSTED_CONFIG
 
     proposed = configured().configuration
     if proposed is None:
@@ -66,4 +70,6 @@ def refused_plan(
     scope: Scope, organizations: Iterable[str], blocks: tuple[Diagnostic, ...]
 ) -> Plan:
     """Return the plan of a run that must not ask any service: its blocks alone."""
+    from reconciler.plan.model import Plan
+
     return Plan(scope, "", tuple(organizations), blocks=blocks)

@@ -18,8 +18,7 @@ from reconciler.cli.process_exit import ExitCode, keep_until_exit
 from reconciler.diagnostics import Diagnostic, of_all
 from reconciler.errors import LocalFileError
 from reconciler.manifests.loader import load
-from reconciler.report.findings import counts, finding_as_json
-from reconciler.report.plan_json import FORMAT_VERSION
+from reconciler.report.findings import FORMAT_VERSION, counts, finding_as_json
 from reconciler.report.style import PLAIN, Style
 from reconciler.resources.shard import Shard
 from reconciler.validation.desired import judge

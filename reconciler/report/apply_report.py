@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from reconciler.apply.outcome import ApplyReport, Delivered, Outcome, Status
 from reconciler.errors import ReconcilerError
 from reconciler.plan.model import ref_of, word
-from reconciler.report.findings import Layout, finding_as_json, finding_as_text
+from reconciler.report.findings import FORMAT_VERSION, Layout, finding_as_json, finding_as_text
 from reconciler.report.place import Place, place_as_json, place_as_text
-from reconciler.report.plan_json import FORMAT_VERSION, ref_as_json
+from reconciler.report.plan_json import ref_as_json
 from reconciler.report.style import PLAIN, WHOLE, Style
 from reconciler.report.visible import visible
 from reconciler.resources.call import JsonObject

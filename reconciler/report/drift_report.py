@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from reconciler.plan.drift import Drift, DriftedObject, Reason, Unjudged
 from reconciler.plan.model import Cause
 from reconciler.report.differences import field_lines, fields_as_json
+from reconciler.report.findings import FORMAT_VERSION
 from reconciler.report.place import Place, place_as_json, place_as_text
-from reconciler.report.plan_json import FORMAT_VERSION, ref_as_json
+from reconciler.report.plan_json import ref_as_json
 from reconciler.report.plan_parts import owed_sentences
 from reconciler.report.style import PLAIN, Style
 from reconciler.report.visible import visible

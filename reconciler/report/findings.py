@@ -21,6 +21,9 @@ from reconciler.report.visible import visible
 from reconciler.resources.call import JsonObject
 
 _LOOKS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
+FORMAT_VERSION = "1.0"
+"""Version of the JSON that commands print."""
+
 NARROWEST = 40
 _INDENT = "    "
 # Stands for the blank between severity and code while a text is wrapped. Visible texts have none.

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from reconciler.plan.causes import Step
 from reconciler.report.differences import field_lines, fields_as_json
-from reconciler.report.plan_json import FORMAT_VERSION
+from reconciler.report.findings import FORMAT_VERSION
 from reconciler.report.style import PLAIN, Style
 from reconciler.report.visible import visible
 from reconciler.resources.call import JsonObject

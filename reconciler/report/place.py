@@ -6,16 +6,17 @@ credentials, and nothing in it is obeyed by a terminal or a runner.
 
 from __future__ import annotations
 
-import hashlib
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 from reconciler.diagnostics import name_as_text
-from reconciler.plan.model import Plan
 from reconciler.report.visible import visible
 from reconciler.resources.call import JsonObject
 from reconciler.resources.shard import Shard
+
+if TYPE_CHECKING:
+    from reconciler.plan.model import Plan  # which takes long to import, and validate has none
 
 LONGEST = 400
 """Characters of the line in Markdown, whose head has a limit."""
@@ -114,6 +115,8 @@ def _encoded(name: str) -> str:
     encoded = quote(name, safe=":/@", errors="surrogatepass").replace("--", "-%2D")
     if len(encoded) <= LONGEST // 2:
         return encoded
+    import hashlib
+
     return f"{encoded[: LONGEST // 4]}~{hashlib.sha256(encoded.encode()).hexdigest()[:16]}"
 
 

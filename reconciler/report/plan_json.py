@@ -12,15 +12,13 @@ from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Cause, Change, Plan, Unmanaged, held_of, ref_of, word
 from reconciler.plan.risk import expected_problems
 from reconciler.report.differences import fields_as_json
-from reconciler.report.findings import finding_as_json
+from reconciler.report.findings import FORMAT_VERSION, finding_as_json
 from reconciler.report.place import place_as_json, place_of
 from reconciler.report.plan_parts import risks_in
 from reconciler.resources.call import JsonObject
 from reconciler.resources.oidc import MESSAGES
 from reconciler.resources.ref import ResourceRef
 from reconciler.state import OwedSecret
-
-FORMAT_VERSION = "1.0"
 
 
 def plan_as_json(plan: Plan, service: str, findings: Sequence[Diagnostic]) -> JsonObject:
