@@ -6,8 +6,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from reconciler.diagnostics import Source, SourceLocation
+from reconciler.diagnostics import Diagnostic, Source, SourceLocation, error
 from reconciler.resources.call import JsonObject
+from reconciler.resources.capabilities import SOURCE, Capabilities, Use, refusal
 from reconciler.resources.fields import Spec
 from reconciler.resources.numbers import SequenceNumber
 from reconciler.resources.ref import ResourceRef
@@ -76,6 +77,26 @@ class Elsewhere:
 
 
 @dataclass(frozen=True, slots=True)
+class Need:
+    """Something that a manifest uses and that not every service takes."""
+
+    ref: ResourceRef
+    location: SourceLocation
+    use: Use
+
+    def unmet(self, service: Capabilities, *, is_chosen: bool = False) -> Diagnostic | None:
+        """Return the error that a service does not take it, or None where it does.
+
+        ``is_chosen`` says that the capabilities were chosen, and are not those of a service at
+        hand.
+        """
+        if service.takes(self.use):
+            return None
+        words = refusal(self.use, service, is_chosen=is_chosen)
+        return error(*words, self.location, self.ref)
+
+
+@dataclass(frozen=True, slots=True)
 class DesiredState:
     """Everything one body of manifests declares.
 
@@ -87,6 +108,9 @@ class DesiredState:
         look_elsewhere: Looks in the rest of the repository for manifests of objects that would be
             deleted. It is called only where there are any, since it may take long.
         elsewhere: What it found, once it was called.
+        needs: What is used beyond the source document. Whether the service takes it is judged once
+            that is known.
+        capabilities: Name of what the manifests are meant for; empty where that was not chosen.
     """
 
     resources: Mapping[ResourceRef, Resource]
@@ -94,6 +118,8 @@ class DesiredState:
     whole: bool = True
     look_elsewhere: Callable[[Collection[ObservedObject]], Elsewhere] | None = None
     elsewhere: Elsewhere | None = None
+    needs: tuple[Need, ...] = ()
+    capabilities: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +264,7 @@ class ObservedState:
             told. None where it was not asked, and for every other service.
         find_generation: Asks a ZITADEL for its generation; None for every other service. It is
             called only where a plan depends on it, since it is a request.
+        capabilities: Name of what the service takes (``resources.capabilities``).
     """
 
     instance: str
@@ -256,6 +283,7 @@ class ObservedState:
     knows_audience: bool | None = True
     generation: int | None = None
     find_generation: Callable[[], int] | None = field(default=None, compare=False)
+    capabilities: str = SOURCE
 
     @property
     def everything(self) -> Iterator[ObservedObject]:

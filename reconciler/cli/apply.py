@@ -20,6 +20,7 @@ from reconciler.cli.approval import (
     check_protection,
     take_approval,
 )
+from reconciler.cli.capabilities import capabilities_option
 from reconciler.cli.clients import (
     holds_anything,
     open_client,
@@ -75,6 +76,7 @@ class Run:
 @click.command("apply")
 @paths_argument
 @in_environment
+@capabilities_option
 @trusted_config_option
 @takes_writing_connection
 @takes_scope

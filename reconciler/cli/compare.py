@@ -7,9 +7,10 @@ import time
 
 import click
 
+from reconciler.cli.capabilities import capabilities_option
 from reconciler.cli.configuration_options import perhaps_in_environment
 from reconciler.cli.configured import configured
-from reconciler.cli.manifests import Made, read_desired, revision_of
+from reconciler.cli.manifests import Made, read_offline, revision_of
 from reconciler.cli.options import option, paths_argument
 from reconciler.cli.process_exit import ExitCode
 from reconciler.cli.show import PlanForm, show_plan, takes_plan_form
@@ -29,6 +30,7 @@ def environments(context: click.Context, parameter: click.Parameter, incomplete:
 @click.argument("other", shell_complete=environments)
 @paths_argument
 @perhaps_in_environment
+@capabilities_option
 @takes_plan_form
 @option("--detailed-exitcode", is_flag=True, help="Exit 2 where the environments differ.")
 def compare_command(
@@ -42,7 +44,7 @@ def compare_command(
     PATHS are files and folders; the default is the folder manifests.
     """
     chosen = [configured().choose(name) for name in (one, other)]
-    desired, warnings = zip(*(read_desired(paths, each) for each in chosen), strict=True)
+    desired, warnings = zip(*(read_offline(paths, each) for each in chosen), strict=True)
     plan = compare(desired[0], desired[1], (one, other))
     findings = of_all(dict(zip((one, other), warnings, strict=True)))
     made = Made(int(time.time()), revision_of(paths or chosen[0].manifests, os.environ))

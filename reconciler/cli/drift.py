@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from reconciler.cli.capabilities import capabilities_option
 from reconciler.cli.clients import open_reader, takes_connection
 from reconciler.cli.configuration_options import in_environment
 from reconciler.cli.configured import configured
@@ -27,6 +28,7 @@ from reconciler.state import ObservedState
 @click.command("drift")
 @paths_argument
 @in_environment
+@capabilities_option
 @takes_connection
 @tree_option
 @shard_option

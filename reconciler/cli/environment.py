@@ -26,9 +26,9 @@ _NOT_CI = frozenset({"", "0", "false"})
 KNOWN = frozenset(
     PREFIX + name
     for name in (
-        "against allow_deletes allow_updates auto_approve behind_proxy break_glass color config "
-        "detailed_exitcode digest docs env environments expires format full git_hooks github "
-        "gitlab keep_owed key_file listen lock_timeout log_format max_chars max_rps "
+        "against allow_deletes allow_updates auto_approve behind_proxy break_glass capabilities "
+        "color config detailed_exitcode digest docs env environments expires format full git_hooks "
+        "github gitlab keep_owed key_file listen lock_timeout log_format max_chars max_rps "
         "metrics_listen name no_adopt organization other_tree out overwrite prune prune_unmanaged "
         "quiet require_secrets revision role rotate_missing seal_key_file secrets_to service "
         "service_kind shard snapshot take_over tls_cert tls_key token token_file tree "

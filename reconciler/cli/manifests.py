@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from reconciler.cli.capabilities import chosen_capabilities, judging_capabilities
 from reconciler.cli.configured import Configured
 from reconciler.cli.output import timed
 from reconciler.cli.process_exit import keep_until_exit
@@ -24,7 +25,7 @@ from reconciler.manifests.loader import load
 from reconciler.plan.model import Scope
 from reconciler.resources.shard import Shard
 from reconciler.state import DesiredState
-from reconciler.validation.desired import judge
+from reconciler.validation.desired import judge, unmet_needs
 
 if TYPE_CHECKING:
     from reconciler.manifests.repository import Repository
@@ -89,7 +90,23 @@ def read_desired(
     keep_until_exit(judgement)
     if any(finding.is_error for finding in judgement.diagnostics):
         raise InvalidManifestsError(judgement.diagnostics)
-    return judgement.desired, (*chosen.findings, *judgement.diagnostics)
+    desired = replace(judgement.desired, capabilities=chosen_capabilities(chosen))
+    return desired, (*chosen.findings, *judgement.diagnostics)
+
+
+def read_offline(
+    paths: Sequence[str], chosen: Configured
+) -> tuple[DesiredState, tuple[Diagnostic, ...]]:
+    """Return the same for a command that asks no service: the chosen capabilities judge as well.
+
+    Raises:
+        InvalidManifestsError: with every finding, warnings included.
+    """
+    desired, warnings = read_desired(paths, chosen)
+    unmet = unmet_needs(desired, judging_capabilities(chosen))
+    if unmet:
+        raise InvalidManifestsError((*unmet, *warnings))
+    return desired, warnings
 
 
 CI_VARIABLES = ("GITHUB_SHA", "CI_COMMIT_SHA")

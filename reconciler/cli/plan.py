@@ -7,6 +7,7 @@ import time
 
 import click
 
+from reconciler.cli.capabilities import capabilities_option
 from reconciler.cli.clients import open_for_plan, takes_connection
 from reconciler.cli.configuration_options import in_environment, trusted_config_option
 from reconciler.cli.configured import configured
@@ -27,6 +28,7 @@ from reconciler.plan.model import Plan, Scope
 @click.command("plan")
 @paths_argument
 @in_environment
+@capabilities_option
 @trusted_config_option
 @takes_connection
 @takes_scope

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import click
 
+from reconciler.cli.capabilities import capabilities_option
 from reconciler.cli.configuration_options import in_environment
 from reconciler.cli.configured import configured
 from reconciler.cli.manifest_files import as_files, as_stream, check_folder, write_files
-from reconciler.cli.manifests import read_desired
+from reconciler.cli.manifests import read_offline
 from reconciler.cli.options import option, paths_argument
 from reconciler.cli.output import hint, show_warnings
 from reconciler.manifests.export import manifest_resolved, order_of
@@ -20,6 +21,7 @@ from reconciler.report.visible import visible
 @click.command("render")
 @paths_argument
 @in_environment
+@capabilities_option
 @option("--out", default="", metavar="DIR", help="Write files into DIR, which is made.")
 @option("--overwrite", is_flag=True, help="Write into DIR although there are files in it.")
 def render_command(paths: tuple[str, ...], out: str, overwrite: bool) -> None:
@@ -33,7 +35,7 @@ def render_command(paths: tuple[str, ...], out: str, overwrite: bool) -> None:
     """
     if out:
         check_folder(Path(out), overwrite=overwrite)
-    desired, warnings = read_desired(paths, configured())
+    desired, warnings = read_offline(paths, configured())
     show_warnings(warnings)
     resources = sorted(desired.resources.values(), key=lambda each: order_of(each.ref))
     manifests = [manifest_resolved(resource) for resource in resources]

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import click
 
+from reconciler.cli.capabilities import capabilities_option, judging_capabilities
 from reconciler.cli.configuration_options import in_all_environments
 from reconciler.cli.configured import Configured, configured
 from reconciler.cli.options import format_option, paths_argument, shard_option
@@ -21,7 +22,7 @@ from reconciler.manifests.loader import load
 from reconciler.report.findings import FORMAT_VERSION, counts, finding_as_json
 from reconciler.report.style import PLAIN, Style
 from reconciler.resources.shard import Shard
-from reconciler.validation.desired import judge
+from reconciler.validation.desired import judge, unmet_needs
 from reconciler.validation.references import undeclared_actions, undeclared_owners
 
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
@@ -30,6 +31,7 @@ STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 @click.command("validate")
 @paths_argument
 @in_all_environments
+@capabilities_option
 @shard_option
 @format_option("text", "json", "github", "sarif", "junit")
 def validate_command(paths: tuple[str, ...], shard: Shard | None, form: str) -> int:
@@ -74,7 +76,8 @@ def _judged(paths: Sequence[str], shard: Shard | None, chosen: Configured) -> Ou
         loaded = load(paths or each.manifests, shard, each.layers)
         judgement = judge(loaded)
         keep_until_exit((loaded, judgement))
-        found[each.name] = [*each.findings, *judgement.diagnostics]
+        unmet = unmet_needs(judgement.desired, judging_capabilities(each))
+        found[each.name] = [*each.findings, *judgement.diagnostics, *unmet]
         if judgement.is_valid:
             found[each.name] += undeclared_owners(judgement.desired)
             found[each.name] += undeclared_actions(judgement.desired)

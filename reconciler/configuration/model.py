@@ -58,6 +58,8 @@ class Environment:
         tree: Name of its tree: its own, else that of the configuration; empty for the default.
         protected: Whether only an approved plan is applied: a plan file or a digest.
         overlay: Folder of its overlay as it is written; empty for none.
+        capabilities: Name of what its service takes (``resources.capabilities``); empty where it
+            is not said.
         variables: The values that it gives, by the name of the variable.
         places: Where its fields are written, by name.
     """
@@ -68,6 +70,7 @@ class Environment:
     tree: str = ""
     protected: bool = False
     overlay: str = ""
+    capabilities: str = ""
     variables: Mapping[str, VariableValue] = field(default_factory=dict)
     places: Mapping[str, SourceLocation] = field(default_factory=dict)
 

@@ -104,7 +104,8 @@ def _environment(
     document: Manifest, name: str, fields: Mapping[str, Any], tree: str
 ) -> Environment:
     path = ("environments", name)
-    given = {key: fields[key] for key in ("service", "protected", "overlay") if key in fields}
+    names = ("service", "protected", "overlay", "capabilities")
+    given = {key: fields[key] for key in names if key in fields}
     return Environment(
         name,
         document.place_of_key(*path),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reconciler.configuration.model import VariableType
+from reconciler.resources.capabilities import CAPABILITIES, SOURCE
 from reconciler.resources.kinds import API_VERSION
 
 Schema = dict[str, Any]
@@ -92,6 +93,13 @@ def _environment() -> Schema:
                 "file.",
                 "environments/staging",
             ),
+            "capabilities": {
+                "description": "What its service takes: source for this project's own, or the "
+                "release of a ZITADEL. Manifests are judged by it where no service is asked.",
+                "enum": [*CAPABILITIES],
+                "type": "string",
+                "default": SOURCE,
+            },
             "variables": _named("Values of variables by name.", VARIABLE_NAME, _VALUE),
         },
     )

@@ -21,7 +21,7 @@ from reconciler.manifests.manifest import Manifest, Root
 from reconciler.manifests.opening import OpeningError, Reason, open_folder, read_file
 from reconciler.manifests.placeholders import left_over, may_have_left_over, position
 from reconciler.manifests.variables import SCRIPT, Variables, left_over_warning
-from reconciler.resources.kinds import KINDS, MAX_SCRIPT
+from reconciler.resources.kinds import KINDS, MAX_SCRIPT, MAX_SCRIPT_BYTES
 from reconciler.resources.ref import ACTION
 
 _SCRIPT_FILE = KINDS[ACTION].instead["script"]
@@ -105,7 +105,7 @@ class Resolver:
 _NO_FLAG = "templated is not true or false"
 _A_FLAG = "Write true or false, without quotes."
 
-MAX_SCRIPT_FILE = 64 * 1024  # 2,000 characters are 8,000 bytes at most; the rest is told apart
+MAX_SCRIPT_FILE = 64 * 1024  # bytes, more than any service takes; the rest is told apart
 
 REMEDIES = {
     Reason.SYMLINK: "Links are not followed: name the file itself, or put it here.",
@@ -113,7 +113,8 @@ REMEDIES = {
     Reason.NOT_REGULAR: "Name a regular file; folders, pipes, sockets and devices are not read.",
     Reason.NOT_A_FOLDER: "Check the path; a part of it before the last is not a folder.",
     Reason.TOO_DEEP: "Keep scripts in fewer levels of folders.",
-    Reason.TOO_LARGE: f"A script has at most {MAX_SCRIPT} characters.",
+    Reason.TOO_LARGE: f"A script has at most {MAX_SCRIPT} characters; on a ZITADEL, at most "
+    f"{MAX_SCRIPT_BYTES} bytes.",
     Reason.UNREADABLE: "Give the user who runs this command the right to read it.",
 }
 

@@ -26,11 +26,24 @@ def advice(
     ``named`` are the addresses given with ``--break-glass``: folded, and as given.
     """
     return (
+        *_other_capabilities(desired, observed),
         *_deprecated(changes, observed),
         *_audiences(changes, desired, observed),
         *_no_longer_named(desired, observed, scope),
         *_allowed_for_nothing(changes, named),
     )
+
+
+def _other_capabilities(desired: DesiredState, observed: ObservedState) -> Iterator[Diagnostic]:
+    """Yield a warning where the service is not of the kind that the manifests are meant for."""
+    chosen, found = desired.capabilities, observed.capabilities
+    if chosen and chosen != found and observed.instance:
+        yield warning(
+            "PLAN-CAPABILITIES",
+            f"the capabilities {chosen} were chosen, and the service has those of {found}",
+            "The plan goes by the service; `reconciler validate` goes by what was chosen. Write "
+            f"capabilities: {found} for the environment, or name the service that is meant.",
+        )
 
 
 def _deprecated(changes: Sequence[Change], observed: ObservedState) -> Iterator[Diagnostic]:

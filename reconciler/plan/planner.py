@@ -44,6 +44,7 @@ from reconciler.plan.ownership import (
     ownership_notes,
     to_rotate,
 )
+from reconciler.resources.capabilities import CAPABILITIES
 from reconciler.resources.kinds import KINDS
 from reconciler.resources.nearest import NearOwners
 from reconciler.resources.ref import Kind, ResourceRef, owner_of
@@ -67,10 +68,13 @@ def build_plan(
 
     Raises:
         InvalidManifestsError: the manifests contradict what is held (an unknown pinned id, an
-            owner that exists nowhere, names that are taken or swapped).
+            owner that exists nowhere, names that are taken or swapped), or use what it does not
+            take.
         UsageError: a secret is to be replaced of what is no declared application with one.
     """
     scope = scope or Scope()
+    taken = CAPABILITIES[observed.capabilities]
+    _refuse([unmet for need in desired.needs if (unmet := need.unmet(taken))])
     rotated = to_rotate(desired, scope)
     matching = match(desired, observed)
     _refuse(matching.findings)

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
 
 from reconciler.plan.integrity import Document, SavedFileError, check_spec, sealed, unsealed
+from reconciler.resources.capabilities import CAPABILITIES, SOURCE
 from reconciler.resources.normal import LATER
 from reconciler.resources.numbers import Seconds
 from reconciler.resources.ref import ResourceRef, fold
@@ -69,7 +70,7 @@ class SnapshotFile:
 class _SnapshotDocument(Document):
     """The fields of a snapshot in the order of the file; ``elsewhere`` has a name, then trees.
 
-    Files of older versions lack the last two.
+    Files of older versions lack the last three.
     """
 
     tool_version: str
@@ -86,6 +87,7 @@ class _SnapshotDocument(Document):
     objects: tuple[ObservedObject, ...]
     keeps_history: bool = True
     knows_audience: bool | None = True
+    capabilities: str = SOURCE
 
 
 def snapshot_content(file: SnapshotFile) -> bytes:
@@ -106,6 +108,7 @@ def snapshot_content(file: SnapshotFile) -> bytes:
         objects=tuple(state.objects[key] for key in sorted(state.objects)),
         keeps_history=state.keeps_history,
         knows_audience=state.knows_audience,
+        capabilities=state.capabilities,
     )
     return sealed(FORMAT, FORMAT_VERSION, _written(document))
 
@@ -133,6 +136,8 @@ def read_snapshot(content: bytes) -> SnapshotFile:
         check_spec(held.ref.kind, held.spec, whole=False)
     if not all(document.elsewhere):
         raise SavedFileError("has invalid trees of an organization")
+    if document.capabilities not in CAPABILITIES:
+        raise SavedFileError("is of a service with capabilities that are not known here")
     state = ObservedState(
         document.instance,
         {held.ref.key: held for held in document.objects},
@@ -143,6 +148,7 @@ def read_snapshot(content: bytes) -> SnapshotFile:
         document.caller_objects,
         keeps_history=document.keeps_history,
         knows_audience=document.knows_audience,
+        capabilities=document.capabilities,
     )
     organizations = None if document.all else document.organizations
     file = SnapshotFile(

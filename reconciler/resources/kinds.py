@@ -13,6 +13,10 @@ from reconciler.resources.ref import Kind
 API_VERSION = "reconciler/v1"
 MAX_NAME = 200
 MAX_SCRIPT = 2000
+"""Characters of a script by the source document."""
+
+MAX_SCRIPT_BYTES = 40_000
+"""Bytes of a script on a ZITADEL."""
 
 
 _NAME = text("name", "Name in the service, unique ignoring case.", shortest=1, longest=MAX_NAME)
@@ -180,6 +184,7 @@ _OIDC_APPLICATION = KindRow(
             "OIDC_GRANT_TYPE_IMPLICIT",
             "OIDC_GRANT_TYPE_REFRESH_TOKEN",
             "OIDC_GRANT_TYPE_DEVICE_CODE",
+            "OIDC_GRANT_TYPE_TOKEN_EXCHANGE",  # beyond the source, as `capabilities` says
         ),
         choice(
             "appType",
@@ -257,11 +262,11 @@ _ACTION = KindRow(
     fields=(
         text(
             "script",
-            f"JavaScript to run, at most {MAX_SCRIPT} characters. It must define a function with "
-            "the action's own name.",
+            f"JavaScript to run, at most {MAX_SCRIPT} characters; on a ZITADEL, at most "
+            f"{MAX_SCRIPT_BYTES} bytes. It must define a function with the action's own name.",
             "function greet(ctx, api) {\n  api.setClaim('greeting', 'hello');\n}\n",
             shortest=1,
-            longest=MAX_SCRIPT,
+            longest=MAX_SCRIPT_BYTES,
         ),
         duration(
             "timeout",
@@ -277,7 +282,7 @@ _ACTION = KindRow(
         "script": text(
             "scriptFile",
             "Path of a file with the script, from the manifest's own folder. It stays beneath the "
-            f"folder of the manifests and holds at most {MAX_SCRIPT} characters.",
+            "folder of the manifests and holds no more than a script may have.",
             "scripts/greet.js",
             shortest=1,
             longest=1000,

@@ -14,8 +14,9 @@ import pydantic
 from pydantic import BaseModel, ConfigDict, create_model
 from pydantic.alias_generators import to_camel
 
+from reconciler.resources.capabilities import CAPABILITIES, SOURCE, fields_taken
 from reconciler.resources.fields import NO_NUL, Field, Form
-from reconciler.resources.kinds import KINDS, MAX_NAME
+from reconciler.resources.kinds import MAX_NAME
 from reconciler.resources.ref import Kind
 
 Name = Annotated[str, pydantic.Field(min_length=1, max_length=MAX_NAME, pattern=NO_NUL)]
@@ -43,14 +44,15 @@ class Model(BaseModel):
 
 @cache
 def model_of(kind: Kind) -> type[Model]:
-    """Return the model of a kind's spec; its fields have the names of the manifest."""
-    return model_with(kind.value, KINDS[kind].fields)
+    """Return the model of a kind's spec as this project's service takes it."""
+    return model_with(kind.value, fields_taken(kind, CAPABILITIES[SOURCE]))
 
 
 @cache
 def _first_model_of(kind: Kind) -> type[Model]:
     """Return the model of those fields of a kind that its first version had."""
-    return model_with(kind.value, [each for each in KINDS[kind].fields if not each.since])
+    fields = fields_taken(kind, CAPABILITIES[SOURCE])
+    return model_with(kind.value, [each for each in fields if not each.since])
 
 
 def model_with(name: str, fields: Iterable[Field]) -> type[Model]:

@@ -12,13 +12,14 @@ from typing import Any
 
 from reconciler.diagnostics import Diagnostic, by_place, error
 from reconciler.manifests.manifest import Loaded, Manifest
+from reconciler.resources.capabilities import CAPABILITIES, uses
 from reconciler.resources.collector import collector_paused
 from reconciler.resources.kinds import API_VERSION
 from reconciler.resources.nearest import nearest, one_of
 from reconciler.resources.normal import normal_form
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.resources.schemas import DEFAULTS, Judged, Patch
-from reconciler.state import DesiredState, Resource
+from reconciler.state import DesiredState, Need, Resource
 from reconciler.validation.problem import cut
 from reconciler.validation.references import (
     scope,
@@ -52,23 +53,42 @@ def judge(loaded: Loaded) -> Judgement:
 
     Owners that are declared nowhere are not judged here: the service may hold them, which a plan
     finds out. Who asks no service adds ``references.undeclared_owners`` and ``undeclared_actions``.
+    The same goes for what not every service takes: ``unmet_needs`` judges it by capabilities that
+    were chosen.
     """
     findings = list(loaded.diagnostics)
     semantics = Semantics()
-    resources = []
+    resources: list[Resource] = []
+    needs: list[Need] = []
     with collector_paused():
         for manifest in loaded.manifests:
             resource, found = _judge_one(manifest, semantics)
             findings += found
             if resource is not None:
                 resources.append(resource)
+                needs += _needs(resource, manifest)
         by_key, duplicates = unique_resources(resources)
-    desired = DesiredState(by_key, scope(resources), loaded.whole)
+    desired = DesiredState(by_key, scope(resources), loaded.whole, needs=tuple(needs))
     findings += [*duplicates, *shared_ids(resources)]
     of_layers = list(_of_layers(loaded))
     told = {_spot(each) for each in of_layers}
     findings = [each for each in findings if not (_is_of_schema(each) and _spot(each) in told)]
     return Judgement(desired, by_place(_without_sequels([*findings, *of_layers], loaded)))
+
+
+def unmet_needs(desired: DesiredState, name: str) -> tuple[Diagnostic, ...]:
+    """Return an error for each thing that a service with these capabilities does not take.
+
+    Several manifests can take it from one place, such as Defaults: one place is told once.
+    """
+    service = CAPABILITIES[name]
+    found = (need.unmet(service, is_chosen=True) for need in desired.needs)
+    return by_place({_spot(each): each for each in found if each}.values())
+
+
+def _needs(resource: Resource, manifest: Manifest) -> Iterator[Need]:
+    for use in uses(resource.ref.kind, manifest.document.get("spec") or {}):
+        yield Need(resource.ref, manifest.place(*use.path), use)
 
 
 def _of_layers(loaded: Loaded) -> Iterator[Diagnostic]:

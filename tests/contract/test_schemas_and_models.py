@@ -21,7 +21,7 @@ from pydantic import ValidationError
 
 from docs.kinds.make import written
 from reconciler.resources.kinds import API_VERSION, KINDS
-from reconciler.resources.models import Model, model_of, model_with
+from reconciler.resources.models import Model, model_with
 from reconciler.resources.normal import SHORT
 from reconciler.resources.ref import Kind
 from reconciler.resources.schemas import Stage, any_manifest, schema_for
@@ -73,8 +73,8 @@ ODD: list[Any] = [
         "x" * 201,
         "\U0001f600" * 200,
         "\U0001f600" * 201,
-        "x" * 2000,
-        "x" * 2001,
+        "x" * 40_000,
+        "x" * 40_001,
     ),
     *("a\0b", "a\n", "a\u2028b", "\u0000", "a b", "null", "true", "\n", " "),
     *(
@@ -135,7 +135,8 @@ def models(kind: Kind) -> tuple[type[Model], ...]:
     """Return the models of a kind's spec: an action has one more, with a file for the script."""
     row = KINDS[kind]
     others = [row.instead.get(field.name, field) for field in row.fields]
-    return (model_of(kind), *([model_with("WithFile", others)] if row.instead else []))
+    with_file = [model_with("WithFile", others)] if row.instead else []
+    return (model_with(kind.value, row.fields), *with_file)
 
 
 @cache

@@ -37,7 +37,8 @@ from reconciler.report.markdown import plan_as_markdown
 from reconciler.report.plan_json import plan_as_json
 from reconciler.report.plan_text import plan_as_text
 from reconciler.report.sarif import findings_as_sarif
-from reconciler.resources.models import model_of
+from reconciler.resources.kinds import KINDS
+from reconciler.resources.models import model_with
 from reconciler.resources.normal import normal_form
 from reconciler.resources.strict_json import JsonError, read_as, read_object
 from reconciler.state import ObservedObject, ObservedState, Resource
@@ -121,7 +122,7 @@ def manifest(data: bytes) -> bool:
     _check_findings(judgement.diagnostics)
     for resource in judgement.desired.resources.values() if judgement.is_valid else ():
         kind, written = resource.ref.kind, {name: resource.spec[name] for name in resource.written}
-        model = model_of(kind).model_validate_json(json.dumps(written))
+        model = model_with(kind.value, KINDS[kind].fields).model_validate_json(json.dumps(written))
         assert normal_form(kind, model.model_dump(mode="json", by_alias=True)) == resource.spec
         document = {"metadata": dict(resource.ref._asdict()), "spec": dict(resource.spec)}
         document["metadata"]["kind"] = resource.ref.kind.value

@@ -252,10 +252,10 @@ ROWS = [
         id="a long name",
     ),
     pytest.param(
-        with_spec(ACTION, script="x" * 2001),
+        with_spec(ACTION, script="x" * 40_001),
         "SCHEMA-TOO-LONG",
-        "longer than 2000",
-        "has 2001",
+        "longer than 40000",
+        "has 40001",
         id="a long script",
     ),
     pytest.param(

@@ -178,7 +178,7 @@ def test_a_file_that_cannot_be_read_is_the_one_finding(tmp_path: Path) -> None:
     assert (finding.code, finding.is_error) == ("SCRIPT-MISSING", True)
 
 
-@pytest.mark.parametrize("size", [0, 2001])
+@pytest.mark.parametrize("size", [0, 40_001])
 def test_a_file_has_the_limits_of_a_script(tmp_path: Path, size: int) -> None:
     document = with_spec({**ACTION, "spec": {}}, scriptFile="greet.js")
     (tmp_path / "greet.yaml").write_text(text_of(document), encoding="utf-8")

@@ -1,0 +1,185 @@
+"""What each kind of service takes beyond the source document.
+
+This project's own service keeps to the source. A ZITADEL of today takes more: longer scripts, and
+fields and values that are newer than the source. Each has a row here, so that manifests are judged
+by the service that they are for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from reconciler.resources.fields import Field, Spec, SpecValue
+from reconciler.resources.kinds import KINDS, MAX_SCRIPT, MAX_SCRIPT_BYTES
+from reconciler.resources.nearest import one_of
+from reconciler.resources.normal import wire_spelling
+from reconciler.resources.ref import Kind
+
+SOURCE = "source"
+"""Name of the capabilities of this project's own service."""
+
+
+class Extra(NamedTuple):
+    """A field that the source does not have, or a value of one of its fields.
+
+    Attributes:
+        word: The value; empty for the field as a whole.
+        since: When ZITADEL took it in; every release from 3.0 has it.
+    """
+
+    kind: Kind
+    field: str
+    word: str
+    since: str
+
+
+EXTRAS: tuple[Extra, ...] = (
+    # zitadel/zitadel#7516
+    Extra(
+        Kind.OIDC_APPLICATION, "grantTypes", "OIDC_GRANT_TYPE_TOKEN_EXCHANGE", "2.49, March 2024"
+    ),
+)
+"""Every field and value beyond the source."""
+
+
+class ScriptLimit(NamedTuple):
+    """The most that a script may have: so many characters (code points), or bytes in UTF-8."""
+
+    most: int
+    unit: str
+
+    def size_of(self, script: str) -> int:
+        """Return the size of a script in the unit of the limit."""
+        return len(script) if self.unit == "characters" else len(script.encode())
+
+
+class Capabilities(NamedTuple):
+    """What one kind of service takes.
+
+    Attributes:
+        title: The service, for sentences.
+        extras: The fields and values that it takes beyond the source.
+    """
+
+    name: str
+    title: str
+    script: ScriptLimit
+    extras: frozenset[Extra]
+
+    def takes(self, use: Use) -> bool:
+        """Return whether the service takes what a manifest uses."""
+        if use.extra is None:
+            return self.script.size_of(use.script) <= self.script.most
+        return use.extra in self.extras
+
+
+class Use(NamedTuple):
+    """What a manifest uses beyond the source: a field or value, or the length of its script.
+
+    Attributes:
+        path: Where it stands in the manifest.
+        extra: None for a script.
+    """
+
+    path: tuple[str | int, ...]
+    extra: Extra | None = None
+    script: str = ""
+
+
+# The releases 3 and 4 differ in how they behave (docs/zitadel.md), not in what they take.
+_OF_ZITADEL = (ScriptLimit(MAX_SCRIPT_BYTES, "bytes"), frozenset(EXTRAS))
+CAPABILITIES: Mapping[str, Capabilities] = {
+    each.name: each
+    for each in (
+        Capabilities(
+            SOURCE,
+            "this project's own service",
+            ScriptLimit(MAX_SCRIPT, "characters"),
+            frozenset(),
+        ),
+        Capabilities("zitadel-3", "ZITADEL 3", *_OF_ZITADEL),
+        Capabilities("zitadel-4", "ZITADEL 4", *_OF_ZITADEL),
+    )
+}
+"""The capabilities of each kind of service, by the name that a configuration gives them."""
+
+
+_OF_KIND = {kind: [each for each in EXTRAS if each.kind is kind] for kind in KINDS}
+
+
+def uses(kind: Kind, spec: Spec) -> Iterator[Use]:
+    """Yield what a spec uses beyond the source, as it is written: words may be short."""
+    if kind is Kind.ACTION:
+        script = spec.get("script") or ""
+        # A shorter one has fewer bytes than any service takes, too.
+        if len(script) > MAX_SCRIPT:
+            yield Use(("spec", "script"), script=script)
+    for extra in _OF_KIND[kind]:
+        if extra.field in spec:
+            yield from _uses(extra, spec[extra.field])
+
+
+def _uses(extra: Extra, value: SpecValue) -> Iterator[Use]:
+    if not extra.word:
+        yield Use(("spec", extra.field), extra)
+        return
+    words = wire_spelling(extra.kind, extra.field, value)
+    for position, word in enumerate(words):
+        if word == extra.word:
+            yield Use(("spec", extra.field, position), extra)
+
+
+class Refusal(NamedTuple):
+    """The code, summary and remedy of the finding that a service does not take something."""
+
+    code: str
+    summary: str
+    remedy: str
+
+
+def refusal(use: Use, service: Capabilities, *, is_chosen: bool) -> Refusal:
+    """Return why a service does not take what a manifest uses, and which would.
+
+    ``is_chosen`` says that the capabilities were chosen, and are not those of a service at hand.
+    """
+    limit = service.script
+    if use.extra is None:
+        code = "SCHEMA-TOO-LONG"
+        summary = f"script is longer than {limit.most} {limit.unit}"
+        instead = f"It has {limit.size_of(use.script)}; shorten it to at most {limit.most}."
+    elif use.extra.word:
+        code = "CAPABILITY-VALUE"
+        summary = f"{service.title} does not take {use.extra.word}"
+        instead = "Remove it."
+    else:
+        code = "CAPABILITY-FIELD"
+        summary = f"{service.title} has no {use.extra.field}"
+        instead = "Remove it."
+    return Refusal(code, summary, f"{instead}{_takers(use, is_chosen=is_chosen)}")
+
+
+def _takers(use: Use, *, is_chosen: bool) -> str:
+    names = [name for name, each in CAPABILITIES.items() if each.takes(use)]
+    if not names:
+        return ""
+    how = ": choose them with --capabilities, or with `capabilities` of the environment"
+    return f" A service with the capabilities {one_of(names)} takes it{how if is_chosen else ''}."
+
+
+def fields_taken(kind: Kind, service: Capabilities) -> tuple[Field, ...]:
+    """Return the fields of a kind as a service takes them."""
+    missing = set(EXTRAS) - service.extras
+    words = {each.word for each in missing if each.kind is kind and each.word}
+    fields = {each.field for each in missing if each.kind is kind and not each.word}
+    return tuple(
+        _taken(each, words, service) for each in KINDS[kind].fields if each.name not in fields
+    )
+
+
+def _taken(field: Field, missing: Iterable[str], service: Capabilities) -> Field:
+    if field.words:
+        return field._replace(words=tuple(each for each in field.words if each not in missing))
+    if field.longest == MAX_SCRIPT_BYTES and service.script.unit == "characters":
+        return field._replace(longest=service.script.most)
+    return field
