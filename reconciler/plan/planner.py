@@ -5,7 +5,7 @@ Declared resources are paired with held objects first: by pinned id, otherwise b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -73,11 +73,9 @@ def build_plan(
         UsageError: a secret is to be replaced of what is no declared application with one.
     """
     scope = scope or Scope()
-    taken = CAPABILITIES[observed.capabilities]
-    _refuse([unmet for need in desired.needs if (unmet := need.unmet(taken))])
     rotated = to_rotate(desired, scope)
     matching = match(desired, observed)
-    _refuse(matching.findings)
+    _refuse([*_unmet(desired, observed), *matching.findings])
     changes: list[Change] = []
     in_step: list[ResourceRef] = []
     for resource, held in matching.pairs:
@@ -119,6 +117,12 @@ def build_plan(
         owed_elsewhere=owed_elsewhere(scope, observed),
         owed_left=owed_left(desired, scope, observed),
     )
+
+
+def _unmet(desired: DesiredState, observed: ObservedState) -> Iterator[Diagnostic]:
+    """Yield an error for each thing that the service does not take."""
+    service = CAPABILITIES[observed.capabilities]
+    return (finding for need in desired.needs if (finding := need.unmet(service)))
 
 
 def _change(
