@@ -15,6 +15,7 @@ from docs.api.schemas import (
     model_schema,
     ref,
 )
+from reconciler.resources.flows import FLOW_NUMBERED, TRIGGER_NUMBERED
 from reconciler.resources.models import model_of
 from reconciler.resources.ref import Kind
 from reconciler.service.operations.identity_providers import ProviderOptions
@@ -32,6 +33,7 @@ _CONTEXT: Schema = {
     "type": "object",
     "description": "What the last writer sent as x-reconciler-context.",
 }
+_LOCALIZED: Schema = closed({"key": _TEXT, "localizedMessage": _TEXT})
 
 
 def answer_schema(operation: str) -> Schema:
@@ -55,7 +57,9 @@ def components() -> dict[str, Schema]:
         "OidcConfig": _oidc_config(),
         "Application": _held("APP_STATE_ACTIVE", {"oidcConfig": ref("OidcConfig")}),
         "Action": _held("ACTION_STATE_ACTIVE", _spec(Kind.ACTION)),
-        "ComplianceProblem": closed({"key": _TEXT, "localizedMessage": _TEXT}),
+        "FlowDetails": _flow_details(),
+        "Flow": _flow(),
+        "ComplianceProblem": _LOCALIZED,
         "Object": _object(),
         "Event": _event(),
         "Removal": _removal(),
@@ -137,6 +141,30 @@ def _provider() -> dict[str, Schema]:
     }
 
 
+def _flow_details() -> Schema:
+    """Return the details of a flow: without times where nothing was ever set in it."""
+    dated = _details("sequence", "creationDate", "changeDate")
+    return closed(dated, ("sequence", "resourceOwner"))
+
+
+def _flow() -> Schema:
+    kind = closed({"id": choice(FLOW_NUMBERED), "name": _LOCALIZED})
+    trigger = closed({"id": choice(TRIGGER_NUMBERED), "name": _LOCALIZED})
+    actions = closed({"triggerType": trigger, "actions": many(ref("Action"))})
+    return closed(
+        {
+            "type": kind,
+            "details": ref("FlowDetails"),
+            "state": {"const": "FLOW_STATE_ACTIVE"},
+            "triggerActions": many(actions, "Those that have actions, in the order of numbers."),
+        }
+    )
+
+
+def _flow_written() -> Schema:
+    return closed({"details": ref("FlowDetails")})
+
+
 def _compliance() -> dict[str, Schema]:
     return {
         "noneCompliant": flag("Whether the configuration breaks rules of OIDC."),
@@ -164,7 +192,11 @@ def _object() -> Schema:
             "organizationId": _ID,
             "projectId": {"type": "string", "description": "Empty but for applications."},
             "name": _TEXT,
-            "spec": {"type": "object", "description": "As its manifest has it, complete."},
+            "spec": {
+                "type": "object",
+                "description": "As its manifest has it, complete; of a flow, the ids of the"
+                " actions at each trigger that has some.",
+            },
             "details": ref("DetailsRead"),
             "clientId": _TEXT,
             "hasSecret": flag(),
@@ -318,6 +350,9 @@ _ANSWERS: Mapping[str, Callable[[], Schema]] = {
     "GetAction": _one("action", "Action"),
     "UpdateAction": _changed,
     "DeleteAction": _nothing,
+    "GetFlow": _one("flow", "Flow"),
+    "SetTriggerActions": _flow_written,
+    "ClearFlow": _flow_written,
     "GetServiceInfo": lambda: closed(
         {
             "instance": _TEXT,

@@ -10,9 +10,10 @@ from typing import Any
 
 from docs.api.answers import answer_schema, components
 from docs.api.requests import request_schema
-from docs.api.schemas import ID, Schema, ref
+from docs.api.schemas import ID, Schema, choice, ref
 from reconciler import __version__
 from reconciler.resources.fields import NO_NUL
+from reconciler.resources.flows import FLOW_NUMBERED, TRIGGER_NUMBERED
 from reconciler.service.operations.operation import SUCCESSORS, Effect, Operation
 from reconciler.service.operations.table import operations
 from reconciler.service.transport.http_answers import ERROR_STATUSES
@@ -152,12 +153,20 @@ def _refusal(status: int) -> dict[str, Any]:
     }
 
 
+# Parameters of a path that are no ids but numbers of flows and of their triggers.
+_NUMBERS = {
+    "type": choice(FLOW_NUMBERED),
+    "flowType": choice(FLOW_NUMBERED),
+    "triggerType": choice(TRIGGER_NUMBERED),
+}
+
+
 def _path_parameter(name: str) -> dict[str, Any]:
     return {
         "name": name,
         "in": "path",
         "required": True,
-        "schema": {"type": "string", "pattern": ID},
+        "schema": _NUMBERS.get(name) or {"type": "string", "pattern": ID},
     }
 
 
@@ -183,7 +192,8 @@ def _headers(operation: Operation) -> list[dict[str, Any]]:
 
 
 _ABOUT = """\
-Organizations with projects, OIDC applications, JWT identity providers and actions.
+Organizations with projects, OIDC applications, JWT identity providers, actions and flows. Which
+actions belong to a trigger of a flow is stored. This service runs no action.
 
 Names are in camelCase, enums are names, 64-bit numbers may be strings, and `null` means that a
 field is left out. A field that an operation does not know is refused. A field that the address

@@ -252,7 +252,8 @@ def _order() -> Schema:
             "type": "object",
             "additionalProperties": index,
             "description": "Values that earlier orders answer, by the index of each order: the id"
-            " it made, for a field or for `organizationId`; its sequence, for `ifMatch`.",
+            " it made, for a field, for `organizationId` or for a place in a list, such as"
+            " `actionIds[1]`, which has an empty text there; its sequence, for `ifMatch`.",
         },
     }
     operation = choice(sorted(names))

@@ -18,6 +18,7 @@ _APPS = f"{_PROJECTS}/{{projectId}}/apps"
 _APP = f"{_APPS}/{{appId}}"
 _IDPS = f"{_MANAGEMENT}/idps"
 _ACTIONS = f"{_MANAGEMENT}/actions"
+_FLOWS = f"{_MANAGEMENT}/flows"
 _OWN = "/reconciler/v1"
 _OWED = f"{_OWN}/organizations/{{organizationId}}/owed-secrets"
 
@@ -83,6 +84,9 @@ ADDRESSES: Mapping[str, tuple[str, ...]] = {
     "GetAction": (f"GET {_ACTIONS}/{{id}}",),
     "UpdateAction": (f"PUT {_ACTIONS}/{{id}}",),
     "DeleteAction": (f"DELETE {_ACTIONS}/{{id}}",),
+    "GetFlow": (f"GET {_FLOWS}/{{type}}",),
+    "SetTriggerActions": (f"POST {_FLOWS}/{{flowType}}/trigger/{{triggerType}}",),
+    "ClearFlow": (f"POST {_FLOWS}/{{type}}/_clear",),
     "GetServiceInfo": (f"GET {_OWN}/service",),
     "ListObjects": (f"GET {_OWN}/organizations/{{organizationId}}/objects",),
     "GetObjectHistory": (f"GET {_OWN}/objects/{{id}}/history",),

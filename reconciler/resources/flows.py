@@ -65,3 +65,8 @@ def named_actions(
     for trigger, names in spec.items():
         for position, name in enumerate(names):
             yield action_ref(flow.organization, name), ("spec", trigger, position)
+
+
+def flow_id(organization: str, flow: Flow) -> str:
+    """Return the id under which our own service keeps a flow of the organization of an id."""
+    return f"{organization}-{flow.number}"

@@ -86,6 +86,11 @@ def script(name: str = "greet", **fields: Any) -> dict[str, Any]:
     return {"name": name, "script": "function greet(ctx, api) {}", **fields}
 
 
+def at(trigger: str, *actions: Any) -> dict[str, Any]:
+    """Return the actions of a trigger of the flow of logins."""
+    return {"flowType": "3", "triggerType": trigger, "actionIds": [*actions]}
+
+
 def match(sequence: object) -> list[tuple[str, Any]]:
     return [("if-match", sequence)]
 
@@ -378,10 +383,33 @@ STORY = {
         "UpdateAction", {"id": Id("action"), **script("x")}, 9, headers=STALE
     ),
     "updating no action": Step("UpdateAction", {"id": "404", **script("x")}, 5),
+    "a flow that nothing was set in": Step("GetFlow", {"type": "3"}),
+    "emptying a trigger that is empty": Step("SetTriggerActions", at("1")),
+    "setting a trigger": Step("SetTriggerActions", at("1", Id("action")), writes=1),
+    "setting it to the same": Step("SetTriggerActions", at("1", Id("action"))),
+    "setting another trigger": Step("SetTriggerActions", at("3", Id("action")), writes=1),
+    "setting a trigger of another flow": Step("SetTriggerActions", at("4", Id("action")), 3),
+    "setting a trigger of no flow": Step("SetTriggerActions", {**at("1"), "flowType": "5"}, 3),
+    "setting an action twice": Step("SetTriggerActions", at("1", Id("action"), Id("action")), 9),
+    "setting no action": Step("SetTriggerActions", at("1", "404"), 9),
+    "setting too many actions": Step("SetTriggerActions", at("1", *["404"] * 101), 3),
+    "setting what has moved on": Step("SetTriggerActions", at("1"), 9, headers=STALE),
+    "setting a trigger of others": Step("SetTriggerActions", at("1"), 5, headers=OTHER),
+    "reading a flow": Step("GetFlow", {"type": "3"}),
+    "reading no flow": Step("GetFlow", {"type": "5"}, 3),
+    "reading a flow of others": Step("GetFlow", {"type": "3"}, 5, headers=OTHER),
+    "emptying a trigger": Step("SetTriggerActions", at("1"), writes=1),
+    "clearing a flow that has moved on": Step("ClearFlow", {"type": "3"}, 9, headers=STALE),
+    "clearing a flow": Step("ClearFlow", {"type": "3"}, writes=1),
+    "clearing it again": Step("ClearFlow", {"type": "3"}),
+    "clearing no flow": Step("ClearFlow", {"type": "5"}, 3),
+    "reading a cleared flow": Step("GetFlow", {"type": "3"}),
+    "setting it once more": Step("SetTriggerActions", at("2", Id("action")), writes=1),
     "deleting an action that has moved on": Step(
         "DeleteAction", {"id": Id("action")}, 9, headers=STALE
     ),
-    "deleting an action": Step("DeleteAction", {"id": Id("action")}, writes=1),
+    "deleting an action": Step("DeleteAction", {"id": Id("action")}, writes=2),
+    "reading the flow that it was part of": Step("GetFlow", {"type": "3"}),
     "deleting it again": Step("DeleteAction", {"id": Id("action")}, 5),
     "removing an application that has moved on": Step("RemoveApp", the_app(), 9, headers=STALE),
     "removing an application": Step("RemoveApp", the_app(), writes=1),

@@ -137,6 +137,40 @@ def test_what_stands_beside_an_order_counts_for_it_alone(ask: Asking) -> None:
     assert trees == {made["id"]: ["web"], plain["id"]: []}
 
 
+def test_a_flow_names_actions_by_the_orders_that_make_them(ask: Asking) -> None:
+    """In its order, beside one that was there; each trigger expects what the one before left."""
+    here = {"organizationId": ask.organization}
+    login = {"flowType": "3", **here}
+    known = ask.an_action("known")["id"]
+
+    new, first, emptied, second, failed, left_out = outcomes(
+        ask,
+        [
+            order("CreateAction", **here, **GREET),
+            order(
+                "SetTriggerActions", {"actionIds[1]": 0}, **login,
+                triggerType="1", actionIds=[known, ""], ifMatch="0",
+            ),
+            order("SetTriggerActions", {"ifMatch": 1}, **login, triggerType="1"),
+            order(
+                "SetTriggerActions", {"actionIds[0]": 0, "ifMatch": 2}, **login,
+                triggerType="2", actionIds=["", known],
+            ),
+            order("CreateAction", **here, **GREET),
+            order(
+                "SetTriggerActions", {"actionIds[0]": 4}, **login, triggerType="3", actionIds=[""]
+            ),
+        ],
+    )  # fmt: skip
+
+    assert (failed, left_out) == (6, (4,))
+    flow = ask("GetFlow", organization=ask.organization, type="3")["flow"]
+    assert {each["triggerType"]["id"]: [a["id"] for a in each["actions"]]
+            for each in flow["triggerActions"]} == {"2": [new["id"], known]}  # fmt: skip
+    sequences = [int(each["details"]["sequence"]) for each in (first, emptied, second)]
+    assert sequences == sorted(sequences)
+
+
 def test_rights_are_judged_for_each_order(ask: Asking) -> None:
     """Another organization's objects look missing; what only an admin may, an editor may not."""
     editor = Caller("editor", Role.EDITOR, frozenset({ask.organization}))

@@ -248,6 +248,10 @@ def _actions(call: _Caller) -> Iterator[tuple[str, Any]]:
     yield call.told("GetAction", id=action)
     yield call.told("UpdateAction", id=action, name="renamed", script="y")
     yield call.told("RecordContext", id=action)
+    login = {"flowType": "3", "triggerType": "1"}
+    yield call.told("SetTriggerActions", **login, actionIds=[action])
+    yield call.told("GetFlow", type="3")
+    yield call.told("ClearFlow", type="3")
     yield call.told("DeleteAction", id=action)
 
 

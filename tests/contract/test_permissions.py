@@ -16,7 +16,7 @@ VIEWER_MAY = {
     "Healthz", "ListOrgs", "GetMyOrg", "ListProjects", "GetProjectByID", "ListOrgIDPs",
     "GetOrgIDPByID", "ListApps", "GetAppByID", "ListActions", "GetAction", "GetServiceInfo",
     "ListObjects", "GetObjectHistory", "ListRemovals", "ListTrees", "ListOwedSecrets",
-    "ListProviders", "GetProviderByID",
+    "ListProviders", "GetProviderByID", "GetFlow",
 }  # fmt: skip
 
 EDITOR_MAY = VIEWER_MAY | {
@@ -24,7 +24,7 @@ EDITOR_MAY = VIEWER_MAY | {
     "AddOIDCApp", "UpdateApp", "UpdateOIDCAppConfig", "RemoveApp", "RegenerateOIDCClientSecret",
     "CreateAction", "UpdateAction", "DeleteAction", "RecordContext", "WriteBatch", "AcquireLease",
     "RenewLease", "ReleaseLease", "ClaimSecrets", "AcknowledgeSecrets",
-    "AddJWTProvider", "UpdateJWTProvider", "DeleteProvider",
+    "AddJWTProvider", "UpdateJWTProvider", "DeleteProvider", "SetTriggerActions", "ClearFlow",
 }  # fmt: skip
 
 ROLES = {
@@ -88,6 +88,14 @@ def everything_about(ask: Asking, *, foreign: bool) -> dict[str, dict[str, Any]]
         "GetAction": {"id": action},
         "UpdateAction": {"id": action, "name": "x", "script": "x", "expected_sequence": 1},
         "DeleteAction": {"id": action},
+        "GetFlow": {"organization": owner, "type": "1"},
+        "SetTriggerActions": {
+            "organization": owner,
+            "flowType": "1",
+            "triggerType": "1",
+            "actionIds": [action],
+        },
+        "ClearFlow": {"organization": owner, "type": "1"},
         "ListObjects": {"organizationId": owner},
         "GetObjectHistory": {"id": action},
         "ListRemovals": {"organizationId": owner},

@@ -6,7 +6,7 @@ versions are read for good.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias, get_args
 
@@ -130,6 +130,34 @@ class ActionRemoved:
 
 
 @dataclass(frozen=True, slots=True)
+class FlowTriggerSet:
+    """A trigger of a flow got actions, by their ids and in their order; none empties it.
+
+    The first one is the beginning of a flow, and so is the first one after ``FlowRemoved``.
+    """
+
+    TYPE: ClassVar[str] = "flow.trigger.set"
+    flow: str
+    trigger: str
+    actions: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class FlowActionDropped:
+    """An action that was removed left every trigger of a flow."""
+
+    TYPE: ClassVar[str] = "flow.action.dropped"
+    action: str
+
+
+@dataclass(frozen=True, slots=True)
+class FlowRemoved:
+    """No trigger of a flow has actions any more."""
+
+    TYPE: ClassVar[str] = "flow.removed"
+
+
+@dataclass(frozen=True, slots=True)
 class ContextRecorded:
     """Nothing about the object changed, but why it is as it is: a tree took it over."""
 
@@ -151,8 +179,9 @@ class AppOidcSecretClaimed:
 
 
 Added: TypeAlias = OrganizationAdded | ProjectAdded | IdpJwtAdded | AppOidcAdded | ActionAdded
+FlowChanged: TypeAlias = FlowTriggerSet | FlowActionDropped
 Renamed: TypeAlias = IdpRenamed | AppRenamed
-Deleted: TypeAlias = IdpRemoved | AppRemoved | ActionRemoved
+Deleted: TypeAlias = IdpRemoved | AppRemoved | ActionRemoved | FlowRemoved
 Event: TypeAlias = (
     Added
     | Renamed
@@ -161,6 +190,7 @@ Event: TypeAlias = (
     | AppOidcConfigChanged
     | AppOidcSecretChanged
     | ActionChanged
+    | FlowChanged
     | ContextRecorded
 )
 EVENTS: Mapping[str, type[Event]] = {event.TYPE: event for event in get_args(Event)}

@@ -143,6 +143,14 @@ def secret_unreadable() -> Refusal:
     )
 
 
+def actions_unknown() -> Refusal:
+    """Refuse actions of a trigger that are missing, of another organization, or named twice."""
+    return _precondition(
+        "flow.actions_unknown",
+        "actionIds: must be ids of actions of this organization, each once",
+    )
+
+
 def lease_lost() -> Refusal:
     """Refuse because a lease that a write was made under does not count any more."""
     return Refusal(Code.ABORTED, "the lease of this organization is no longer yours", "lease.lost")

@@ -20,6 +20,9 @@ from reconciler.service.domain.events import (
     ContextRecorded,
     Deleted,
     Event,
+    FlowActionDropped,
+    FlowRemoved,
+    FlowTriggerSet,
     IdpJwtAdded,
     IdpJwtConfigChanged,
     IdpRenamed,
@@ -86,6 +89,8 @@ def evolve(state: State, event: Event) -> State:
     if isinstance(state, Unborn):
         return _added(state, event)
     if isinstance(state, Held):
+        if isinstance(event, ContextRecorded):
+            return state
         is_last = isinstance(event, Deleted)
         return Removed(state.id, state.organization) if is_last else _changed(state, event)
     raise ImpossibleHistoryError(event, state)
@@ -105,14 +110,14 @@ def _added(state: Unborn, event: Event) -> Held:
             return Held(kind, new, owner, project, name, spec, client_id, secret_hash)
         case ActionAdded(name, spec):
             return Held(Kind.ACTION, new, owner, owner, name, spec)
+        case FlowTriggerSet(flow):
+            return Held(Kind.ACTION_FLOW, new, owner, owner, flow, triggers_after({}, event))
         case _:
             raise ImpossibleHistoryError(event, state)
 
 
 def _changed(state: Held, event: Event) -> Held:
     match event:
-        case ContextRecorded():
-            return state
         case IdpRenamed(name) | AppRenamed(name):
             return replace(state, name=name)
         case IdpJwtConfigChanged(spec):
@@ -124,6 +129,8 @@ def _changed(state: Held, event: Event) -> Held:
             return replace(state, secret_hash=secret_hash)
         case ActionChanged(name, spec):
             return replace(state, name=name, spec=spec)
+        case FlowTriggerSet() | FlowActionDropped() if state.kind is Kind.ACTION_FLOW:
+            return replace(state, spec=triggers_after(state.spec, event))
         case _:
             raise ImpossibleHistoryError(event, state)
 
@@ -151,3 +158,29 @@ def change_oidc_config(held: Held, spec: Spec) -> tuple[Event, ...]:
 def change_action(held: Held, name: str, spec: Spec) -> tuple[Event, ...]:
     """Return the event of an update of an action; one that changes nothing is no event."""
     return () if (held.name, held.spec) == (name, spec) else (ActionChanged(name, spec),)
+
+
+def triggers_after(triggers: Spec, event: FlowTriggerSet | FlowActionDropped) -> Spec:
+    """Return the triggers of a flow after one more event: names with the ids of their actions.
+
+    Triggers without actions are left out.
+    """
+    if isinstance(event, FlowTriggerSet):
+        after = {**triggers, event.trigger: [*event.actions]}
+    else:
+        after = {
+            trigger: [action for action in actions if action != event.action]
+            for trigger, actions in triggers.items()
+        }
+    return {trigger: actions for trigger, actions in after.items() if actions}
+
+
+def change_flow(triggers: Spec, event: FlowTriggerSet | FlowActionDropped) -> tuple[Event, ...]:
+    """Return the event of a change of a flow's triggers; one that changes nothing is no event.
+
+    A flow that has no actions afterwards is removed.
+    """
+    after = triggers_after(triggers, event)
+    if after == triggers:
+        return ()
+    return (event,) if after else (FlowRemoved(),)

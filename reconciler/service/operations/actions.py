@@ -12,6 +12,7 @@ from reconciler.service.operations.answers import (
     details_changed,
     details_created,
 )
+from reconciler.service.operations.flows import drop_action
 from reconciler.service.operations.models import Id, Message, SpecMessage
 from reconciler.service.operations.session import Reading, Writing
 from reconciler.service.projections.objects import state_of
@@ -58,6 +59,8 @@ def update_action(call: Writing, request: UpdateActionRequest) -> Answer:
 
 
 def delete_action(call: Writing, request: ActionRequest) -> Answer:
-    """Remove an action."""
-    call.remove(call.target(Kind.ACTION, request.id), ActionRemoved())
+    """Remove an action, also from every trigger that it is part of."""
+    row = call.target(Kind.ACTION, request.id)
+    call.remove(row, ActionRemoved())
+    drop_action(call, row)
     return {}

@@ -28,6 +28,7 @@ LEAST_SHARE = 0.4  # of it for the orders: where each commit is slow, fewer of t
 ANSWERS = "answers"  # of the whole batch
 DONE = "answer"  # of an order that was carried out
 _SEQUENCE = re.compile(r"0|[1-9][0-9]{0,18}", re.ASCII)
+_IN_LIST = re.compile(r"(\w+)\[(0|[1-9][0-9]{0,2})\]", re.ASCII)
 _KEY_OF: Mapping[str, str] = {header: ORDER_KEYS[name] for name, header in HEADERS.items()}
 """Keys of an order by the header that says the same for a single call."""
 _KEYS: Mapping[str, tuple[type, str]] = {
@@ -50,7 +51,8 @@ class Order(NamedTuple):
         request: As far as it is known before the batch is carried out.
         effect: Effect of its operation, which decides what later orders may take from it.
         taken: Names of values that are taken from earlier orders, with the index of each order,
-            by index. A name is that of a field, ``organizationId`` or ``ifMatch``.
+            by index. A name is that of a field, of an element of a list (``actionIds[1]``),
+            ``organizationId`` or ``ifMatch``.
     """
 
     request: Request
@@ -230,6 +232,7 @@ def _taken(order: JsonObject, earlier: Sequence[Order], path: str) -> Sequence[t
         where = f"{path}.from.{shown(name)}"
         if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < len(earlier):
             raise invalid(where, "must be the index of an earlier order of this batch")
+        _check_place(order.get("fields", {}), name, where)
         if name in order.get("fields", {}) or name in order.keys() & {"organizationId", "ifMatch"}:
             raise invalid(where, "is given twice: leave out one of the two")
         effect = earlier[index].effect
@@ -238,6 +241,30 @@ def _taken(order: JsonObject, earlier: Sequence[Order], path: str) -> Sequence[t
         if name != "ifMatch" and effect is not Effect.CREATES:
             raise invalid(where, "must be the index of an order that makes an object")
     return sorted(taken.items(), key=lambda each: each[1])
+
+
+def _check_place(fields: JsonObject, name: str, where: str) -> None:
+    """Refuse a place in a list, such as ``actionIds[1]``, that does not wait for an id.
+
+    Raises:
+        Refusal: the place is there already, or not in a list.
+    """
+    place = _IN_LIST.fullmatch(name)
+    if place is None:
+        return
+    values = fields.get(place[1])
+    if not isinstance(values, list) or values[int(place[2]) :][:1] != [""]:
+        raise invalid(where, f"needs an empty text at this place of {place[1]}")
+
+
+def _put(fields: Answer, name: str, value: str) -> None:
+    """Set a field, or an element of a list that other requests may share."""
+    place = _IN_LIST.fullmatch(name)
+    if place is None:
+        fields[name] = value
+        return
+    fields[place[1]] = values = [*fields[place[1]]]
+    values[int(place[2])] = value
 
 
 def _filled(order: Order, outcomes: Sequence[Outcome]) -> Request | NotTried:
@@ -260,7 +287,7 @@ def _filled(order: Order, outcomes: Sequence[Outcome]) -> Request | NotTried:
         elif name == "organizationId":
             taken["organization"] = made_id(answer)
         else:
-            fields[name] = made_id(answer)
+            _put(fields, name, made_id(answer))
     return replace(order.request, fields=fields, **taken)
 
 

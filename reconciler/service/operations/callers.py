@@ -30,7 +30,14 @@ class Role(StrEnum):
 
 
 _READS = frozenset(
-    {"org.read", "project.read", "project.app.read", "org.idp.read", "org.action.read"}
+    {
+        "org.read",
+        "project.read",
+        "project.app.read",
+        "org.idp.read",
+        "org.action.read",
+        "org.flow.read",
+    }
 )
 _WRITES = frozenset(
     {
@@ -40,6 +47,8 @@ _WRITES = frozenset(
         "org.idp.write",
         "org.action.write",
         "org.action.delete",
+        "org.flow.write",
+        "org.flow.delete",
         "org.lease",
         "org.context.write",
         "org.batch.write",

@@ -29,6 +29,13 @@ from reconciler.service.operations.applications import (
     rename_app,
     update_config,
 )
+from reconciler.service.operations.flows import (
+    FlowRequest,
+    SetTriggerActionsRequest,
+    clear_flow,
+    get_flow,
+    set_trigger_actions,
+)
 from reconciler.service.operations.identity_providers import (
     AddJWTProviderRequest,
     AddOrgJWTIDPRequest,
@@ -116,4 +123,14 @@ ROWS = (
     _read("GetAction", "org.action.read", get_action, ActionRequest),
     _write("UpdateAction", _ACTION, update_action, UpdateActionRequest, _CHANGES),
     _write("DeleteAction", "org.action.delete", delete_action, ActionRequest, _REMOVES),
+    # Flows. One that was cleared goes on, so that its sequence can still be expected.
+    _read("GetFlow", "org.flow.read", get_flow, FlowRequest),
+    _write(
+        "SetTriggerActions",
+        "org.flow.write",
+        set_trigger_actions,
+        SetTriggerActionsRequest,
+        _CHANGES,
+    ),
+    _write("ClearFlow", "org.flow.delete", clear_flow, FlowRequest, _CHANGES),
 )

@@ -77,6 +77,7 @@ _RULES = {
     "string_type": "must be a string",
     "string_too_short": "must not be empty",
     "string_too_long": "must be at most {max_length} characters long",
+    "too_long": "must have at most {max_length} entries",
     "bool_type": "must be true or false",
     "tuple_type": "must be a list",
     "literal_error": "must be {expected}",

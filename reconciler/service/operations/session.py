@@ -46,6 +46,7 @@ NOUNS = {
     Kind.IDP_JWT_CONFIG: "identity provider",
     Kind.OIDC_APPLICATION: "application",
     Kind.ACTION: "action",
+    Kind.ACTION_FLOW: "flow",
 }
 MAX_TREES = 32
 
@@ -185,8 +186,12 @@ class Writing(Reading):
 
     def expect(self, row: ObjectRow) -> None:
         """Refuse if the object is no longer at the sequence that the caller expects."""
-        if self._expected not in {None, row.sequence}:
-            raise moved_on(row.sequence)
+        self.expect_sequence(row.sequence)
+
+    def expect_sequence(self, sequence: int, *others: int) -> None:
+        """Refuse if the caller expects another sequence than that of the object, or the others."""
+        if self._expected not in {None, sequence, *others}:
+            raise moved_on(sequence)
         self._expected = None  # it was for this object; ``end`` refuses one that was for none
 
     def end(self) -> None:
@@ -204,14 +209,29 @@ class Writing(Reading):
         owner = organization or new
         if organization:
             self.check_lease(self.owner(Kind.ORGANIZATION, organization).folded)
-        made = encode(event)
-        (stored,) = self.tx.append(StreamAt(owner, new, 0), (made.event,), self._author)
-        row = next_row(None, stored, event, made.spec)
-        if row is None:
-            raise AssertionError("a new object is held")
+        row = self._first(StreamAt(owner, new, 0), event)
         if not organization:
             self.check_lease(row.folded)
         self._put(row)
+        return row
+
+    def begin(self, stream: StreamAt, event: Event) -> ObjectRow:
+        """Write the first event of an object whose id is known before: it is not held now.
+
+        Raises:
+            Refusal: the lease is lost.
+        """
+        self.check_lease(self.owner(Kind.ORGANIZATION, stream.organization).folded)
+        row = self._first(stream, event)
+        self._put(row)
+        return row
+
+    def _first(self, stream: StreamAt, event: Event) -> ObjectRow:
+        made = encode(event)
+        (stored,) = self.tx.append(stream, (made.event,), self._author)
+        row = next_row(None, stored, event, made.spec)
+        if row is None:
+            raise AssertionError("a new object is held")
         return row
 
     def change(self, row: ObjectRow, events: Sequence[Event]) -> ObjectRow:

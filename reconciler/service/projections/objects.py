@@ -13,12 +13,19 @@ from typing import NamedTuple
 
 from reconciler.resources.call import JsonObject
 from reconciler.resources.ref import Kind, fold
-from reconciler.service.domain.events import EVENTS, AppOidcSecretChanged, Event, SideEvent
+from reconciler.service.domain.events import (
+    EVENTS,
+    AppOidcSecretChanged,
+    Event,
+    FlowActionDropped,
+    SideEvent,
+)
 from reconciler.service.domain.state import Held, State, Unborn, evolve
 from reconciler.service.eventstore.rows import NewEvent, ObjectRow, StoredEvent
 
-# A new secret, such as that of a rotation, does not change the owner of its application.
-_SECRET = AppOidcSecretChanged
+# A new secret, such as that of a rotation, does not change the owner of its application, and the
+# removal of an action not that of the flows it was part of.
+_LEAVE_OWNER = (AppOidcSecretChanged, FlowActionDropped)
 NO_MARKS = '{"owner":"","preventDelete":null,"trees":[]}'
 
 
@@ -57,7 +64,9 @@ def next_row(
         stored.writer,
         stored.context,
         _next_marks(
-            row.marks if row else NO_MARKS, stored.context, gives=not isinstance(event, _SECRET)
+            row.marks if row else NO_MARKS,
+            stored.context,
+            gives=not isinstance(event, _LEAVE_OWNER),
         ),
     )
 

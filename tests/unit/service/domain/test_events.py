@@ -30,6 +30,9 @@ STORED = {
     "action.added": ["name", "spec"],
     "action.changed": ["name", "spec"],
     "action.removed": [],
+    "flow.trigger.set": ["flow", "trigger", "actions"],
+    "flow.action.dropped": ["action"],
+    "flow.removed": [],
     "context.recorded": [],
 }
 SIDE = {"app.oidc.secret.claimed": ["application", "made_at"]}

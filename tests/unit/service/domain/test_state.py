@@ -20,6 +20,9 @@ from reconciler.service.domain.events import (
     AppRenamed,
     ContextRecorded,
     Event,
+    FlowActionDropped,
+    FlowRemoved,
+    FlowTriggerSet,
     IdpJwtAdded,
     IdpJwtConfigChanged,
     IdpRemoved,
@@ -35,6 +38,7 @@ from reconciler.service.domain.state import (
     State,
     Unborn,
     change_action,
+    change_flow,
     change_jwt_config,
     change_oidc_config,
     evolve,
@@ -49,6 +53,11 @@ APP = Held(Kind.OIDC_APPLICATION, "1", "acme", "shop", "web", OIDC, "7", "hash")
 POST = {**OIDC, "authMethodType": "OIDC_AUTH_METHOD_TYPE_POST"}
 PUBLIC = {**OIDC, "authMethodType": "OIDC_AUTH_METHOD_TYPE_NONE"}
 REMOVED = Removed("1", "acme")
+
+
+def flow(**triggers: list[str]) -> Held:
+    return Held(Kind.ACTION_FLOW, "1", "acme", "acme", "LOGIN", triggers)
+
 
 HISTORY: list[tuple[State, Event, State]] = [
     (
@@ -112,6 +121,11 @@ HISTORY: list[tuple[State, Event, State]] = [
         Held(Kind.ACTION, "1", "acme", "acme", "new", {}),
     ),
     (ACTION, ActionRemoved(), REMOVED),
+    (UNBORN, FlowTriggerSet("LOGIN", "PRE", ["7", "8"]), flow(PRE=["7", "8"])),
+    (flow(PRE=["7"]), FlowTriggerSet("LOGIN", "POST", ["8"]), flow(PRE=["7"], POST=["8"])),
+    (flow(PRE=["7"], POST=["8"]), FlowTriggerSet("LOGIN", "PRE", []), flow(POST=["8"])),
+    (flow(PRE=["7", "8"], POST=["7"]), FlowActionDropped("7"), flow(PRE=["8"])),
+    (flow(PRE=["7"]), FlowRemoved(), REMOVED),
     (APP, ContextRecorded(), APP),
 ]
 
@@ -141,7 +155,9 @@ def test_nothing_follows_a_removal(event: Event) -> None:
 @pytest.mark.parametrize("event", [event for _, event, _ in HISTORY], ids=lambda e: e.TYPE)
 def test_an_object_begins_by_being_added_and_is_added_once(event: Event) -> None:
     """Every other event needs an object, and adding needs there to be none."""
-    start = ACTION if event.TYPE.endswith("added") else UNBORN
+    # The first trigger that is set begins a flow, so that one has no event of its own for that.
+    begins = event.TYPE.endswith("added") or isinstance(event, FlowTriggerSet)
+    start = ACTION if begins else UNBORN
 
     with pytest.raises(ImpossibleHistoryError):
         evolve(start, event)
@@ -159,6 +175,15 @@ def test_an_object_begins_by_being_added_and_is_added_once(event: Event) -> None
             change_action(ACTION, "greet", {"script": "y"}),
             (ActionChanged("greet", {"script": "y"}),),
         ),
+        (change_flow({"PRE": ["7"]}, FlowTriggerSet("LOGIN", "PRE", ("7",))), ()),
+        (change_flow({}, FlowTriggerSet("LOGIN", "PRE", ())), ()),
+        (change_flow({"PRE": ["7"]}, FlowActionDropped("8")), ()),
+        (
+            change_flow({"PRE": ["7", "8"]}, FlowTriggerSet("LOGIN", "PRE", ("8", "7"))),
+            (FlowTriggerSet("LOGIN", "PRE", ("8", "7")),),
+        ),
+        (change_flow({"PRE": ["7"]}, FlowTriggerSet("LOGIN", "PRE", ())), (FlowRemoved(),)),
+        (change_flow({"PRE": ["7"]}, FlowActionDropped("7")), (FlowRemoved(),)),
         (rename(IDP, "partner", IdpRenamed), ()),
         (rename(IDP, "new", IdpRenamed), (IdpRenamed("new"),)),
         (change_jwt_config(IDP, {"issuer": "x"}), ()),

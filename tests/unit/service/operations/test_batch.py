@@ -35,6 +35,12 @@ def taking(**taken: Any) -> dict[str, Any]:
     return {"operation": "UpdateAction", "fields": {"name": "x", "script": "x"}, "from": taken}
 
 
+def setting(action: str, taken: str) -> dict[str, Any]:
+    login = {"flowType": "3", "triggerType": "1"}
+    fields = {**login, "actionIds": [action]}
+    return {"operation": "SetTriggerActions", "fields": fields, "from": {taken: 0}}
+
+
 @pytest.mark.parametrize(
     ("orders", "where"),
     [
@@ -67,6 +73,10 @@ def taking(**taken: Any) -> dict[str, Any]:
             [MAKE, {**taking(organizationId=0), "organizationId": "1"}],
             "orders[1].from.organizationId: is given twice",
         ),
+        ([MAKE, setting("1", "actionIds[0]")], "orders[1].from.actionIds[0]: needs an empty text"),
+        ([MAKE, setting("", "actionIds[1]")], "orders[1].from.actionIds[1]: needs an empty text"),
+        ([MAKE, setting("", "type[0]")], "orders[1].from.type[0]: needs an empty text"),
+        ([MAKE, setting("", "actionIds")], "orders[1].from.actionIds: is given twice"),
         ([REMOVE, taking(id=0)], "orders[1].from.id: must be the index of an order that makes"),
         ([REMOVE, taking(ifMatch=0)], "orders[1].from.ifMatch: must be the index of an order"),
     ],

@@ -17,6 +17,8 @@ VERBS = {
     "Regenerate": Effect.CHANGES,
     "Remove": Effect.REMOVES,
     "Delete": Effect.REMOVES,
+    "Set": Effect.CHANGES,
+    "Clear": Effect.CHANGES,
 }
 
 

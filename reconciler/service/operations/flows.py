@@ -1,0 +1,224 @@
+"""Flows: reading one, setting the actions of a trigger, clearing one. This service runs no action.
+
+A flow is there as long as one of its triggers has actions. Its id is known before it is there, and
+its sequence goes on where it ended when the flow comes back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Annotated, NamedTuple
+
+from pydantic import Field
+
+from reconciler.resources.flows import (
+    FLOW_NUMBERED,
+    FLOWS,
+    MAX_TRIGGER_ACTIONS,
+    TRIGGER_NAMED,
+    TRIGGER_NUMBERED,
+    Flow,
+    Trigger,
+    flow_id,
+)
+from reconciler.resources.ref import Kind
+from reconciler.service.domain.events import FlowActionDropped, FlowChanged, FlowRemoved
+from reconciler.service.domain.events import FlowTriggerSet as TriggerSet
+from reconciler.service.domain.refusal import actions_unknown, invalid
+from reconciler.service.domain.state import change_flow
+from reconciler.service.eventstore.rows import ObjectRow, StreamAt
+from reconciler.service.operations.answers import Answer, action_view, details_at, details_read
+from reconciler.service.operations.models import Id, Message
+from reconciler.service.operations.session import Reading, Writing
+
+# Words of the API before it had numbers, which its clients may still send.
+_OLD_FLOWS: Mapping[str, str] = {"FLOW_TYPE_EXTERNAL_AUTHENTICATION": "1"}
+_OLD_TRIGGERS: Mapping[str, str] = {
+    "TRIGGER_TYPE_POST_AUTHENTICATION": "1",
+    "TRIGGER_TYPE_PRE_CREATION": "2",
+    "TRIGGER_TYPE_POST_CREATION": "3",
+}
+# Keys of the translated names, by number.
+_FLOW_KEYS: Mapping[str, str] = {
+    "1": "ExternalAuthentication",
+    "2": "CustomiseToken",
+    "3": "InternalAuthentication",
+    "4": "CustomizeSAMLResponse",
+}
+_TRIGGER_KEYS: Mapping[str, str] = {
+    "1": "PostAuthentication",
+    "2": "PreCreation",
+    "3": "PostCreation",
+    "4": "PreUserinfoCreation",
+    "5": "PreAccessTokenCreation",
+    "6": "PreSAMLResponseCreation",
+}
+
+
+class SetTriggerActionsRequest(Message):
+    """Set the actions of one trigger of a flow, in their order; none empties the trigger."""
+
+    flow_type: Id
+    trigger_type: Id
+    action_ids: Annotated[
+        tuple[Id, ...],
+        Field(
+            description="Ids of actions of the organization, each once, in the order to run them.",
+            max_length=MAX_TRIGGER_ACTIONS,
+        ),
+    ] = ()
+
+
+class FlowRequest(Message):
+    """Name a flow by its number, as the path does."""
+
+    type: Id
+
+
+class _Held(NamedTuple):
+    """A flow as it is held.
+
+    Attributes:
+        stream: Its stream with all its events.
+        row: None while no trigger has actions.
+        sequence: Of its last event; 0 where there is none.
+    """
+
+    stream: StreamAt
+    row: ObjectRow | None
+    sequence: int
+
+
+def get_flow(call: Reading, request: FlowRequest) -> Answer:
+    """Answer a flow of the organization of the call: each trigger that has actions, with them."""
+    flow = _flow("type", request.type)
+    held = _held(call, call.organization().id, flow)
+    triggers: Mapping[str, Sequence[str]] = json.loads(held.row.spec) if held.row else {}
+    ids = {action for actions in triggers.values() for action in actions}
+    actions = {row.id: action_view(row) for row in call.view.get_objects(ids)}
+    details = details_read(held.row) if held.row else _details(held.stream, held.sequence)
+    return {
+        "flow": {
+            "type": _type_view(flow.number, flow.name, "Action.Flow.Type", _FLOW_KEYS),
+            "details": details,
+            "state": "FLOW_STATE_ACTIVE",
+            "triggerActions": [
+                {
+                    "triggerType": _trigger_view(TRIGGER_NAMED[name]),
+                    "actions": [actions[action] for action in triggers[name]],
+                }
+                for name in TRIGGER_NAMED
+                if name in triggers
+            ],
+        }
+    }
+
+
+def set_trigger_actions(call: Writing, request: SetTriggerActionsRequest) -> Answer:
+    """Set the actions of one trigger of a flow of the organization of the call."""
+    flow = _flow("flowType", request.flow_type)
+    trigger = _trigger(flow, request.trigger_type)
+    held = _expected(call, flow)
+    sequence = _change(call, held, TriggerSet(flow.name, trigger.name, request.action_ids))
+    # After the write, which has locked the organization: no action can be removed meanwhile.
+    _check_actions(call, held.stream.organization, request.action_ids)
+    return {"details": _details(held.stream, sequence)}
+
+
+def clear_flow(call: Writing, request: FlowRequest) -> Answer:
+    """Empty every trigger of a flow of the organization of the call."""
+    held = _expected(call, _flow("type", request.type))
+    sequence = call.remove(held.row, FlowRemoved()).sequence if held.row else held.sequence
+    return {"details": _details(held.stream, sequence)}
+
+
+def drop_action(call: Writing, action: ObjectRow) -> None:
+    """Take an action that was removed out of every trigger."""
+    for flow in FLOWS:
+        held = _held(call, action.organization, flow)
+        if held.row:
+            _change(call, held, FlowActionDropped(action.id))
+
+
+def _flow(field: str, number: str) -> Flow:
+    flow = FLOW_NUMBERED.get(_OLD_FLOWS.get(number, number))
+    if flow is None:
+        raise invalid(field, f"must be the number of a flow: {_numbers(FLOWS)}")
+    return flow
+
+
+def _trigger(flow: Flow, number: str) -> Trigger:
+    trigger = TRIGGER_NUMBERED.get(_OLD_TRIGGERS.get(number, number))
+    if trigger not in flow.triggers:
+        rule = f"must be the number of a trigger of this flow: {_numbers(flow.triggers)}"
+        raise invalid("triggerType", rule)
+    return trigger
+
+
+def _numbers(rows: Sequence[Flow | Trigger]) -> str:
+    return ", ".join(f"{row.number} ({row.name})" for row in rows)
+
+
+def _held(call: Reading, organization: str, flow: Flow) -> _Held:
+    name = flow_id(organization, flow)
+    row = call.view.get_object(name)
+    if row is not None:
+        return _Held(StreamAt(organization, name, row.version), row, row.sequence)
+    version = call.view.stream_version(name)
+    last = call.view.read_stream(name, after=version - 1, limit=1) if version else ()
+    return _Held(StreamAt(organization, name, version), None, last[0].sequence if last else 0)
+
+
+def _expected(call: Writing, flow: Flow) -> _Held:
+    """Return a flow to be written, if it is at the sequence that the caller expects.
+
+    A flow without actions is at the sequence of its last event, and at 0 as well: the caller may
+    know no more of it than that it holds nothing.
+    """
+    held = _held(call, call.organization().id, flow)
+    if held.row:
+        call.expect(held.row)
+    else:
+        call.expect_sequence(held.sequence, 0)
+    return held
+
+
+def _change(call: Writing, held: _Held, event: FlowChanged) -> int:
+    """Write what a change of a flow means; return the sequence of the flow after it."""
+    row = held.row
+    events = change_flow(json.loads(row.spec) if row else {}, event)
+    if not events:
+        return held.sequence
+    if row is None:
+        return call.begin(held.stream, event).sequence
+    if isinstance(events[0], FlowRemoved):
+        return call.remove(row, events[0]).sequence
+    return call.change(row, events).sequence
+
+
+def _check_actions(call: Reading, organization: str, ids: Sequence[str]) -> None:
+    if len(set(ids)) < len(ids):
+        raise actions_unknown()
+    for row in map(call.view.get_object, ids):
+        if row is None or (row.kind, row.organization) != (Kind.ACTION, organization):
+            raise actions_unknown()
+
+
+def _details(stream: StreamAt, sequence: int) -> Answer:
+    """Return the details of a flow that was written; one without any event has no time."""
+    if sequence:
+        return details_at(stream.organization, sequence)
+    return {"sequence": "0", "resourceOwner": stream.organization}
+
+
+def _trigger_view(trigger: Trigger) -> Answer:
+    return _type_view(trigger.number, trigger.name, "Action.TriggerType", _TRIGGER_KEYS)
+
+
+def _type_view(number: str, name: str, prefix: str, keys: Mapping[str, str]) -> Answer:
+    words = name.replace("_", " ").capitalize().replace("saml", "SAML")
+    return {
+        "id": number,
+        "name": {"key": f"{prefix}.{keys[number]}", "localizedMessage": words},
+    }

@@ -1,0 +1,246 @@
+"""Flows of the service over every store: set, read, refused, and left by removed actions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from reconciler.service.domain.refusal import Code
+from reconciler.service.operations.callers import Caller, Role
+from reconciler.service.projections.maintenance import rebuild, verify
+from tests.unit.service.asking import Asking
+
+LOGIN, TOKEN = "3", "2"
+POST_AUTHENTICATION, PRE_CREATION = "1", "2"
+PRE_USERINFO, PRE_ACCESS_TOKEN = "4", "5"
+
+
+def set_actions(ask: Asking, flow: str, trigger: str, *ids: str, **beside: Any) -> dict[str, Any]:
+    """Set the actions of a trigger; return the details."""
+    fields = {"flowType": flow, "triggerType": trigger, "actionIds": [*ids]}
+    return ask("SetTriggerActions", organization=ask.organization, **fields, **beside)["details"]
+
+
+def triggers(ask: Asking, flow: str) -> dict[str, list[str]]:
+    """Return the names of the actions at each trigger of a flow, as ``GetFlow`` answers them."""
+    found = ask("GetFlow", organization=ask.organization, type=flow)["flow"]
+    assert (found["type"]["id"], found["state"]) == (flow, "FLOW_STATE_ACTIVE")
+    return {
+        each["triggerType"]["id"]: [action["name"] for action in each["actions"]]
+        for each in found["triggerActions"]
+    }
+
+
+def listed(ask: Asking) -> list[tuple[str, Any]]:
+    """Return name and triggers of each flow in the listing of everything."""
+    return [(each["name"], each["spec"]) for each in ask.objects() if each["kind"] == "ActionFlow"]
+
+
+def test_what_is_set_is_read_in_its_order(ask: Asking) -> None:
+    """Each call is for one trigger and leaves the others; the last list counts."""
+    first, second = (ask.an_action(name)["id"] for name in ("first", "second"))
+
+    set_actions(ask, TOKEN, PRE_ACCESS_TOKEN, second, first)
+    details = set_actions(ask, TOKEN, PRE_USERINFO, first)
+
+    assert triggers(ask, TOKEN) == {"4": ["first"], "5": ["second", "first"]}
+    assert triggers(ask, LOGIN) == {}
+    assert listed(ask) == [
+        (
+            "COMPLEMENT_TOKEN",
+            {"PRE_ACCESS_TOKEN_CREATION": [second, first], "PRE_USERINFO_CREATION": [first]},
+        )
+    ]
+    flow = ask("GetFlow", organization=ask.organization, type=TOKEN)["flow"]
+    assert flow["details"]["sequence"] == details["sequence"]
+    assert flow["triggerActions"][0]["actions"][0] == ask("GetAction", id=first)["action"]
+
+
+def test_a_flow_without_actions_is_not_there(ask: Asking) -> None:
+    """It is removed by clearing it, and by emptying its last trigger; its sequence goes on."""
+    action = ask.an_action()["id"]
+    set_actions(ask, LOGIN, POST_AUTHENTICATION, action)
+    set_actions(ask, LOGIN, PRE_CREATION, action)
+
+    set_actions(ask, LOGIN, POST_AUTHENTICATION)
+    assert triggers(ask, LOGIN) == {"2": ["greet"]}
+    emptied = set_actions(ask, LOGIN, PRE_CREATION)
+    assert (triggers(ask, LOGIN), listed(ask)) == ({}, [])
+    set_actions(ask, LOGIN, PRE_CREATION, action, expected_sequence=int(emptied["sequence"]))
+    cleared = ask("ClearFlow", organization=ask.organization, type=LOGIN)["details"]
+
+    assert (triggers(ask, LOGIN), listed(ask)) == ({}, [])
+    flow = ask("GetFlow", organization=ask.organization, type=LOGIN)["flow"]
+    assert flow["details"] == cleared
+    removals = ask("ListRemovals", organizationId=ask.organization)["removals"]
+    assert [(each["kind"], each["name"]) for each in removals] == [
+        ("ActionFlow", "INTERNAL_AUTHENTICATION")
+    ] * 2
+
+
+def test_a_removed_action_leaves_every_trigger_in_the_same_commit(ask: Asking) -> None:
+    """The tree that removes it does not become the owner of the flows."""
+    first, second = (ask.an_action(name)["id"] for name in ("first", "second"))
+    for flow, trigger, ids in (
+        (TOKEN, PRE_USERINFO, (first, second)), (TOKEN, PRE_ACCESS_TOKEN, (first,)),
+        (LOGIN, PRE_CREATION, (first,)),
+    ):  # fmt: skip
+        set_actions(ask, flow, trigger, *ids, context='{"tree":"mine"}')
+
+    ask("DeleteAction", id=first, context='{"tree":"other"}')
+
+    assert triggers(ask, TOKEN) == {"4": ["second"]}
+    assert triggers(ask, LOGIN) == {}
+    (flow,) = [each for each in ask.objects() if each["kind"] == "ActionFlow"]
+    assert (flow["owner"], flow["trees"]) == ("mine", ["mine"])
+    assert verify(ask.service.store) == []
+
+
+def test_what_changes_nothing_is_no_event(ask: Asking) -> None:
+    """As with every update: it answers the present details."""
+    action = ask.an_action()["id"]
+    assert set_actions(ask, LOGIN, PRE_CREATION) == {
+        "sequence": "0", "resourceOwner": ask.organization,
+    }  # fmt: skip
+    before = set_actions(ask, LOGIN, PRE_CREATION, action)
+    count = ask.event_count()
+
+    assert set_actions(ask, LOGIN, PRE_CREATION, action) == before
+    ask("ClearFlow", organization=ask.organization, type=TOKEN)
+    assert ask.event_count() == count
+
+
+WRONG: Sequence[tuple[dict[str, Any], Code]] = (
+    ({"flowType": "5"}, Code.INVALID_ARGUMENT),
+    ({"flowType": "LOGIN"}, Code.INVALID_ARGUMENT),
+    ({"triggerType": "4"}, Code.INVALID_ARGUMENT),
+    ({"triggerType": "0"}, Code.INVALID_ARGUMENT),
+    ({"actionIds": ["404"]}, Code.PRECONDITION_FAILED),
+    ({"actionIds": [""]}, Code.INVALID_ARGUMENT),
+    ({"actionIds": ["1"] * 101}, Code.INVALID_ARGUMENT),
+)
+
+
+def test_what_no_flow_has_is_refused(ask: Asking) -> None:
+    """With the code of the service we are compatible with; nothing is written."""
+    before = ask.event_count()
+    good = {"flowType": LOGIN, "triggerType": PRE_CREATION, "actionIds": []}
+    for fields, code in WRONG:
+        asked = {**good, **fields}
+        refusal = ask.refused("SetTriggerActions", organization=ask.organization, **asked)
+        assert refusal.code == code
+        assert next(iter(fields)) in refusal.message
+    assert ask.event_count() == before
+
+
+def test_only_actions_of_the_organization_each_once(ask: Asking) -> None:
+    """An action of another organization looks like a missing one."""
+    other = ask("AddOrg", name="globex")["id"]
+    mine, foreign = ask.an_action()["id"], ask.an_action(organization=other)["id"]
+    app = ask.an_app()["appId"]
+    before = ask.event_count()
+
+    refusals = [
+        ask.refused(
+            "SetTriggerActions", organization=ask.organization,
+            flowType=LOGIN, triggerType=PRE_CREATION, actionIds=ids,
+        )
+        for ids in (["404"], [foreign], [app], [mine, mine], [mine, foreign])
+    ]  # fmt: skip
+
+    assert {(each.code, each.message, each.reason) for each in refusals} == {
+        (
+            Code.PRECONDITION_FAILED,
+            "actionIds: must be ids of actions of this organization, each once",
+            "flow.actions_unknown",
+        )
+    }
+    assert ask.event_count() == before
+
+
+def test_the_words_of_old_clients_are_taken(ask: Asking) -> None:
+    """The API had words for the first flow before it had numbers."""
+    action = ask.an_action()["id"]
+
+    set_actions(ask, "FLOW_TYPE_EXTERNAL_AUTHENTICATION", "TRIGGER_TYPE_POST_CREATION", action)
+
+    assert triggers(ask, "1") == {"3": ["greet"]}
+
+
+def test_a_flow_is_expected_at_its_sequence(ask: Asking) -> None:
+    """Zero expects a flow that holds nothing, which no other caller has filled meanwhile."""
+    action = ask.an_action()["id"]
+    made = int(set_actions(ask, LOGIN, PRE_CREATION, action, expected_sequence=0)["sequence"])
+    for operation, fields in (
+        ("SetTriggerActions", {"flowType": LOGIN, "triggerType": PRE_CREATION}),
+        ("ClearFlow", {"type": LOGIN}),
+    ):
+        for expected in (0, made - 1):
+            refusal = ask.refused(
+                operation, organization=ask.organization, **fields, expected_sequence=expected
+            )
+            assert (refusal.code, refusal.details) == (9, {"sequence": str(made)})
+    cleared = ask("ClearFlow", organization=ask.organization, type=LOGIN, expected_sequence=made)[
+        "details"
+    ]
+    for expected in (0, int(cleared["sequence"])):
+        set_actions(ask, LOGIN, PRE_CREATION, expected_sequence=expected)
+    assert ask.refused(
+        "ClearFlow", organization=ask.organization, type=LOGIN, expected_sequence=made
+    ).details == {"sequence": cleared["sequence"]}
+
+
+def test_the_same_key_sets_once(ask: Asking) -> None:
+    """A repeated call gets the first answer, whatever was set since."""
+    action = ask.an_action()["id"]
+    first = set_actions(ask, LOGIN, PRE_CREATION, action, idempotency_key="k")
+    set_actions(ask, LOGIN, PRE_CREATION)
+
+    assert set_actions(ask, LOGIN, PRE_CREATION, action, idempotency_key="k") == first
+    assert triggers(ask, LOGIN) == {}
+
+
+def test_history_tells_who_set_and_who_took_out(ask: Asking) -> None:
+    """A flow has one history, through every time that it was cleared."""
+    action = ask.an_action()["id"]
+    set_actions(ask, LOGIN, PRE_CREATION, action, by=Caller("ana", Role.EDITOR))
+    flow = next(each["id"] for each in ask.objects() if each["kind"] == "ActionFlow")
+    ask("DeleteAction", id=action)
+    again = ask.an_action()["id"]
+    set_actions(ask, LOGIN, PRE_CREATION, again)
+
+    events = ask("GetObjectHistory", id=flow)["events"]
+
+    assert [(each["type"], each["writer"]) for each in events] == [
+        ("flow.trigger.set", "ana"), ("flow.removed", "admin"), ("flow.trigger.set", "admin"),
+    ]  # fmt: skip
+    assert events[0]["payload"] == {
+        "flow": "INTERNAL_AUTHENTICATION", "trigger": "PRE_CREATION", "actions": [action],
+    }  # fmt: skip
+
+
+def test_rebuilding_gives_the_same_flows(ask: Asking) -> None:
+    """Also of one that was removed and came back."""
+    first, second = (ask.an_action(name)["id"] for name in ("first", "second"))
+    set_actions(ask, LOGIN, PRE_CREATION, first, second)
+    ask("ClearFlow", organization=ask.organization, type=LOGIN)
+    set_actions(ask, LOGIN, PRE_CREATION, second, first, context='{"tree":"t"}')
+    ask("DeleteAction", id=first)
+    before = ask.objects()
+
+    rebuild(ask.service.store)
+
+    assert ask.objects() == before
+    assert verify(ask.service.store) == []
+
+
+def test_flows_of_other_organizations_are_their_own(ask: Asking) -> None:
+    """The flow of a number is that of the organization of the call."""
+    other = ask("AddOrg", name="globex")["id"]
+    action = ask.an_action()["id"]
+    set_actions(ask, LOGIN, PRE_CREATION, action)
+
+    assert ask("GetFlow", organization=other, type=LOGIN)["flow"]["triggerActions"] == []
+    limited = Caller("limited", Role.ADMIN, frozenset({other}))
+    flow = next(each["id"] for each in ask.objects() if each["kind"] == "ActionFlow")
+    assert ask.refused("GetObjectHistory", id=flow, by=limited).code == Code.NOT_FOUND
