@@ -108,9 +108,7 @@ def explain_command(context: click.Context, path: str | None) -> None:
     click.echo("\n".join(lines))
 
 
-def _document(
-    path: str, schema: Mapping[str, Any], steps: Sequence[str], style: Style
-) -> Iterator[str]:
+def _document(path: str, schema: Schema, steps: Sequence[str], style: Style) -> Iterator[str]:
     """Yield what a document that declares no resource means, or one of its fields."""
     for step in steps:
         fields = _fields_within(schema)
@@ -132,7 +130,7 @@ def _document(
         yield f"      {field['description']}"
 
 
-def _fields_within(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+def _fields_within(schema: Schema) -> Schema:
     """Return the fields of a mapping, or of each value of one whose keys are free."""
     if "properties" in schema:
         return dict(schema["properties"])
@@ -169,7 +167,7 @@ def _code(written: str, style: Style) -> str:
     return "\n".join([style(name, "bold"), *lines])
 
 
-def _find(schema: Mapping[str, Any], steps: list[str]) -> tuple[str, Mapping[str, Any]]:
+def _find(schema: Schema, steps: list[str]) -> tuple[str, Schema]:
     """Return a field by its path; ``spec`` may be left out."""
     tops = schema["properties"]
     if steps[0] in tops and (len(steps) > 1 or "properties" not in tops["spec"]):
@@ -184,7 +182,7 @@ def _find(schema: Mapping[str, Any], steps: list[str]) -> tuple[str, Mapping[str
     return name, tops[name]
 
 
-def _kind(schema: Mapping[str, Any], style: Style) -> Iterator[str]:
+def _kind(schema: Schema, style: Style) -> Iterator[str]:
     for part in SECTIONS:
         section = schema["properties"][part]
         yield ""
@@ -196,9 +194,7 @@ def _kind(schema: Mapping[str, Any], style: Style) -> Iterator[str]:
             yield f"      {field['description']}"
 
 
-def _field(
-    name: str, field: Mapping[str, Any], schema: Mapping[str, Any], style: Style
-) -> Iterator[str]:
+def _field(name: str, field: Schema, schema: Schema, style: Style) -> Iterator[str]:
     yield f"<{_type(field)}>  {field['description']}"
     yield from _allowed(field)
     if "default" in field:
@@ -210,7 +206,7 @@ def _field(
     yield from (f"  {style(sub, 'cyan')}" for sub in field.get("properties", ()))
 
 
-def _allowed(field: Mapping[str, Any]) -> Iterator[str]:
+def _allowed(field: Schema) -> Iterator[str]:
     limits = _limits(field)
     if "const" in field:
         yield f"always: {field['const']}"
@@ -221,7 +217,7 @@ def _allowed(field: Mapping[str, Any]) -> Iterator[str]:
             yield words.format(limits[limit])
 
 
-def _in_short(field: Mapping[str, Any]) -> Any:
+def _in_short(field: Schema) -> Any:
     """Return the default of a field, in short where that can be written."""
     default = field["default"]
     short = {long: word for word, long in spellings(_limits(field).get("enum", ())).items()}
@@ -230,9 +226,9 @@ def _in_short(field: Mapping[str, Any]) -> Any:
     return short.get(default, default) if isinstance(default, str) else default
 
 
-def _limits(field: Mapping[str, Any]) -> Mapping[str, Any]:
+def _limits(field: Schema) -> Schema:
     """Return the part of a field's schema that judges one value: of a list, each item."""
-    limits: Mapping[str, Any] = field.get("items", field)
+    limits: Schema = field.get("items", field)
     return limits
 
 
@@ -249,7 +245,7 @@ def _words(words: list[str]) -> Iterator[str]:
 _ANY_TEXT = r"^[^\u0000]*$"
 
 
-def _type(field: Mapping[str, Any]) -> str:
+def _type(field: Schema) -> str:
     if "const" in field:
         return "string"
     if isinstance(field["type"], list):

@@ -12,10 +12,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from reconciler.manifests.placeholders import escaped
-from reconciler.manifests.scalars import typed
+from reconciler.manifests.scalars import YamlMapping, YamlValue, typed
 from reconciler.resources.kinds import API_VERSION
 from reconciler.resources.normal import DEFAULTS, TYPES
 from reconciler.resources.ref import Kind, ResourceRef, fold
@@ -38,7 +38,7 @@ class Written(NamedTuple):
     """
 
     path: str
-    document: dict[str, Any]
+    document: YamlMapping
     script_path: str = ""
 
     @property
@@ -49,7 +49,7 @@ class Written(NamedTuple):
         organization = metadata.get("organization", name)
         return ResourceRef(kind, organization, metadata.get("project", ""), name)
 
-    def with_script_file(self) -> dict[str, Any]:
+    def with_script_file(self) -> YamlMapping:
         """Return the manifest as it stands in its file: a long script is named, not held."""
         if not self.script_path:
             return self.document
@@ -65,7 +65,7 @@ class Written(NamedTuple):
         return emit(escapes(self.with_script_file() if script_beside else self.document))
 
 
-def escapes(document: Mapping[str, Any]) -> dict[str, Any]:
+def escapes(document: Mapping[str, YamlValue]) -> YamlMapping:
     """Return a document that stands for exactly this one where variables are replaced.
 
     A script is left alone: variables in it are replaced only where its manifest says so.
@@ -81,7 +81,7 @@ def escapes(document: Mapping[str, Any]) -> dict[str, Any]:
     return {**document, **sections}
 
 
-def _escaped_value(value: Any) -> Any:
+def _escaped_value(value: YamlValue) -> YamlValue:
     if isinstance(value, str):
         return escaped(value)
     if isinstance(value, list):
@@ -89,7 +89,7 @@ def _escaped_value(value: Any) -> Any:
     return value
 
 
-def declared_ref(document: Any) -> ResourceRef | None:
+def declared_ref(document: YamlValue) -> ResourceRef | None:
     """Return the ref of the object that a document declares; None if it has no clear one."""
     try:
         metadata = document["metadata"]
@@ -118,10 +118,12 @@ def manifest_resolved(resource: Resource) -> Written:
     return _written(resource.ref, metadata, said)
 
 
-def _written(ref: ResourceRef, metadata: Mapping[str, Any], said: Mapping[str, Any]) -> Written:
+def _written(
+    ref: ResourceRef, metadata: Mapping[str, YamlValue], said: Mapping[str, YamlValue]
+) -> Written:
     """Return a manifest with some fields, the script last: it may be long."""
     names = sorted(TYPES[ref.kind], key="script".__eq__)
-    document: dict[str, Any] = {
+    document: YamlMapping = {
         "apiVersion": API_VERSION,
         "kind": ref.kind.value,
         "metadata": metadata,
@@ -176,8 +178,8 @@ def order_of(ref: ResourceRef) -> tuple[str, int, ResourceRef]:
     return key.organization, list(Kind).index(ref.kind), key
 
 
-def _metadata(ref: ResourceRef, marked: Resource | ObservedObject) -> dict[str, Any]:
-    metadata: dict[str, Any] = {}
+def _metadata(ref: ResourceRef, marked: Resource | ObservedObject) -> YamlMapping:
+    metadata: YamlMapping = {}
     if ref.kind is not Kind.ORGANIZATION:
         metadata["organization"] = ref.organization
     if ref.kind is Kind.OIDC_APPLICATION:
@@ -199,17 +201,17 @@ _WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
-def emit(document: Mapping[str, Any]) -> str:
+def emit(document: Mapping[str, YamlValue]) -> str:
     """Return one document as YAML, without a line of dashes."""
     return "".join(f"{line}\n" for line in _mapping(document, ""))
 
 
-def _mapping(values: Mapping[str, Any], indent: str) -> Iterator[str]:
+def _mapping(values: Mapping[str, YamlValue], indent: str) -> Iterator[str]:
     for key, value in values.items():
         yield from _entry(f"{indent}{scalar(key)}:", value, indent + STEP)
 
 
-def _sequence(values: list[Any], indent: str) -> Iterator[str]:
+def _sequence(values: list[YamlValue], indent: str) -> Iterator[str]:
     for value in values:
         if isinstance(value, (dict, list)) and value:
             nested = list(_block(value, indent + STEP))
@@ -219,7 +221,7 @@ def _sequence(values: list[Any], indent: str) -> Iterator[str]:
             yield from _entry(f"{indent}-", value, indent + STEP)
 
 
-def _entry(head: str, value: Any, indent: str) -> Iterator[str]:
+def _entry(head: str, value: YamlValue, indent: str) -> Iterator[str]:
     if isinstance(value, (dict, list)):
         if value:
             yield head
@@ -234,14 +236,14 @@ def _entry(head: str, value: Any, indent: str) -> Iterator[str]:
         yield f"{head} {scalar(value)}"
 
 
-def _block(value: dict[str, Any] | list[Any], indent: str) -> Iterator[str]:
+def _block(value: YamlMapping | list[YamlValue], indent: str) -> Iterator[str]:
     return _mapping(value, indent) if isinstance(value, dict) else _sequence(value, indent)
 
 
 _NEWLINE = "\n"
 
 
-def scalar(value: Any) -> str:
+def scalar(value: YamlValue) -> str:
     """Return a value that is neither a mapping nor a list, on one line."""
     if value is None:
         return "null"

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from reconciler.diagnostics import Diagnostic, SourceLocation
 from reconciler.manifests.layers import VariableValue
 from reconciler.manifests.placeholders import names_in, value_text, written_position
+from reconciler.manifests.scalars import YamlValue
 from reconciler.manifests.trace import Mark, Trace
 from reconciler.manifests.yaml_source import Start, read_documents, trace_documents
 from reconciler.resources.ref import Kind
@@ -50,7 +51,7 @@ class Manifest:
 
     def __init__(
         self,
-        document: Any,
+        document: YamlValue,
         file: SourceFile,
         index: int = 0,
         origins: Mapping[Path, Origin] = _NO_ORIGINS,
@@ -71,7 +72,7 @@ class Manifest:
         name = metadata.get("name" if is_organization else "organization")
         return name if isinstance(name, str) and name else None
 
-    def changed(self, document: Any, origins: Mapping[Path, Origin]) -> Manifest:
+    def changed(self, document: YamlValue, origins: Mapping[Path, Origin]) -> Manifest:
         """Return the manifest with another document, some of whose values come from elsewhere."""
         return Manifest(document, self.file, self.index, {**self.origins, **origins})
 
@@ -167,7 +168,7 @@ class SourceFile:
         self.variables = variables
         self.starts: list[Start] = []
 
-    def read(self) -> list[Any] | None:
+    def read(self) -> list[YamlValue] | None:
         """Return the documents, or None where only ``trace`` can tell what is wrong."""
         documents = read_documents(self.text, self.starts)
         if documents is None:

@@ -2,17 +2,17 @@
 
 A document whose ref the base declares changes just the fields that it names: mappings merge, lists
 replace, and null means that the base had not written the field. ``absent: true`` takes the manifest
-out. Any other document is added. Values keep the place that they come from.
+out. YamlValue other document is added. Values keep the place that they come from.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from reconciler.diagnostics import Diagnostic, error
 from reconciler.manifests.defaults import FolderDefaults
 from reconciler.manifests.manifest import Manifest, Origin, Path
+from reconciler.manifests.scalars import YamlMapping, YamlValue
 from reconciler.resources.kinds import KINDS, OVERLAID
 from reconciler.resources.nearest import nearest
 from reconciler.resources.normal import SHORT
@@ -141,7 +141,7 @@ class _Merge:
         self._patch = patch
         self._origins = origins
 
-    def mapping(self, under: dict[str, Any], over: dict[str, Any], path: Path) -> dict[str, Any]:
+    def mapping(self, under: YamlMapping, over: YamlMapping, path: Path) -> YamlMapping:
         """Return a mapping with the fields of another laid over it."""
         values = dict(under)
         for name, value in over.items():
@@ -151,7 +151,7 @@ class _Merge:
                 values[name] = self.value(under.get(name), value, (*path, name))
         return values
 
-    def value(self, under: Any, over: Any, path: Path) -> Any:
+    def value(self, under: YamlValue, over: YamlValue, path: Path) -> YamlValue:
         """Return a value with another laid over it: mappings merge, all else replaces."""
         if isinstance(under, dict) and isinstance(over, dict):
             return self.mapping(under, over, path)
@@ -159,7 +159,7 @@ class _Merge:
         return over
 
 
-def _spelt(manifest: Manifest) -> dict[str, Any]:
+def _spelt(manifest: Manifest) -> YamlMapping:
     """Return a document with the words of its spec in their long spelling."""
     document, spec = manifest.document, _mapping(manifest.document, "spec")
     short = SHORT[_KINDS[document["kind"]]]
@@ -167,13 +167,13 @@ def _spelt(manifest: Manifest) -> dict[str, Any]:
     return {**document, "spec": {**spec, **words}} if words else document
 
 
-def _long(value: Any, short: Mapping[str, str]) -> Any:
+def _long(value: YamlValue, short: Mapping[str, str]) -> YamlValue:
     if isinstance(value, list):
         return [_long(each, short) for each in value]
     return short.get(value, value) if isinstance(value, str) else value
 
 
-def _is_same(one: Any, other: Any) -> bool:
+def _is_same(one: YamlValue, other: YamlValue) -> bool:
     """Return whether two values are equal and of one type: 1 equals true in Python, not in YAML."""
     if type(one) is not type(other):
         return False
@@ -184,7 +184,7 @@ def _is_same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def _ref(document: Any) -> ResourceRef | None:
+def _ref(document: YamlValue) -> ResourceRef | None:
     """Return the ref of the object that a document declares; None if it names none."""
     kind = document.get("kind") if isinstance(document, dict) else None
     if not isinstance(kind, str) or kind not in _KINDS:
@@ -198,7 +198,7 @@ def _ref(document: Any) -> ResourceRef | None:
     return ResourceRef(_KINDS[kind], *(str(each) for each in names.values()))
 
 
-def _mapping(document: Any, name: str) -> dict[str, Any]:
+def _mapping(document: YamlValue, name: str) -> YamlMapping:
     value = document.get(name) if isinstance(document, dict) else None
     return value if isinstance(value, dict) else {}
 

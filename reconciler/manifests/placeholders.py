@@ -10,9 +10,10 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from reconciler.manifests.layers import VariableValue
+from reconciler.manifests.scalars import YamlValue
 
 # ``${{`` is a placeholder of another tool. A text without ``}`` reaches to the next brace or end.
 _TOKEN = re.compile(r"\$\$\{|\$\{(?!\{)([^{}]*)(\}?)")
@@ -143,7 +144,7 @@ def _written_offset(text: str, text_of: Callable[[Token], str], offset: int) -> 
     return end + offset - before, ""
 
 
-def as_text(value: Any) -> str | None:
+def as_text(value: YamlValue) -> str | None:
     """Return what a value is inside of a text; None for a list or a mapping, which cannot be."""
     if isinstance(value, str):
         return value
@@ -161,7 +162,7 @@ def value_text(variables: Mapping[str, VariableValue | None]) -> Callable[[Token
     return text_of
 
 
-def size_of(value: Any) -> int:
+def size_of(value: YamlValue) -> int:
     """Return about how many characters of a manifest a value takes."""
     if isinstance(value, str):
         return len(value) + 8

@@ -7,7 +7,12 @@ manifest may say is a number, so numbers exist only to be told from text.
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
+
+YamlValue: TypeAlias = Any
+"""A text, a number, true, false, None, a list of values, or a mapping of texts to values."""
+
+YamlMapping: TypeAlias = dict[str, YamlValue]
 
 # Longer ones are no number anybody means, and int() is quadratic in the length.
 MAX_NUMBER = 64
@@ -29,7 +34,7 @@ _FLOAT = re.compile(
 _ODD = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)", re.ASCII)
 
 
-def typed(text: str) -> Any:
+def typed(text: str) -> YamlValue:
     """Return what a plain scalar stands for.
 
     Raises:

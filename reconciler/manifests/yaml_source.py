@@ -27,7 +27,7 @@ from yaml.events import (
     SequenceStartEvent,
 )
 
-from reconciler.manifests.scalars import MAY_BE_TYPED, typed
+from reconciler.manifests.scalars import MAY_BE_TYPED, YamlMapping, YamlValue, typed
 from reconciler.manifests.text import syntax_fault, unreadable_character
 from reconciler.manifests.trace import Mark, Trace
 
@@ -65,7 +65,7 @@ class Start(NamedTuple):
     lines: int
 
 
-def read_documents(text: str, starts: list[Start] | None = None) -> list[Any] | None:
+def read_documents(text: str, starts: list[Start] | None = None) -> list[YamlValue] | None:
     """Return the documents of a text, or None where only ``trace_documents`` can tell.
 
     A document without content is None. The start of each is added to ``starts``.
@@ -109,7 +109,7 @@ class _Reader:
     __slots__ = ("_depth", "_next", "_starts", "_trace", "documents")
 
     def __init__(self, text: str, trace: Trace | None, starts: list[Start] | None = None) -> None:
-        self.documents: list[Any] = trace.documents if trace is not None else []
+        self.documents: list[YamlValue] = trace.documents if trace is not None else []
         self._trace = trace
         self._starts = starts
         self._depth = 0
@@ -144,7 +144,7 @@ class _Reader:
         if len(trace.findings) == findings:
             trace.documents[index] = value
 
-    def _value(self, event: _Event) -> Any:
+    def _value(self, event: _Event) -> YamlValue:
         kind = type(event)
         if kind is ScalarEvent and event.tag is event.anchor:  # they are only where both are None
             text: str = event.value
@@ -168,9 +168,9 @@ class _Reader:
         self._depth -= 1
         return value
 
-    def _mapping(self) -> dict[str, Any]:
+    def _mapping(self) -> YamlMapping:
         next_event, trace, usual_key = self._next, self._trace, _usual_keys.get
-        values: dict[str, Any] = {}
+        values: YamlMapping = {}
         while (kind := type(event := next_event())) is not MappingEndEvent:
             key = usual_key(event.value) if kind is ScalarEvent else None
             if key is None or key in values or event.tag is not event.anchor:
@@ -183,9 +183,9 @@ class _Reader:
             values[key] = value
         return values
 
-    def _sequence(self) -> list[Any]:
+    def _sequence(self) -> list[YamlValue]:
         next_event, trace = self._next, self._trace
-        values: list[Any] = []
+        values: list[YamlValue] = []
         while type(event := next_event()) is not SequenceEndEvent:
             value = self._value(event)
             if trace is not None:
@@ -193,7 +193,7 @@ class _Reader:
             values.append(value)
         return values
 
-    def _key(self, event: _Event, known: dict[str, Any]) -> str:
+    def _key(self, event: _Event, known: YamlMapping) -> str:
         if type(event) is not ScalarEvent:
             self._stop(event, "YAML-KEY", "a key that is not text", "Write a plain word as key.")
         if event.tag is not event.anchor:
@@ -224,7 +224,7 @@ class _Reader:
         elif len(_usual_keys) < _MAX_USUAL_KEYS:
             _usual_keys[key] = key
 
-    def _typed(self, event: _Event) -> Any:
+    def _typed(self, event: _Event) -> YamlValue:
         try:
             return typed(event.value)
         except ValueError as fault:
@@ -236,7 +236,7 @@ class _Reader:
             )
             return None
 
-    def _refuse_twice(self, event: _Event, known: dict[str, Any]) -> None:
+    def _refuse_twice(self, event: _Event, known: YamlMapping) -> None:
         first = self._trace.keys[id(known), event.value] if self._trace is not None else Mark(0, 0)
         self._refuse(
             event,

@@ -12,7 +12,7 @@ from functools import cache
 from itertools import islice
 from typing import Any, NamedTuple
 
-from reconciler.resources.schemas import Judged, Stage, schema_for
+from reconciler.resources.schemas import Judged, Schema, Stage, schema_for
 
 MAX_FAULTS = 100  # nobody mends more of one document at a time
 
@@ -32,11 +32,11 @@ class SchemaFault(NamedTuple):
     path: tuple[str | int, ...]
     value: Any
     expected: Any
-    schema: dict[str, Any]
+    schema: Schema
 
 
 @cache
-def schema_of(judged: Judged) -> dict[str, Any]:
+def schema_of(judged: Judged) -> Schema:
     """Return the schema that judges documents after resolution."""
     return schema_for(judged, Stage.RESOLVED)
 
@@ -54,7 +54,7 @@ def faults(judged: Judged, document: Any, most: int | None = MAX_FAULTS) -> tupl
     return _faults(_explaining(judged), document, most)
 
 
-def faults_in(schema: dict[str, Any], document: Any) -> tuple[SchemaFault, ...]:
+def faults_in(schema: Schema, document: Any) -> tuple[SchemaFault, ...]:
     """Return what keeps a document from fitting a schema; nothing is loaded where it fits."""
     from jsonschema_rs import Draft202012Validator
 
@@ -112,7 +112,7 @@ def _explaining(judged: Judged) -> Any:
     return _explainer(schema_of(judged))
 
 
-def _explainer(schema: dict[str, Any]) -> Any:
+def _explainer(schema: Schema) -> Any:
     from jsonschema import Draft202012Validator, ValidationError
     from jsonschema.validators import extend
 

@@ -9,10 +9,10 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import Any
 
 from reconciler.diagnostics import Diagnostic
 from reconciler.manifests.manifest import Manifest
+from reconciler.resources.fields import Spec
 from reconciler.resources.normal import SETS, wire_spelling
 from reconciler.resources.oidc import (
     MESSAGES,
@@ -103,14 +103,14 @@ def _errors_first(found: _Found) -> bool:
     return not found[0].is_error
 
 
-def _names(metadata: dict[str, Any]) -> Iterator[_Found]:
+def _names(metadata: Spec) -> Iterator[_Found]:
     for field in ("organization", "project", "name"):
         if field in metadata:
             for problem in name_problems(metadata[field]):
                 yield problem, ("metadata", field)
 
 
-def _application(resource: Resource, written: Any) -> list[_Found]:
+def _application(resource: Resource, written: Spec) -> list[_Found]:
     spec = resource.spec
     found = [*_uris(spec), *_words_twice(spec, written), *_refused(resource, written)]
     if not any(problem.is_error for problem, _ in found):
@@ -119,7 +119,7 @@ def _application(resource: Resource, written: Any) -> list[_Found]:
     return found
 
 
-def _uris(spec: Any) -> Iterator[_Found]:
+def _uris(spec: Spec) -> Iterator[_Found]:
     native = spec["appType"] == "OIDC_APP_TYPE_NATIVE"
     dev_mode = spec["devMode"]
     for field in _URI_LISTS:
@@ -137,7 +137,7 @@ def _uris(spec: Any) -> Iterator[_Found]:
 _TWICE = doubtful("URI-DUPLICATE", "the same entry is in this list already", "Remove one.")
 
 
-def _words_twice(spec: Any, written: Any) -> Iterator[_Found]:
+def _words_twice(spec: Spec, written: Spec) -> Iterator[_Found]:
     for field in SETS[APPLICATION]:
         values = written.get(field, ())
         if len(values) > len(spec[field]):  # the normal form has each word once
@@ -151,7 +151,7 @@ def _word_twice(word: str) -> Problem:
     return doubtful("VALUE-DUPLICATE", summary, "Remove one; the short spelling is the same value.")
 
 
-def _refused(resource: Resource, written: Any) -> Iterator[_Found]:
+def _refused(resource: Resource, written: Spec) -> Iterator[_Found]:
     for problem in oidc_problems(resource.spec):
         value = resource.spec[problem.field][problem.position]
         if problem.field in SETS[APPLICATION]:
@@ -172,7 +172,7 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def _written_path(field: str, value: str, written: Any) -> tuple[str | int, ...]:
+def _written_path(field: str, value: str, written: Spec) -> tuple[str | int, ...]:
     """Return where a value of a set stands: they are sorted in the normal form, not in the file."""
     values = wire_spelling(APPLICATION, field, written.get(field, ()))
     if value in values:
@@ -180,7 +180,7 @@ def _written_path(field: str, value: str, written: Any) -> tuple[str | int, ...]
     return ("spec", "grantTypes")  # the value is a default, and this is what does not fit it
 
 
-def _compliance(spec: Any) -> Iterator[_Found]:
+def _compliance(spec: Spec) -> Iterator[_Found]:
     for key in compliance_problems(spec):
         if key != _HEADLINE:
             yield _predicted(key), ("spec", _field_of(key))
@@ -197,7 +197,7 @@ def _field_of(key: str) -> str:
     return "grantTypes" if "GrantType" in key else "redirectUris"
 
 
-def _dangerous_settings(spec: Any) -> Iterator[_Found]:
+def _dangerous_settings(spec: Spec) -> Iterator[_Found]:
     if spec["devMode"]:
         yield _DEV_MODE, ("spec", "devMode")
     if "OIDC_GRANT_TYPE_IMPLICIT" in spec["grantTypes"]:
