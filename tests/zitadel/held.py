@@ -63,7 +63,12 @@ class Held:
     def touch(self, kind: str, item: Item) -> Item:
         """Count an event of an object; return its details."""
         owner: str = item["details"]["resourceOwner"]
-        aggregates = {"apps": item.get("project", ""), "idps": owner, "oldIdps": owner}
+        aggregates = {
+            "apps": item.get("project", ""),
+            "idps": owner,
+            "oldIdps": owner,
+            "flows": owner,
+        }
         aggregate = aggregates.get(kind, str(item["id"]))
         self._sequences[aggregate] = self._sequences.get(aggregate, 0) + (
             2 if kind == "apps" else 1

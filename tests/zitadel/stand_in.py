@@ -22,6 +22,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from tests.zitadel.flows import Flows
 from tests.zitadel.generations import list_functions, only_from_4
 from tests.zitadel.held import STATES, Held, Item, made
 from tests.zitadel.protos import LATER_FIELDS, Method, method
@@ -43,7 +44,6 @@ SETS = {
 }
 BESIDE_CONFIG = {"projectId", "appId", "name"}
 WITH_SECRET = {"OIDC_AUTH_METHOD_TYPE_BASIC", "OIDC_AUTH_METHOD_TYPE_POST"}
-TRIGGERS = {"1": "123", "2": "45", "3": "123", "4": "6"}  # of each flow
 OWNER_QUERIES = {"ownerTypeQuery", "idpIdQuery", "idQuery", "actionIdQuery"}
 
 Handler = Callable[[Item, str], Item]
@@ -90,6 +90,7 @@ class FakeZitadel:
         self.held = self.things.held
         self.secrets: dict[str, str] = {}
         self.replaced = 0
+        self.flows = Flows(self.things, _view)
         self.providers = Providers(self.things, is_unique=is_unique)
         self.organization: str = self.things.add("orgs", {"name": "acme"})["id"]
         self.users = {
@@ -201,9 +202,9 @@ class FakeZitadel:
                 "DeleteAction": self._remove("actions", "id"),
                 "DeactivateAction": self._switch("actions", "id", "INACTIVE"),
                 "ReactivateAction": self._switch("actions", "id", "ACTIVE"),
-                "GetFlow": self._flow,
-                "SetTriggerActions": self._set_trigger,
-                "ClearFlow": self._clear_flow,
+                "GetFlow": self.flows.get,
+                "SetTriggerActions": self.flows.set,
+                "ClearFlow": self.flows.clear,
             },
         }
 
@@ -349,7 +350,7 @@ class FakeZitadel:
         self.replaced += 1
         return {**self._changed("apps", item, {}), "clientSecret": self._new_secret(item["id"])}
 
-    # Actions and flows.
+    # Actions.
 
     def _add_action(self, asked: Item, org: str) -> Item:
         self._check_name("actions", asked["name"], owner=org)
@@ -362,44 +363,6 @@ class FakeZitadel:
             raise FakeError(9, "ACTION-dg4t2", "Errors.NoChangesFound")
         self._changed("actions", item, fields)
         return {"details": made(item)}  # the time of the change stands there
-
-    def _flow(self, asked: Item, org: str) -> Item:
-        if asked["type"] not in TRIGGERS:
-            raise FakeError(3, "COMMAND-Dfhj5", "Errors.Flow.FlowTypeMissing")
-        held = self.held["flows"].get(f"{org}-{asked['type']}", {"triggers": {}})
-        flow: Item = {"type": {"id": asked["type"]}, "state": "FLOW_STATE_ACTIVE"}
-        flow["triggerActions"] = [
-            {
-                "triggerType": {"id": trigger},
-                "actions": [_view(self.held["actions"][each]) for each in actions],
-            }
-            for trigger, actions in held["triggers"].items()
-        ]
-        return {"flow": {**flow, **({"details": held["details"]} if "details" in held else {})}}
-
-    def _set_trigger(self, asked: Item, org: str) -> Item:
-        flow, trigger, actions = asked["flowType"], asked["triggerType"], asked["actionIds"]
-        if flow not in TRIGGERS or trigger not in TRIGGERS[flow]:
-            raise FakeError(3, "COMMAND-Dfgh6", "Errors.Flow.WrongTriggerType")
-        if any(each not in self.held["actions"] for each in actions):
-            raise FakeError(9, "COMMAND-dg422", "Errors.Flow.ActionIDsNotExist")
-        key = f"{org}-{flow}"
-        held = self.held["flows"].get(key, {"triggers": {}})
-        if held["triggers"].get(trigger, []) == actions:
-            raise FakeError(9, "COMMAND-Nfh52", "Errors.Flow.NoChanges")
-        triggers = {**held["triggers"], trigger: actions}
-        triggers = {name: ids for name, ids in triggers.items() if ids}
-        if key in self.held["flows"]:
-            self._changed("flows", held, {"triggers": triggers})
-        else:
-            held = self.things.add("flows", {"name": flow, "triggers": triggers}, org, key)
-        return {"details": made(held)}
-
-    def _clear_flow(self, asked: Item, org: str) -> Item:
-        held = self.held["flows"].get(f"{org}-{asked['type']}")
-        if not held or not held["triggers"]:
-            raise FakeError(9, "COMMAND-DgGh3", "Errors.Flow.Empty")
-        return self._changed("flows", held, {"triggers": {}})
 
     # Every kind.
 
@@ -416,9 +379,6 @@ class FakeZitadel:
         def remove(asked: Item, org: str) -> Item:
             item = self._one(kind, asked[parameter], "COMMAND-0po9s", org)
             self.things.remove(kind, item)
-            for flow in self.held["flows"].values() if kind == "actions" else ():
-                for actions in flow["triggers"].values():
-                    actions[:] = [each for each in actions if each != item["id"]]
             return {"details": dict(item["details"])} if kind == "apps" else {}
 
         return remove
