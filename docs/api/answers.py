@@ -51,7 +51,7 @@ def components() -> dict[str, Schema]:
             {"totalResult": _NUMBER, "processedSequence": _NUMBER, "viewTimestamp": _TIME}
         ),
         "Organization": _held("ORG_STATE_ACTIVE", {"primaryDomain": {"const": ""}}),
-        "Project": _held("PROJECT_STATE_ACTIVE", _project()),
+        "Project": _held("PROJECT_STATE_ACTIVE", _spec(Kind.PROJECT)),
         "IdentityProvider": _held("IDP_STATE_ACTIVE", _identity_provider()),
         "Provider": _held("IDP_STATE_ACTIVE", _provider()),
         "OidcConfig": _oidc_config(),
@@ -111,15 +111,6 @@ def _spec(kind: Kind) -> dict[str, Schema]:
     return {
         name: {key: value for key, value in field.items() if key != "default"}
         for name, field in properties.items()
-    }
-
-
-def _project() -> dict[str, Schema]:
-    return {
-        "projectRoleAssertion": {"const": False},
-        "projectRoleCheck": {"const": False},
-        "hasProjectCheck": {"const": False},
-        "privateLabelingSetting": {"const": "PRIVATE_LABELING_SETTING_UNSPECIFIED"},
     }
 
 
@@ -325,6 +316,7 @@ _ANSWERS: Mapping[str, Callable[[], Schema]] = {
     "AddProject": _made("id"),
     "ListProjects": _list("Project", sorted_by_column=False),
     "GetProjectByID": _one("project", "Project"),
+    "UpdateProject": _changed,
     "AddOrgJWTIDP": _made("idpId"),
     "ListOrgIDPs": _list("IdentityProvider"),
     "GetOrgIDPByID": _one("idp", "IdentityProvider"),

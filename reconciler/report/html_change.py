@@ -11,6 +11,7 @@ from reconciler.plan.risk import expected_problems, is_severe
 from reconciler.report.differences import Row, note_on, rows_of, sides_of
 from reconciler.report.plan_parts import Shown
 from reconciler.report.visible import visible
+from reconciler.resources.normal import TYPES
 from reconciler.resources.oidc import MESSAGES
 
 SIGNS = {"create": "+", "update": "~", "adopt": "~", "delete": "-"}
@@ -93,7 +94,8 @@ def _each_note(shown: Shown) -> Iterator[str]:
     if isinstance(change, Delete) and change.held.client_id:
         yield f"lost for good: client id {shown_text(change.held.client_id)} and any client secret"
     if isinstance(change, Create) and not field_changes(change):
-        yield '<span class="plain">it has no fields</span>'
+        has = "sets" if TYPES[change.resource.ref.kind] else "has"
+        yield f'<span class="plain">it {has} no fields</span>'
 
 
 class _Field:

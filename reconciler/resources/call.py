@@ -58,6 +58,7 @@ ADDRESSES: Mapping[str, tuple[str, ...]] = {
     "AddProject": (f"POST {_PROJECTS}",),
     "ListProjects": (f"POST {_PROJECTS}/_search",),
     "GetProjectByID": (f"GET {_PROJECTS}/{{id}}",),
+    "UpdateProject": (f"PUT {_PROJECTS}/{{id}}",),
     "AddOrgJWTIDP": (f"POST {_IDPS}/jwt",),
     "ListOrgIDPs": (f"POST {_IDPS}/_search",),
     "GetOrgIDPByID": (f"GET {_IDPS}/{{id}}",),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from reconciler.resources.duration import ACTION_TIMEOUT, CLOCK_SKEW
 from reconciler.resources.fields import Field, Form, choice, duration, flag, some_of, text, texts
 from reconciler.resources.flows import FLOWS, TRIGGER_NAMED
+from reconciler.resources.projects import PROJECT_FLAGS
 from reconciler.resources.ref import Kind
 
 API_VERSION = "reconciler/v1"
@@ -100,12 +101,13 @@ _ORGANIZATION = KindRow(
 )
 
 _PROJECT = KindRow(
-    "A project of an organization: a name, and the owner of applications. It has no fields.",
+    "A project of an organization: the owner of applications, and who may use them.",
     rank=1,
     schema="project",
     plural="projects",
     renamable=False,
     owner=_IN_ORGANIZATION,
+    fields=PROJECT_FLAGS,
 )
 
 # Source 2.2. An update sends the whole configuration, and a field sent empty is empty afterwards.

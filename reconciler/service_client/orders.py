@@ -23,7 +23,7 @@ from reconciler.service_client.port import (
 )
 from reconciler.service_client.refusals import AGAIN, service_error
 from reconciler.service_client.wire import Answer, Reply, WireRefusal
-from reconciler.state import ObservedObject, is_in_step, is_owned_by
+from reconciler.state import ObservedObject, holds, is_in_step, is_owned_by
 
 
 class _Operations(NamedTuple):
@@ -43,7 +43,7 @@ class _Operations(NamedTuple):
 
 _OPERATIONS: Mapping[Kind, _Operations] = {
     Kind.ORGANIZATION: _Operations("AddOrg"),
-    Kind.PROJECT: _Operations("AddProject"),
+    Kind.PROJECT: _Operations("AddProject", "UpdateProject", "UpdateProject", id_field="id"),
     Kind.IDP_JWT_CONFIG: _Operations(
         "AddOrgJWTIDP", "UpdateOrgIDP", "UpdateOrgIDPJWTConfig", "RemoveOrgIDP", "idpId"
     ),
@@ -114,13 +114,13 @@ def _changes(order: UpdateOrder) -> Iterator[tuple[str, JsonObject]]:
     """Yield operation and fields of each call of an update; none if name and spec stay."""
     held, wanted = order.held, order.resource
     operations, name = _OPERATIONS[wanted.ref.kind], {"name": wanted.ref.name}
-    is_renamed, is_changed = held.ref.name != wanted.ref.name, held.spec != wanted.spec
-    if not operations.configure:  # organizations and projects have nothing that changes
+    is_renamed, is_changed = held.ref.name != wanted.ref.name, not holds(held, wanted.spec)
+    if not operations.configure:  # organizations have nothing that changes
         return
     if held.spec.get(_AUDIENCE) != wanted.spec.get(_AUDIENCE):
         yield _UPDATE_WITH_AUDIENCE, {"id": held.id, **name, **_sent(order)}
         return
-    # An action has one call for name and fields; applications and providers have two.
+    # Actions and projects have one call for name and fields; applications and providers have two.
     if operations.rename == operations.configure:
         if is_renamed or is_changed:
             yield operations.configure, {**_target(held), **name, **_sent(order)}
@@ -190,7 +190,7 @@ _UNKNOWN_CALLS = (
 )
 _UPGRADE = (
     "The service is older than this tool and lacks a call that the plan needs, such as that which "
-    "writes the audience of a JWT identity provider: upgrade it."
+    "writes the audience of a JWT identity provider, or the flags of a project: upgrade it."
 )
 
 

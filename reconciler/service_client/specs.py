@@ -28,7 +28,6 @@ _LISTS = {
     kind: [name for name, type_ in fields.items() if type_ is list]
     for kind, fields in TYPES.items()
 }
-_HAVE_NO_UPDATE = frozenset({Kind.ORGANIZATION, Kind.PROJECT})
 
 
 class ReadSpec(NamedTuple):
@@ -69,7 +68,7 @@ def read_spec(kind: Kind, answered: Spec) -> ReadSpec:
         return ReadSpec(answered, {}, strange)
     unknown = {name: value for name, value in answered.items() if name not in fields}
     spec = {name: answered[name] for name in fields}
-    if kind in _HAVE_NO_UPDATE:
+    if kind is Kind.ORGANIZATION:  # it has no update
         return ReadSpec(spec, {}, (*strange, *unknown))
     return ReadSpec(spec, unknown, strange)
 

@@ -95,6 +95,7 @@ def match(sequence: object) -> list[tuple[str, Any]]:
     return [("if-match", sequence)]
 
 
+LABELLED = "PRIVATE_LABELING_SETTING_ENFORCE_PROJECT_RESOURCE_OWNER_POLICY"
 STALE = match('"1"')
 OTHER = [("x-service-orgid", Id("other"))]
 
@@ -133,9 +134,35 @@ STORY = {
     "another organization as mine": Step("GetMyOrg", headers=OTHER, code=5),
     "a project": Step("AddProject", {"name": "api"}, names="api", writes=1),
     "a project of a taken name": Step("AddProject", {"name": "API"}, 6),
-    "a project with a setting that is not offered": Step(
-        "AddProject", {"name": "x", "projectRoleCheck": True}, 3
+    "a project with flags": Step(
+        "AddProject",
+        {"name": "shut", "projectRoleCheck": True, "privateLabelingSetting": LABELLED},
+        names="shut",
+        writes=1,
     ),
+    "updating a project": Step(
+        "UpdateProject",
+        {"id": Id("shut"), "name": "open", "projectRoleAssertion": True, "hasProjectCheck": True},
+        writes=1,
+    ),
+    "updating a project without a change": Step(
+        "UpdateProject",
+        {"id": Id("shut"), "name": "open", "projectRoleAssertion": True, "hasProjectCheck": True},
+    ),
+    "updating a stale project": Step(
+        "UpdateProject", {"id": Id("shut"), "name": "x"}, 9, headers=STALE
+    ),
+    "renaming a project to a taken name": Step(
+        "UpdateProject", {"id": Id("shut"), "name": "API"}, 6
+    ),
+    "updating a project with an unknown setting": Step(
+        "UpdateProject", {"id": Id("shut"), "name": "x", "privateLabelingSetting": UNDEFINED}, 3
+    ),
+    "updating no project": Step("UpdateProject", {"id": "404", "name": "x"}, 5),
+    "updating a project of others": Step(
+        "UpdateProject", {"id": Id("shut"), "name": "x"}, 5, by="stranger"
+    ),
+    "reading a project with flags": Step("GetProjectByID", {"id": Id("shut")}),
     "a project with an unknown setting": Step(
         "AddProject", {"name": "x", "privateLabelingSetting": UNDEFINED}, 3
     ),

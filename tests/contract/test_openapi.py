@@ -206,6 +206,7 @@ def _owners(call: _Caller) -> Iterator[tuple[str, Any]]:
     yield call.told("AddProject", name="p")
     yield call.told("ListProjects")
     yield call.told("GetProjectByID", id=call.known.project)
+    yield call.told("UpdateProject", id=call.known.project, name="shop", projectRoleCheck=True)
 
 
 def _providers(call: _Caller) -> Iterator[tuple[str, Any]]:

@@ -25,6 +25,7 @@ EDITOR_MAY = VIEWER_MAY | {
     "CreateAction", "UpdateAction", "DeleteAction", "RecordContext", "WriteBatch", "AcquireLease",
     "RenewLease", "ReleaseLease", "ClaimSecrets", "AcknowledgeSecrets",
     "AddJWTProvider", "UpdateJWTProvider", "DeleteProvider", "SetTriggerActions", "ClearFlow",
+    "UpdateProject",
 }  # fmt: skip
 
 ROLES = {
@@ -65,6 +66,7 @@ def everything_about(ask: Asking, *, foreign: bool) -> dict[str, dict[str, Any]]
         "AddProject": {"organization": owner, "name": "x"},
         "ListProjects": {"organization": owner},
         "GetProjectByID": {"id": project},
+        "UpdateProject": {"id": project, "name": "x", "expected_sequence": 1},
         "AddOrgJWTIDP": {"organization": owner, "name": "x", **JWT},
         "ListOrgIDPs": {"organization": owner},
         "GetOrgIDPByID": {"id": idp},

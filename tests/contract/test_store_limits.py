@@ -65,6 +65,7 @@ def calls(ask: Asking) -> Mapping[str, dict[str, Any]]:
         "AddProject": {**owner, "name": "x"},
         "ListProjects": {**owner, **cut, "queries": []},
         "GetProjectByID": {"id": ask.project},
+        "UpdateProject": {"id": ask.project, "name": "y", "projectRoleCheck": True},
         "AddOrgJWTIDP": {**owner, "name": "x", **JWT},
         "ListOrgIDPs": {**owner, **cut, "queries": [], "sortingColumn": "IDP_FIELD_NAME_NAME"},
         "GetOrgIDPByID": {"id": idp},

@@ -55,6 +55,7 @@ def fields_of(operation: str, tenant: Tenant) -> dict[str, Any]:
         "AddOrg": name,
         "AddProject": name,
         "GetProjectByID": {"id": tenant.project},
+        "UpdateProject": {"id": tenant.project, **name, "projectRoleCheck": True},
         "AddOrgJWTIDP": {**name, **CONFIG},
         "GetOrgIDPByID": {"id": tenant.provider},
         "UpdateOrgIDP": {"idpId": tenant.provider, **name},

@@ -25,6 +25,7 @@ from starlette.routing import Route
 from tests.zitadel.flows import Flows
 from tests.zitadel.generations import list_functions, only_from_4
 from tests.zitadel.held import STATES, Held, Item, made
+from tests.zitadel.projects import Projects
 from tests.zitadel.protos import LATER_FIELDS, Method, method
 from tests.zitadel.providers import Providers, details_of
 from tests.zitadel.refusals import STATUS, FakeError, check_rules
@@ -92,6 +93,11 @@ class FakeZitadel:
         self.replaced = 0
         self.flows = Flows(self.things, _view)
         self.providers = Providers(self.things, is_unique=is_unique)
+        self.projects = Projects(
+            self.things,
+            lambda name, org: self._check_name("projects", name, owner=org),
+            refuses_idle=at < (3, 3, 0),
+        )
         self.organization: str = self.things.add("orgs", {"name": "acme"})["id"]
         self.users = {
             IAM: User(self.organization, (Membership("IAM_OWNER"),)),
@@ -173,8 +179,8 @@ class FakeZitadel:
                 "AddOrg": self._add_org,
                 "ListProjects": self._list("projects"),
                 "GetProjectByID": self._get("projects", "project"),
-                "AddProject": self._add_project,
-                "UpdateProject": self._update_project,
+                "AddProject": self.projects.add,
+                "UpdateProject": self.projects.update,
                 "DeactivateProject": self._switch("projects", "id", "INACTIVE"),
                 "ReactivateProject": self._switch("projects", "id", "ACTIVE"),
                 "ListApps": self._list("apps"),
@@ -290,16 +296,6 @@ class FakeZitadel:
     def _add_org(self, asked: Item, org: str) -> Item:
         self._check_name("orgs", asked["name"])
         return _made(self.things.add("orgs", {"name": asked["name"]}))
-
-    def _add_project(self, asked: Item, org: str) -> Item:
-        self._check_name("projects", asked["name"], owner=org)
-        return _made(self.things.add("projects", asked, org))
-
-    def _update_project(self, asked: Item, org: str) -> Item:
-        item = self._one("projects", asked["id"], "COMMAND-s9u1P", org)
-        if all(item.get(name) == value for name, value in asked.items()):
-            return {"details": dict(item["details"])}  # a success, and no event
-        return self._changed("projects", item, asked)
 
     # Applications.
 

@@ -7,7 +7,7 @@ versions are read for good.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias, get_args
 
 from reconciler.resources.fields import Spec
@@ -27,6 +27,16 @@ class ProjectAdded:
 
     TYPE: ClassVar[str] = "project.added"
     name: str
+    spec: Spec = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectChanged:
+    """A project was updated as a whole, its name included."""
+
+    TYPE: ClassVar[str] = "project.changed"
+    name: str
+    spec: Spec = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +196,7 @@ Event: TypeAlias = (
     Added
     | Renamed
     | Deleted
+    | ProjectChanged
     | IdpJwtConfigChanged
     | AppOidcConfigChanged
     | AppOidcSecretChanged

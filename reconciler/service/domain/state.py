@@ -28,6 +28,7 @@ from reconciler.service.domain.events import (
     IdpRenamed,
     OrganizationAdded,
     ProjectAdded,
+    ProjectChanged,
     Renamed,
 )
 from reconciler.service.domain.oidc_application import check_spec, ends_secret
@@ -101,8 +102,8 @@ def _added(state: Unborn, event: Event) -> Held:
     match event:
         case OrganizationAdded(name):
             return Held(Kind.ORGANIZATION, new, owner, "", name, {})
-        case ProjectAdded(name):
-            return Held(Kind.PROJECT, new, owner, owner, name, {})
+        case ProjectAdded(name, spec):
+            return Held(Kind.PROJECT, new, owner, owner, name, spec)
         case IdpJwtAdded(name, spec):
             return Held(Kind.IDP_JWT_CONFIG, new, owner, owner, name, spec)
         case AppOidcAdded(name, project, client_id, secret_hash, spec):
@@ -127,7 +128,7 @@ def _changed(state: Held, event: Event) -> Held:
             return replace(state, spec=spec, secret_hash=kept)
         case AppOidcSecretChanged(secret_hash):
             return replace(state, secret_hash=secret_hash)
-        case ActionChanged(name, spec):
+        case ProjectChanged(name, spec) | ActionChanged(name, spec):
             return replace(state, name=name, spec=spec)
         case FlowTriggerSet() | FlowActionDropped() if state.kind is Kind.ACTION_FLOW:
             return replace(state, spec=triggers_after(state.spec, event))
@@ -138,6 +139,11 @@ def _changed(state: Held, event: Event) -> Held:
 def rename(held: Held, name: str, renamed: type[Renamed]) -> tuple[Event, ...]:
     """Return the event of another name; the same one is no event."""
     return () if held.name == name else (renamed(name),)
+
+
+def change_project(held: Held, name: str, spec: Spec) -> tuple[Event, ...]:
+    """Return the event of an update of a project; one that changes nothing is no event."""
+    return () if (held.name, held.spec) == (name, spec) else (ProjectChanged(name, spec),)
 
 
 def change_jwt_config(held: Held, spec: Spec) -> tuple[Event, ...]:

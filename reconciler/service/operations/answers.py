@@ -99,10 +99,8 @@ def project_view(row: ObjectRow) -> Answer:
         "details": details_read(row),
         "name": row.name,
         "state": "PROJECT_STATE_ACTIVE",
-        "projectRoleAssertion": False,
-        "projectRoleCheck": False,
-        "hasProjectCheck": False,
-        "privateLabelingSetting": "PRIVATE_LABELING_SETTING_UNSPECIFIED",
+        **LATER[Kind.PROJECT],
+        **json.loads(row.spec),
     }
 
 

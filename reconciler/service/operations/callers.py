@@ -42,6 +42,7 @@ _READS = frozenset(
 _WRITES = frozenset(
     {
         "project.create",
+        "project.write",
         "project.app.write",
         "project.app.delete",
         "org.idp.write",

@@ -60,9 +60,11 @@ from reconciler.service.operations.organizations import (
     AddOrgRequest,
     AddProjectRequest,
     GetProjectByIDRequest,
+    UpdateProjectRequest,
     add_org,
     add_project,
     get_project,
+    update_project,
 )
 from reconciler.service.operations.session import Reading, Writing
 
@@ -92,6 +94,7 @@ ROWS = (
     _write("AddOrg", "org.create", add_org, AddOrgRequest, _CREATES),
     _write("AddProject", "project.create", add_project, AddProjectRequest, _CREATES),
     _read("GetProjectByID", "project.read", get_project, GetProjectByIDRequest),
+    _write("UpdateProject", "project.write", update_project, UpdateProjectRequest, _CHANGES),
     # Identity providers.
     _write("AddOrgJWTIDP", _IDP, add_idp, AddOrgJWTIDPRequest, _CREATES),
     _read("GetOrgIDPByID", "org.idp.read", get_idp, GetOrgIDPByIDRequest),

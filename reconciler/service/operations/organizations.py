@@ -1,17 +1,22 @@
-"""Organizations and projects: adding them, and reading one."""
+"""Organizations and projects: adding them, reading a project and updating it."""
 
 from __future__ import annotations
 
-from typing import Literal
-
-from reconciler.resources.models import Name
+from reconciler.resources.models import Name, with_fields_of
 from reconciler.resources.ref import Kind
 from reconciler.service.domain.events import OrganizationAdded, ProjectAdded
 from reconciler.service.domain.refusal import not_allowed
-from reconciler.service.operations.answers import Answer, details_created, project_view
+from reconciler.service.domain.state import change_project
+from reconciler.service.operations.answers import (
+    Answer,
+    details_changed,
+    details_created,
+    project_view,
+)
 from reconciler.service.operations.callers import Role
-from reconciler.service.operations.models import Id, Message
+from reconciler.service.operations.models import Id, Message, SpecMessage
 from reconciler.service.operations.session import Reading, Writing
+from reconciler.service.projections.objects import state_of
 
 
 class AddOrgRequest(Message):
@@ -20,16 +25,17 @@ class AddOrgRequest(Message):
     name: Name
 
 
-class AddProjectRequest(Message):
+@with_fields_of(Kind.PROJECT)
+class AddProjectRequest(SpecMessage):
     """Make a project in the organization of the call."""
 
     name: Name
-    project_role_assertion: Literal[False] = False
-    project_role_check: Literal[False] = False
-    has_project_check: Literal[False] = False
-    private_labeling_setting: Literal["PRIVATE_LABELING_SETTING_UNSPECIFIED"] = (
-        "PRIVATE_LABELING_SETTING_UNSPECIFIED"
-    )
+
+
+class UpdateProjectRequest(AddProjectRequest):
+    """Update a whole project, its name included."""
+
+    id: Id
 
 
 class GetProjectByIDRequest(Message):
@@ -49,10 +55,19 @@ def add_org(call: Writing, request: AddOrgRequest) -> Answer:
 def add_project(call: Writing, request: AddProjectRequest) -> Answer:
     """Make a project in the organization of the call."""
     owner = call.organization()
-    row = call.create(owner.id, ProjectAdded(request.name))
+    row = call.create(owner.id, ProjectAdded(request.name, request.spec_of(Kind.PROJECT)))
     return {"id": row.id, "details": details_created(row)}
 
 
 def get_project(call: Reading, request: GetProjectByIDRequest) -> Answer:
     """Answer one project."""
     return call.shown_alone("project", project_view, call.object(Kind.PROJECT, request.id))
+
+
+def update_project(call: Writing, request: UpdateProjectRequest) -> Answer:
+    """Update a whole project; what is left out is at its default afterwards."""
+    row = call.target(Kind.PROJECT, request.id)
+    changed = call.change(
+        row, change_project(state_of(row), request.name, request.spec_of(Kind.PROJECT))
+    )
+    return {"details": details_changed(changed)}

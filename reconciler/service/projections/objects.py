@@ -133,12 +133,13 @@ def _writer() -> Callable[[object], bytes]:
 def encode(event: Event | SideEvent) -> EncodedEvent:
     """Return an event as it is appended.
 
-    ``spec`` is the last name of every payload that has it, so its text can be put in.
+    ``spec`` is the last name of every payload that has it, so its text can be put in. An empty one
+    is left out, as by versions that knew no fields of its kind.
     """
     fields = {name: getattr(event, name) for name in event.__slots__}
     spec = fields.pop("spec", None)
     rest = canonical(fields)
-    if spec is None:
+    if not spec:
         return EncodedEvent(NewEvent(event.TYPE, rest), "")
     text = canonical(spec)
     comma = "," if fields else ""

@@ -27,7 +27,7 @@ from reconciler.service_client.zitadel.asking import (
     lost,
     unless_conflict,
 )
-from reconciler.service_client.zitadel.objects import Owner, action, application
+from reconciler.service_client.zitadel.objects import Owner, action, application, project
 from reconciler.service_client.zitadel.providers import ProviderCalls, is_provider
 from reconciler.service_client.zitadel.reading import (
     OF_INSTANCE,
@@ -153,7 +153,9 @@ def _observed(order: CreateOrder, item: JsonObject, providers: ProviderCalls) ->
             return providers.observed(item, owner)
         case Kind.OIDC_APPLICATION:
             return application(item, owner, Owner(order.project_id, order.ref.project))
-        case Kind.ORGANIZATION | Kind.PROJECT | Kind.ACTION_FLOW:
+        case Kind.PROJECT:
+            return project(item, owner)
+        case Kind.ORGANIZATION | Kind.ACTION_FLOW:
             details = item.get("details")
             sequence = sequence_of(details) if isinstance(details, dict) else 0
             return ObservedObject(order.ref, id_of(item), sequence, {}, order.organization_id)

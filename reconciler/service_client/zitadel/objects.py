@@ -47,15 +47,19 @@ def organization(fields: JsonObject) -> ObservedObject:
 
 def project(fields: JsonObject, owner: Owner) -> ObservedObject:
     """Return a project."""
-    ref = ResourceRef(Kind.PROJECT, owner.name, "", text_of(fields, "name"))
-    return _observed(ref, fields, owner, ReadSpec({}, {}, ()))
+    return _with_spec_inside(Kind.PROJECT, fields, owner)
 
 
 def action(fields: JsonObject, owner: Owner) -> ObservedObject:
     """Return an action."""
-    ref = ResourceRef(Kind.ACTION, owner.name, "", text_of(fields, "name"))
+    return _with_spec_inside(Kind.ACTION, fields, owner)
+
+
+def _with_spec_inside(kind: Kind, fields: JsonObject, owner: Owner) -> ObservedObject:
+    """Return an object whose spec stands among its other fields."""
+    ref = ResourceRef(kind, owner.name, "", text_of(fields, "name"))
     said = {name: value for name, value in fields.items() if name not in _OUTSIDE}
-    return _observed(ref, fields, owner, _read(Kind.ACTION, fields, said))
+    return _observed(ref, fields, owner, _read(kind, fields, said))
 
 
 def jwt_provider(fields: JsonObject, owner: Owner) -> ObservedObject:

@@ -39,6 +39,7 @@ NOT_CHANGED = frozenset(
         "Org-jf9w",
         "COMMAND-2m8vx",
         "COMMAND-1m88i",
+        "COMMAND-2M0fs",
         "ACTION-dg4t2",
         "ORG-4VSdf",
     }
@@ -77,7 +78,7 @@ def serial_key_of(order: Order, number: int) -> str:
             return order.project_id
         case UpdateOrder() | DeleteOrder():
             held = order.held
-            if held.ref.kind is Kind.ACTION:
+            if held.ref.kind in {Kind.ACTION, Kind.PROJECT}:
                 return held.id
             return held.project_id or held.organization_id
 
@@ -159,6 +160,8 @@ def _read_call(held: ObservedObject, providers: ProviderCalls) -> tuple[Call, st
         return providers.get(held.id, held.organization_id), "idp"
     if held.ref.kind is Kind.ACTION:
         return Call("GetAction", {"id": held.id}, held.organization_id), "action"
+    if held.ref.kind is Kind.PROJECT:
+        return Call("GetProjectByID", {"id": held.id}, held.organization_id), "project"
     fields = {"projectId": held.project_id, "appId": held.id}
     return Call("GetAppByID", fields, held.organization_id), "app"
 

@@ -9,7 +9,7 @@ from reconciler.plan.model import Change, Create, Delete, Update
 from reconciler.plan.risk import CLASSES, Risk, is_severe
 from reconciler.report.html_change import LINE, LINES, changed, shown_text, tag, tags, words
 from reconciler.report.plan_parts import Shown
-from tests.builders import ACME, GREET, WEB, a_ref, an_action, declared, held
+from tests.builders import ACME, GREET, SHOP, WEB, a_ref, an_action, declared, held
 
 LESS = next(name for name in CLASSES if not is_severe(name))
 SEVERE, MILD = Risk("client-id-lost", "", "s"), Risk(LESS, "", "s")
@@ -76,6 +76,7 @@ def test_a_delete_says_what_is_lost_for_good() -> None:
 
 def test_an_object_without_fields_says_so() -> None:
     assert "it has no fields" in changed(Shown(Create(declared(ACME)), (), ()), 1, is_open=False)
+    assert "it sets no fields" in changed(Shown(Create(declared(SHOP)), (), ()), 1, is_open=False)
 
 
 def test_a_long_script_is_cut_by_lines() -> None:

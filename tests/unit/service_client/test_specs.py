@@ -10,11 +10,11 @@ from reconciler.resources.fields import flag, text
 from reconciler.resources.normal import LATER
 from reconciler.resources.ref import Kind
 from reconciler.service_client.specs import ReadSpec, read_spec, with_later_fields
-from tests.builders import GREET, PARTNER, TOKEN, WEB, declared
+from tests.builders import GREET, PARTNER, SHOP, TOKEN, WEB, declared, held
 
 SPECS = {
     Kind.ORGANIZATION: {},
-    Kind.PROJECT: {},
+    Kind.PROJECT: held(SHOP).spec,
     Kind.OIDC_APPLICATION: declared(WEB).spec,
     Kind.ACTION: declared(GREET).spec,
     Kind.IDP_JWT_CONFIG: declared(PARTNER).spec,
@@ -28,7 +28,7 @@ def test_a_complete_spec_is_read_as_it_is(kind: Kind) -> None:
     assert read_spec(kind, SPECS[kind]) == ReadSpec(SPECS[kind], {}, ())
 
 
-@pytest.mark.parametrize("kind", [Kind.OIDC_APPLICATION, Kind.ACTION, Kind.IDP_JWT_CONFIG])
+@pytest.mark.parametrize("kind", list(Kind)[1:])
 def test_unknown_fields_are_carried(kind: Kind) -> None:
     """An update is full: what is not sent back is reset."""
     unknown = {"newer": {"deep": [1]}, "other": False}
@@ -36,10 +36,13 @@ def test_unknown_fields_are_carried(kind: Kind) -> None:
     assert read_spec(kind, {**SPECS[kind], **unknown}) == ReadSpec(SPECS[kind], unknown, ())
 
 
-@pytest.mark.parametrize("kind", [Kind.ORGANIZATION, Kind.PROJECT])
-def test_unknown_fields_of_what_has_no_update_cannot_be_carried(kind: Kind) -> None:
+def test_unknown_fields_of_what_has_no_update_cannot_be_carried() -> None:
     """No call would send them."""
-    assert read_spec(kind, {"newer": 1}) == ReadSpec({}, {}, ("newer",))
+    assert read_spec(Kind.ORGANIZATION, {"newer": 1}) == ReadSpec({}, {}, ("newer",))
+
+
+def test_a_project_of_an_older_service_has_its_flags_off() -> None:
+    assert read_spec(Kind.PROJECT, {}) == ReadSpec(SPECS[Kind.PROJECT], {}, ())
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ ROWS = [
         id="a field like no other",
     ),
     pytest.param(
-        with_spec(PROJECT, colour="red"),
+        with_spec(ORGANIZATION, colour="red"),
         "SCHEMA-UNKNOWN-FIELD",
         "colour",
         "has no fields",

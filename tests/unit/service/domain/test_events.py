@@ -17,7 +17,8 @@ from reconciler.service.domain.events import (
 
 STORED = {
     "organization.added": ["name"],
-    "project.added": ["name"],
+    "project.added": ["name", "spec"],
+    "project.changed": ["name", "spec"],
     "idp.jwt.added": ["name", "spec"],
     "idp.renamed": ["name"],
     "idp.jwt.config.changed": ["spec"],

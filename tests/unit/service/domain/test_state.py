@@ -29,6 +29,7 @@ from reconciler.service.domain.events import (
     IdpRenamed,
     OrganizationAdded,
     ProjectAdded,
+    ProjectChanged,
 )
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.domain.state import (
@@ -41,6 +42,7 @@ from reconciler.service.domain.state import (
     change_flow,
     change_jwt_config,
     change_oidc_config,
+    change_project,
     evolve,
     rename,
 )
@@ -48,6 +50,8 @@ from reconciler.service.domain.state import (
 UNBORN = Unborn("1", "acme")
 OIDC = dict(DEFAULTS[Kind.OIDC_APPLICATION])
 ACTION = Held(Kind.ACTION, "1", "acme", "acme", "greet", {"script": "x"})
+FLAGS = {"projectRoleCheck": True}
+PROJECT = Held(Kind.PROJECT, "1", "acme", "acme", "shop", FLAGS)
 IDP = Held(Kind.IDP_JWT_CONFIG, "1", "acme", "acme", "partner", {"issuer": "x"})
 APP = Held(Kind.OIDC_APPLICATION, "1", "acme", "shop", "web", OIDC, "7", "hash")
 POST = {**OIDC, "authMethodType": "OIDC_AUTH_METHOD_TYPE_POST"}
@@ -66,6 +70,8 @@ HISTORY: list[tuple[State, Event, State]] = [
         Held(Kind.ORGANIZATION, "1", "acme", "", "acme", {}),
     ),
     (UNBORN, ProjectAdded("shop"), Held(Kind.PROJECT, "1", "acme", "acme", "shop", {})),
+    (UNBORN, ProjectAdded("shop", FLAGS), PROJECT),
+    (PROJECT, ProjectChanged("new"), Held(Kind.PROJECT, "1", "acme", "acme", "new", {})),
     (UNBORN, IdpJwtAdded("partner", {"issuer": "x"}), IDP),
     (
         IDP,
@@ -222,3 +228,9 @@ def test_an_update_to_what_no_flow_can_carry_out_is_refused(changes: dict[str, A
     """As on create."""
     with pytest.raises(Refusal):
         change_oidc_config(APP, {**OIDC, **changes})
+
+
+def test_an_update_of_a_project_means_an_event_only_where_it_changes_something() -> None:
+    assert change_project(PROJECT, "shop", FLAGS) == ()
+    assert change_project(PROJECT, "new", FLAGS) == (ProjectChanged("new", FLAGS),)
+    assert change_project(PROJECT, "shop", {}) == (ProjectChanged("shop"),)
