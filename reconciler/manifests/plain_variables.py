@@ -7,8 +7,8 @@ is put in is counted once for a document. Everything else is for ``variables``, 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 from reconciler.manifests.layers import VariableValue
 from reconciler.manifests.placeholders import LITERAL, OPENING, as_text, size_of
@@ -21,51 +21,35 @@ _SCRIPTS = frozenset({"script", "scriptFile"})  # they have rules of their own
 _TOKENS = re.compile(r"\$\{[^}]*\}?")
 
 
-class PlainSet(NamedTuple):
-    """Variables that a file may hold, by their tokens such as ``${host}``.
-
-    Attributes:
-        values: What stands for each alone.
-        texts: What stands for each inside of a text; lists, which cannot be there, are left out.
-        largest: About how many characters of a manifest the largest takes.
-    """
-
-    values: Mapping[str, Any]
-    texts: Mapping[str, str]
-    largest: int
-
-
 class PlainVariables:
     """The variables of a run that have a value in which no part of another variable can be."""
 
-    def __init__(self, variables: Mapping[str, VariableValue | None]) -> None:
+    def __init__(self, variables: Mapping[str, VariableValue | None], used: set[str]) -> None:
+        """Take variables, and the names of those that are used, to which new ones are added."""
         self._by_token = {
             f"{OPENING}{name}}}": found.value
             for name, found in variables.items()
             if found is not None and not _may_begin_another(found.value)
         }
-        self._last = self._set(())
+        self._used = used
+        self._last = Replacement({}, used)
 
-    def of(self, text: str) -> PlainSet | None:
-        """Return the variables of a file or text, and maybe others; None if one is not plain."""
+    def of(self, text: str, number: int) -> Replacement | None:
+        """Return how to replace the variables of a file or text; None if one is not plain.
+
+        Args:
+            text: The file or text. It holds no escapes.
+            number: How often ``${`` is in it.
+        """
         if LITERAL in text:
             return None
         # Files of one tree mostly have the same variables, and to count is quicker than to search.
-        if sum(map(text.count, self._last.values)) != text.count(OPENING):
+        if sum(map(text.count, self._last.values)) != number:
             tokens = set(_TOKENS.findall(text))
             if not tokens <= self._by_token.keys():
                 return None
-            self._last = self._set(tokens)
+            self._last = Replacement({token: self._by_token[token] for token in tokens}, self._used)
         return self._last
-
-    def _set(self, tokens: Collection[str]) -> PlainSet:
-        values = {token: self._by_token[token] for token in tokens}
-        texts = {token: as_text(value) for token, value in values.items()}
-        return PlainSet(
-            values,
-            {token: text for token, text in texts.items() if text is not None},
-            max(map(size_of, values.values()), default=0),
-        )
 
 
 def _may_begin_another(value: Any) -> bool:
@@ -77,22 +61,29 @@ class UnusualError(Exception):
     """Something in a document needs a closer look."""
 
 
-class PlainDocument:
-    """One document of a file, in which plain variables are replaced.
+class Replacement:
+    """Replaces some variables in documents and texts that hold no others.
 
     Attributes:
-        put_in: About how many characters were put in.
+        values: What stands for each variable alone, by its token such as ``${host}``.
+        largest: About how many characters of a manifest the largest value takes.
+        put_in: About how many characters were put in by now.
     """
 
-    def __init__(self, variables: PlainSet, used: set[str]) -> None:
-        """Take variables, and the names of those that are used, to which new ones are added."""
+    __slots__ = ("_has_lists", "_texts", "_unused", "_used", "largest", "put_in", "values")
+
+    def __init__(self, values: Mapping[str, Any], used: set[str]) -> None:
+        self.values = values
+        self.largest = max(map(size_of, values.values()), default=0)
         self.put_in = 0
-        self._values, self._texts, _ = variables
+        texts = {token: as_text(value) for token, value in values.items()}
+        self._texts = tuple((token, text) for token, text in texts.items() if text is not None)
+        self._has_lists = len(self._texts) < len(values)
         self._used = used
-        self._unused = [name for name in self._values if _name(name) not in used]
+        self._unused = {token for token in values if _name(token) not in used}
 
     def replace(self, document: Mapping[str, Any]) -> None:
-        """Replace the variables where they stand.
+        """Replace the variables of a document where they stand.
 
         Raises:
             UnusualError: the rest needs a closer look; some may be replaced already.
@@ -111,10 +102,10 @@ class PlainDocument:
                     if key in _SCRIPTS:
                         raise UnusualError
                     values[key] = self._value(inner)
-            elif kind is dict:
-                self._mapping(inner)
             elif kind is list:
                 self._list(inner)
+            elif kind is dict:
+                self._mapping(inner)
             if OPENING in key:
                 raise UnusualError
 
@@ -130,11 +121,11 @@ class PlainDocument:
                 self._list(inner)
 
     def _value(self, written: str) -> Any:
-        if written not in self._values:
+        if written not in self.values:
             return self.text(written)
-        value = self._values[written]
-        self._used.add(_name(written))
+        value = self.values[written]
         self.put_in += size_of(value)
+        self._use(written)
         return value
 
     def text(self, written: str) -> str:
@@ -144,15 +135,23 @@ class PlainDocument:
             UnusualError: it needs a closer look.
         """
         text = written
-        for token, replacement in self._texts.items():
+        for token, replacement in self._texts:
             text = text.replace(token, replacement)
-        if len(text) > len(written):
-            self.put_in += len(text) - len(written)
-        if OPENING in text or len(text) > MAX_SCALAR:
+        more = len(text) - len(written)
+        if more > 0:
+            if len(text) > MAX_SCALAR:
+                raise UnusualError
+            self.put_in += more
+        if self._has_lists and OPENING in text:
             raise UnusualError
         if self._unused:
-            self._used.update(_name(token) for token in self._unused if token in written)
+            self._use(written)
         return text
+
+    def _use(self, written: str) -> None:
+        found = {token for token in self._unused if token in written}
+        self._unused -= found
+        self._used.update(map(_name, found))
 
 
 def _name(token: str) -> str:

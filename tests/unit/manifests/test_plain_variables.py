@@ -12,7 +12,7 @@ from reconciler.diagnostics import SourceLocation
 from reconciler.manifests.growth import Growth
 from reconciler.manifests.layers import Layers, VariableValue
 from reconciler.manifests.manifest import Manifest, Root, SourceFile
-from reconciler.manifests.plain_variables import PlainDocument, PlainVariables, UnusualError
+from reconciler.manifests.plain_variables import PlainVariables, UnusualError
 from reconciler.manifests.variables import Variables
 
 VALUES: dict[str, Any] = {
@@ -76,9 +76,9 @@ def test_both_ways_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def replaced(document: dict[str, Any], text: str) -> dict[str, Any]:
-    plain = PlainVariables(LAYERS.variables).of(text)
+    plain = PlainVariables(LAYERS.variables, set()).of(text, text.count("${"))
     assert plain is not None
-    PlainDocument(plain, set()).replace(document)
+    plain.replace(document)
     return document
 
 
@@ -104,7 +104,9 @@ def test_values_of_every_type_stand_in_their_places() -> None:
     ],
 )
 def test_a_file_with_anything_unusual_is_left_to_the_close_look(text: str) -> None:
-    assert PlainVariables(LAYERS.variables).of(f"{text} ${{host}}") is None
+    text += " ${host}"
+
+    assert PlainVariables(LAYERS.variables, set()).of(text, text.count("${")) is None
 
 
 @pytest.mark.parametrize(
