@@ -7,8 +7,8 @@ filled in keeps the place in the Defaults document, so that a finding leads ther
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -41,30 +41,28 @@ class _Given:
     """Values for the manifests of one kind in one folder.
 
     Attributes:
-        sections: The values of metadata and spec.
+        metadata: The owners.
+        spec: The fields.
         origins: Where each of them is written, by its path.
         size: About how many characters they are.
     """
 
-    sections: Mapping[str, dict[str, Any]]
-    origins: dict[Path, Origin] = field(default_factory=dict)
-    size: int = 0
+    metadata: dict[str, Any]
+    spec: dict[str, Any]
+    origins: dict[Path, Origin]
+    size: int
 
-    def without(self, metadata: Iterable[str], spec: Iterable[str]) -> _Given:
+    def without(self, metadata: Collection[str], spec: Collection[str]) -> _Given:
         """Return the values but for those of some names."""
-        left_out = {"metadata": set(metadata), "spec": set(spec)}
-        sections = {
-            section: {
-                name: value for name, value in values.items() if name not in left_out[section]
-            }
-            for section, values in self.sections.items()
-        }
+        left_out = {"metadata": metadata, "spec": spec}
+        owners = {name: value for name, value in self.metadata.items() if name not in metadata}
+        fields = {name: value for name, value in self.spec.items() if name not in spec}
         origins = {
             path: each
             for path, each in self.origins.items()
             if path[1] not in left_out[str(path[0])]
         }
-        return _Given(sections, origins, sum(map(size_of, sections.values())))
+        return _Given(owners, fields, origins, size_of(owners) + size_of(fields))
 
 
 class FolderDefaults:
@@ -76,6 +74,7 @@ class FolderDefaults:
         self._by_folder: dict[_Folder, Manifest] = {}
         self._given: dict[tuple[_Folder, str], _Given | None] = {}
         self._roots: dict[str, _Folder] = {}
+        self._by_file: dict[tuple[str, _Folder, str], _Given | None] = {}
 
     def add(self, manifest: Manifest) -> None:
         """Take the Defaults document of a folder; a second one is told."""
@@ -99,25 +98,31 @@ class FolderDefaults:
         kind = document.get("kind") if self._by_folder and isinstance(document, dict) else None
         if not isinstance(kind, str) or kind not in _OWNERS:
             return manifest
-        given = self._of(self._folder(manifest), kind)
+        given = self._given_to(manifest, kind)
         if given is None:
             return manifest
         metadata, spec = document.get("metadata"), document.get("spec", {})
         if not (isinstance(metadata, dict) and isinstance(spec, dict)):
             return manifest
-        written: Iterable[str] = given.sections["spec"] if owner_only else _taken(kind, spec)
+        written = given.spec if owner_only else _taken(kind, spec)
         if not (
-            given.sections["metadata"].keys().isdisjoint(metadata)
-            and given.sections["spec"].keys().isdisjoint(written)
+            given.metadata.keys().isdisjoint(metadata) and given.spec.keys().isdisjoint(written)
         ):
             given = given.without(metadata, written)
         if not self._growth.has_room(given.size, manifest, ("spec",)):
             return manifest
-        filled = {**document, "metadata": {**metadata, **given.sections["metadata"]}}
-        if given.sections["spec"]:
-            filled["spec"] = {**spec, **given.sections["spec"]}
+        filled = {**document, "metadata": {**metadata, **given.metadata}}
+        if given.spec:
+            filled["spec"] = {**spec, **given.spec}
         origins = {**given.origins, **manifest.origins} if manifest.origins else given.origins
         return Manifest(filled, manifest.file, manifest.index, origins)
+
+    def _given_to(self, manifest: Manifest, kind: str) -> _Given | None:
+        file = manifest.file
+        key = (file.root.path, file.folder, kind)
+        if key not in self._by_file:
+            self._by_file[key] = self._of(self._folder(manifest), kind)
+        return self._by_file[key]
 
     def _of(self, folder: _Folder, kind: str) -> _Given | None:
         key = (folder, kind)
@@ -140,9 +145,13 @@ def _nearer(outer: _Given | None, manifest: Manifest, kind: str) -> _Given | Non
     own = _own(manifest, kind)
     if outer is None:
         return own if own.origins else None
-    rest = outer.without(own.sections["metadata"], _taken(kind, own.sections["spec"]))
-    sections = {name: {**rest.sections[name], **own.sections[name]} for name in own.sections}
-    return _Given(sections, {**rest.origins, **own.origins}, rest.size + own.size)
+    rest = outer.without(own.metadata, _taken(kind, own.spec))
+    return _Given(
+        {**rest.metadata, **own.metadata},
+        {**rest.spec, **own.spec},
+        {**rest.origins, **own.origins},
+        rest.size + own.size,
+    )
 
 
 def _own(manifest: Manifest, kind: str) -> _Given:
@@ -156,7 +165,7 @@ def _own(manifest: Manifest, kind: str) -> _Given:
     origins: dict[Path, Origin] = {
         path: Origin(manifest.file, manifest.index, written) for path, written in paths.items()
     }
-    return _Given({"metadata": owners, "spec": spec}, origins, size_of(owners) + size_of(spec))
+    return _Given(owners, spec, origins, size_of(owners) + size_of(spec))
 
 
 def _mapping(values: dict[str, Any], name: str) -> dict[str, Any]:
@@ -164,7 +173,7 @@ def _mapping(values: dict[str, Any], name: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _taken(kind: str, spec: Mapping[str, Any]) -> Iterable[str]:
+def _taken(kind: str, spec: Mapping[str, Any]) -> Collection[str]:
     """Return the names of fields, and the names that can be written in place of them."""
     instead = _INSTEAD[kind]
     if not instead:

@@ -151,8 +151,10 @@ class _Run:
 
     def _holds(self, manifest: Manifest) -> bool:
         """Return whether a manifest belongs to the shard, or does not say where it belongs."""
+        if self._shard is None:
+            return True
         organization = manifest.organization
-        return self._shard is None or organization is None or self._shard.holds(organization)
+        return organization is None or self._shard.holds(organization)
 
 
 class _Base(Discovery):
