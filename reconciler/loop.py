@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from reconciler.diagnostics import Diagnostic, warning
+from reconciler.diagnostics import Diagnostic, error, warning
 from reconciler.errors import (
     ObjectNotFoundError,
     ReconcilerError,
@@ -152,11 +152,29 @@ def carry_out(
     if not plan.changes:
         return replace(report, remaining=0)  # a delivery changes no object
     try:
-        again, _ = preview(desired, service, replace(plan.scope, rotate_missing=()), Allowances())
+        again, seen = preview(
+            desired, service, replace(plan.scope, rotate_missing=()), Allowances()
+        )
     except ReconcilerError as failure:
         return replace(report, notes=(*report.notes, _not_observed(failure)))
-    kept = tuple(_remaining(report, again))
+    kept = (*_not_shown(seen), *_remaining(report, again))
     return replace(report, remaining=len(again.changes), notes=(*report.notes, *kept))
+
+
+def _not_shown(seen: ObservedState) -> Iterator[Diagnostic]:
+    """Yield an error where lists do not show in time what the service says it wrote."""
+    if not seen.unshown:
+        return
+    first, count = seen.unshown[0], len(seen.unshown)
+    others = f" and {count - 1} more" if count > 1 else ""
+    yield error(
+        "APPLY-NOT-SHOWN",
+        f"the service acknowledged writes that its lists do not show yet: {first}{others}",
+        "Nothing is lost. Until they show, the next plan may want to make them again; an apply "
+        "looks for an object of the same name before it keeps a second one. Run `reconciler plan` "
+        "again later, or wait longer: reconciler apply --settle 5m.",
+        ref=first,
+    )
 
 
 def _remaining(report: ApplyReport, again: Plan) -> Iterator[Diagnostic]:

@@ -257,6 +257,7 @@ class ObservedState:
             them either way: they may exist.
         missing_role: What the caller lacks to see those, and how to get it; empty where only the
             token tells.
+        unshown: Refs of what this client wrote and the listing does not show as it was written.
         keeps_history: Whether the service tells who changed an object, and what was removed.
         knows_audience: Whether the service stores the audience of a JWT identity provider; None
             where only a write can tell.
@@ -279,6 +280,7 @@ class ObservedState:
     owed_left: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     unseen: tuple[str, ...] = ()
     missing_role: str = ""
+    unshown: tuple[ResourceRef, ...] = ()
     keeps_history: bool = True
     knows_audience: bool | None = True
     generation: int | None = None

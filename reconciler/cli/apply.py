@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
@@ -34,6 +34,7 @@ from reconciler.cli.locks import locked, open_journal
 from reconciler.cli.manifests import read_whole, revision_of
 from reconciler.cli.options import format_option, full_option, option, paths_argument, takes_scope
 from reconciler.cli.output import timed
+from reconciler.cli.parameter_types import settle_seconds
 from reconciler.cli.process_exit import ExitCode, exit_code_of
 from reconciler.cli.sink import secrets_option, sink_for, warn_without_sink, why_a_sink
 from reconciler.cli.streams import lost_output
@@ -97,6 +98,14 @@ class Run:
     help="How long to wait for another apply to end.",
 )
 @option(
+    "--settle",
+    type=settle_seconds,
+    default="60s",
+    show_default=True,
+    metavar="DURATION",
+    help="How long to wait until the lists of a ZITADEL show what was written: from 0s to 60m.",
+)
+@option(
     "--revision",
     default="",
     metavar="TEXT",
@@ -118,6 +127,7 @@ def apply_command(
     full: bool,
     revision: str,
     digest: str,
+    settle: float,
     **rest: Any,
 ) -> int:
     """Plan, show the plan, ask, and carry it out.
@@ -137,7 +147,16 @@ def apply_command(
         desired, warnings, scope = read_whole(paths, scope, chosen)
         revision = revision or revision_of(paths or chosen.manifests, os.environ)
         run = Run(
-            desired, warnings, connection, scope, allowed, approval, sink, output, revision, **rest
+            desired,
+            warnings,
+            replace(connection, settle=settle),
+            scope,
+            allowed,
+            approval,
+            sink,
+            output,
+            revision,
+            **rest,
         )
         if blocks := untrusted():  # shown, then refused: a service is not asked
             _approve(run, refused_plan(scope, desired.organizations, blocks))

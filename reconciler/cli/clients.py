@@ -179,7 +179,10 @@ def _remote_service(connection: Connection) -> Iterator[RemoteService]:
     )
     with closing(wire):
         kind, per_second = connection.service_kind, connection.max_rps
-        yield RemoteService(wire, this_process(), kind, endpoint.address, STATE, per_second)
+        here = this_process()
+        yield RemoteService(
+            wire, here, kind, endpoint.address, STATE, per_second, connection.settle
+        )
 
 
 def _credentials_of(connection: Connection, endpoint: Endpoint) -> Credentials:

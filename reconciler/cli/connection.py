@@ -11,6 +11,7 @@ from reconciler.resources.installation import STATE_FOLDER
 from reconciler.resources.secret import MAX_KEEP_OWED_SECONDS
 
 DEFAULT_SERVICE = "sqlite:.reconciler/identity.db"
+SETTLE_SECONDS = 60.0
 MIN_KEEP_OWED = 60 * 60  # seconds
 
 
@@ -26,6 +27,7 @@ class Connection:
         max_rps: Requests a second, or 0 for no limit.
         use_proxy: Whether to go through the proxy that the environment names.
         seal_key_file: The key that all servers of a database share.
+        settle: How long to wait until lists of a ZITADEL show what was written, in seconds.
         keep_owed: How long a store keeps a client secret for its delivery, in seconds.
         environment: Name of the environment of ``reconciler.yaml``; empty for none.
         state: Folder of journals, and of secrets that go nowhere else.
@@ -40,6 +42,7 @@ class Connection:
     max_rps: float = 0.0
     use_proxy: bool = False
     seal_key_file: Path | None = None
+    settle: float = SETTLE_SECONDS
     keep_owed: int = MAX_KEEP_OWED_SECONDS
     environment: str = ""
     state: Path = Path(STATE_FOLDER)

@@ -31,7 +31,7 @@ KNOWN = frozenset(
         "github gitlab keep_owed key_file listen lock_timeout log_format max_chars max_rps "
         "metrics_listen name no_adopt organization other_tree out overwrite prune prune_unmanaged "
         "quiet require_secrets revision role rotate_missing seal_key_file secrets_to service "
-        "service_kind shard snapshot take_over tls_cert tls_key token token_file tree "
+        "service_kind settle shard snapshot take_over tls_cert tls_key token token_file tree "
         "trusted_config use_proxy verbose"
     )
     .upper()

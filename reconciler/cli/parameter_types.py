@@ -25,6 +25,8 @@ _PLAIN = re.compile(r"[A-Za-z0-9._/%@+-]+", re.ASCII)
 """Texts that a shell takes as one word without quotes; others are not offered."""
 _DURATION = re.compile(r"([1-9][0-9]{0,4})([dhm])", re.ASCII)
 _UNITS = {"d": 86_400, "h": 3_600, "m": 60}
+_SHORT = re.compile(r"(?:0|([1-9][0-9]{0,3}))([sm])", re.ASCII)
+_LONGEST_SETTLING = 3_600  # seconds
 
 
 class RefType(click.ParamType["ResourceRef"]):
@@ -173,6 +175,22 @@ def keep_owed_seconds(text: str) -> int:
             remedy="Write a duration from 1h to 30d: --keep-owed 7d.",
         )
     return seconds
+
+
+def settle_seconds(text: str) -> float:
+    """Return the seconds in the text of ``--settle``.
+
+    Raises:
+        UsageError: the text is not a duration from 0s to 60m.
+    """
+    found = _SHORT.fullmatch(text)
+    seconds = int(found[1] or 0) * (60 if found[2] == "m" else 1) if found else -1
+    if not 0 <= seconds <= _LONGEST_SETTLING:
+        raise UsageError(
+            f"--settle {visible(text)!r} is not a duration from 0s to 60m",
+            remedy="Write a whole number and s or m: --settle 60s, --settle 5m.",
+        )
+    return float(seconds)
 
 
 def shard_named(text: str) -> Shard:

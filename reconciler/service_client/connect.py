@@ -30,6 +30,7 @@ class RemoteService:
         address: Of the service, for telling services apart that have no id.
         locks: A folder for the locks of services that have none.
         per_second: Requests a second that are sent at most, or 0 for no such limit.
+        settle: Seconds to wait at most until lists of a ZITADEL show what was written.
     """
 
     wire: Wire
@@ -38,6 +39,7 @@ class RemoteService:
     address: str
     locks: Path
     per_second: float = 0.0
+    settle: float = 60.0
 
     @property
     def batch(self) -> int:
@@ -60,9 +62,12 @@ def client_of(service: RemoteService) -> ServiceClient:
     """
     if _is_ours(service):
         return OperationsClient(service.wire, service.holder, batch_size=service.batch, packs=True)
-    from reconciler.service_client.zitadel.client import ZitadelClient
+    from reconciler.service_client.zitadel.client import ListDelays, ZitadelClient
 
-    return ZitadelClient(service.wire, service.address, service.lock, batch_size=service.batch)
+    delays = ListDelays(longest=service.settle)
+    return ZitadelClient(
+        service.wire, service.address, service.lock, delays, batch_size=service.batch
+    )
 
 
 def read_only_client(service: RemoteService) -> ReadOnlyService:

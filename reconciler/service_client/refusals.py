@@ -33,6 +33,21 @@ UNKNOWN = 2
 # The service, or something on the way, failed in the middle; or an answer was lost.
 _IN_THE_MIDDLE = frozenset({1, UNKNOWN, 4, Code.INTERNAL, Code.UNAVAILABLE, 15})
 
+# A ZITADEL from 4.11.0 to 4.13.1 answers some refusals as unknown errors: those of its gateway and
+# of its checks of fields, whose code stands in the sentence alone (zitadel#11786).
+_CODES: Mapping[str, int] = {
+    "InvalidArgument": Code.INVALID_ARGUMENT,
+    "NotFound": Code.NOT_FOUND,
+    "AlreadyExists": Code.ALREADY_EXISTS,
+    "PermissionDenied": Code.PERMISSION_DENIED,
+    "ResourceExhausted": Code.RESOURCE_EXHAUSTED,
+    "FailedPrecondition": Code.PRECONDITION_FAILED,
+    "Unimplemented": Code.UNIMPLEMENTED,
+    "Unavailable": Code.UNAVAILABLE,
+    "Unauthenticated": Code.UNAUTHENTICATED,
+}
+_WRAPPED = re.compile(rf"rpc error: code = ({'|'.join(_CODES)}) desc = (.*?)(?: \(\))?", re.DOTALL)
+
 # gRPC code: what to raise, and what its reader can do.
 _MEANINGS: Mapping[int, tuple[type[ServiceError], str]] = {
     Code.INVALID_ARGUMENT: (
@@ -145,6 +160,8 @@ def refusal_in(
     said = fields.get("message")
     if isinstance(said, str) and said:
         message = said
+    if code == UNKNOWN and (wrapped := _WRAPPED.fullmatch(message)):
+        code, message = _CODES[wrapped[1]], wrapped[2]
     return WireRefusal(
         code,
         message[:_MAX_MESSAGE],

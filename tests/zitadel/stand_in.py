@@ -62,6 +62,7 @@ class FakeZitadel:
         is_unique: Whether names are, ignoring case.
         conflicts: How many writes to come are refused because of another writer.
         conflict: Words of that refusal; its code is unknown.
+        rival: The other writer: called before such a refusal.
         calls: How often each operation was carried out.
         unknown: How many requests were for an address that it does not have.
         page_limit: The most a page has. From 4.16 a larger page is refused.
@@ -82,6 +83,7 @@ class FakeZitadel:
         self.is_unique = is_unique
         self.conflicts = 0
         self.conflict = CONFLICT
+        self.rival: Callable[[], object] = lambda: None
         self.page_limit = 1000
         self.calls: dict[str, int] = {}
         self.strays: dict[str, list[Response]] = {}
@@ -261,6 +263,7 @@ class FakeZitadel:
         self.calls[found.name] = self.calls.get(found.name, 0) + 1
         if self.conflicts and found.verb != "GET" and not found.path.endswith("_search"):
             self.conflicts -= 1
+            self.rival()
             raise FakeError(2, "", self.conflict)
         asked = MessageToDict(message, always_print_fields_with_no_presence=True)
         answer = handler(asked, organization)
@@ -275,7 +278,9 @@ class FakeZitadel:
             check_rules(message)
         except FakeError as error:
             if self.hides_refusals:
-                raise FakeError(2, "", f"rpc error: {error.message}") from None
+                # As zitadel#11730 has it, for what is refused before the server's own code.
+                told = f"rpc error: code = InvalidArgument desc = {error.message} ()"
+                raise FakeError(2, "", told) from None
             raise
 
     def _projects(self, organization: str) -> list[str]:

@@ -40,6 +40,7 @@ from reconciler.service_client.zitadel.roles import denied_write
 from reconciler.service_client.zitadel.steps import serial_key_of, steps_of
 from reconciler.state import ObjectEvent, ObservedState, OwedSecret, Removal
 
+_LONGEST_STEP = 5.0  # seconds: each look reads every list
 BATCH = 64  # orders at a time: signals are heeded between two batches
 _INSTANCE_IDS = ("iamProjectId", "defaultOrgId", "globalOrgId")
 
@@ -50,13 +51,13 @@ class ListDelays:
 
     Attributes:
         settling: After this long a list shows what was written before.
-        step: Between two looks for what was written.
-        longest: How long to look for it.
+        step: Before the second look for what was written; it grows with each look.
+        longest: How long to look for it. It ends early when everything shows.
     """
 
     settling: float = 2.0
     step: float = 0.5
-    longest: float = 15.0
+    longest: float = 60.0
     sleep: Callable[[float], None] = time.sleep
 
 
@@ -117,16 +118,18 @@ class ZitadelClient:
     def observe(self, organizations: Collection[str]) -> ObservedState:
         """Return all that is held in these organizations: list calls only."""
         instance = self.instance()
-        waited = 0.0
+        waited, step = 0.0, self._delays.step
         while True:
             find = partial(self._organizations.find, organizations)
             seen = read_organizations(self._wire, find, self._providers)
             missing = self._not_shown(seen, organizations)
             # After the longest wait the plan is blocked instead: it would be made from an old list.
-            if not missing or waited >= self._delays.longest:
+            left = self._delays.longest - waited
+            if not missing or left <= 0:
                 break
-            self._delays.sleep(self._delays.step)
-            waited += self._delays.step
+            self._delays.sleep(min(step, left))
+            waited += step
+            step = min(step * 1.5, _LONGEST_STEP)
         incomplete = [f"The service does not show {ref} as it was written." for ref in missing]
         return ObservedState(
             instance,
@@ -136,6 +139,7 @@ class ZitadelClient:
             name_clashes=tuple(seen.name_clashes),
             unseen=seen.unseen,
             missing_role=seen.remedy,
+            unshown=tuple(missing),
             keeps_history=False,
             knows_audience=self._knows_audience(seen),
             generation=self._generation,

@@ -6,7 +6,6 @@ before it is tried again, after a pause in which its lists catch up.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator
 from dataclasses import replace
 
@@ -16,19 +15,20 @@ from reconciler.resources.ref import Kind, fold
 from reconciler.service_client.observation import id_of, sequence_of, text_of
 from reconciler.service_client.orders import written
 from reconciler.service_client.port import CreateOrder, Written
-from reconciler.service_client.refusals import AGAIN, UNKNOWN, service_error
+from reconciler.service_client.refusals import AGAIN, service_error
 from reconciler.service_client.wire import Answer, Reply, WireRefusal
 from reconciler.service_client.zitadel.asking import (
     CATCH_UP,
+    FAILED,
     ONCE_MORE,
     TRIES,
     Pause,
     Steps,
+    is_conflict,
     lost,
-    unless_conflict,
 )
 from reconciler.service_client.zitadel.objects import Owner, action, application, project
-from reconciler.service_client.zitadel.providers import ProviderCalls, is_provider
+from reconciler.service_client.zitadel.providers import ProviderCalls, ServerAge, is_provider
 from reconciler.service_client.zitadel.reading import (
     OF_INSTANCE,
     PRESENT,
@@ -37,11 +37,8 @@ from reconciler.service_client.zitadel.reading import (
 )
 from reconciler.state import ObservedObject, is_in_step
 
+_NO_ID = "0"  # of no object
 LOOKS = 5  # for what a create may have made, until two in a row agree
-_FAILED = frozenset({UNKNOWN, Code.INTERNAL})
-# Another writer was quicker. ZITADEL's own retries are over by then, and it answers what its
-# database said, as an unknown error.
-_CONFLICT = re.compile(r"events2_pkey|\b40001\b|\bCR000\b")
 
 
 def create_provider(order: CreateOrder, providers: ProviderCalls) -> Steps:
@@ -51,6 +48,8 @@ def create_provider(order: CreateOrder, providers: ProviderCalls) -> Steps:
     ours that was killed, makes the first, and does not close it.
     """
     was_refused = False
+    if providers.age is ServerAge.NEW:
+        yield from _brought_up_to_date(order, providers)
     while not providers.is_old:
         reply = yield providers.named(order.ref.name, order.organization_id)
         if isinstance(reply, Answer):
@@ -68,22 +67,24 @@ def create_provider(order: CreateOrder, providers: ProviderCalls) -> Steps:
 
 
 def create(order: CreateOrder, call: Call, providers: ProviderCalls) -> Steps:
-    """Make an object; after a lost answer, look for it before it is made again."""
-    may_be_ours = False
+    """Make an object; after a lost answer or a conflict, look for it before it is made again."""
+    may_be_ours = is_taken = False
     for _ in range(TRIES):
-        reply = yield from unless_conflict(call)
+        reply = yield call
         if isinstance(reply, Answer):
             return written(order, reply)
-        may_be_ours = may_be_ours or reply.unsure
-        # "Already exists" after a lost answer may be about the object that this create made.
-        if not reply.unsure and not (may_be_ours and reply.code == Code.ALREADY_EXISTS):
+        may_be_ours = may_be_ours or (reply.unsure and not is_conflict(reply))
+        # "Already exists" may be about the object that this create made, if its answer was lost,
+        # or about one that an earlier run made and that lists did not show when it was planned.
+        is_taken = reply.code == Code.ALREADY_EXISTS
+        if not (reply.unsure or is_taken or is_conflict(reply)):
             return service_error(reply)
         found = yield from _look(order, providers)
-        if isinstance(found, ServiceError):
-            return found
         if found is not None:
-            return _taken_over(order, found)
-        if reply.code in _FAILED and not _CONFLICT.search(reply.message):
+            return found if isinstance(found, ServiceError) else _taken_over(order, found)
+        if is_taken and not may_be_ours:
+            return _not_listed(order)
+        if reply.code in FAILED and not is_conflict(reply):
             return ServiceError(f"the service failed: {reply.message}", remedy=AGAIN)
     return lost("the service was asked many times, and no answer came")
 
@@ -102,6 +103,7 @@ def _look(
     for _ in range(LOOKS):
         yield pause
         pause = ONCE_MORE
+        yield from _brought_up_to_date(order, providers)
         reply = yield call
         if isinstance(reply, WireRefusal) and call.operation == PRESENT and not reply.unsure:
             call = replace(call, operation=OF_INSTANCE)  # of an old server
@@ -120,6 +122,32 @@ def _look(
             return _one_of(order, items, providers)
         before = ids
     return lost(f"the service's lists contradict each other about {order.ref}")
+
+
+def _brought_up_to_date(
+    order: CreateOrder, providers: ProviderCalls
+) -> Generator[Call | Pause, Reply, None]:
+    """Read one object by an id: before that the server brings the list of its kind up to date.
+
+    Actions and organizations have no such read.
+    """
+    owner = order.organization_id
+    match order.ref.kind:
+        case Kind.IDP_JWT_CONFIG:
+            yield providers.get(_NO_ID, owner)
+        case Kind.OIDC_APPLICATION:
+            yield Call("GetAppByID", {"projectId": order.project_id, "appId": _NO_ID}, owner)
+        case Kind.PROJECT:
+            yield Call("GetProjectByID", {"id": _NO_ID}, owner)
+        case _:
+            pass
+
+
+def _not_listed(order: CreateOrder) -> AlreadyExistsError:
+    return AlreadyExistsError(
+        f"there is another {order.ref}, and the service's lists do not show it yet",
+        remedy="An earlier run may have made it. Run `reconciler plan` again later to see it.",
+    )
 
 
 def _of_the_name(order: CreateOrder, reply: Answer, providers: ProviderCalls) -> list[JsonObject]:

@@ -8,7 +8,9 @@ Each order is a generator: it yields calls and pauses, and is sent the reply of 
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+from functools import partial
 
 from reconciler.errors import PreconditionFailedError, ServiceError
 from reconciler.resources.call import Call, Code
@@ -26,7 +28,7 @@ from reconciler.service_client.port import (
 )
 from reconciler.service_client.refusals import AGAIN, error_id, service_error
 from reconciler.service_client.wire import Answer, Reply, WireRefusal
-from reconciler.service_client.zitadel.asking import Pause, Steps, lost, repeated
+from reconciler.service_client.zitadel.asking import Pause, Steps, despite_conflicts, lost
 from reconciler.service_client.zitadel.creates import create, create_provider
 from reconciler.service_client.zitadel.providers import ProviderCalls, is_provider
 from reconciler.state import ObservedObject
@@ -86,9 +88,9 @@ def serial_key_of(order: Order, number: int) -> str:
 def _new_secret(order: SecretOrder, context: Context) -> Steps:
     """Make a secret; where its answer is lost, make another, which ends the lost one."""
     (call,) = [_plain(call) for call in calls_of(order, context)]
-    reply = yield from repeated(call)
-    if isinstance(reply, WireRefusal):
-        return service_error(reply)
+    reply = yield from despite_conflicts(call)
+    if not isinstance(reply, Answer):
+        return _error_of(reply)
     result = written(order, reply)
     if isinstance(result, Written) and result.client_secret is None:
         return lost("the service answered without the secret")
@@ -97,25 +99,34 @@ def _new_secret(order: SecretOrder, context: Context) -> Steps:
 
 def _update(order: UpdateOrder, context: Context, providers: ProviderCalls) -> Steps:
     held = order.held
-    if is_provider(held.ref.kind):
-        calls = providers.update(order)
-    else:
-        # Contexts are kept by our service alone.
-        wanted = [call for call in calls_of(order, context) if call.operation != "RecordContext"]
-        calls = [_plain(call) for call in wanted]
+    calls = _calls_of_update(order, context, providers)
     result: Written | ServiceError = unchanged(order)
     if calls:
         moved = yield from _moved_on(held, providers)
         if moved is not None:
             return moved
     for call in calls:
-        reply = yield from repeated(call)
+        reply = yield from despite_conflicts(call, partial(_moved_on, held, providers))
+        if isinstance(reply, ServiceError):
+            return reply
         if isinstance(reply, Answer):
             result = written(order, reply)
+            if isinstance(result, Written):
+                held = replace(held, sequence=result.sequence)
         # An update that changes nothing is an error there and a success here.
         elif error_id(reply) not in NOT_CHANGED:
             return service_error(reply)
     return result
+
+
+def _calls_of_update(
+    order: UpdateOrder, context: Context, providers: ProviderCalls
+) -> Sequence[Call]:
+    if is_provider(order.held.ref.kind):
+        return providers.update(order)
+    # Contexts are kept by our service alone.
+    wanted = [call for call in calls_of(order, context) if call.operation != "RecordContext"]
+    return [_plain(call) for call in wanted]
 
 
 def _delete(order: DeleteOrder, context: Context, providers: ProviderCalls) -> Steps:
@@ -127,10 +138,16 @@ def _delete(order: DeleteOrder, context: Context, providers: ProviderCalls) -> S
         call = providers.delete(held)
     else:
         (call,) = [_plain(call) for call in calls_of(order, context)]
-    reply = yield from repeated(call)
+    reply = yield from despite_conflicts(call, partial(_moved_on, held, providers))
+    if isinstance(reply, ServiceError):
+        return reply
     if isinstance(reply, WireRefusal) and not (reply.unsure and reply.code == Code.NOT_FOUND):
         return service_error(reply)
     return unchanged(order)
+
+
+def _error_of(reply: WireRefusal | ServiceError) -> ServiceError:
+    return reply if isinstance(reply, ServiceError) else service_error(reply)
 
 
 def _moved_on(

@@ -1,0 +1,46 @@
+"""``apply --settle``: how long a run waits for the lists of a ZITADEL, and what it says then."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.conftest import Run, an_action, write
+from tests.acceptance.zitadel import a_zitadel
+
+
+def test_lists_that_lag_beyond_the_limit_end_with_5(run: Run, tree: Path) -> None:
+    """The message says that the write was acknowledged, and what the next plan may want."""
+    write(tree / "greet.yaml", an_action())
+    with a_zitadel(lag=1000.0) as (fake, here):
+        applied = run("apply", "--auto-approve", "--settle", "0s", **here)
+        planned = run("plan", "--detailed-exitcode", **here)
+
+    assert applied.code == 5, applied.all
+    assert len(fake.held["actions"]) == 1
+    words = " ".join(applied.out.split())
+    assert "error APPLY-NOT-SHOWN" in words
+    assert "acknowledged writes that its lists do not show yet" in words
+    assert "the next plan may want to make them again" in words
+    assert "reconciler apply --settle 5m" in words
+    assert planned.code == 2
+
+
+def test_a_wait_ends_when_the_lists_agree(run: Run, tree: Path) -> None:
+    """The limit of the environment is far above the lag."""
+    write(tree / "greet.yaml", an_action())
+    with a_zitadel(lag=0.3) as (_, here):
+        applied = run("apply", "--auto-approve", **here, RECONCILER_SETTLE="30m")
+
+    assert applied.code == 0, applied.all
+    assert "0 remaining" in applied.out
+
+
+@pytest.mark.parametrize("text", ["60", "1h", "61m", "-1s", "1.5s", "00s"])
+def test_what_is_no_duration_is_refused(run: Run, tree: Path, text: str) -> None:
+    """With the two ways to write one."""
+    refused = run("apply", "--auto-approve", f"--settle={text}")
+
+    assert refused.code == 1
+    assert "--settle 60s, --settle 5m" in refused.err
