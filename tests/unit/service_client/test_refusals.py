@@ -12,6 +12,7 @@ from reconciler.errors import (
     PreconditionFailedError,
     ServiceError,
     ServiceUnavailableError,
+    UnauthenticatedError,
 )
 from reconciler.service_client.refusals import error_id, service_error
 from reconciler.service_client.wire import WireRefusal
@@ -43,7 +44,7 @@ def test_a_token_that_has_ended_says_how_to_have_another(reason: str) -> None:
         (12, ServiceError, "Run the command again; what was done is not repeated."),
         (13, ServiceError, "Run the command again; what was done is not repeated."),
         (14, ServiceUnavailableError, "Run the command again; what was done is not repeated."),
-        (16, AccessDeniedError, "Give a valid token in RECONCILER_TOKEN or with --token-file."),
+        (16, UnauthenticatedError, "Give a valid token in RECONCILER_TOKEN or with --token-file."),
     ],
 )  # fmt: skip
 def test_every_refusal_says_what_to_do(code: int, kind: type[ServiceError], remedy: str) -> None:
