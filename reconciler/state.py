@@ -258,6 +258,9 @@ class ObservedState:
         missing_role: What the caller lacks to see those, and how to get it; empty where only the
             token tells.
         unshown: Refs of what this client wrote and the listing does not show as it was written.
+        own_project: Id of the project that the service's own console signs in with; empty where
+            there is none, or it is not known.
+        unidentified: Why the service does not tell its id, nor that project; empty where it does.
         keeps_history: Whether the service tells who changed an object, and what was removed.
         knows_audience: Whether the service stores the audience of a JWT identity provider; None
             where only a write can tell.
@@ -281,6 +284,8 @@ class ObservedState:
     unseen: tuple[str, ...] = ()
     missing_role: str = ""
     unshown: tuple[ResourceRef, ...] = ()
+    own_project: str = ""
+    unidentified: str = ""
     keeps_history: bool = True
     knows_audience: bool | None = True
     generation: int | None = None
@@ -292,6 +297,10 @@ class ObservedState:
         """Yield every object held, those of a shared name included."""
         yield from self.objects.values()
         yield from self.name_clashes
+
+    def is_own(self, held: ObservedObject) -> bool:
+        """Return whether an object is the project of the service's own console, or is in it."""
+        return bool(self.own_project) and self.own_project in {held.id, held.project_id}
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from reconciler.diagnostics import warning
 from reconciler.loop import look_for_drift
 from reconciler.plan.drift import Drift
 from reconciler.plan.model import Scope
+from reconciler.plan.own_project import unidentified
 from reconciler.report.drift_report import drift_as_json, drift_as_markdown, drift_as_text
 from reconciler.report.place import Place
 from reconciler.resources.shard import Shard
@@ -51,7 +52,7 @@ def drift_command(
     with open_reader(connection) as reader:
         drift, observed = look_for_drift(desired, reader, Scope(tree=tree, shard=shard))
     place = Place(connection.service, observed.instance, tree, connection.environment)
-    show_warnings(warnings)
+    show_warnings([*warnings, *unidentified(observed)])
     if form == "json":
         print_json(drift_as_json(drift, place))
     elif form == "markdown":

@@ -32,7 +32,7 @@ KNOWN = frozenset(
         "metrics_listen name no_adopt organization other_tree out overwrite prune prune_unmanaged "
         "quiet require_secrets revision role rotate_missing seal_key_file secrets_to service "
         "service_kind settle shard snapshot take_over tls_cert tls_key token token_file tree "
-        "trusted_config use_proxy verbose"
+        "trusted_config use_proxy verbose with_console"
     )
     .upper()
     .split()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
@@ -24,7 +24,7 @@ from reconciler.cli.manifest_files import (
     write_files,
 )
 from reconciler.cli.options import option
-from reconciler.cli.output import hint
+from reconciler.cli.output import hint, show_warnings
 from reconciler.cli.parameter_types import RefType
 from reconciler.cli.plan_files import save_snapshot
 from reconciler.errors import LocalFileError, ObjectNotFoundError, ServiceError, UsageError
@@ -32,6 +32,7 @@ from reconciler.manifests.export import Written, declared_ref, escapes, manifest
 from reconciler.manifests.loader import load
 from reconciler.manifests.manifest import Loaded, Manifest, Root, SourceFile
 from reconciler.manifests.yaml_source import read_documents
+from reconciler.plan.own_project import unidentified
 from reconciler.report.visible import visible
 from reconciler.resources.ref import Kind, ResourceRef, fold, owner_of
 from reconciler.service_client.port import ReadOnlyService
@@ -53,6 +54,9 @@ NOT_EXPORTED = "NOT-EXPORTED.txt"
     metavar="NAME",
     help="What to export; can be given again. Without it: all that the token may see.",
 )
+@option(
+    "--with-console", is_flag=True, help="Export the project of the service's own console, too."
+)
 @option("--overwrite", is_flag=True, help="Write into DIR although there are files in it.")
 @option(
     "--snapshot",
@@ -65,6 +69,7 @@ def export_command(
     connection: Connection,
     out: str,
     organizations: Sequence[str],
+    with_console: bool,
     overwrite: bool,
     snapshot: str,
 ) -> None:
@@ -90,7 +95,11 @@ def export_command(
         save_snapshot(observed, connection.service, organizations, snapshot)
         if not out:
             return
-    export = of_refs(export_of(observed), refs) if refs else export_of(observed)
+    show_warnings(list(unidentified(observed)))
+    if refs:
+        export = of_refs(export_of(observed), refs)
+    else:
+        export = export_of(observed if with_console else without_console(observed))
     if out:
         _check_declared(Path(out), export, may_replace=overwrite)
         write_files(Path(out), as_files(export.manifests))
@@ -196,6 +205,24 @@ class Export:
 
     manifests: tuple[Written, ...]
     left_out: tuple[str, ...]
+
+
+def without_console(observed: ObservedState) -> ObservedState:
+    """Return what is held without the project of the service's own console, which it names."""
+    own = next(
+        (held for held in observed.objects.values() if held.id == observed.own_project), None
+    )
+    if own is None:
+        return observed
+    rest = {key: held for key, held in observed.objects.items() if not observed.is_own(held)}
+    clashes = tuple(held for held in observed.name_clashes if not observed.is_own(held))
+    line = f"{own.ref} and its applications: the service's own console (--with-console exports it)"
+    return replace(
+        observed,
+        objects=rest,
+        name_clashes=clashes,
+        unexpressed=(*observed.unexpressed, line),
+    )
 
 
 def of_refs(export: Export, refs: Sequence[ResourceRef]) -> Export:

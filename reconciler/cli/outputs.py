@@ -14,9 +14,10 @@ from reconciler.cli.configured import configured
 from reconciler.cli.connection import Connection
 from reconciler.cli.manifests import read_desired
 from reconciler.cli.options import format_option, paths_argument
-from reconciler.cli.output import print_json
+from reconciler.cli.output import print_json, show_warnings
 from reconciler.errors import UsageError
 from reconciler.loop import observe_declared
+from reconciler.plan.own_project import unidentified
 from reconciler.plan.planner import match
 from reconciler.report.findings import FORMAT_VERSION
 from reconciler.report.plan_json import ref_as_json
@@ -39,7 +40,9 @@ def outputs_command(paths: tuple[str, ...], connection: Connection, form: str) -
     """
     desired, _ = read_desired(paths, configured())
     with open_reader(connection) as reader:
-        matching = match(desired, observe_declared(desired, reader))
+        observed = observe_declared(desired, reader)
+    show_warnings(list(unidentified(observed)))
+    matching = match(desired, observed)
     applications: list[Application] = sorted(
         ((r.ref, held) for r, held in matching.pairs if r.ref.kind is Kind.OIDC_APPLICATION),
         key=lambda application: application[0],

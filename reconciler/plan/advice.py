@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from reconciler.diagnostics import Diagnostic, warning
 from reconciler.plan.model import Adopt, Change, Create, Delete, Scope, Update, is_same_content
+from reconciler.plan.own_project import unidentified
 from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind, ResourceRef, fold, owner_of
 from reconciler.state import DesiredState, ObservedObject, ObservedState, Resource, other_owner
@@ -27,6 +28,7 @@ def advice(
     """
     return (
         *_other_capabilities(desired, observed),
+        *unidentified(observed),
         *_deprecated(changes, observed),
         *_audiences(changes, desired, observed),
         *_no_longer_named(desired, observed, scope),

@@ -32,6 +32,7 @@ from reconciler.plan.model import (
     lacks_secret,
 )
 from reconciler.plan.ordering import in_order
+from reconciler.plan.own_project import unsure_deletes
 from reconciler.plan.ownership import (
     cannot_take_over,
     flag_to_delete,
@@ -86,8 +87,8 @@ def build_plan(
             in_step.append(resource.ref)
         else:
             changes.append(change)
-    deleted = [held for held in matching.leftover if is_pruned(held, scope)]
-    kept = [held for held in matching.leftover if not is_pruned(held, scope)]
+    deleted = [held for held in matching.leftover if _is_deleted(held, observed, scope)]
+    kept = [held for held in matching.leftover if not _is_deleted(held, observed, scope)]
     changes += [Delete(held) for held in deleted]
     ordered, swapped = in_order(changes)
     allowed = allowed or Allowances()
@@ -100,10 +101,11 @@ def build_plan(
         organizations=desired.organizations,
         changes=ordered,
         in_step=tuple(sorted(in_step)),
-        unmanaged=tuple(sorted(_unmanaged(kept, scope.tree), key=_place)),
+        unmanaged=tuple(sorted(_unmanaged(kept, observed, scope.tree), key=_place)),
         blocks=(
             *blocks(ordered, desired, observed, allowed),
             *cannot_take_over(desired, observed, scope),
+            *unsure_deletes(ordered, observed),
         ),
         warnings=(
             *advice(ordered, desired, observed, scope, allowed.lockouts),
@@ -145,12 +147,21 @@ def _change(
     return update(completed(resource, held), held, is_rotated, new_owner, kept)
 
 
-def _unmanaged(kept: Iterable[ObservedObject], tree: str) -> Iterable[Unmanaged]:
-    """Yield what is left alone. An organization that is only referred to is not news."""
+def _is_deleted(held: ObservedObject, observed: ObservedState, scope: Scope) -> bool:
+    return is_pruned(held, scope) and not observed.is_own(held)
+
+
+def _unmanaged(
+    kept: Iterable[ObservedObject], observed: ObservedState, tree: str
+) -> Iterable[Unmanaged]:
+    """Yield what is left alone.
+
+    No news are an organization that is only referred to, and the service's own console.
+    """
     return (
         Unmanaged(held.ref, held.id, held.owner, flag_to_delete(held, tree))
         for held in kept
-        if held.ref.kind is not Kind.ORGANIZATION
+        if held.ref.kind is not Kind.ORGANIZATION and not observed.is_own(held)
     )
 
 

@@ -70,7 +70,7 @@ class SnapshotFile:
 class _SnapshotDocument(Document):
     """The fields of a snapshot in the order of the file; ``elsewhere`` has a name, then trees.
 
-    Files of older versions lack the last three.
+    Files of older versions lack those with a default.
     """
 
     tool_version: str
@@ -88,6 +88,8 @@ class _SnapshotDocument(Document):
     keeps_history: bool = True
     knows_audience: bool | None = True
     capabilities: str = SOURCE
+    own_project: str = ""
+    unidentified: str = ""
 
 
 def snapshot_content(file: SnapshotFile) -> bytes:
@@ -109,6 +111,8 @@ def snapshot_content(file: SnapshotFile) -> bytes:
         keeps_history=state.keeps_history,
         knows_audience=state.knows_audience,
         capabilities=state.capabilities,
+        own_project=state.own_project,
+        unidentified=state.unidentified,
     )
     return sealed(FORMAT, FORMAT_VERSION, _written(document))
 
@@ -149,6 +153,8 @@ def read_snapshot(content: bytes) -> SnapshotFile:
         keeps_history=document.keeps_history,
         knows_audience=document.knows_audience,
         capabilities=document.capabilities,
+        own_project=document.own_project,
+        unidentified=document.unidentified,
     )
     organizations = None if document.all else document.organizations
     file = SnapshotFile(

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from reconciler.errors import ServiceError
-from reconciler.resources.call import Call
+from reconciler.resources.call import Call, Code
 from reconciler.resources.ref import ResourceRef, fold
 from reconciler.service_client.locks import LocalLock
 from reconciler.service_client.port import (
@@ -29,8 +29,8 @@ from reconciler.service_client.port import (
     Written,
 )
 from reconciler.service_client.read_only import no_history
-from reconciler.service_client.refusals import no_custody
-from reconciler.service_client.wire import Wire, WireRefusal, is_id
+from reconciler.service_client.refusals import no_custody, service_error
+from reconciler.service_client.wire import NO_ANSWER, Wire, WireRefusal, is_id
 from reconciler.service_client.zitadel.asking import Pause, Steps
 from reconciler.service_client.zitadel.generation import ask_generation
 from reconciler.service_client.zitadel.organizations import OrganizationCalls
@@ -42,6 +42,7 @@ from reconciler.state import ObjectEvent, ObservedState, OwedSecret, Removal
 
 _LONGEST_STEP = 5.0  # seconds: each look reads every list
 BATCH = 64  # orders at a time: signals are heeded between two batches
+_PASSING = {NO_ANSWER, 4, Code.RESOURCE_EXHAUSTED, Code.UNAVAILABLE, Code.UNAUTHENTICATED}
 _INSTANCE_IDS = ("iamProjectId", "defaultOrgId", "globalOrgId")
 
 
@@ -93,6 +94,8 @@ class ZitadelClient:
         self._lock = lock
         self._delays = patience or ListDelays()
         self._instance = ""
+        self._own_project = ""
+        self._unidentified = ""
         self._providers = ProviderCalls()
         self._generation: int | None = None
         self._organizations = OrganizationCalls(wire)
@@ -100,13 +103,22 @@ class ZitadelClient:
         self._awaited: dict[tuple[ResourceRef, str], int] = {}
 
     def instance(self) -> str:
-        """Return the id of the service: that of its own project, or made of its address."""
+        """Return the id of the service: that of its own project, or made of its address.
+
+        Raises:
+            ServiceError: there is no answer, or the token is not valid. The next run may have an
+                answer, and an id that changes would hide the journal of this one.
+        """
         if not self._instance:
             told = reply_to(self._wire, Call("GetIAM"))
-            known = {} if isinstance(told, WireRefusal) else told
-            ids = (known.get(name) for name in _INSTANCE_IDS)
+            if isinstance(told, WireRefusal) and told.code in _PASSING:
+                raise service_error(told)
+            if isinstance(told, WireRefusal):
+                self._unidentified, told = f"It refused: {told.message}.", {}
+            ids = {name: str(told[name]) for name in _INSTANCE_IDS if is_id(told.get(name))}
+            self._own_project = ids.get("iamProjectId", "")
             made = hashlib.sha256(self._address.encode()).hexdigest()[:20]
-            self._instance = f"zitadel-{next((each for each in ids if is_id(each)), made)}"
+            self._instance = f"zitadel-{next(iter(ids.values()), made)}"
         return self._instance
 
     def generation(self) -> int:
@@ -140,6 +152,8 @@ class ZitadelClient:
             unseen=seen.unseen,
             missing_role=seen.remedy,
             unshown=tuple(missing),
+            own_project=self._own_project,
+            unidentified=self._unidentified,
             keeps_history=False,
             knows_audience=self._knows_audience(seen),
             generation=self._generation,

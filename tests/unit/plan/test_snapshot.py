@@ -125,14 +125,21 @@ def test_the_abilities_of_the_service_are_read_back(
     *, keeps_history: bool, knows_audience: bool | None
 ) -> None:
     """The advice of a plan depends on them."""
-    state = replace(STATE, keeps_history=keeps_history, knows_audience=knows_audience)
+    state = replace(
+        STATE,
+        keeps_history=keeps_history,
+        knows_audience=knows_audience,
+        own_project="277",
+        unidentified="It refused: no.",
+    )
 
     assert read_snapshot(snapshot_content(replace(FILE, state=state))).state == state
 
 
 def test_a_service_of_ours_has_a_snapshot_that_older_versions_read() -> None:
     """They refuse a field that they do not know."""
-    assert not {"keeps_history", "knows_audience"} & json.loads(CONTENT).keys()
+    later = {"keeps_history", "knows_audience", "own_project", "unidentified"}
+    assert not later & json.loads(CONTENT).keys()
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", CONTENT[:-5], CONTENT + b"\n"])

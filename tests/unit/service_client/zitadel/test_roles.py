@@ -1,0 +1,62 @@
+"""Remedies for a missing role name the role and where it is given."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.errors import (
+    AccessDeniedError,
+    ObjectNotFoundError,
+    ServiceError,
+    UnauthenticatedError,
+)
+from reconciler.resources.ref import Kind
+from reconciler.service_client.port import CreateOrder, DeleteOrder, Order, SecretOrder, UpdateOrder
+from reconciler.service_client.zitadel.roles import (
+    denied_read,
+    denied_write,
+    missing_role,
+    no_organization,
+)
+from tests.builders import GREET, SHOP, WEB, a_ref, declared, held
+
+DENIED = AccessDeniedError("the service refused: no", remedy="Ask.")
+OWNER = "ORG_OWNER of the organization acme"
+
+
+@pytest.mark.parametrize(
+    ("order", "role", "place"),
+    [
+        (CreateOrder(a_ref(Kind.ORGANIZATION), {}, "k"), "IAM_ORG_MANAGER", "the instance"),
+        (CreateOrder(SHOP, {}, "k"), OWNER, "the organization"),
+        (SecretOrder(WEB, "1", "2", "3", "4"), OWNER, "the organization"),
+        (UpdateOrder(declared(WEB), held(WEB)), OWNER, "the organization"),
+        (DeleteOrder(held(GREET)), OWNER, "the organization"),
+        (DeleteOrder(held(WEB)), "PROJECT_OWNER of the project shop", "the project"),
+    ],
+)
+def test_a_refused_write_names_role_and_place(order: Order, role: str, place: str) -> None:
+    """Which one depends on what was to be written."""
+    told = denied_write(DENIED, order)
+
+    assert told.problem == DENIED.problem
+    assert role in told.remedy
+    assert place in told.remedy
+
+
+@pytest.mark.parametrize(
+    "other", [ObjectNotFoundError("gone", remedy="-"), UnauthenticatedError("who?", remedy="-")]
+)
+def test_a_refusal_for_another_reason_stays_as_it_is(other: ServiceError) -> None:
+    """An invalid token is not mended by a role."""
+    assert denied_read(other, "acme") is other
+    assert denied_write(other, DeleteOrder(held(GREET))) is other
+
+
+def test_the_roles_that_the_user_has_are_told() -> None:
+    """So that it shows which user the token belongs to."""
+    assert "PROJECT_OWNER of the project shop" in missing_role(
+        ["acme"], ["PROJECT_OWNER of the project shop"]
+    )
+    assert "no role" in no_organization([]).remedy
+    assert OWNER in denied_read(DENIED, "acme").remedy
