@@ -20,6 +20,7 @@ from reconciler.errors import (
 )
 from reconciler.plan.causes import changed_on_service, field_causes
 from reconciler.plan.diff import field_changes
+from reconciler.plan.flows import needs_flows
 from reconciler.plan.guards import Allowances
 from reconciler.plan.kept_lists import empties_a_list, kept_notes
 from reconciler.plan.model import Adopt, Cause, Delete, Plan, Scope, Update, ref_of
@@ -41,16 +42,24 @@ if TYPE_CHECKING:
 
 
 def preview(
-    desired: DesiredState, service: ServiceReader, scope: Scope, allowed: Allowances
+    desired: DesiredState,
+    service: ServiceReader,
+    scope: Scope,
+    allowed: Allowances,
+    *,
+    all_flows: bool = False,
 ) -> tuple[Plan, ObservedState]:
     """Return what a run would do, and what it was decided on.
+
+    ``all_flows`` asks for action flows even where the plan does not need them.
 
     Raises:
         InvalidManifestsError: the manifests contradict what is held.
         ServiceError: the service cannot be read.
     """
     with collector_paused():
-        observed = observe_declared(desired, service)
+        flows = all_flows or needs_flows(desired, scope)
+        observed = observe_declared(desired, service, flows=flows)
         plan = build_plan(desired, observed, scope, allowed)
         if observed.find_generation is not None and empties_a_list(plan.changes):
             observed = replace(observed, generation=observed.find_generation())
@@ -98,14 +107,16 @@ def _not_explained(left: Sequence[ResourceRef], why: str) -> Diagnostic:
     )
 
 
-def observe_declared(desired: DesiredState, service: ServiceReader) -> ObservedState:
+def observe_declared(
+    desired: DesiredState, service: ServiceReader, *, flows: bool = True
+) -> ObservedState:
     """Return what is held in the organizations that the manifests name.
 
     Raises:
         UnseenOrganizationError: an organization may exist, and this caller would not see it.
         ServiceError: the service cannot be read.
     """
-    observed = service.observe(desired.organizations)
+    observed = service.observe(desired.organizations, flows=flows)
     if observed.unseen:
         raise UnseenOrganizationError(observed.unseen, remedy=observed.missing_role)
     return observed
@@ -125,7 +136,7 @@ def look_for_drift(
     from reconciler.plan.drift import find_drift, owners_to_ask, suspects
 
     reading = Scope(tree=scope.tree, shard=scope.shard)
-    plan, observed = preview(desired, service, reading, Allowances())
+    plan, observed = preview(desired, service, reading, Allowances(), all_flows=True)
     histories = {held.id: service.history(held.id) for held in suspects(plan, observed)}
     owners = owners_to_ask(plan, observed)
     removals = [removal for owner in owners for removal in service.removals(owner)]

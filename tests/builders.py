@@ -303,7 +303,7 @@ class FakeService:
         self._answers: dict[str, tuple[tuple[Any, ...], Written]] = {}
         self._count = 1000
 
-    def observe(self, organizations: Collection[str]) -> ObservedState:
+    def observe(self, organizations: Collection[str], *, flows: bool = True) -> ObservedState:
         """Return what these organizations hold."""
         self.trouble("observe")
         return self.look(organizations)

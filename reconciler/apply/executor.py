@@ -21,6 +21,7 @@ from reconciler.apply.missing_secrets import (
 from reconciler.apply.orders import (
     held_before,
     intent_of,
+    needed_by,
     order_of,
     secret_order,
     unchanged,
@@ -52,7 +53,7 @@ from reconciler.plan.model import (
 )
 from reconciler.plan.ordering import batches
 from reconciler.resources.crashpoint import crashpoint
-from reconciler.resources.ref import ResourceRef, owner_of
+from reconciler.resources.ref import ResourceRef
 from reconciler.service_client.port import Context, Order, ServiceClient, Written
 from reconciler.state import ObservedState
 
@@ -211,8 +212,10 @@ class Executor:
         return tuple(missing_secrets(left, made, self._sink, required=is_required))
 
     def _carry_out(self, batch: Sequence[_ChangeRun], total: int) -> None:
-        """Carry out the changes of a batch whose owners are held; leave the others."""
-        ready = [run for run in batch if self._owner_is_held(run) and not is_not_sent(run.change)]
+        """Carry out the changes of a batch whose owners and actions are held; leave the others."""
+        ready = [
+            run for run in batch if self._has_what_it_needs(run) and not is_not_sent(run.change)
+        ]
         self._done += len(batch) - len(ready)
         changes = [run.change for run in ready]
         self._watch.begins(changes)
@@ -323,9 +326,8 @@ class Executor:
         self._done += 1
         self._watch.progress(Progress(self._done, total, outcome))
 
-    def _owner_is_held(self, run: _ChangeRun) -> bool:
-        owner = owner_of(run.ref)
-        return owner is None or owner.key in self._ids
+    def _has_what_it_needs(self, run: _ChangeRun) -> bool:
+        return all(key in self._ids for key in needed_by(run.change))
 
     def _proven_sink(self) -> SecretSink:
         if self._sink is None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from reconciler.apply.journal import Intent, secret_intent
-from reconciler.plan.model import Change, Create, Delete, makes_secret, ref_of
+from reconciler.plan.model import Adopt, Change, Create, Delete, Update, makes_secret, ref_of
+from reconciler.resources.flows import named_actions
 from reconciler.resources.ref import Kind, ResourceRef, organization_ref, owner_of
 from reconciler.service_client.port import (
     CreateOrder,
@@ -27,7 +28,7 @@ def order_of(change: Change, intent: Intent | None, ids: Ids) -> Order:
     if isinstance(change, Delete):
         return DeleteOrder(change.held)
     if not isinstance(change, Create):
-        return UpdateOrder(change.resource, change.held)
+        return UpdateOrder(change.resource, change.held, actions=_actions(change, ids))
     ref, resource = change.resource.ref, change.resource
     return CreateOrder(
         ref=ref,
@@ -37,7 +38,26 @@ def order_of(change: Change, intent: Intent | None, ids: Ids) -> Order:
         project_id=_project_id(ref, ids),
         prevent_delete=resource.prevent_delete,
         critical=resource.critical,
+        actions=_actions(change, ids),
     )
+
+
+def needed_by(change: Change) -> Iterator[ResourceRef]:
+    """Yield the keys of what must be held before a change: its owner, and the actions of a flow."""
+    ref = ref_of(change)
+    owner = owner_of(ref)
+    if owner is not None:
+        yield owner.key
+    if ref.kind is Kind.ACTION_FLOW and not isinstance(change, Delete):
+        yield from (action.key for action, _ in named_actions(ref, change.resource.spec))
+
+
+def _actions(change: Create | Update | Adopt, ids: Ids) -> Mapping[str, str]:
+    resource = change.resource
+    if resource.ref.kind is not Kind.ACTION_FLOW:
+        return {}
+    keys = (action.key for action, _ in named_actions(resource.ref, resource.spec))
+    return {key.name: ids[key] for key in keys}
 
 
 def secret_order(held: ObservedObject) -> SecretOrder:

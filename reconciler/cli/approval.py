@@ -129,13 +129,13 @@ class _OneService:
         self._service = service
         self._file = file
 
-    def observe(self, organizations: Collection[str]) -> ObservedState:
+    def observe(self, organizations: Collection[str], *, flows: bool = True) -> ObservedState:
         """Return what is held.
 
         Raises:
             StalePlanError: it is another service.
         """
-        observed = self._service.observe(organizations)
+        observed = self._service.observe(organizations, flows=flows)
         approved, now = self._file.plan.instance, observed.instance
         if approved == now or (not approved and self._was_made_for(observed)):
             return observed

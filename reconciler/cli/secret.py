@@ -71,7 +71,7 @@ def rotate_command(
     require_store(connection.service)
     organization = ref.organization
     with open_client(connection) as client, locked(client, [organization], 0):
-        observed = client.observe([organization])
+        observed = client.observe([organization], flows=False)
         held = _application(observed, ref)
         if not auto_approve:
             place = Place(connection.service, observed.instance, tree, connection.environment)
@@ -132,13 +132,13 @@ def deliver_command(
     keys = {ref.key for ref in refs}
     organizations = _organizations(connection, refs)
     with open_client(connection) as client, TerminalWatch() as watch:
-        observed = client.observe(organizations)
+        observed = client.observe(organizations, flows=False)
         _check(observed, keys)
         owed = _owed(observed, tree, keys)
         names = sorted({secret.ref.organization for secret in owed})
         with locked(client, names, 0):
             if names:  # another run may have delivered some before this one had the lock
-                owed = _owed(client.observe(names), tree, keys)
+                owed = _owed(client.observe(names, flows=False), tree, keys)
             done = _deliver(owed, client, sink, tree, watch)
         stopped = watch.stop_signal()
     code = _show_delivered(owed, done)

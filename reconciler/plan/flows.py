@@ -12,10 +12,11 @@ from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error, warning
+from reconciler.plan.model import Scope
 from reconciler.resources.flows import named_actions
 from reconciler.resources.nearest import nearest
 from reconciler.resources.ref import ACTION, ACTION_FLOW, ResourceRef, action_ref
-from reconciler.state import ObservedObject, Resource
+from reconciler.state import DesiredState, ObservedObject, Resource
 
 FlowT = TypeVar("FlowT", Resource, ObservedObject)
 Names: TypeAlias = Mapping[ResourceRef, str]
@@ -25,6 +26,16 @@ Pair: TypeAlias = tuple[Resource, ObservedObject | None]
 def runs_nothing(resource: Resource) -> bool:
     """Return whether a resource is a flow without any action: the service then holds no object."""
     return resource.ref.kind is ACTION_FLOW and not any(resource.spec.values())
+
+
+def needs_flows(desired: DesiredState, scope: Scope) -> bool:
+    """Return whether a plan must know the flows that are held.
+
+    A service may have to be asked for each of them. Without a declared flow, and where nothing is
+    deleted, a plan would only count them among the unmanaged.
+    """
+    is_declared = any(key.kind is ACTION_FLOW for key in desired.resources)
+    return is_declared or scope.prune or scope.prune_unmanaged
 
 
 def compared_by_names(pairs: Sequence[Pair], leftover: Iterable[ObservedObject]) -> Sequence[Pair]:

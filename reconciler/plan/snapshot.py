@@ -36,7 +36,7 @@ class SnapshotFile:
     taken_at: int
     organizations: tuple[str, ...] | None
 
-    def observe(self, organizations: Collection[str]) -> ObservedState:
+    def observe(self, organizations: Collection[str], *, flows: bool = True) -> ObservedState:
         """Return what was held in these organizations; one that was not looked at is told."""
         names = {fold(name) for name in organizations}
         missing = names.difference(self.organizations) if self.organizations is not None else ()

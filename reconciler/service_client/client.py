@@ -74,7 +74,7 @@ class OperationsClient(HistoryClient):
         self.run = uuid.uuid4().hex
         self.batch_size = batch_size
 
-    def observe(self, organizations: Collection[str]) -> ObservedState:
+    def observe(self, organizations: Collection[str], *, flows: bool = True) -> ObservedState:
         """Return all that is held in these organizations: list calls only, one per page."""
         instance, named = self.instance(), {fold(name) for name in organizations}
         objects: dict[ResourceRef, ObservedObject] = {}

@@ -15,6 +15,7 @@ from reconciler.errors import ServiceError
 from reconciler.resources.call import Call, JsonObject
 from reconciler.resources.numbers import MAX_SEQUENCE
 from reconciler.resources.ref import APPLICATION, PROJECT, Kind, ResourceRef, fold
+from reconciler.service_client.flows import with_action_names
 from reconciler.service_client.refusals import answers_of
 from reconciler.service_client.specs import read_spec
 from reconciler.service_client.wire import Wire, is_id
@@ -173,6 +174,7 @@ def observed_objects(
         ServiceError: an object is not as the interface has it.
     """
     owner, name = organization
+    listed = with_action_names(listed, name, incomplete)
     names = {owner: name}
     seen: set[str] = set()
     named: set[tuple[Kind, str, str]] = set()

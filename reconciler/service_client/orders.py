@@ -11,6 +11,15 @@ from reconciler.errors import ServiceError, ServiceUnavailableError
 from reconciler.resources.call import Call, JsonObject
 from reconciler.resources.ref import Kind
 from reconciler.resources.secret import Secret
+from reconciler.service_client.flows import (
+    CLEAR,
+    SET,
+    clear_fields,
+    id_of_new,
+    is_of_flow,
+    runs_as_asked,
+    trigger_fields,
+)
 from reconciler.service_client.observation import id_of, sequence_of, text_of
 from reconciler.service_client.port import (
     Context,
@@ -51,6 +60,7 @@ _OPERATIONS: Mapping[Kind, _Operations] = {
         "AddOIDCApp", "UpdateApp", "UpdateOIDCAppConfig", "RemoveApp", "appId"
     ),
     Kind.ACTION: _Operations("CreateAction", "UpdateAction", "UpdateAction", "DeleteAction", "id"),
+    Kind.ACTION_FLOW: _Operations("", configure=SET, remove=CLEAR),
 }
 
 
@@ -69,6 +79,8 @@ def calls_of(order: Order, context: Context, run: str = "") -> Sequence[Call]:
     if order.reason:
         context = {**context, "reason": order.reason}
     match order:
+        case CreateOrder() if is_of_flow(order):
+            return [_new_flow(order, context, fields) for fields in trigger_fields(order)]
         case CreateOrder():
             return (_create(order, context, run),)
         case UpdateOrder():
@@ -110,10 +122,19 @@ def _create(order: CreateOrder, context: Context, run: str) -> Call:
     )
 
 
+def _new_flow(order: CreateOrder, context: Context, fields: JsonObject) -> Call:
+    """Return a call that makes a flow, if it is still without actions."""
+    marks = _context_text(context, order.prevent_delete, order.critical)
+    return Call(SET, fields, order.organization_id, expected_sequence=0, context=marks)
+
+
 def _changes(order: UpdateOrder) -> Iterator[tuple[str, JsonObject]]:
     """Yield operation and fields of each call of an update; none if name and spec stay."""
     held, wanted = order.held, order.resource
     operations, name = _OPERATIONS[wanted.ref.kind], {"name": wanted.ref.name}
+    if is_of_flow(order):
+        yield from ((SET, fields) for fields in trigger_fields(order))
+        return
     is_renamed, is_changed = held.ref.name != wanted.ref.name, not holds(held, wanted.spec)
     if not operations.configure:  # organizations have nothing that changes
         return
@@ -133,8 +154,10 @@ def _changes(order: UpdateOrder) -> Iterator[tuple[str, JsonObject]]:
         yield operations.configure, fields
 
 
-def _target(held: ObservedObject) -> Mapping[str, str]:
+def _target(held: ObservedObject) -> JsonObject:
     """Return the fields that name a held object."""
+    if held.ref.kind is Kind.ACTION_FLOW:
+        return clear_fields(held)
     project = {"projectId": held.project_id} if held.ref.kind is Kind.OIDC_APPLICATION else {}
     return {**project, _OPERATIONS[held.ref.kind].id_field: held.id}
 
@@ -176,7 +199,7 @@ def unchanged(order: Order) -> Written:
     """Return the result of an order before any of its calls: what is known of the object."""
     match order:
         case CreateOrder():
-            return Written("", 0)
+            return Written(id_of_new(order) if is_of_flow(order) else "", 0)
         case SecretOrder():
             return Written(order.id, 0, order.client_id)
         case _:
@@ -231,6 +254,8 @@ def confirmed_result(order: Order, call: Call, now: Mapping[str, ObservedObject]
     if isinstance(order, DeleteOrder):
         gone = order.held.id not in now
         return Written(order.held.id, order.held.sequence, order.held.client_id) if gone else None
+    if isinstance(order, CreateOrder | UpdateOrder) and call.operation == SET:
+        return _flow_result(order, call, now)
     if not isinstance(order, UpdateOrder):
         return None
     held = now.get(order.held.id)
@@ -239,11 +264,27 @@ def confirmed_result(order: Order, call: Call, now: Mapping[str, ObservedObject]
     return Written(held.id, held.sequence, held.client_id)
 
 
+def _flow_result(
+    order: CreateOrder | UpdateOrder, call: Call, now: Mapping[str, ObservedObject]
+) -> Written | None:
+    """Return what setting a trigger gave; the flow is gone once no trigger has actions."""
+    before = unchanged(order)
+    held = now.get(before.id)
+    if not runs_as_asked(order, call, held) or not (held is None or _is_ours(call, held)):
+        return None
+    return replace(before, sequence=held.sequence if held else 0)
+
+
 def _is_as_asked(order: UpdateOrder, call: Call, held: ObservedObject) -> bool:
     wanted = order.resource
     operations = _OPERATIONS[wanted.ref.kind]
     if call.operation == operations.rename != operations.configure:
         # The first of the update's two calls: the fields are not sent yet.
         wanted = replace(wanted, spec=order.held.spec)
+    return is_in_step(wanted, held) and _is_ours(call, held)
+
+
+def _is_ours(call: Call, held: ObservedObject) -> bool:
+    """Return whether the tree that a call was made for owns an object."""
     tree = json.loads(call.context).get("tree") if call.context else None
-    return is_in_step(wanted, held) and (tree is None or is_owned_by(held, tree))
+    return tree is None or is_owned_by(held, tree)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 from reconciler.errors import ServiceError
@@ -30,6 +30,7 @@ class CreateOrder:
         project_id: Id of the project, for an application.
         key: The same key and the same fields give the first answer again.
         reason: Why it is done although a guard would stop it; kept with what is written.
+        actions: Ids of the actions that a flow names, by their folded names.
     """
 
     ref: ResourceRef
@@ -40,15 +41,21 @@ class CreateOrder:
     prevent_delete: bool = False
     critical: bool = False
     reason: str = ""
+    actions: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateOrder:
-    """Make an object be as declared, if it is still at the sequence expected."""
+    """Make an object be as declared, if it is still at the sequence expected.
+
+    Attributes:
+        actions: Ids of the actions that a flow names, by their folded names.
+    """
 
     resource: Resource
     held: ObservedObject
     reason: str = ""
+    actions: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +103,11 @@ class Written:
 class ServiceReader(Protocol):
     """A service that can be looked at."""
 
-    def observe(self, organizations: Collection[str]) -> ObservedState:
+    def observe(self, organizations: Collection[str], *, flows: bool = True) -> ObservedState:
         """Return all that is held in the organizations of these names, and nothing else.
 
-        A name that no organization has is no error; it is simply not in the result.
+        A name that no organization has is no error; it is simply not in the result. Without
+        ``flows``, action flows may be left out, where each of them costs a request.
 
         Raises:
             ServiceError: the service cannot be read, or the caller may not.

@@ -119,9 +119,9 @@ class ReadOnlyClient(HistoryClient):
         super().__init__(wire)
         self._reader = reader
 
-    def observe(self, organizations: Collection[str]) -> ObservedState:
+    def observe(self, organizations: Collection[str], *, flows: bool = True) -> ObservedState:
         """Return all that is held in these organizations."""
-        return self._reader.observe(organizations)
+        return self._reader.observe(organizations, flows=flows)
 
     def organizations(self) -> Sequence[str]:
         """Return every organization that the caller may see."""
@@ -153,7 +153,7 @@ def _event(fields: JsonObject) -> ObjectEvent:
 class EmptyService:
     """An empty service: a plan is made against it before the embedded store exists."""
 
-    def observe(self, organizations: Collection[str]) -> ObservedState:
+    def observe(self, organizations: Collection[str], *, flows: bool = True) -> ObservedState:
         """Return nothing, of no instance."""
         return ObservedState(instance="", objects={})
 

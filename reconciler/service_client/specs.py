@@ -28,6 +28,8 @@ _LISTS = {
     kind: [name for name, type_ in fields.items() if type_ is list]
     for kind, fields in TYPES.items()
 }
+# Kinds whose updates send no fields but those that are known.
+_CARRY_NOTHING = frozenset({Kind.ORGANIZATION, Kind.ACTION_FLOW})
 
 
 class ReadSpec(NamedTuple):
@@ -68,7 +70,7 @@ def read_spec(kind: Kind, answered: Spec) -> ReadSpec:
         return ReadSpec(answered, {}, strange)
     unknown = {name: value for name, value in answered.items() if name not in fields}
     spec = {name: answered[name] for name in fields}
-    if kind is Kind.ORGANIZATION:  # it has no update
+    if kind in _CARRY_NOTHING:
         return ReadSpec(spec, {}, (*strange, *unknown))
     return ReadSpec(spec, unknown, strange)
 

@@ -62,7 +62,7 @@ def test_the_rest_of_the_repository_is_searched_only_for_what_would_be_deleted()
 
 def test_an_organization_that_may_be_hidden_is_not_missing() -> None:
     class Hiding(FakeService):
-        def observe(self, organizations: Collection[str]) -> ObservedState:
+        def observe(self, organizations: Collection[str], *, flows: bool = True) -> ObservedState:
             return replace(observed(), unseen=tuple(organizations))
 
     with pytest.raises(UnseenOrganizationError, match="acme"):
@@ -129,10 +129,10 @@ def test_a_run_that_was_stopped_does_not_say_what_remains(tmp_path: Path) -> Non
 
 def test_what_was_done_is_reported_where_the_service_is_gone_afterwards(tmp_path: Path) -> None:
     class Leaving(FakeService):
-        def observe(self, organizations: Collection[str]) -> ObservedState:
+        def observe(self, organizations: Collection[str], *, flows: bool = True) -> ObservedState:
             if self.written:
                 raise lost()
-            return super().observe(organizations)
+            return super().observe(organizations, flows=flows)
 
     report = run(Leaving(*HOUSE), tmp_path)
 

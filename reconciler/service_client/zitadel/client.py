@@ -18,6 +18,7 @@ from typing import Any
 from reconciler.errors import ServiceError
 from reconciler.resources.call import Call, Code
 from reconciler.resources.ref import ResourceRef, fold
+from reconciler.service_client.flows import is_of_flow
 from reconciler.service_client.locks import LocalLock
 from reconciler.service_client.port import (
     Context,
@@ -32,6 +33,7 @@ from reconciler.service_client.read_only import no_history
 from reconciler.service_client.refusals import no_custody, service_error
 from reconciler.service_client.wire import NO_ANSWER, Wire, WireRefusal, is_id
 from reconciler.service_client.zitadel.asking import Pause, Steps
+from reconciler.service_client.zitadel.flows import AwaitedFlows, read_flows
 from reconciler.service_client.zitadel.generation import ask_generation
 from reconciler.service_client.zitadel.organizations import OrganizationCalls
 from reconciler.service_client.zitadel.providers import ProviderCalls
@@ -101,6 +103,7 @@ class ZitadelClient:
         self._organizations = OrganizationCalls(wire)
         # What was written and must show: by the key of its ref, with its id; 0 for removed.
         self._awaited: dict[tuple[ResourceRef, str], int] = {}
+        self._flows = AwaitedFlows()
 
     def instance(self) -> str:
         """Return the id of the service: that of its own project, or made of its address.
@@ -127,14 +130,17 @@ class ZitadelClient:
             self._generation = ask_generation(self._wire)
         return self._generation
 
-    def observe(self, organizations: Collection[str]) -> ObservedState:
-        """Return all that is held in these organizations: list calls only."""
+    def observe(self, organizations: Collection[str], *, flows: bool = True) -> ObservedState:
+        """Return all that is held in these organizations: list calls, and one for each flow."""
         instance = self.instance()
         waited, step = 0.0, self._delays.step
         while True:
             find = partial(self._organizations.find, organizations)
             seen = read_organizations(self._wire, find, self._providers)
             missing = self._not_shown(seen, organizations)
+            if flows:
+                seen.add(iter(read_flows(self._wire, seen.everything)))
+                missing += self._flows.not_shown(seen.objects, organizations)
             # After the longest wait the plan is blocked instead: it would be made from an old list.
             left = self._delays.longest - waited
             if not missing or left <= 0:
@@ -250,6 +256,8 @@ class ZitadelClient:
     def _await(self, order: Order, written: Written) -> None:
         """Take note of what must show. A new secret never does."""
         match order:
+            case CreateOrder() | UpdateOrder() | DeleteOrder() if is_of_flow(order):
+                self._flows.note(order, written)
             case CreateOrder():
                 self._awaited[order.ref.key, written.id] = 1
             case UpdateOrder():

@@ -198,6 +198,11 @@ class Seen:
     remedy: str = ""
     unexpressed: list[str] = field(default_factory=list)
 
+    @property
+    def everything(self) -> Sequence[ObservedObject]:
+        """Return every object, those of a shared name included."""
+        return [*self.objects.values(), *self.name_clashes]
+
     def add(self, found: Iterator[ObservedObject]) -> None:
         """Take in objects. Not every kind has names of its own."""
         for each in found:

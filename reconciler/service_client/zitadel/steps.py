@@ -15,6 +15,7 @@ from functools import partial
 from reconciler.errors import PreconditionFailedError, ServiceError
 from reconciler.resources.call import Call, Code
 from reconciler.resources.ref import Kind
+from reconciler.service_client.flows import is_of_flow
 from reconciler.service_client.observation import sequence_of
 from reconciler.service_client.orders import calls_of, unchanged, written
 from reconciler.service_client.port import (
@@ -30,6 +31,7 @@ from reconciler.service_client.refusals import AGAIN, error_id, service_error
 from reconciler.service_client.wire import Answer, Reply, WireRefusal
 from reconciler.service_client.zitadel.asking import Pause, Steps, despite_conflicts, lost
 from reconciler.service_client.zitadel.creates import create, create_provider
+from reconciler.service_client.zitadel.flows import write_flow
 from reconciler.service_client.zitadel.providers import ProviderCalls, is_provider
 from reconciler.state import ObservedObject
 
@@ -51,6 +53,8 @@ NOT_CHANGED = frozenset(
 def steps_of(order: Order, context: Context, providers: ProviderCalls) -> Steps:
     """Return the steps that carry out an order, and give what came of it."""
     match order:
+        case CreateOrder() | UpdateOrder() | DeleteOrder() if is_of_flow(order):
+            return write_flow(order)
         case CreateOrder(ref=ref) if is_provider(ref.kind):
             return create_provider(order, providers)
         case CreateOrder():
@@ -72,7 +76,7 @@ def serial_key_of(order: Order, number: int) -> str:
     match order:
         case CreateOrder(ref=ref) if ref.kind is Kind.OIDC_APPLICATION:
             return order.project_id
-        case CreateOrder(ref=ref) if ref.kind is Kind.IDP_JWT_CONFIG:
+        case CreateOrder(ref=ref) if ref.kind in {Kind.IDP_JWT_CONFIG, Kind.ACTION_FLOW}:
             return order.organization_id
         case CreateOrder():
             return f"new {number}"

@@ -1,0 +1,89 @@
+"""Action flows through the command line: planned, applied, reset, adopted, exported, ended."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.conftest import Place, Run, an_action, write
+
+USERINFO, ACCESS_TOKEN = "PRE_USERINFO_CREATION", "PRE_ACCESS_TOKEN_CREATION"
+
+
+def a_flow(name: str = "COMPLEMENT_TOKEN", **spec: Any) -> str:
+    """Return the manifest of a flow."""
+    metadata = {"organization": "acme", "name": name}
+    return json.dumps(
+        {"apiVersion": "reconciler/v1", "kind": "ActionFlow", "metadata": metadata, "spec": spec}
+    )
+
+
+@pytest.fixture
+def flow(small: Path) -> Path:
+    """Return the manifest of a flow that runs two actions of the small tree."""
+    for file in ("web.yaml", "spa.yaml", "partner.yaml"):
+        (small / file).unlink()
+    write(small / "log.yaml", an_action("log"))
+    return write(small / "token.yaml", a_flow(**{USERINFO: ["log", "greet"]}))
+
+
+def test_a_flow_is_applied_reset_exported_and_ended(flow: Path, place: Place) -> None:
+    """It names actions that the same run makes; what is left out later is taken back."""
+    run = place.run
+    made = run("apply", "--auto-approve")
+    again = run("plan", "--detailed-exitcode")
+    exported = run("export", "ActionFlow/acme/COMPLEMENT_TOKEN")
+    write(flow, a_flow(**{ACCESS_TOKEN: ["greet"]}))
+    planned = run("plan")
+    changed = run("apply", "--auto-approve")
+    history = run("history", "ActionFlow/acme/COMPLEMENT_TOKEN")
+    flow.unlink()
+    left = run("plan")
+    ended = run("apply", "--auto-approve", "--prune", "--allow-deletes", "1")
+    after = run("plan", "--detailed-exitcode", "--prune")
+
+    assert made.code == 0, made.all
+    assert "created  ActionFlow acme/COMPLEMENT_TOKEN" in made.out
+    assert (again.code, after.code) == (0, 0), again.all + after.all
+    assert f"  {USERINFO}:\n    - log\n    - greet\n" in exported.out
+    assert f"{USERINFO}:  # not in the manifest: the update resets it" in planned.out
+    assert changed.code == 0, changed.all
+    assert "removed" not in history.out
+    assert "--prune would delete it" in left.out
+    assert ended.code == 0, ended.all
+
+
+def test_a_flow_that_another_writer_made_is_adopted(flow: Path, place: Place) -> None:
+    """The plan says so, and --no-adopt refuses."""
+    run = place.run
+    flow.unlink()
+    assert run("apply", "--auto-approve").code == 0
+    log = place.direct.objects()["log"]
+    of_flow = {"flowType": "2", "triggerType": "4", "actionIds": [log["id"]]}
+    place.direct("SetTriggerActions", log["organizationId"], **of_flow)
+    write(flow, a_flow(**{USERINFO: ["greet"]}))
+
+    planned = run("plan", "--format", "json").json
+    refused = run("plan", "--detailed-exitcode", "--no-adopt")
+    adopted = run("apply", "--auto-approve")
+
+    (change,) = planned["changes"]
+    assert (change["change"], change["fields"][0]["before"]) == ("adopt", ["log"])
+    assert refused.code == 3
+    assert adopted.code == 0, adopted.all
+    assert run("plan", "--detailed-exitcode").code == 0
+
+
+def test_an_unknown_action_is_told_offline_and_in_the_plan(run: Run, flow: Path) -> None:
+    write(flow, a_flow(**{USERINFO: ["log", "gret"]}))
+
+    offline, planned = run("validate"), run("plan")
+
+    assert offline.code == 0
+    assert "REF-UNDECLARED" in offline.all
+    assert planned.code == 1
+    assert "Action acme/gret is neither declared nor held" in planned.err
+    assert "Did you mean greet?" in planned.err
