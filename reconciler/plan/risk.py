@@ -8,21 +8,29 @@ Problems that the service itself will report of an application are here, too.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
+from reconciler.plan.field_tests import (
+    Test,
+    differs,
+    gains,
+    gains_any,
+    gains_authority,
+    gains_plain_http,
+    is_stronger,
+    is_weaker,
+    loses_any,
+    turned_off,
+    turned_on,
+)
 from reconciler.plan.kept_lists import spec_after
 from reconciler.plan.model import Change, Create, Delete, lacks_secret
 from reconciler.resources.fields import Spec
 from reconciler.resources.normal import DEFAULTS
 from reconciler.resources.oidc import compliance_problems
-from reconciler.resources.origin import is_loopback_host
 from reconciler.resources.ref import Kind
-
-Value: TypeAlias = str | bool | list[str] | None
-Test: TypeAlias = Callable[[Value, Value], bool]
 
 
 class Risk(NamedTuple):
@@ -50,107 +58,57 @@ class Rule:
     also_new: bool = False
 
 
-_STRENGTH: Mapping[object, int] = {
-    "OIDC_AUTH_METHOD_TYPE_NONE": 0,
-    "OIDC_AUTH_METHOD_TYPE_POST": 1,
-    "OIDC_AUTH_METHOD_TYPE_BASIC": 2,
-    "OIDC_AUTH_METHOD_TYPE_PRIVATE_KEY_JWT": 3,
-}
-
-
-def _is_weaker(before: Value, after: Value) -> bool:
-    return _STRENGTH.get(after, 0) < _STRENGTH.get(before, 0)
-
-
-def _is_stronger(before: Value, after: Value) -> bool:
-    return _STRENGTH.get(after, 0) > _STRENGTH.get(before, 0)
-
-
-def _differs(before: Value, after: Value) -> bool:
-    return bool(before != after)
-
-
-def _turned_on(before: Value, after: Value) -> bool:
-    return bool(after) and not before
-
-
-def _turned_off(before: Value, after: Value) -> bool:
-    return bool(before) and not after
-
-
-def _gains(value: str) -> Test:
-    def test(before: Value, after: Value) -> bool:
-        return value in _items(after) and value not in _items(before)
-
-    return test
-
-
-def _loses_any(before: Value, after: Value) -> bool:
-    return not set(_items(before)) <= set(_items(after))
-
-
-def _gains_any(before: Value, after: Value) -> bool:
-    return not set(_items(after)) <= set(_items(before))
-
-
-def _gains_authority(before: Value, after: Value) -> bool:
-    known = {authority_of(uri) for uri in _items(before)}
-    return any(authority_of(uri) not in known for uri in _items(after))
-
-
-def _gains_plain_http(before: Value, after: Value) -> bool:
-    return any(is_plain_http(uri) for uri in _items(after) if uri not in _items(before))
-
-
-def _items(value: Value) -> Sequence[str]:
-    if isinstance(value, str):
-        return (value,)
-    return value if isinstance(value, list) else ()
-
-
 _APP, _IDP, _ACTION = Kind.OIDC_APPLICATION, Kind.IDP_JWT_CONFIG, Kind.ACTION
+_PROJECT, _CHECKS = Kind.PROJECT, ("projectRoleCheck", "hasProjectCheck")
 
 RULES: tuple[Rule, ...] = (
     Rule(
-        "credential-weaker", _APP, "authMethodType", _is_weaker,
+        "credential-weaker", _APP, "authMethodType", is_weaker,
         "the application proves its identity by a weaker method, or not at all",
     ),
     Rule(
-        "implicit-grant-added", _APP, "grantTypes", _gains("OIDC_GRANT_TYPE_IMPLICIT"),
+        "implicit-grant-added", _APP, "grantTypes", gains("OIDC_GRANT_TYPE_IMPLICIT"),
         "tokens are answered in the address of the browser, where history and logs keep them",
         also_new=True,
     ),
     Rule(
-        "redirect-host-added", _APP, "redirectUris", _gains_authority,
+        "redirect-host-added", _APP, "redirectUris", gains_authority,
         "codes and tokens may go to a host they did not go to before",
     ),
     Rule(
-        "keys-moved", _IDP, "keysEndpoint", _differs,
+        "keys-moved", _IDP, "keysEndpoint", differs,
         "the server at that address decides which tokens are genuine",
     ),
     Rule(
-        "issuer-moved", _IDP, "issuer", _differs,
+        "issuer-moved", _IDP, "issuer", differs,
         "tokens of the present issuer are refused, those of another one are accepted",
     ),
     Rule(
-        "audience-unchecked", _IDP, "audience", _turned_off,
+        "audience-unchecked", _IDP, "audience", turned_off,
         "tokens that the issuer made for other applications are accepted", also_new=True,
     ),
+    *(
+        Rule(
+            "access-unchecked", _PROJECT, field, turned_off,
+            "users whom the project refused before may sign in to its applications",
+        )
+        for field in _CHECKS
+    ),
     Rule(
-        "jwt-endpoint-moved", _IDP, "jwtEndpoint", _differs,
+        "jwt-endpoint-moved", _IDP, "jwtEndpoint", differs,
         "users are sent to another place to sign in",
     ),
     Rule(
-        "header-moved", _IDP, "headerName", _differs,
+        "header-moved", _IDP, "headerName", differs,
         "tokens in the present header are no longer found",
     ),
     Rule(
-        "dev-mode-on", _APP, "devMode", _turned_on,
+        "dev-mode-on", _APP, "devMode", turned_on,
         "checks of the OIDC specification are not performed", also_new=True,
     ),
     *(
         Rule(
-            "plain-http", kind, field, _gains_plain_http,
+            "plain-http", kind, field, gains_plain_http,
             "it is sent unencrypted, to be read and changed by anyone on the way", also_new=True,
         )
         for kind, field in (
@@ -159,71 +117,81 @@ RULES: tuple[Rule, ...] = (
         )
     ),
     Rule(
-        "script-changed", _ACTION, "script", _differs,
+        "script-changed", _ACTION, "script", differs,
         "other code runs while people sign in",
     ),
     Rule(
-        "failure-allowed", _ACTION, "allowedToFail", _turned_on,
+        "failure-allowed", _ACTION, "allowedToFail", turned_on,
         "a check that fails no longer stops anything",
     ),
     Rule(
-        "failure-stops", _ACTION, "allowedToFail", _turned_off,
+        "failure-stops", _ACTION, "allowedToFail", turned_off,
         "if this script fails, what called it now fails, too",
     ),
+    *(
+        Rule(
+            "access-checked", _PROJECT, field, turned_on,
+            "users without a role in the project, or of an organization without it, are locked out",
+        )
+        for field in _CHECKS
+    ),
     Rule(
-        "userinfo-assertion-on", _APP, "idTokenUserinfoAssertion", _turned_on,
+        "userinfo-assertion-on", _APP, "idTokenUserinfoAssertion", turned_on,
         "profile, email and phone are in every id token, against the OIDC specification",
         also_new=True,
     ),
     Rule(
-        "device-grant-added", _APP, "grantTypes", _gains("OIDC_GRANT_TYPE_DEVICE_CODE"),
+        "device-grant-added", _APP, "grantTypes", gains("OIDC_GRANT_TYPE_DEVICE_CODE"),
         "a sign-in on one device can be approved on another, which phishing can exploit",
     ),
     Rule(
-        "origin-added", _APP, "additionalOrigins", _gains_any,
+        "origin-added", _APP, "additionalOrigins", gains_any,
         "pages of another origin may call the API",
     ),
     Rule(
-        "logout-host-added", _APP, "postLogoutRedirectUris", _gains_authority,
+        "logout-host-added", _APP, "postLogoutRedirectUris", gains_authority,
         "browsers may be sent to a host they were not sent to before",
     ),
     *(
         Rule(
-            "role-assertion-off", _APP, field, _turned_off,
+            "role-assertion-off", kind, field, turned_off,
             "the roles of users are no longer in the token: what relies on them refuses access",
         )
-        for field in ("accessTokenRoleAssertion", "idTokenRoleAssertion")
+        for kind, field in (
+            (_APP, "accessTokenRoleAssertion"), (_APP, "idTokenRoleAssertion"),
+            (_PROJECT, "projectRoleAssertion"),
+        )
     ),
     Rule(
-        "app-type-changed", _APP, "appType", _differs,
+        "app-type-changed", _APP, "appType", differs,
         "other rules apply to its redirect URIs and its secret; what is deployed may be refused",
     ),
     Rule(
-        "credential-changed", _APP, "authMethodType", _is_stronger,
+        "credential-changed", _APP, "authMethodType", is_stronger,
         "what is deployed must sign in another way, or is refused",
     ),
     Rule(
-        "token-type-changed", _APP, "accessTokenType", _differs,
+        "token-type-changed", _APP, "accessTokenType", differs,
         "an API that expects the present type refuses the tokens",
     ),
     Rule(
-        "grant-removed", _APP, "grantTypes", _loses_any,
+        "grant-removed", _APP, "grantTypes", loses_any,
         "what is deployed and still uses that grant is refused",
     ),
     Rule(
-        "response-removed", _APP, "responseTypes", _loses_any,
+        "response-removed", _APP, "responseTypes", loses_any,
         "what is deployed and still asks for that response is refused",
     ),
     Rule(
-        "redirect-removed", _APP, "redirectUris", _loses_any,
+        "redirect-removed", _APP, "redirectUris", loses_any,
         "sign-ins that come back there fail",
     ),
     Rule(
-        "origin-removed", _APP, "additionalOrigins", _loses_any,
+        "origin-removed", _APP, "additionalOrigins", loses_any,
         "pages of that origin can no longer call the API",
     ),
     Rule(
-        "logout-removed", _APP, "postLogoutRedirectUris", _loses_any,
+        "logout-removed", _APP, "postLogoutRedirectUris", loses_any,
         "sign-outs that come back there fail",
     ),
 )  # fmt: skip
@@ -315,32 +283,6 @@ def _replaced(change: Change) -> tuple[Risk, ...]:
 def most_dangerous(risks: Sequence[Risk]) -> int:
     """Return the place of the worst of some risks among all classes; where none is, the last."""
     return min((CLASSES.index(risk.name) for risk in risks), default=len(CLASSES))
-
-
-# Browsers take a backslash for a slash, so the authority ends at either.
-_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/\\?#]*))?")
-_PORT = re.compile(r":[0-9]*$")
-
-
-def authority_of(uri: str) -> str:
-    """Return what decides where a URI leads: scheme, and user, host and port as they stand.
-
-    It tells apart more than it must. A default port written out, or a user before the host, is
-    another authority: where reading is a matter of opinion, it is news.
-    """
-    found = _URI.match(uri)
-    if found is None:
-        return uri
-    scheme, authority = found.group(1).lower(), found.group(2)
-    return f"{scheme}://{authority.lower()}" if authority else f"{scheme}:"
-
-
-def is_plain_http(uri: str) -> bool:
-    """Return whether a URI goes over the network unencrypted. The machine itself is no network."""
-    found = _URI.match(uri)
-    if found is None or found.group(1).lower() != "http":
-        return False
-    return not is_loopback_host(_PORT.sub("", (found.group(2) or "").lower()))
 
 
 def expected_problems(change: Change) -> tuple[str, ...]:

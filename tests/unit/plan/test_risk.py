@@ -14,13 +14,12 @@ from reconciler.plan.risk import (
     CLASSES,
     RULES,
     Risk,
-    authority_of,
-    is_plain_http,
     most_dangerous,
     risks_of,
 )
 from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind, ResourceRef
+from reconciler.state import completed
 from tests.builders import (
     ACME,
     BASIC,
@@ -42,19 +41,22 @@ CODE = "OIDC_GRANT_TYPE_AUTHORIZATION_CODE"
 IMPLICIT = "OIDC_GRANT_TYPE_IMPLICIT"
 REFRESH = "OIDC_GRANT_TYPE_REFRESH_TOKEN"
 DEVICE = "OIDC_GRANT_TYPE_DEVICE_CODE"
+LABELLED = "PRIVATE_LABELING_SETTING_ENFORCE_PROJECT_RESOURCE_OWNER_POLICY"
 HOME = "https://shop.example.com/callback"
 
 _SAID = {
     Kind.OIDC_APPLICATION: (WEB, an_application),
     Kind.ACTION: (GREET, an_action),
     Kind.IDP_JWT_CONFIG: (PARTNER, a_jwt_config),
+    Kind.PROJECT: (SHOP, dict),
 }
 
 
 def names(kind: Kind, before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     """Return the risks of an update between two specs that differ in these fields alone."""
     ref, said = _SAID[kind]
-    change = Update(declared(ref, said(**after)), held(ref, said(**before)))
+    found = held(ref, said(**before))
+    change = Update(completed(declared(ref, said(**after)), found), found)
     assert risks_of(Adopt(change.resource, change.held)) == risks_of(change)
     return [risk.name for risk in risks_of(change)]
 
@@ -183,6 +185,25 @@ def test_risks_of_actions(
 
 
 @pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ({"projectRoleCheck": True}, {"projectRoleCheck": False}, ["access-unchecked"]),
+        ({"hasProjectCheck": True}, {"hasProjectCheck": False}, ["access-unchecked"]),
+        ({}, {"projectRoleCheck": True}, ["access-checked"]),
+        ({}, {"hasProjectCheck": True}, ["access-checked"]),
+        ({"projectRoleAssertion": True}, {"projectRoleAssertion": False}, ["role-assertion-off"]),
+        ({"projectRoleCheck": True, "hasProjectCheck": True}, {"projectRoleAssertion": True}, []),
+        ({}, {"projectRoleCheck": False, "privateLabelingSetting": LABELLED}, []),
+    ],
+)
+def test_risks_of_projects(
+    before: dict[str, Any], after: dict[str, Any], expected: list[str]
+) -> None:
+    """A flag that the manifest leaves out has none: it stays."""
+    assert names(Kind.PROJECT, before, after) == expected
+
+
+@pytest.mark.parametrize(
     ("ref", "said", "expected"),
     [
         (WEB, an_application(**uris(HOME)), []),
@@ -197,6 +218,7 @@ def test_risks_of_actions(
         (GREET, an_action(allowedToFail=True), []),
         (ACME, {}, []),
         (SHOP, {}, []),
+        (SHOP, {"projectRoleCheck": True}, []),
     ],
 )
 def test_a_new_object_has_the_risks_of_what_it_is_not_of_what_it_was(
@@ -328,30 +350,3 @@ def test_the_page_about_risks_has_every_class_in_its_order() -> None:
 
     rows = re.findall(r'^\| <a id="([a-z-]+)"></a>`([a-z-]+)` \|', page, re.MULTILINE)
     assert rows == [(name, name) for name in CLASSES]
-
-
-@pytest.mark.parametrize(
-    ("uri", "authority", "is_plain"),
-    [
-        ("https://a.example/x", "https://a.example", False),
-        ("HTTPS://A.Example/x", "https://a.example", False),
-        ("http://a.example", "http://a.example", True),
-        ("HTTP://a.example", "http://a.example", True),
-        ("http://a.example:80/x?y#z", "http://a.example:80", True),
-        ("http://127.0.0.1:3000/", "http://127.0.0.1:3000", False),
-        ("http://[::1]/", "http://[::1]", False),
-        ("http://localhost/", "http://localhost", False),
-        ("http://localhost.evil.example/", "http://localhost.evil.example", True),
-        ("http://localhost@evil.example/", "http://localhost@evil.example", True),
-        ("http://evil.example\\@localhost/", "http://evil.example", True),
-        ("http:///x", "http:", True),
-        ("http:x", "http:", True),
-        ("com.example.app:/cb", "com.example.app:", False),
-        ("com.example.app://host/cb", "com.example.app://host", False),
-        ("no uri at all", "no uri at all", False),
-        ("", "", False),
-    ],
-)
-def test_where_a_uri_leads(uri: str, authority: str, *, is_plain: bool) -> None:
-    """Read as whoever is deceived most easily would read it."""
-    assert (authority_of(uri), is_plain_http(uri)) == (authority, is_plain)
