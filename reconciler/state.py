@@ -11,7 +11,8 @@ from reconciler.resources.call import JsonObject
 from reconciler.resources.capabilities import SOURCE, Capabilities, Use, refusal
 from reconciler.resources.fields import Spec
 from reconciler.resources.numbers import SequenceNumber
-from reconciler.resources.ref import ResourceRef
+from reconciler.resources.ref import Kind, ResourceRef
+from reconciler.resources.strict_json import LATER
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class Resource:
         pinned_id: ``metadata.id``, or empty.
         prevent_delete: ``metadata.preventDelete``.
         critical: ``metadata.critical``: losing or weakening it may lock people out.
+        active: ``metadata.active``; None leaves the state of the object as it is.
     """
 
     ref: ResourceRef
@@ -35,6 +37,7 @@ class Resource:
     pinned_id: str = ""
     prevent_delete: bool = False
     critical: bool = False
+    active: bool | None = None
 
 
 class Declared(Protocol):
@@ -58,6 +61,11 @@ class Declared(Protocol):
     @property
     def critical(self) -> bool:
         """Return ``metadata.critical``."""
+        ...
+
+    @property
+    def active(self) -> bool | None:
+        """Return ``metadata.active``; None where it is not said."""
         ...
 
 
@@ -147,6 +155,8 @@ class ObservedObject:
             where no tree did. None where the service cannot tell.
         has_secret: Whether the application has a client secret; None where the service cannot
             tell.
+        active: Whether it is active. Always, of a kind without a state.
+        can_be_inactive: Whether the service has a call that deactivates it.
     """
 
     ref: ResourceRef
@@ -167,18 +177,22 @@ class ObservedObject:
     uncarried: tuple[str, ...] = ()
     owner: str | None = None
     has_secret: bool | None = None
+    active: bool = field(default=True, metadata=LATER)
+    can_be_inactive: bool = field(default=True, metadata=LATER)
 
 
 def is_in_step(declared: Declared, held: ObservedObject) -> bool:
     """Return whether the service holds exactly what is declared.
 
-    A mark that the service cannot remember (None) is no difference.
+    A mark that the service cannot remember (None) is no difference, and neither is a state that
+    no manifest says.
     """
     return (
         holds(held, declared.spec)
         and held.ref.name == declared.ref.name
         and held.prevent_delete in {None, declared.prevent_delete}
         and held.critical in {None, declared.critical}
+        and declared.active in {None, held.active}
     )
 
 
@@ -262,6 +276,7 @@ class ObservedState:
             there is none, or it is not known.
         unidentified: Why the service does not tell its id, nor that project; empty where it does.
         keeps_history: Whether the service tells who changed an object, and what was removed.
+        only_active: Kinds of which the service cannot make an object that is inactive.
         knows_audience: Whether the service stores the audience of a JWT identity provider; None
             where only a write can tell.
         generation: Of a ZITADEL, its generation: 4, or 3 for any older one; 0 where it cannot be
@@ -291,6 +306,7 @@ class ObservedState:
     generation: int | None = None
     find_generation: Callable[[], int] | None = field(default=None, compare=False)
     capabilities: str = SOURCE
+    only_active: frozenset[Kind] = frozenset()
 
     @property
     def everything(self) -> Iterator[ObservedObject]:

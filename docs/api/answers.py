@@ -50,13 +50,13 @@ def components() -> dict[str, Schema]:
         "ListDetails": closed(
             {"totalResult": _NUMBER, "processedSequence": _NUMBER, "viewTimestamp": _TIME}
         ),
-        "Organization": _held("ORG_STATE_ACTIVE", {"primaryDomain": {"const": ""}}),
-        "Project": _held("PROJECT_STATE_ACTIVE", _spec(Kind.PROJECT)),
-        "IdentityProvider": _held("IDP_STATE_ACTIVE", _identity_provider()),
-        "Provider": _held("IDP_STATE_ACTIVE", _provider()),
+        "Organization": _held("ORG_STATE", {"primaryDomain": {"const": ""}}, "ACTIVE"),
+        "Project": _held("PROJECT_STATE", _spec(Kind.PROJECT)),
+        "IdentityProvider": _held("IDP_STATE", _identity_provider()),
+        "Provider": _held("IDP_STATE", _provider()),
         "OidcConfig": _oidc_config(),
-        "Application": _held("APP_STATE_ACTIVE", {"oidcConfig": ref("OidcConfig")}),
-        "Action": _held("ACTION_STATE_ACTIVE", _spec(Kind.ACTION)),
+        "Application": _held("APP_STATE", {"oidcConfig": ref("OidcConfig")}),
+        "Action": _held("ACTION_STATE", _spec(Kind.ACTION)),
         "FlowDetails": _flow_details(),
         "Flow": _flow(),
         "ComplianceProblem": _LOCALIZED,
@@ -93,12 +93,13 @@ def _details(*names: str) -> dict[str, Schema]:
     }
 
 
-def _held(state: str, further: Mapping[str, Schema]) -> Schema:
+def _held(enum: str, further: Mapping[str, Schema], *states: str) -> Schema:
+    words = [f"{enum}_{state}" for state in states or ("ACTIVE", "INACTIVE")]
     return closed(
         {
             "id": _ID,
             "details": ref("DetailsRead"),
-            "state": {"const": state},
+            "state": choice(words) if len(words) > 1 else {"const": words[0]},
             "name": _TEXT,
             **further,
         }
@@ -191,6 +192,7 @@ def _object() -> Schema:
             "details": ref("DetailsRead"),
             "clientId": _TEXT,
             "hasSecret": flag(),
+            "state": choice(("ACTIVE", "INACTIVE")),
             "trees": many(_TEXT, "Names of the trees that applied it."),
             "owner": {
                 "type": "string",
@@ -317,11 +319,15 @@ _ANSWERS: Mapping[str, Callable[[], Schema]] = {
     "ListProjects": _list("Project", sorted_by_column=False),
     "GetProjectByID": _one("project", "Project"),
     "UpdateProject": _changed,
+    "DeactivateProject": _changed,
+    "ReactivateProject": _changed,
     "AddOrgJWTIDP": _made("idpId"),
     "ListOrgIDPs": _list("IdentityProvider"),
     "GetOrgIDPByID": _one("idp", "IdentityProvider"),
     "UpdateOrgIDP": _changed,
     "UpdateOrgIDPJWTConfig": _changed,
+    "DeactivateOrgIDP": _changed,
+    "ReactivateOrgIDP": _changed,
     "RemoveOrgIDP": _nothing,
     "AddJWTProvider": _made("id"),
     "ListProviders": _list("Provider", sorted_by_column=False),
@@ -333,6 +339,8 @@ _ANSWERS: Mapping[str, Callable[[], Schema]] = {
     "GetAppByID": _one("app", "Application"),
     "UpdateApp": _changed,
     "UpdateOIDCAppConfig": _changed,
+    "DeactivateApp": _changed,
+    "ReactivateApp": _changed,
     "RemoveApp": _changed,
     "RegenerateOIDCClientSecret": lambda: closed(
         {"clientSecret": _SECRET, "details": ref("DetailsChanged")}
@@ -341,6 +349,8 @@ _ANSWERS: Mapping[str, Callable[[], Schema]] = {
     "ListActions": _list("Action"),
     "GetAction": _one("action", "Action"),
     "UpdateAction": _changed,
+    "DeactivateAction": _changed,
+    "ReactivateAction": _changed,
     "DeleteAction": _nothing,
     "GetFlow": _one("flow", "Flow"),
     "SetTriggerActions": _flow_written,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from reconciler.apply.change_run import ChangeRun
 from reconciler.apply.delivery import (
     DeliveryResult,
     acknowledged,
@@ -12,15 +13,17 @@ from reconciler.apply.delivery import (
     deliver_owed,
     owed_for,
 )
-from reconciler.apply.journal import Intent, Journal
+from reconciler.apply.journal import Journal
 from reconciler.apply.missing_secrets import (
     declared_applications,
     missing_secrets,
     unanswered_secrets,
 )
 from reconciler.apply.orders import (
+    deactivation_of,
     held_before,
     intent_of,
+    is_created_inactive,
     needed_by,
     order_of,
     secret_order,
@@ -28,11 +31,10 @@ from reconciler.apply.orders import (
 )
 from reconciler.apply.outcome import ApplyReport, Outcome, Progress, Status, Watch
 from reconciler.apply.recovery import Recovery
-from reconciler.apply.sink import Application, Delivery, Kept, SecretSink
+from reconciler.apply.sink import Application, Kept, SecretSink
 from reconciler.apply.sink_sync import SinkSync
 from reconciler.diagnostics import Diagnostic, warning
 from reconciler.errors import (
-    REFUSED,
     LocalFileError,
     LockHeldError,
     ReconcilerError,
@@ -43,7 +45,6 @@ from reconciler.errors import (
 from reconciler.plan.guards import Allowances
 from reconciler.plan.kept_lists import is_not_sent
 from reconciler.plan.model import (
-    Change,
     Create,
     Delete,
     Plan,
@@ -56,57 +57,6 @@ from reconciler.resources.crashpoint import crashpoint
 from reconciler.resources.ref import ResourceRef
 from reconciler.service_client.port import Context, Order, ServiceClient, Written
 from reconciler.state import ObservedState
-
-
-@dataclass(slots=True)
-class _ChangeRun:
-    """One change of a plan while it is carried out: from nothing sent to nothing owed.
-
-    Attributes:
-        intent: Its entry in the journal, open until ``is_over``; None where it needs none.
-        result: What the service answered. None before it was asked.
-        is_written: Whether anything was written to the service for it.
-        secret_at: Place of its new client secret; empty without one in the sink.
-        owed: The failure for which its new client secret is still owed, or None.
-    """
-
-    change: Change
-    intent: Intent | None = None
-    result: Written | ReconcilerError | None = None
-    is_written: bool = False
-    secret_at: str = ""
-    owed: ReconcilerError | None = None
-
-    @property
-    def ref(self) -> ResourceRef:
-        """Return the ref that the change is about."""
-        return ref_of(self.change)
-
-    @property
-    def delivery(self) -> Delivery | None:
-        """Return its new client secret for the sink, if the service answered one."""
-        result = self.result
-        if not isinstance(result, Written) or result.client_secret is None:
-            return None
-        return Delivery(self.ref, result.client_id, result.client_secret)
-
-    @property
-    def is_over(self) -> bool:
-        """Return whether nothing is owed, and nothing can still happen at the service."""
-        return self.owed is None and isinstance(self.result, (Written, *REFUSED))
-
-    @property
-    def outcome(self) -> Outcome:
-        """Return its outcome as it is now."""
-        if self.result is None:
-            return Outcome(self.change, Status.NOT_TRIED)
-        if isinstance(self.result, ReconcilerError):
-            return Outcome(self.change, Status.FAILED, error=self.result)
-        if self.owed is not None:
-            failed = Outcome(self.change, Status.FAILED, error=self.owed)
-            return replace(failed, written=self.is_written)
-        result = self.result
-        return Outcome(self.change, Status.MADE, result.id, result.client_id, self.secret_at)
 
 
 class Executor:
@@ -155,7 +105,7 @@ class Executor:
         delivered = self._deliver_owed(plan)
         recovered = self._recover(plan, observed, delivered)
         self._ids = {key: held.id for key, held in observed.objects.items()}
-        runs = {id(change): _ChangeRun(change) for change in plan.changes}
+        runs = {id(change): ChangeRun(change) for change in plan.changes}
         for batch in batches(plan.changes, self._service.batch_size):
             if self._failure is None and not self._watch.stop_signal():
                 self._carry_out([runs[id(change)] for change in batch], len(runs))
@@ -211,7 +161,7 @@ class Executor:
         made = {outcome.client_id for outcome in outcomes if outcome.secret_at}
         return tuple(missing_secrets(left, made, self._sink, required=is_required))
 
-    def _carry_out(self, batch: Sequence[_ChangeRun], total: int) -> None:
+    def _carry_out(self, batch: Sequence[ChangeRun], total: int) -> None:
         """Carry out the changes of a batch whose owners and actions are held; leave the others."""
         ready = [
             run for run in batch if self._has_what_it_needs(run) and not is_not_sent(run.change)
@@ -221,6 +171,7 @@ class Executor:
         self._watch.begins(changes)
         self._write_changes(ready)
         crashpoint("C4")
+        self._deactivate_new(ready)
         self._notes += self._sync.follow(changes, [run.result for run in ready])
         self._make_secrets(ready)
         crashpoint("C6")
@@ -234,7 +185,7 @@ class Executor:
         self._end(ready)
         crashpoint("C11")
 
-    def _write_changes(self, runs: Sequence[_ChangeRun]) -> None:
+    def _write_changes(self, runs: Sequence[ChangeRun]) -> None:
         """Record intents, then send the changes in one call. Nothing is raised for a failure."""
         for run in runs:
             run.intent = intent_of(run.change, self._service.run)
@@ -260,7 +211,14 @@ class Executor:
             if self._failure is None and isinstance(answer, ServiceUnavailableError):
                 self._failure = answer
 
-    def _make_secrets(self, runs: Sequence[_ChangeRun]) -> None:
+    def _deactivate_new(self, runs: Sequence[ChangeRun]) -> None:
+        """Deactivate what was made and is declared inactive; its intent is open until then."""
+        made = [run for run in runs if run.is_written and is_created_inactive(run.change)]
+        written = [(run, run.result) for run in made if isinstance(run.result, Written)]
+        orders = [deactivation_of(run.change, result, self._ids) for run, result in written]
+        self._write_second(made, orders)
+
+    def _make_secrets(self, runs: Sequence[ChangeRun]) -> None:
         """Give each application that moved to a client secret one."""
         moved = [
             run
@@ -270,24 +228,34 @@ class Executor:
             and not isinstance(run.change, Create)
         ]
         orders = [secret_order(held_before(run.change)) for run in moved]
+        for run, answer in self._write_second(moved, orders):
+            run.result = answer
+
+    def _write_second(
+        self, runs: Sequence[ChangeRun], orders: Sequence[Order]
+    ) -> list[tuple[ChangeRun, Written]]:
+        """Send the second write of changes; return what was written. Nothing is raised."""
         answers: Sequence[Written | ServiceError]
         try:
-            answers = self._service.write(self._with_reasons(moved, orders), self._context)
+            answers = self._service.write(self._with_reasons(runs, orders), self._context)
         except ServiceError as failure:
             self._failure = failure
-            answers = [failure for _ in moved]
-        for run, answer in zip(moved, answers, strict=True):
+            answers = [failure for _ in runs]
+        written = []
+        for run, answer in zip(runs, answers, strict=True):
             if isinstance(answer, ServiceError):
                 run.owed = answer
             else:
-                run.result, run.is_written = answer, True
+                run.is_written = True
+                written.append((run, answer))
+        return written
 
-    def _with_reasons(self, runs: Sequence[_ChangeRun], orders: Sequence[Order]) -> Sequence[Order]:
+    def _with_reasons(self, runs: Sequence[ChangeRun], orders: Sequence[Order]) -> Sequence[Order]:
         """Return orders with the reasons for which guards let their changes pass."""
         pairs = zip(runs, orders, strict=True)
         return [replace(order, reason=self._reason_of(run.change)) for run, order in pairs]
 
-    def _deliver(self, runs: Sequence[_ChangeRun]) -> None:
+    def _deliver(self, runs: Sequence[ChangeRun]) -> None:
         """Put every new secret of the batch into the sink."""
         found = [(run, delivery) for run in runs if (delivery := run.delivery) is not None]
         if not found:
@@ -302,14 +270,14 @@ class Executor:
             else:
                 run.owed = self._failure = kept
 
-    def _acknowledge(self, runs: Sequence[_ChangeRun]) -> None:
+    def _acknowledge(self, runs: Sequence[ChangeRun]) -> None:
         """Tell the service which secrets of the batch are in the sink."""
         kept = {
             run.ref: run.result for run in runs if isinstance(run.result, Written) and run.secret_at
         }
         self._notes += acknowledged(self._service, kept)
 
-    def _end(self, runs: Sequence[_ChangeRun]) -> None:
+    def _end(self, runs: Sequence[ChangeRun]) -> None:
         """Record what is at its end. What may still happen at the service stays open."""
         ended = [run.intent.key for run in runs if run.intent is not None and run.is_over]
         try:
@@ -318,7 +286,7 @@ class Executor:
             self._failure = failure
             self._notes.append(_not_recorded(failure))
 
-    def _tell(self, run: _ChangeRun, total: int) -> None:
+    def _tell(self, run: ChangeRun, total: int) -> None:
         """Tell the watch of a change that is done, and keep the id that later changes need."""
         outcome = run.outcome
         if outcome.status is Status.MADE and not isinstance(run.change, Delete):
@@ -326,7 +294,7 @@ class Executor:
         self._done += 1
         self._watch.progress(Progress(self._done, total, outcome))
 
-    def _has_what_it_needs(self, run: _ChangeRun) -> bool:
+    def _has_what_it_needs(self, run: ChangeRun) -> bool:
         return all(key in self._ids for key in needed_by(run.change))
 
     def _proven_sink(self) -> SecretSink:

@@ -44,6 +44,8 @@ class Intent:
         client_id: The application's, for a rename or a delete.
         owes_secret: Whether its end is the delivery of a client secret.
         run: Id of the run that began it; empty where the service tells no runs apart.
+        active: False of a create with a second write, which deactivates what was made. The intent
+            is at its end after both.
     """
 
     purpose: Literal["create", "secret", "rename", "delete"]
@@ -56,6 +58,7 @@ class Intent:
     id: str = ""
     client_id: str = ""
     run: str = ""
+    active: bool | None = None
 
 
 def secret_intent(ref: ResourceRef, object_id: str, run: str) -> Intent:
@@ -286,4 +289,7 @@ def _cannot(path: Path, failure: OSError) -> LocalFileError:
 
 
 def _plain(intent: Intent) -> JsonObject:
-    return {name: getattr(intent, name) for name in Intent.__slots__}
+    fields = {name: getattr(intent, name) for name in Intent.__slots__}
+    if intent.active is None:  # as older versions write it
+        del fields["active"]
+    return fields

@@ -65,6 +65,28 @@ def secret_order(held: ObservedObject) -> SecretOrder:
     return SecretOrder(held.ref, held.id, held.organization_id, held.project_id, held.client_id)
 
 
+def is_created_inactive(change: Change) -> bool:
+    """Return whether a change makes an object and then deactivates it: two writes."""
+    return isinstance(change, Create) and change.resource.active is False
+
+
+def deactivation_of(change: Change, made: Written, ids: Ids) -> UpdateOrder:
+    """Return the order that deactivates what a create has just made."""
+    if isinstance(change, Delete):
+        raise TypeError(f"{change.held.ref} is gone")
+    resource, ref = change.resource, change.resource.ref
+    held = ObservedObject(
+        ref,
+        made.id,
+        made.sequence,
+        resource.spec,
+        _organization_id(ref, ids),
+        _project_id(ref, ids),
+        made.client_id,
+    )
+    return UpdateOrder(resource, held, is_new=True)
+
+
 def intent_of(change: Change, run: str) -> Intent | None:
     """Return what the journal records before a change is sent, if there is anything to record."""
     if isinstance(change, Create):
@@ -77,6 +99,7 @@ def intent_of(change: Change, run: str) -> Intent | None:
             spec=resource.spec,
             prevent_delete=resource.prevent_delete,
             critical=resource.critical,
+            active=resource.active,
             run=run,
         )
     if makes_secret(change):

@@ -106,7 +106,10 @@ def manifest_of(held: ObservedObject) -> Written:
     """Return the manifest of an object."""
     defaults = DEFAULTS[held.ref.kind]
     said = {name: value for name, value in held.spec.items() if value != defaults.get(name)}
-    return _written(held.ref, _metadata(held.ref, held), said)
+    metadata = _metadata(held.ref, held)
+    if not held.active:
+        metadata["active"] = False
+    return _written(held.ref, metadata, said)
 
 
 def manifest_resolved(resource: Resource) -> Written:
@@ -114,6 +117,8 @@ def manifest_resolved(resource: Resource) -> Written:
     metadata = _metadata(resource.ref, resource)
     if resource.pinned_id:
         metadata["id"] = resource.pinned_id
+    if resource.active is not None:
+        metadata["active"] = resource.active
     said = {name: value for name, value in resource.spec.items() if name in resource.written}
     return _written(resource.ref, metadata, said)
 

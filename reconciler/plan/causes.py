@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from reconciler.plan.diff import (
+    ACTIVE,
     CREDENTIAL,
     CRITICAL,
     NAME,
@@ -131,8 +132,7 @@ def field_causes(
         elif since is None:
             cause = last_change(change.held)
         else:
-            unset = False if field.name in {PREVENT_DELETE, CRITICAL} else None
-            applied = since.applied.get(field.name, unset)
+            applied = since.applied.get(field.name, _AT_FIRST.get(field.name))
             altered = since.altered.get(field.name)
             writer = event_as_cause(altered) if altered else last_change(change.held)
             cause = _compared(applied, field, writer)
@@ -214,6 +214,9 @@ def _writer(cause: Cause) -> str:
 
 _REGENERATED = ".secret.changed"
 _OF_SECRETS = (_REGENERATED, ".secret.claimed")  # they say nothing of what a tree declared
+_STATES = (".deactivated", ".reactivated")
+# Values before any event that says another one.
+_AT_FIRST = {PREVENT_DELETE: False, CRITICAL: False, ACTIVE: True}
 _MARKS = {"preventDelete": PREVENT_DELETE, "critical": CRITICAL}
 
 
@@ -295,4 +298,6 @@ def _fields_after(before: Spec, event: ObjectEvent) -> Spec:
             after[shown] = value
     if isinstance(spec, dict):
         after.update(spec)
+    if event.type.endswith(_STATES):
+        after[ACTIVE] = event.type.endswith(_STATES[1])
     return after

@@ -27,7 +27,7 @@ def compare(one: DesiredState, other: DesiredState, names: tuple[str, str]) -> P
         found = one.resources.get(key)
         if found is None:
             changes.append(Create(resource))
-        elif is_in_step(resource, held := _as_held(found)) and resource.spec == held.spec:
+        elif _is_same(resource := _with_state(resource, found), held := _as_held(found)):
             in_step.append(resource.ref)
         else:
             # Each difference is one of values, whether or not the other manifest says the field.
@@ -48,6 +48,16 @@ def compare(one: DesiredState, other: DesiredState, names: tuple[str, str]) -> P
     )
 
 
+def _is_same(resource: Resource, held: ObservedObject) -> bool:
+    return is_in_step(resource, held) and resource.spec == held.spec
+
+
+def _with_state(resource: Resource, other: Resource) -> Resource:
+    """Return a resource that says its state where the other one does: a new object is active."""
+    is_said = resource.active is not None or other.active is None
+    return resource if is_said else replace(resource, active=True)
+
+
 def _as_held(resource: Resource) -> ObservedObject:
     return ObservedObject(
         ref=resource.ref,
@@ -57,4 +67,5 @@ def _as_held(resource: Resource) -> ObservedObject:
         organization_id="",
         prevent_delete=resource.prevent_delete,
         critical=resource.critical,
+        active=resource.active is not False,
     )

@@ -17,6 +17,7 @@ from reconciler.resources.oidc import has_client_secret
 NAME = "metadata.name"
 PREVENT_DELETE = "metadata.preventDelete"
 CRITICAL = "metadata.critical"
+ACTIVE = "metadata.active"
 CREDENTIAL = "clientSecret"
 OWNER = "owner"
 
@@ -95,6 +96,7 @@ def _computed(change: Change) -> tuple[FieldChange, ...]:
         }
         return (
             *(FieldChange(name, None, after=True) for name, is_set in marks.items() if is_set),
+            *([FieldChange(ACTIVE, None, after=False)] if change.resource.active is False else ()),
             *(FieldChange(name, None, after[name]) for name in said),
         )
     before = change.held.spec
@@ -138,6 +140,9 @@ def _metadata_changes(name: str, change: Change) -> list[FieldChange]:
         for name, held, wanted in marks
         if held is not None and held != wanted
     ]
+    active = change.resource.active
+    if active not in {None, change.held.active}:
+        found.append(FieldChange(ACTIVE, change.held.active, active))
     if change.new_owner:
         found.append(FieldChange(OWNER, change.held.owner or None, change.new_owner))
     return found

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from reconciler.plan.model import Adopt, Change, Create, Delete, Plan, Update, held_of, ref_of, word
 from reconciler.resources.normal import without_idle
 from reconciler.resources.ref import ResourceRef, fold
-from reconciler.state import DesiredState, Resource
+from reconciler.state import DesiredState, ObservedObject, Resource
 
 
 def plan_digest(plan: Plan) -> str:
@@ -68,16 +68,23 @@ def essence(change: Change) -> Essence:
         ref_of(change),
         held.id if held else "",
         held.sequence if held else 0,
-        hash_of([held.ref.name, without_idle(held.ref.kind, held.spec)]) if held else "",
+        _hash_before(change, held) if held else "",
         "" if isinstance(change, Delete) else _hash_after(change),
     )
+
+
+def _hash_before(change: Change, held: ObservedObject) -> str:
+    """Return the hash of what is held; that it is inactive is part of it where that is declared."""
+    before = [held.ref.name, without_idle(held.ref.kind, held.spec)]
+    is_declared = not isinstance(change, Delete) and change.resource.active is not None
+    return hash_of(before if held.active or not is_declared else [*before, "inactive"])
 
 
 def _hash_after(change: Create | Update | Adopt) -> str:
     """Return the hash of what is declared; that a secret is replaced is part of it."""
     resource = change.resource
     spec = without_idle(resource.ref.kind, resource.spec)
-    after = [spec, resource.prevent_delete, resource.critical]
+    after = [spec, resource.prevent_delete, resource.critical, *_state(resource)]
     is_replaced = isinstance(change, Update | Adopt) and change.new_secret
     return hash_of([*after, "new secret"] if is_replaced else after)
 
@@ -92,4 +99,10 @@ def declared_digest(desired: DesiredState) -> str:
 
 
 def _after(resource: Resource) -> list[object]:
-    return [hash_of(resource.spec), resource.prevent_delete, resource.critical]
+    spec = hash_of(resource.spec)
+    return [spec, resource.prevent_delete, resource.critical, *_state(resource)]
+
+
+def _state(resource: Resource) -> list[object]:
+    """Return the declared state, if any: without one the digest is that of older versions."""
+    return [] if resource.active is None else [{"active": resource.active}]

@@ -79,6 +79,7 @@ class Drift:
         keeps_history: Whether the service tells what was removed from it.
         owed: How many client secrets the next apply of the tree delivers.
         owed_elsewhere: How many the service keeps for other trees.
+        inactive: Inactive objects whose state no manifest says.
     """
 
     tree: str
@@ -89,6 +90,7 @@ class Drift:
     keeps_history: bool = True
     owed: int = 0
     owed_elsewhere: int = 0
+    inactive: tuple[ResourceRef, ...] = ()
 
 
 def suspects(plan: Plan, observed: ObservedState) -> tuple[ObservedObject, ...]:
@@ -149,6 +151,7 @@ def find_drift(
         observed.keeps_history,
         len(plan.deliverable),
         plan.owed_elsewhere,
+        plan.inactive,
     )
 
 

@@ -24,7 +24,7 @@ from reconciler.plan.model import (
     only_takes_over,
     ref_of,
 )
-from reconciler.plan.risk import risks_of
+from reconciler.plan.risk import SWITCHED, risks_of
 from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind, ResourceRef, fold, owner_of
 from reconciler.state import DesiredState, Elsewhere, ObservedObject, ObservedState, Resource
@@ -263,7 +263,8 @@ def addresses_of(change: Change) -> tuple[str, ...]:
 def _critical(change: Change) -> Iterator[Diagnostic]:
     why = _harm(change)
     if why:
-        done = "removed" if isinstance(change, Delete) else "weakened"
+        switched = next((name for name in SWITCHED if name in why), "weakened")
+        done = "removed" if isinstance(change, Delete) else switched
         yield error(
             "GUARD-CRITICAL",
             f"a critical object would be {done}",

@@ -86,7 +86,12 @@ def _lines(value: object) -> str:
 
 
 def _fields(value: DataclassInstance) -> dict[str, object]:
-    return {field.name: getattr(value, field.name) for field in fields(value)}
+    told = ((field, getattr(value, field.name)) for field in fields(value))
+    return {
+        field.name: each
+        for field, each in told
+        if not (field.metadata.get("later") and each == field.default)
+    }
 
 
 def _plain(value: object) -> dict[str, object] | list[object]:

@@ -268,6 +268,8 @@ class Plan:
         owed_elsewhere: How many it keeps for other trees.
         owed_left: How many it keeps for this tree in organizations that the tree no longer names.
             ``secret deliver`` delivers them.
+        inactive: Held inactive, and no manifest says so: they stay as they are. Not covered by the
+            digest.
         causes: By the ref of an update whose history was read: the cause of each field, by its
             name. Not covered by the digest.
         compared_with: Of a comparison, the environment that stands for what is held; empty for a
@@ -287,6 +289,7 @@ class Plan:
     owed_left: int = 0
     causes: Mapping[ResourceRef, Mapping[str, Cause]] = field(default_factory=dict)
     compared_with: str = ""
+    inactive: tuple[ResourceRef, ...] = ()
 
     @cached_property
     def declared_elsewhere(self) -> Mapping[ResourceRef, SourceLocation]:

@@ -9,7 +9,7 @@ covers every byte; it is no signature, and does not need to be one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from reconciler.diagnostics import Diagnostic
@@ -27,6 +27,7 @@ from reconciler.plan.saved_forms import (
 )
 from reconciler.resources.numbers import Count, Seconds
 from reconciler.resources.ref import ResourceRef
+from reconciler.resources.strict_json import LATER
 from reconciler.state import OwedSecret
 
 FORMAT = "reconciler-plan"
@@ -120,6 +121,7 @@ class _PlanDocument(Document):
     owed_elsewhere: Count
     owed_left: Count
     findings: tuple[SavedFinding, ...]
+    inactive: tuple[ResourceRef, ...] = field(default=(), metadata=LATER)
 
 
 def _document(file: PlanFile) -> _PlanDocument:

@@ -45,6 +45,7 @@ from reconciler.plan.ownership import (
     ownership_notes,
     to_rotate,
 )
+from reconciler.plan.states import left_inactive, not_deactivatable
 from reconciler.resources.capabilities import CAPABILITIES
 from reconciler.resources.kinds import KINDS
 from reconciler.resources.nearest import NearOwners
@@ -76,15 +77,14 @@ def build_plan(
     scope = scope or Scope()
     rotated = to_rotate(desired, scope)
     matching = match(desired, observed)
-    _refuse([*_unmet(desired, observed), *matching.findings])
+    _refuse(_not_possible(desired, observed, matching))
     changes: list[Change] = []
     in_step: list[ResourceRef] = []
-    for resource, held in matching.pairs:
-        change = _change(
-            (resource, held), scope, observed.generation, is_rotated=resource.ref.key in rotated
-        )
+    for pair in matching.pairs:
+        ref, generation = pair[0].ref, observed.generation
+        change = _change(pair, scope, generation, is_rotated=ref.key in rotated)
         if change is None:
-            in_step.append(resource.ref)
+            in_step.append(ref)
         else:
             changes.append(change)
     deleted = [held for held in matching.leftover if _is_deleted(held, observed, scope)]
@@ -118,6 +118,7 @@ def build_plan(
         owed=owed,
         owed_elsewhere=owed_elsewhere(scope, observed),
         owed_left=owed_left(desired, scope, observed),
+        inactive=left_inactive(matching.pairs, kept),
     )
 
 
@@ -125,6 +126,14 @@ def _unmet(desired: DesiredState, observed: ObservedState) -> Iterator[Diagnosti
     """Yield an error for each thing that the service does not take."""
     service = CAPABILITIES[observed.capabilities]
     return (finding for need in desired.needs if (finding := need.unmet(service)))
+
+
+def _not_possible(
+    desired: DesiredState, observed: ObservedState, matching: Matching
+) -> list[Diagnostic]:
+    """Return what the service at hand does not take, and what contradicts what it holds."""
+    states = not_deactivatable(matching.pairs, observed)
+    return [*_unmet(desired, observed), *matching.findings, *states]
 
 
 def _change(

@@ -26,7 +26,7 @@ from reconciler.plan.field_tests import (
     turned_on,
 )
 from reconciler.plan.kept_lists import spec_after
-from reconciler.plan.model import Change, Create, Delete, lacks_secret
+from reconciler.plan.model import Adopt, Change, Create, Delete, Update, lacks_secret
 from reconciler.resources.fields import Spec
 from reconciler.resources.normal import DEFAULTS
 from reconciler.resources.oidc import compliance_problems
@@ -198,8 +198,13 @@ RULES: tuple[Rule, ...] = (
 
 PROTECTION_LIFTED = "protection-lifted"
 CREDENTIAL_REPLACED = "secret-replaced"
+REACTIVATED = "reactivated"
+DEACTIVATED = "deactivated"
+SWITCHED = (REACTIVATED, DEACTIVATED)
 _LIFTED = "a protection that was asked for is taken away"
 _REPLACED = "the present secret ends at once: what is deployed with it is refused"
+_REACTIVATED = "what was switched off, perhaps for a reason, works again"
+_DEACTIVATED = "what relies on it stops until it is reactivated: sign-ins fail, scripts do not run"
 
 DELETED: Mapping[Kind, Risk] = {
     _APP: Risk("client-id-lost", "", "its client id and secret end for good"),
@@ -211,6 +216,8 @@ MEANINGS: Mapping[str, str] = {
     **{risk.name: risk.sentence for risk in DELETED.values()},
     PROTECTION_LIFTED: _LIFTED,
     CREDENTIAL_REPLACED: _REPLACED,
+    REACTIVATED: _REACTIVATED,
+    DEACTIVATED: _DEACTIVATED,
     **{rule.name: rule.sentence for rule in RULES},
 }
 """The meaning of each risk class."""
@@ -222,7 +229,7 @@ _LAST_SEVERE = "failure-allowed"
 
 
 def is_severe(name: str) -> bool:
-    """Return whether a class loses something for good or weakens a protection.
+    """Return whether a class loses something, weakens a protection, or switches an object.
 
     The others change or stop what is deployed.
     """
@@ -247,7 +254,12 @@ def risks_of(change: Change) -> tuple[Risk, ...]:
     if isinstance(change, Create):
         rules: Iterable[Rule] = (rule for rule in _BY_KIND[kind] if rule.also_new)
         return _found(rules, _BEFORE_NEW[kind], after)
-    return (*_lifted(change), *_replaced(change), *_found(_BY_KIND[kind], change.held.spec, after))
+    return (
+        *_lifted(change),
+        *_replaced(change),
+        *_switched(change),
+        *_found(_BY_KIND[kind], change.held.spec, after),
+    )
 
 
 def _found(rules: Iterable[Rule], before: Spec, after: Spec) -> tuple[Risk, ...]:
@@ -278,6 +290,15 @@ def _replaced(change: Change) -> tuple[Risk, ...]:
     if lacks_secret(change.resource, change.held):
         return ()
     return (Risk(CREDENTIAL_REPLACED, "clientSecret", _REPLACED),)
+
+
+def _switched(change: Update | Adopt) -> tuple[Risk, ...]:
+    """Return the risk of another state; one that no manifest says is left as it is."""
+    wanted = change.resource.active
+    if wanted in {None, change.held.active}:
+        return ()
+    name, meaning = (REACTIVATED, _REACTIVATED) if wanted else (DEACTIVATED, _DEACTIVATED)
+    return (Risk(name, "metadata.active", meaning),)
 
 
 def most_dangerous(risks: Sequence[Risk]) -> int:

@@ -7,7 +7,7 @@ there, and a shard that is missing an empty text.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
 from reconciler.diagnostics import Diagnostic, Severity, SourceLocation
@@ -19,6 +19,7 @@ from reconciler.resources.fields import Spec
 from reconciler.resources.numbers import SequenceNumber
 from reconciler.resources.ref import ResourceRef
 from reconciler.resources.shard import read_shard
+from reconciler.resources.strict_json import LATER
 from reconciler.state import ObservedObject, Resource
 
 T = TypeVar("T")
@@ -86,6 +87,7 @@ class SavedResource:
     pinned_id: str
     prevent_delete: bool
     critical: bool
+    active: bool | None = field(default=None, metadata=LATER)
 
     @classmethod
     def of(cls, resource: Resource) -> Self:

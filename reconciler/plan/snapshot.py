@@ -13,7 +13,7 @@ from reconciler.plan.integrity import Document, SavedFileError, check_spec, seal
 from reconciler.resources.capabilities import CAPABILITIES, SOURCE
 from reconciler.resources.normal import LATER
 from reconciler.resources.numbers import Seconds
-from reconciler.resources.ref import ResourceRef, fold
+from reconciler.resources.ref import Kind, ResourceRef, fold
 from reconciler.state import ObservedObject, ObservedState
 
 FORMAT = "reconciler-snapshot"
@@ -90,6 +90,7 @@ class _SnapshotDocument(Document):
     capabilities: str = SOURCE
     own_project: str = ""
     unidentified: str = ""
+    only_active: frozenset[str] = frozenset()
 
 
 def snapshot_content(file: SnapshotFile) -> bytes:
@@ -113,6 +114,7 @@ def snapshot_content(file: SnapshotFile) -> bytes:
         capabilities=state.capabilities,
         own_project=state.own_project,
         unidentified=state.unidentified,
+        only_active=frozenset(state.only_active),
     )
     return sealed(FORMAT, FORMAT_VERSION, _written(document))
 
@@ -155,6 +157,7 @@ def read_snapshot(content: bytes) -> SnapshotFile:
         capabilities=document.capabilities,
         own_project=document.own_project,
         unidentified=document.unidentified,
+        only_active=frozenset(kind for kind in Kind if kind in document.only_active),
     )
     organizations = None if document.all else document.organizations
     file = SnapshotFile(

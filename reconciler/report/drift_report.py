@@ -11,7 +11,7 @@ from reconciler.report.differences import field_lines, fields_as_json
 from reconciler.report.findings import FORMAT_VERSION
 from reconciler.report.place import Place, place_as_json, place_as_text
 from reconciler.report.plan_json import ref_as_json
-from reconciler.report.plan_parts import owed_sentences
+from reconciler.report.plan_parts import LEFT_INACTIVE, owed_sentences
 from reconciler.report.style import PLAIN, Style
 from reconciler.report.visible import visible
 from reconciler.resources.call import JsonObject
@@ -41,6 +41,9 @@ def drift_as_text(drift: Drift, place: Place, style: Style = PLAIN) -> str:
     if drift.unjudged:
         lines = [style("Cannot be judged:", "bold"), *map(_unjudged, drift.unjudged)]
         blocks.append("\n".join(lines))
+    if drift.inactive:
+        lines = [style(f"{LEFT_INACTIVE}:", "bold")]
+        blocks.append("\n".join([*lines, *(f"  {visible(str(ref))}" for ref in drift.inactive)]))
     if not drift.keeps_history:
         blocks.append(NO_HISTORY)
     blocks += owed_sentences(drift.owed, drift.owed_elsewhere)
@@ -89,6 +92,7 @@ def drift_as_json(drift: Drift, place: Place) -> JsonObject:
         "drift": [_drifted_as_json(drifted) for drifted in drift.objects],
         "untold": [ref_as_json(ref) for ref in drift.untold],
         "unmanaged": [ref_as_json(ref) for ref in drift.unmanaged],
+        "inactive": [ref_as_json(ref) for ref in drift.inactive],
         "unjudged": [
             {"ref": ref_as_json(each.ref), "reason": each.reason.value} for each in drift.unjudged
         ],

@@ -23,6 +23,7 @@ from reconciler.plan.risk import CLASSES, MEANINGS
 from reconciler.report.html_change import changed, named, shown_text, tag, tags, words
 from reconciler.report.place import Place, place_of
 from reconciler.report.plan_parts import (
+    LEFT_INACTIVE,
     NOTHING,
     TITLE,
     About,
@@ -37,7 +38,7 @@ from reconciler.report.plan_parts import (
 )
 from reconciler.report.plan_text import IN_STEP, OTHER_SHARDS, THE_SAME, headline, untouched
 from reconciler.report.style import WHOLE
-from reconciler.resources.ref import Kind
+from reconciler.resources.ref import Kind, ResourceRef
 
 LIMIT = 12_000_000
 """How many characters of changes a page holds; the others are counted."""
@@ -80,7 +81,7 @@ def plan_as_html(
         "risks-there": _options(_classes(shown)),
         "changes": changes,
         "cut": cut,
-        "unmanaged": _unmanaged(plan.unmanaged),
+        "unmanaged": _unmanaged(plan.unmanaged) + _inactive(plan.inactive),
         "next": _next(plan),
     }
     return _SLOT.sub(lambda slot: slots[slot.group(1)], template)
@@ -278,6 +279,11 @@ def _unmanaged(left: Sequence[Unmanaged]) -> str:
         for found in left[:LISTED]
     )
     return _folded(f"Held but declared nowhere, left alone ({len(left)})", items, len(left))
+
+
+def _inactive(left: Sequence[ResourceRef]) -> str:
+    items = (f"<li>{shown_text(str(ref))}</li>" for ref in left[:LISTED])
+    return _folded(f"{LEFT_INACTIVE} ({len(left)})", items, len(left))
 
 
 def _folded(title: str, items: Iterable[str], total: int = 0) -> str:

@@ -86,6 +86,8 @@ def plan_as_markdown(
     sections += _folded(TITLE, fenced(plan.owed, _owed, "text", room))
     title = f"{len(plan.unmanaged)} held but declared nowhere: left alone"
     sections += _folded(title, fenced(plan.unmanaged, _unmanaged, "text", room))
+    title = f"{len(plan.inactive)} inactive, and left so"
+    sections += _folded(title, fenced(plan.inactive, _inactive, "text", room))
     above = "\n".join([*head, *_hidden(hidden, len(shown)), digest])
     return "\n\n".join([above, *sections, after]) + "\n"
 
@@ -211,6 +213,10 @@ def _owed(secret: OwedSecret) -> list[str]:
 def _unmanaged(found: Unmanaged) -> list[str]:
     remark = f"  (id {visible(found.id)}, {visible(flag_in_words(found))})"
     return [_cut(_named(found.ref) + remark)]
+
+
+def _inactive(ref: ResourceRef) -> list[str]:
+    return [_cut(_named(ref))]
 
 
 def _finding(finding: Diagnostic) -> list[str]:

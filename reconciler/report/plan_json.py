@@ -38,6 +38,7 @@ def plan_as_json(plan: Plan, service: str, findings: Sequence[Diagnostic]) -> Js
         "changes": changes,
         "owed": [owed_as_json(secret) for secret in plan.owed],
         "unmanaged": [_unmanaged(found) for found in plan.unmanaged],
+        "inactive": [ref_as_json(ref) for ref in plan.inactive],
         "diagnostics": [
             finding_as_json(finding) for finding in (*findings, *plan.warnings, *plan.blocks)
         ],

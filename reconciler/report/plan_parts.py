@@ -91,6 +91,8 @@ def flag_in_words(found: Unmanaged) -> str:
     return f"tree {found.owner} owns it" if found.owner else "never deleted"
 
 
+LEFT_INACTIVE = "Inactive, and left so: no manifest says metadata.active"
+
 DOCS = re.compile(r"https?://[A-Za-z0-9._~:/-]{1,200}", re.ASCII)
 """The address of the documents: no query, no character that Markdown or HTML could obey."""
 

@@ -16,6 +16,7 @@ from reconciler.plan.risk import Risk, expected_problems, risks_of
 from reconciler.report.differences import field_lines
 from reconciler.report.place import place_as_text, place_of
 from reconciler.report.plan_parts import (
+    LEFT_INACTIVE,
     TITLE,
     Shown,
     flag_in_words,
@@ -64,6 +65,9 @@ def plan_as_text(plan: Plan, service: str, style: Style = PLAIN, *, folded: bool
         blocks.append("\n".join(lines))
     if plan.unmanaged:
         blocks.append("\n".join(_unmanaged(plan, style)))
+    if plan.inactive:
+        lines = [style(f"{LEFT_INACTIVE}:", "bold")]
+        blocks.append("\n".join([*lines, *(f"  {visible(str(ref))}" for ref in plan.inactive)]))
     return "\n\n".join([*blocks, summary_as_text(plan, style)])
 
 

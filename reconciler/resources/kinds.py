@@ -35,6 +35,7 @@ class KindRow:
         renamable: Whether ``metadata.id`` can rename an object of this kind.
         name: The name itself.
         owner: The metadata that names its owner, besides the name itself.
+        has_state: Whether an object of this kind can be inactive.
         reading: Metadata that says how a manifest is read; reading takes it out.
         fields: The fields of its spec, in the order in which differences are shown.
         instead: A field that a manifest may write in place of one of the spec, by the name of that
@@ -48,6 +49,7 @@ class KindRow:
     renamable: bool = True
     name: Field = _NAME
     owner: tuple[Field, ...] = ()
+    has_state: bool = False
     reading: tuple[Field, ...] = ()
     fields: tuple[Field, ...] = ()
     instead: Mapping[str, Field] = field(default_factory=dict)
@@ -55,7 +57,7 @@ class KindRow:
     @property
     def metadata(self) -> tuple[Field, ...]:
         """Return the metadata after the fields that name its owner: the name, then the marks."""
-        return (self.name, *MARKS)
+        return (self.name, *MARKS, *((ACTIVE,) if self.has_state else ()))
 
 
 _IN_ORGANIZATION = (
@@ -86,6 +88,15 @@ MARKS = (
     ),
 )
 
+# Metadata of the kinds whose objects can be inactive.
+ACTIVE = Field(
+    "active",
+    Form.FLAG,
+    "Whether the object is active: false deactivates it, true reactivates it. Without it the state "
+    "stays as it is, so that what was switched off is not switched on by accident.",
+    default="",  # not said; a manifest never writes it empty
+)
+
 # Metadata of a document in an overlay folder that changes one of the base.
 OVERLAID = (
     flag("absent", "In an overlay: the environment does without this resource."),
@@ -108,6 +119,7 @@ _PROJECT = KindRow(
     renamable=False,
     owner=_IN_ORGANIZATION,
     fields=PROJECT_FLAGS,
+    has_state=True,
 )
 
 # Source 2.2. An update sends the whole configuration, and a field sent empty is empty afterwards.
@@ -119,6 +131,7 @@ _IDP_JWT_CONFIG = KindRow(
     schema="idp-jwt-config",
     plural="identity providers",
     owner=_IN_ORGANIZATION,
+    has_state=True,
     fields=(
         text(
             "jwtEndpoint",
@@ -165,6 +178,7 @@ _OIDC_APPLICATION = KindRow(
     schema="oidc-application",
     plural="applications",
     owner=_IN_PROJECT,
+    has_state=True,
     fields=(
         texts(
             "redirectUris",
@@ -260,6 +274,7 @@ _ACTION = KindRow(
     schema="action",
     plural="actions",
     owner=_IN_ORGANIZATION,
+    has_state=True,
     reading=(flag("templated", "Replace variables in the script, too."),),
     fields=(
         text(

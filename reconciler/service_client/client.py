@@ -24,6 +24,7 @@ from reconciler.service_client.observation import (
     not_among,
     objects_of,
     observed_objects,
+    only_active,
     text_of,
     trees_of,
 )
@@ -98,6 +99,7 @@ class OperationsClient(HistoryClient):
             owed=owed,
             owed_left={text_of(found, "name"): owed_by_tree(found) for found in others},
             unseen=() if self._sees_all else not_among(objects, organizations),
+            only_active=only_active(objects.values()),
         )
 
     def _owed(

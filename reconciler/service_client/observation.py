@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from reconciler.errors import ServiceError
 from reconciler.resources.call import Call, JsonObject
+from reconciler.resources.kinds import KINDS
 from reconciler.resources.numbers import MAX_SEQUENCE
 from reconciler.resources.ref import APPLICATION, PROJECT, Kind, ResourceRef, fold
 from reconciler.service_client.flows import with_action_names
@@ -235,6 +236,8 @@ def _observed(kind: Kind, fields: JsonObject, names: Mapping[str, str]) -> Obser
         uncarried=spec.uncarried,
         owner=_owner(object_id, fields),
         has_secret=_mark(object_id, fields, "hasSecret"),
+        active=_is_active(object_id, fields),
+        can_be_inactive="state" in fields,
     )
 
 
@@ -244,6 +247,13 @@ def not_among(
     """Return the names that no organization among the objects has."""
     there = {key.organization for key in objects if key.kind is Kind.ORGANIZATION}
     return tuple(name for name in organizations if fold(name) not in there)
+
+
+def only_active(objects: Collection[ObservedObject]) -> frozenset[Kind]:
+    """Return the kinds that a service cannot deactivate: all, where it does not tell states."""
+    if all(held.can_be_inactive for held in objects):
+        return frozenset()
+    return frozenset(kind for kind, row in KINDS.items() if row.has_state)
 
 
 def id_of(fields: JsonObject) -> str:
@@ -309,6 +319,14 @@ def _said(context: object, name: str) -> str:
     """Return a text from the context of the last change, or nothing."""
     text = context.get(name) if isinstance(context, dict) else None
     return text if isinstance(text, str) else ""
+
+
+def _is_active(object_id: str, fields: JsonObject) -> bool:
+    """Return whether an object is active, as all are of a service that does not tell states."""
+    state = fields.get("state", "ACTIVE")
+    if state not in {"ACTIVE", "INACTIVE"}:
+        raise unsound(object_id, "its state is neither ACTIVE nor INACTIVE")
+    return bool(state == "ACTIVE")
 
 
 def _owner(object_id: str, fields: JsonObject) -> str | None:

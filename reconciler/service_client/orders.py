@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from reconciler.errors import ServiceError, ServiceUnavailableError
 from reconciler.resources.call import Call, JsonObject
@@ -34,6 +34,8 @@ from reconciler.service_client.refusals import AGAIN, service_error
 from reconciler.service_client.wire import Answer, Reply, WireRefusal
 from reconciler.state import ObservedObject, holds, is_in_step, is_owned_by
 
+T = TypeVar("T")
+
 
 class _Operations(NamedTuple):
     """The operations that write one kind.
@@ -41,6 +43,7 @@ class _Operations(NamedTuple):
     Attributes:
         rename: Changes the name; the same as ``configure`` where one call changes both.
         id_field: Name of the object's id among the fields of all but ``create``.
+        state: What the calls that switch it off and on are called after their verb.
     """
 
     create: str
@@ -48,18 +51,23 @@ class _Operations(NamedTuple):
     configure: str = ""
     remove: str = ""
     id_field: str = ""
+    state: str = ""
 
 
 _OPERATIONS: Mapping[Kind, _Operations] = {
     Kind.ORGANIZATION: _Operations("AddOrg"),
-    Kind.PROJECT: _Operations("AddProject", "UpdateProject", "UpdateProject", id_field="id"),
+    Kind.PROJECT: _Operations(
+        "AddProject", "UpdateProject", "UpdateProject", id_field="id", state="Project"
+    ),
     Kind.IDP_JWT_CONFIG: _Operations(
-        "AddOrgJWTIDP", "UpdateOrgIDP", "UpdateOrgIDPJWTConfig", "RemoveOrgIDP", "idpId"
+        "AddOrgJWTIDP", "UpdateOrgIDP", "UpdateOrgIDPJWTConfig", "RemoveOrgIDP", "idpId", "OrgIDP"
     ),
     Kind.OIDC_APPLICATION: _Operations(
-        "AddOIDCApp", "UpdateApp", "UpdateOIDCAppConfig", "RemoveApp", "appId"
+        "AddOIDCApp", "UpdateApp", "UpdateOIDCAppConfig", "RemoveApp", "appId", "App"
     ),
-    Kind.ACTION: _Operations("CreateAction", "UpdateAction", "UpdateAction", "DeleteAction", "id"),
+    Kind.ACTION: _Operations(
+        "CreateAction", "UpdateAction", "UpdateAction", "DeleteAction", "id", "Action"
+    ),
     Kind.ACTION_FLOW: _Operations("", configure=SET, remove=CLEAR),
 }
 
@@ -128,8 +136,38 @@ def _new_flow(order: CreateOrder, context: Context, fields: JsonObject) -> Call:
     return Call(SET, fields, order.organization_id, expected_sequence=0, context=marks)
 
 
+_DEACTIVATE, _REACTIVATE = "Deactivate", "Reactivate"
+
+
+def switch_of(order: UpdateOrder) -> tuple[str, JsonObject] | None:
+    """Return operation and fields of the call that changes the state; None if it stays."""
+    held, active = order.held, order.resource.active
+    if active in {None, held.active}:
+        return None
+    verb = _REACTIVATE if active else _DEACTIVATE
+    return f"{verb}{_OPERATIONS[held.ref.kind].state}", {**_target(held)}
+
+
+def in_turn(changes: Iterable[T], switch: T | None, *, active: bool | None) -> Iterator[T]:
+    """Yield the changes of an object with that of its state: deactivated first, reactivated last.
+
+    So a configuration that is being changed is never in use on the way, and a wrong one is not
+    switched on.
+    """
+    if switch is not None and not active:
+        yield switch
+    yield from changes
+    if switch is not None and active:
+        yield switch
+
+
 def _changes(order: UpdateOrder) -> Iterator[tuple[str, JsonObject]]:
-    """Yield operation and fields of each call of an update; none if name and spec stay."""
+    """Yield operation and fields of each call of an update; none if nothing but marks changes."""
+    return in_turn(_rewrites(order), switch_of(order), active=order.resource.active)
+
+
+def _rewrites(order: UpdateOrder) -> Iterator[tuple[str, JsonObject]]:
+    """Yield operation and fields of each call for name and spec; none if they stay."""
     held, wanted = order.held, order.resource
     operations, name = _OPERATIONS[wanted.ref.kind], {"name": wanted.ref.name}
     if is_of_flow(order):
@@ -281,6 +319,10 @@ def _is_as_asked(order: UpdateOrder, call: Call, held: ObservedObject) -> bool:
     if call.operation == operations.rename != operations.configure:
         # The first of the update's two calls: the fields are not sent yet.
         wanted = replace(wanted, spec=order.held.spec)
+    if call.operation.startswith(_DEACTIVATE):
+        wanted = replace(wanted, spec=order.held.spec, ref=order.held.ref)
+    elif wanted.active and not call.operation.startswith(_REACTIVATE):
+        wanted = replace(wanted, active=None)
     return is_in_step(wanted, held) and _is_ours(call, held)
 
 

@@ -43,19 +43,29 @@ class CreateOrder:
     reason: str = ""
     actions: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def active(self) -> None:
+        """Return None: to deactivate what was made is an order of its own."""
+        return None
+
 
 @dataclass(frozen=True, slots=True)
 class UpdateOrder:
     """Make an object be as declared, if it is still at the sequence expected.
 
+    It is deactivated before anything else is changed, and reactivated after: what is being changed
+    and is inactive before or after is so in between.
+
     Attributes:
         actions: Ids of the actions that a flow names, by their folded names.
+        is_new: The object was made a moment ago by the same run.
     """
 
     resource: Resource
     held: ObservedObject
     reason: str = ""
     actions: Mapping[str, str] = field(default_factory=dict)
+    is_new: bool = False
 
 
 @dataclass(frozen=True, slots=True)

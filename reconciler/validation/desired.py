@@ -159,6 +159,7 @@ def resource_of(kind: Kind, manifest: Manifest) -> Resource:
         metadata.get("id", ""),
         metadata.get("preventDelete", False),
         metadata.get("critical", False),
+        metadata.get("active"),
     )
 
 

@@ -432,6 +432,22 @@ STORY = {
     "clearing no flow": Step("ClearFlow", {"type": "5"}, 3),
     "reading a cleared flow": Step("GetFlow", {"type": "3"}),
     "setting it once more": Step("SetTriggerActions", at("2", Id("action")), writes=1),
+    "deactivating an action that has moved on": Step(
+        "DeactivateAction", {"id": Id("action")}, 9, headers=STALE
+    ),
+    "deactivating no action": Step("DeactivateAction", {"id": "404"}, 5),
+    **{
+        f"{verb.lower()[:-1]}ing {what}{again}": Step(f"{verb}{noun}", fields, code, writes=writes)
+        for verb in ("Deactivate", "Reactivate")
+        for noun, what, fields in (
+            ("Action", "an action", {"id": Id("action")}),
+            ("App", "an application", the_app()),
+            ("OrgIDP", "a provider", {"idpId": Id("idp")}),
+            ("Project", "a project", {"id": Id("project")}),
+        )
+        for again, code, writes in (("", 0, 1), (" again", 9, 0))
+    },
+    "reading an action that was reactivated": Step("GetAction", {"id": Id("action")}),
     "deleting an action that has moved on": Step(
         "DeleteAction", {"id": Id("action")}, 9, headers=STALE
     ),

@@ -69,6 +69,7 @@ UPDATES = {
     Kind.IDP_JWT_CONFIG: "UpdateOrgIDPJWTConfig",
     APPLICATION: "UpdateOIDCAppConfig",
 }
+STATES = {Kind.ACTION: "Action", Kind.IDP_JWT_CONFIG: "OrgIDP", APPLICATION: "App"}
 # Which of name and spec an operation takes.
 TAKES_NAME = {"UpdateAction", "UpdateOrgIDP", "UpdateApp"}
 TAKES_SPEC = {"UpdateAction", "UpdateOrgIDPJWTConfig", "UpdateOIDCAppConfig"}
@@ -92,6 +93,7 @@ class Thing:
     name: str
     spec: Mapping[str, Any]
     sequence: int
+    active: bool = True
 
 
 NOTHING = Thing("", Kind.ACTION, "", "", "x", SPECS[Kind.ACTION][0], 1)
@@ -204,6 +206,17 @@ class Model(RuleBasedStateMachine):
         changed = replace(thing, id=object_id, spec=spec)
         self.change(changed, UPDATES[thing.kind], self.code_of(thing, based), based)
 
+    @rule(object_id=ids, based=BASES, active=st.booleans())
+    def switch(self, object_id: str, based: str, *, active: bool) -> None:
+        """Switch an object on or off; one that is so already is refused."""
+        thing = self.things.get(object_id, NOTHING)
+        operation = f"{'Re' if active else 'De'}activate{STATES[thing.kind]}"
+        code = self.code_of(thing, based) or (9 if thing.active == active else 0)
+        said = self.said(replace(thing, id=object_id), operation, based)
+        answer = self.expect(code, operation, said)
+        if code == 0:
+            self.learn(replace(thing, active=active), answer)
+
     @rule(object_id=ids, based=BASES)
     def remove(self, object_id: str, based: str) -> None:
         """Remove an object; its name is free again."""
@@ -250,7 +263,13 @@ class Model(RuleBasedStateMachine):
         """Name, fields, owner and number of everything, by its id."""
         listed = self.ask("ListObjects", organizationId=self.ask.organization)["objects"]
         held = {
-            each["id"]: (each["kind"], each["name"], each["spec"], each["details"]["sequence"])
+            each["id"]: (
+                each["kind"],
+                each["name"],
+                each["spec"],
+                each["details"]["sequence"],
+                each["state"],
+            )
             for each in listed
             if each["id"] not in {self.ask.organization, self.ask.project}
         }
@@ -260,6 +279,7 @@ class Model(RuleBasedStateMachine):
                 thing.name,
                 thing.spec,
                 str(thing.sequence),
+                "ACTIVE" if thing.active else "INACTIVE",
             )
             for thing in self.things.values()
         }

@@ -207,6 +207,9 @@ def _owners(call: _Caller) -> Iterator[tuple[str, Any]]:
     yield call.told("ListProjects")
     yield call.told("GetProjectByID", id=call.known.project)
     yield call.told("UpdateProject", id=call.known.project, name="shop", projectRoleCheck=True)
+    for verb in ("Deactivate", "Reactivate"):
+        yield call.told(f"{verb}Project", id=call.known.project)
+        yield call.told("GetProjectByID", id=call.known.project)
 
 
 def _providers(call: _Caller) -> Iterator[tuple[str, Any]]:
@@ -216,6 +219,10 @@ def _providers(call: _Caller) -> Iterator[tuple[str, Any]]:
     yield call.told("GetOrgIDPByID", id=idp)
     yield call.told("UpdateOrgIDP", idpId=idp, name="renamed")
     yield call.told("UpdateOrgIDPJWTConfig", idpId=idp, **JWT)
+    yield call.told("DeactivateOrgIDP", idpId=idp)
+    yield call.told("GetOrgIDPByID", id=idp)
+    yield call.told("GetProviderByID", id=idp)
+    yield call.told("ReactivateOrgIDP", idpId=idp)
     yield call.told("RemoveOrgIDP", idpId=idp)
     yield call.told("AddJWTProvider", name="third", **JWT, audience="us")
     provider = call("AddJWTProvider", name="fourth", **JWT)["id"]
@@ -238,6 +245,9 @@ def _applications(call: _Caller) -> Iterator[tuple[str, Any]]:
     yield call.told("UpdateApp", **call.project, appId=app, name="renamed")
     yield call.told("UpdateOIDCAppConfig", **call.project, appId=app, devMode=True)
     yield call.told("RegenerateOIDCClientSecret", **call.project, appId=app)
+    yield call.told("DeactivateApp", **call.project, appId=app)
+    yield call.told("GetAppByID", **call.project, appId=app)
+    yield call.told("ReactivateApp", **call.project, appId=app)
     yield call.told("GetObjectHistory", id=app)
     yield call.told("RemoveApp", **call.project, appId=app)
 
@@ -253,6 +263,9 @@ def _actions(call: _Caller) -> Iterator[tuple[str, Any]]:
     yield call.told("SetTriggerActions", **login, actionIds=[action])
     yield call.told("GetFlow", type="3")
     yield call.told("ClearFlow", type="3")
+    yield call.told("DeactivateAction", id=action)
+    yield call.told("GetAction", id=action)
+    yield call.told("ReactivateAction", id=action)
     yield call.told("DeleteAction", id=action)
 
 

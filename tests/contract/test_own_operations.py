@@ -35,6 +35,7 @@ def test_every_object_is_listed_with_all_there_is_to_know(ask: Asking) -> None:
         "details": app["details"],
         "clientId": app["clientId"],
         "hasSecret": True,
+        "state": "ACTIVE",
         "trees": ["default"],
         "owner": "default",
         "preventDelete": True,

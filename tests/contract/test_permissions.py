@@ -26,6 +26,8 @@ EDITOR_MAY = VIEWER_MAY | {
     "RenewLease", "ReleaseLease", "ClaimSecrets", "AcknowledgeSecrets",
     "AddJWTProvider", "UpdateJWTProvider", "DeleteProvider", "SetTriggerActions", "ClearFlow",
     "UpdateProject",
+    "DeactivateProject", "ReactivateProject", "DeactivateOrgIDP", "ReactivateOrgIDP",
+    "DeactivateApp", "ReactivateApp", "DeactivateAction", "ReactivateAction",
 }  # fmt: skip
 
 ROLES = {
@@ -98,6 +100,16 @@ def everything_about(ask: Asking, *, foreign: bool) -> dict[str, dict[str, Any]]
             "actionIds": [action],
         },
         "ClearFlow": {"organization": owner, "type": "1"},
+        **{
+            f"{verb}{noun}": target
+            for verb in ("Deactivate", "Reactivate")
+            for noun, target in (
+                ("Project", {"id": project}),
+                ("OrgIDP", {"idpId": idp}),
+                ("App", in_project),
+                ("Action", {"id": action}),
+            )
+        },
         "ListObjects": {"organizationId": owner},
         "GetObjectHistory": {"id": action},
         "ListRemovals": {"organizationId": owner},

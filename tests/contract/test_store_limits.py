@@ -97,6 +97,16 @@ def calls(ask: Asking) -> Mapping[str, dict[str, Any]]:
             "actionIds": [action],
         },
         "ClearFlow": {**owner, "type": "1"},
+        **{
+            f"{verb}{noun}": target
+            for verb in ("Deactivate", "Reactivate")
+            for noun, target in (
+                ("Project", {"id": ask.project}),
+                ("OrgIDP", {"idpId": idp}),
+                ("App", app),
+                ("Action", {"id": action}),
+            )
+        },
         "ListObjects": page,
         "GetObjectHistory": {"id": action, "after": "0"},
         "ListRemovals": {**page, "cursor": 0},

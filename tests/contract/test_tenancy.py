@@ -79,6 +79,16 @@ def fields_of(operation: str, tenant: Tenant) -> dict[str, Any]:
         "GetFlow": {"type": "1"},
         "SetTriggerActions": {"flowType": "1", "triggerType": "1", "actionIds": [tenant.action]},
         "ClearFlow": {"type": "1"},
+        **{
+            f"{verb}{noun}": target
+            for verb in ("Deactivate", "Reactivate")
+            for noun, target in (
+                ("Project", {"id": tenant.project}),
+                ("OrgIDP", {"idpId": tenant.provider}),
+                ("App", app),
+                ("Action", {"id": tenant.action}),
+            )
+        },
         "ListObjects": {"organizationId": tenant.organization},
         "ListRemovals": {"organizationId": tenant.organization},
         "GetObjectHistory": {"id": tenant.action},

@@ -168,6 +168,62 @@ class FlowRemoved:
 
 
 @dataclass(frozen=True, slots=True)
+class ProjectDeactivated:
+    """A project was switched off."""
+
+    TYPE: ClassVar[str] = "project.deactivated"
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectReactivated:
+    """A project was switched on again."""
+
+    TYPE: ClassVar[str] = "project.reactivated"
+
+
+@dataclass(frozen=True, slots=True)
+class IdpDeactivated:
+    """An identity provider was switched off."""
+
+    TYPE: ClassVar[str] = "idp.deactivated"
+
+
+@dataclass(frozen=True, slots=True)
+class IdpReactivated:
+    """An identity provider was switched on again."""
+
+    TYPE: ClassVar[str] = "idp.reactivated"
+
+
+@dataclass(frozen=True, slots=True)
+class AppDeactivated:
+    """An application was switched off."""
+
+    TYPE: ClassVar[str] = "app.deactivated"
+
+
+@dataclass(frozen=True, slots=True)
+class AppReactivated:
+    """An application was switched on again."""
+
+    TYPE: ClassVar[str] = "app.reactivated"
+
+
+@dataclass(frozen=True, slots=True)
+class ActionDeactivated:
+    """An action was switched off."""
+
+    TYPE: ClassVar[str] = "action.deactivated"
+
+
+@dataclass(frozen=True, slots=True)
+class ActionReactivated:
+    """An action was switched on again."""
+
+    TYPE: ClassVar[str] = "action.reactivated"
+
+
+@dataclass(frozen=True, slots=True)
 class ContextRecorded:
     """Nothing about the object changed, but why it is as it is: a tree took it over."""
 
@@ -192,11 +248,15 @@ Added: TypeAlias = OrganizationAdded | ProjectAdded | IdpJwtAdded | AppOidcAdded
 FlowChanged: TypeAlias = FlowTriggerSet | FlowActionDropped
 Renamed: TypeAlias = IdpRenamed | AppRenamed
 Deleted: TypeAlias = IdpRemoved | AppRemoved | ActionRemoved | FlowRemoved
+Deactivated: TypeAlias = ProjectDeactivated | IdpDeactivated | AppDeactivated | ActionDeactivated
+Reactivated: TypeAlias = ProjectReactivated | IdpReactivated | AppReactivated | ActionReactivated
 Event: TypeAlias = (
     Added
     | Renamed
     | Deleted
     | ProjectChanged
+    | Deactivated
+    | Reactivated
     | IdpJwtConfigChanged
     | AppOidcConfigChanged
     | AppOidcSecretChanged

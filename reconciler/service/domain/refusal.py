@@ -104,6 +104,11 @@ def _precondition(reason: str, message: str) -> Refusal:
     return Refusal(Code.PRECONDITION_FAILED, message, reason)
 
 
+def in_that_state(state: str) -> Refusal:
+    """Refuse to give an object the state that it has."""
+    return _precondition("object.state", f"the object is {state} already")
+
+
 def key_reused() -> Refusal:
     """Refuse because an idempotency key came back with another request."""
     return _precondition("idempotency.reused", "the idempotency key was used for another request")

@@ -18,6 +18,7 @@ from reconciler.service.domain.events import (
     AppOidcSecretChanged,
     AppRenamed,
     ContextRecorded,
+    Deactivated,
     Deleted,
     Event,
     FlowActionDropped,
@@ -29,9 +30,11 @@ from reconciler.service.domain.events import (
     OrganizationAdded,
     ProjectAdded,
     ProjectChanged,
+    Reactivated,
     Renamed,
 )
 from reconciler.service.domain.oidc_application import check_spec, ends_secret
+from reconciler.service.domain.refusal import in_that_state
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,7 @@ class Held:
             none.
         spec: The fields in normal form.
         secret_hash: SHA-256 of the client secret, in hexadecimal; empty where there is none.
+        active: Whether it is switched on. Every object is at first.
     """
 
     kind: Kind
@@ -61,6 +65,7 @@ class Held:
     spec: Spec
     client_id: str = ""
     secret_hash: str = ""
+    active: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +97,8 @@ def evolve(state: State, event: Event) -> State:
     if isinstance(state, Held):
         if isinstance(event, ContextRecorded):
             return state
+        if isinstance(event, Deactivated | Reactivated):
+            return replace(state, active=isinstance(event, Reactivated))
         is_last = isinstance(event, Deleted)
         return Removed(state.id, state.organization) if is_last else _changed(state, event)
     raise ImpossibleHistoryError(event, state)
@@ -144,6 +151,17 @@ def rename(held: Held, name: str, renamed: type[Renamed]) -> tuple[Event, ...]:
 def change_project(held: Held, name: str, spec: Spec) -> tuple[Event, ...]:
     """Return the event of an update of a project; one that changes nothing is no event."""
     return () if (held.name, held.spec) == (name, spec) else (ProjectChanged(name, spec),)
+
+
+def switch(held: Held, event: Deactivated | Reactivated) -> tuple[Event, ...]:
+    """Return the event of another state.
+
+    Raises:
+        Refusal: the object is in that state already.
+    """
+    if held.active is isinstance(event, Reactivated):
+        raise in_that_state("active" if held.active else "inactive")
+    return (event,)
 
 
 def change_jwt_config(held: Held, spec: Spec) -> tuple[Event, ...]:

@@ -75,7 +75,7 @@ class ObjectRow(NamedTuple):
         created: Sequence of its first event.
         context: Of its last event.
         marks: What contexts left behind, as JSON: the trees that ever wrote it, and whether it
-            was last said to be protected from deletion.
+            was last said to be protected from deletion. And whether it is inactive.
     """
 
     id: str
@@ -228,6 +228,7 @@ class ObjectQuery(NamedTuple):
     Attributes:
         parent: As in ``ObjectRow``; empty for organizations.
         ids: Only objects of these ids, or None for any.
+        active: Only objects that are active, or only inactive ones, or None for both.
         by_name: Sort by folded name instead of by id.
         limit: 0 for no limit.
     """
@@ -236,10 +237,15 @@ class ObjectQuery(NamedTuple):
     parent: str
     ids: frozenset[str] | None = None
     names: tuple[NameFilter, ...] = ()
+    active: bool | None = None
     by_name: bool = False
     descending: bool = False
     offset: int = 0
     limit: int = 0
+
+
+INACTIVE_MARK = '"inactive":true'
+"""Stands in the marks of an inactive object, and of no other: a quote in a name is escaped."""
 
 
 def length_of_page(query: ObjectQuery, total: int) -> int:

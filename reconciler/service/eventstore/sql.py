@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 from reconciler.service.eventstore.chain import first_head
 from reconciler.service.eventstore.port import PAGE
 from reconciler.service.eventstore.rows import (
+    INACTIVE_MARK,
     Head,
     LeaseRow,
     MarkedKey,
@@ -244,6 +245,9 @@ class SqlSnapshot:
                 texts.append(self._name_filter(name))
                 # Some conditions take the text twice, once for its length.
                 values += [name.text] * texts[-1].count(self._dialect.mark)
+        if query.active is not None:
+            texts.append(f"marks {'NOT ' if query.active else ''}LIKE {self._dialect.mark}")
+            values.append(f"%{INACTIVE_MARK}%")
         return " AND ".join(texts), values
 
     def _name_filter(self, name: NameFilter) -> str:

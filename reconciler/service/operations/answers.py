@@ -17,6 +17,7 @@ from reconciler.resources.ref import Kind
 from reconciler.service.domain.oidc_application import allowed_origins
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore.rows import ObjectRow
+from reconciler.service.projections.objects import is_active
 
 Answer: TypeAlias = dict[str, Any]
 """An answer, or an object in one, by the JSON names of its members."""
@@ -98,10 +99,14 @@ def project_view(row: ObjectRow) -> Answer:
         "id": row.id,
         "details": details_read(row),
         "name": row.name,
-        "state": "PROJECT_STATE_ACTIVE",
+        "state": _state("PROJECT_STATE", row),
         **LATER[Kind.PROJECT],
         **json.loads(row.spec),
     }
+
+
+def _state(enum: str, row: ObjectRow) -> str:
+    return f"{enum}_{'ACTIVE' if is_active(row.marks) else 'INACTIVE'}"
 
 
 def idp_view(row: ObjectRow) -> Answer:
@@ -109,7 +114,7 @@ def idp_view(row: ObjectRow) -> Answer:
     return {
         "id": row.id,
         "details": details_read(row),
-        "state": "IDP_STATE_ACTIVE",
+        "state": _state("IDP_STATE", row),
         "name": row.name,
         "stylingType": "STYLING_TYPE_UNSPECIFIED",
         "owner": "IDP_OWNER_TYPE_ORG",
@@ -123,7 +128,7 @@ def provider_view(row: ObjectRow) -> Answer:
     return {
         "id": row.id,
         "details": details_read(row),
-        "state": "IDP_STATE_ACTIVE",
+        "state": _state("IDP_STATE", row),
         "name": row.name,
         "owner": "IDP_OWNER_TYPE_ORG",
         "type": "PROVIDER_TYPE_JWT",
@@ -151,7 +156,7 @@ def app_view(row: ObjectRow) -> Answer:
     return {
         "id": row.id,
         "details": details_read(row),
-        "state": "APP_STATE_ACTIVE",
+        "state": _state("APP_STATE", row),
         "name": row.name,
         "oidcConfig": {
             **spec,
@@ -177,7 +182,7 @@ def action_view(row: ObjectRow) -> Answer:
     return {
         "id": row.id,
         "details": details_read(row),
-        "state": "ACTION_STATE_ACTIVE",
+        "state": _state("ACTION_STATE", row),
         "name": row.name,
         **json.loads(row.spec),
     }

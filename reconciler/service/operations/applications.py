@@ -96,14 +96,14 @@ def get_app(call: Reading, request: AppRequest) -> Answer:
 
 def rename_app(call: Writing, request: UpdateAppRequest) -> Answer:
     """Give an application another name."""
-    row = _target(call, request.project_id, request.app_id)
+    row = target_app(call, request.project_id, request.app_id)
     changed = call.change(row, rename(state_of(row), request.name, AppRenamed))
     return {"details": details_changed(changed)}
 
 
 def update_config(call: Writing, request: UpdateOIDCAppConfigRequest) -> Answer:
     """Update the whole configuration. No secret is made by it: that is an operation of its own."""
-    row = _target(call, request.project_id, request.app_id)
+    row = target_app(call, request.project_id, request.app_id)
     changed = call.change(
         row, change_oidc_config(state_of(row), request.spec_of(Kind.OIDC_APPLICATION))
     )
@@ -112,14 +112,14 @@ def update_config(call: Writing, request: UpdateOIDCAppConfigRequest) -> Answer:
 
 def remove_app(call: Writing, request: AppRequest) -> Answer:
     """Remove an application; its client id and secret are gone for good."""
-    row = _target(call, request.project_id, request.app_id)
+    row = target_app(call, request.project_id, request.app_id)
     stored = call.remove(row, AppRemoved())
     return {"details": details_at(row.organization, stored.sequence)}
 
 
 def regenerate_secret(call: Writing, request: AppRequest) -> Answer:
     """Make a new client secret and answer it once; the one before ends now."""
-    row = _target(call, request.project_id, request.app_id)
+    row = target_app(call, request.project_id, request.app_id)
     secret = make_secret(call.runtime.random_bytes)
     changed = call.change(row, (AppOidcSecretChanged(hash_of(secret)),))
     return {**_once(secret), "details": details_changed(changed)}
@@ -136,7 +136,12 @@ def _in_project(call: Reading, project_id: str, app_id: str) -> ObjectRow:
     return row
 
 
-def _target(call: Writing, project_id: str, app_id: str) -> ObjectRow:
+def target_app(call: Writing, project_id: str, app_id: str) -> ObjectRow:
+    """Return the application that is to be changed or removed.
+
+    Raises:
+        Refusal: it is missing or must look so, or is no longer what the caller expects.
+    """
     row = _in_project(call, project_id, app_id)
     call.expect(row)
     return row

@@ -15,7 +15,7 @@ from reconciler.service.operations.custody import is_lost
 from reconciler.service.operations.fields import Fields
 from reconciler.service.operations.session import Reading
 from reconciler.service.operations.texts import json_bytes, listed, within
-from reconciler.service.projections.objects import trees_of
+from reconciler.service.projections.objects import is_active, trees_of
 
 PAGE = 1000
 TREES_EACH = 100  # objects of an organization that the listing of trees looks at
@@ -75,6 +75,7 @@ def _object_view(row: ObjectRow, spec: Answer | None = None) -> Answer:
         "details": details_read(row),
         "clientId": row.client_id,
         "hasSecret": row.secret_hash != "",
+        "state": "ACTIVE" if is_active(row.marks) else "INACTIVE",
     }
 
 

@@ -71,6 +71,7 @@ class Filters:
     def __init__(self, among: frozenset[str] | None = None) -> None:
         self.names: list[NameFilter] = []
         self.ids = among
+        self.active: bool | None = None
         self.nothing = False
 
     def name(self, query: Fields) -> None:
@@ -83,6 +84,14 @@ class Filters:
         """Add a test of the id."""
         wanted = frozenset({query.text("id")})
         self.ids = wanted if self.ids is None else self.ids & wanted
+
+    def state(self, query: Fields) -> None:
+        """Add a test of an action's state."""
+        word = query.choice("state", ACTION_STATES)
+        wanted = {"ACTION_STATE_ACTIVE": True, "ACTION_STATE_INACTIVE": False}.get(word)
+        if wanted is None or self.active not in {None, wanted}:
+            self.nothing = True
+        self.active = wanted
 
     def only(self, field: str, held: str, choices: Sequence[str]) -> Callable[[Fields], None]:
         """Return a test of something that is the same for every object."""
@@ -153,7 +162,7 @@ def list_actions(call: Reading, fields: Fields) -> Answer:
     queries: _Queries = {
         "actionIdQuery": filters.id,
         "actionNameQuery": filters.name,
-        "actionStateQuery": filters.only("state", "ACTION_STATE_ACTIVE", ACTION_STATES),
+        "actionStateQuery": filters.state,
     }
     owner = call.organization()
     return _listed(call, Kind.ACTION, owner.id, fields, (filters, queries))
@@ -181,6 +190,7 @@ def _listed(
         parent,
         frozenset() if filters.nothing else filters.ids,
         tuple(filters.names),
+        filters.active,
         by_name=column.endswith("_FIELD_NAME_NAME"),
         offset=cut.number("offset"),
         limit=_limit_of(cut),

@@ -67,6 +67,18 @@ from reconciler.service.operations.organizations import (
     update_project,
 )
 from reconciler.service.operations.session import Reading, Writing
+from reconciler.service.operations.states import (
+    IdpRequest,
+    ProjectRequest,
+    deactivate_action,
+    deactivate_app,
+    deactivate_idp,
+    deactivate_project,
+    reactivate_action,
+    reactivate_app,
+    reactivate_idp,
+    reactivate_project,
+)
 
 M = TypeVar("M", bound=Model)
 
@@ -88,6 +100,7 @@ def _write(
 
 
 _CREATES, _CHANGES, _REMOVES = Effect.CREATES, Effect.CHANGES, Effect.REMOVES
+_PROJECT = "project.write"
 _IDP, _APP, _ACTION = "org.idp.write", "project.app.write", "org.action.write"
 
 ROWS = (
@@ -136,4 +149,25 @@ ROWS = (
         _CHANGES,
     ),
     _write("ClearFlow", "org.flow.delete", clear_flow, FlowRequest, _CHANGES),
+    # States.
+    _write(
+        "DeactivateProject",
+        _PROJECT,
+        deactivate_project,
+        ProjectRequest,
+        _CHANGES,
+    ),
+    _write(
+        "ReactivateProject",
+        _PROJECT,
+        reactivate_project,
+        ProjectRequest,
+        _CHANGES,
+    ),
+    _write("DeactivateOrgIDP", _IDP, deactivate_idp, IdpRequest, _CHANGES),
+    _write("ReactivateOrgIDP", _IDP, reactivate_idp, IdpRequest, _CHANGES),
+    _write("DeactivateApp", _APP, deactivate_app, AppRequest, _CHANGES),
+    _write("ReactivateApp", _APP, reactivate_app, AppRequest, _CHANGES),
+    _write("DeactivateAction", _ACTION, deactivate_action, ActionRequest, _CHANGES),
+    _write("ReactivateAction", _ACTION, reactivate_action, ActionRequest, _CHANGES),
 )

@@ -21,11 +21,12 @@ from reconciler.service.domain.events import (
     SideEvent,
 )
 from reconciler.service.domain.state import Held, State, Unborn, evolve
-from reconciler.service.eventstore.rows import NewEvent, ObjectRow, StoredEvent
+from reconciler.service.eventstore.rows import INACTIVE_MARK, NewEvent, ObjectRow, StoredEvent
 
 # A new secret, such as that of a rotation, does not change the owner of its application, and the
 # removal of an action not that of the flows it was part of.
 _LEAVE_OWNER = (AppOidcSecretChanged, FlowActionDropped)
+_INACTIVE = "inactive"
 NO_MARKS = '{"owner":"","preventDelete":null,"trees":[]}'
 
 
@@ -33,7 +34,7 @@ def state_of(row: ObjectRow) -> Held:
     """Return what a row says an object's events add up to."""
     return Held(
         Kind(row.kind), row.id, row.organization, row.parent, row.name, json.loads(row.spec),
-        row.client_id, row.secret_hash,
+        row.client_id, row.secret_hash, is_active(row.marks),
     )  # fmt: skip
 
 
@@ -63,10 +64,13 @@ def next_row(
         row.created if row else stored.sequence,
         stored.writer,
         stored.context,
-        _next_marks(
-            row.marks if row else NO_MARKS,
-            stored.context,
-            gives=not isinstance(event, _LEAVE_OWNER),
+        _with_state(
+            _next_marks(
+                row.marks if row else NO_MARKS,
+                stored.context,
+                gives=not isinstance(event, _LEAVE_OWNER),
+            ),
+            active=held.active,
         ),
     )
 
@@ -79,6 +83,22 @@ def _is_same(before: State, held: Held) -> bool:
 def trees_of(marks: str) -> tuple[str, ...]:
     """Return the trees that the marks of a row name, in order."""
     return tuple(json.loads(marks)["trees"])
+
+
+def is_active(marks: str) -> bool:
+    """Return whether an object with these marks is active, as those of every older version are."""
+    return INACTIVE_MARK not in marks
+
+
+@lru_cache(maxsize=64)
+def _with_state(marks: str, *, active: bool) -> str:
+    """Return the marks of an object in a state; those of an active one do not tell it."""
+    if is_active(marks) == active:
+        return marks
+    known: dict[str, object] = {**json.loads(marks), _INACTIVE: True}
+    if active:
+        del known[_INACTIVE]
+    return canonical(known)
 
 
 @lru_cache(maxsize=64)

@@ -22,6 +22,7 @@ from reconciler.service.eventstore.rows import (
     length_of_page,
 )
 from reconciler.service.projections.maintenance import replace_objects, replayed
+from reconciler.service.projections.objects import is_active
 
 _MATCHES: Mapping[str, Callable[[str, str], bool]] = {
     "equals": str.__eq__,
@@ -172,6 +173,7 @@ def _is_found(row: ObjectRow, query: ObjectQuery) -> bool:
     return (
         (row.kind, row.parent) == (query.kind, query.parent)
         and (query.ids is None or row.id in query.ids)
+        and query.active in {None, is_active(row.marks)}
         and all(_has_name(row, name) for name in query.names)
     )
 

@@ -32,7 +32,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def as_line(intent: Intent) -> bytes:
-    fields = {name: getattr(intent, name) for name in Intent.__slots__}
+    fields = {name: getattr(intent, name) for name in Intent.__slots__ if name != "active"}
     return json.dumps({"begin": fields}, separators=(",", ":")).encode() + b"\n"
 
 

@@ -149,6 +149,7 @@ def listed(kind: Kind, object_id: str, name: str, **more: Any) -> dict[str, Any]
         "details": DETAILS,
         "clientId": "",
         "hasSecret": False,
+        "state": "ACTIVE",
         "trees": [],
         "preventDelete": False,
         "changedBy": "ana",

@@ -35,6 +35,11 @@ STORED = {
     "flow.action.dropped": ["action"],
     "flow.removed": [],
     "context.recorded": [],
+    **{
+        f"{kind}.{state}": []
+        for kind in ("project", "idp", "app", "action")
+        for state in ("deactivated", "reactivated")
+    },
 }
 SIDE = {"app.oidc.secret.claimed": ["application", "made_at"]}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,10 +13,14 @@ from reconciler.service.domain.events import (
     EVENTS,
     ActionAdded,
     ActionChanged,
+    ActionDeactivated,
+    ActionReactivated,
     ActionRemoved,
+    AppDeactivated,
     AppOidcAdded,
     AppOidcConfigChanged,
     AppOidcSecretChanged,
+    AppReactivated,
     AppRemoved,
     AppRenamed,
     ContextRecorded,
@@ -23,13 +28,17 @@ from reconciler.service.domain.events import (
     FlowActionDropped,
     FlowRemoved,
     FlowTriggerSet,
+    IdpDeactivated,
     IdpJwtAdded,
     IdpJwtConfigChanged,
+    IdpReactivated,
     IdpRemoved,
     IdpRenamed,
     OrganizationAdded,
     ProjectAdded,
     ProjectChanged,
+    ProjectDeactivated,
+    ProjectReactivated,
 )
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.domain.state import (
@@ -133,6 +142,14 @@ HISTORY: list[tuple[State, Event, State]] = [
     (flow(PRE=["7", "8"], POST=["7"]), FlowActionDropped("7"), flow(PRE=["8"])),
     (flow(PRE=["7"]), FlowRemoved(), REMOVED),
     (APP, ContextRecorded(), APP),
+    (PROJECT, ProjectDeactivated(), replace(PROJECT, active=False)),
+    (replace(PROJECT, active=False), ProjectReactivated(), PROJECT),
+    (IDP, IdpDeactivated(), replace(IDP, active=False)),
+    (replace(IDP, active=False), IdpReactivated(), IDP),
+    (APP, AppDeactivated(), replace(APP, active=False)),
+    (replace(APP, active=False), AppReactivated(), APP),
+    (ACTION, ActionDeactivated(), replace(ACTION, active=False)),
+    (replace(ACTION, active=False), ActionReactivated(), ACTION),
 ]
 
 

@@ -1,0 +1,143 @@
+"""Inactive objects: shown, left as they are, switched where a manifest says so, healed by apply."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.conftest import Run, an_action, an_application, an_idp, write
+from tests.acceptance.test_crashes import assert_nothing_is_lost_or_twice, events
+from tests.acceptance.test_guards import with_metadata
+
+WEB = {"kind": "OidcApplication", "organization": "acme", "project": "shop", "name": "web"}
+ACME = json.dumps(
+    {
+        "apiVersion": "reconciler/v1",
+        "kind": "Organization",
+        "metadata": {"name": "acme"},
+    }
+)
+PROJECT = json.dumps(
+    {
+        "apiVersion": "reconciler/v1",
+        "kind": "Project",
+        "metadata": {"organization": "acme", "name": "shop"},
+    }
+)
+EACH = {
+    "shop": PROJECT,
+    "web": an_application("web"),
+    "greet": an_action("greet"),
+    "partner": an_idp("partner"),
+}
+
+
+def declare(folder: Path, **metadata: object) -> None:
+    """Write an object of each kind, all with more metadata."""
+    for name, manifest in EACH.items():
+        write(folder / f"{name}.yaml", with_metadata(manifest, **metadata))
+
+
+@pytest.fixture
+def each(run: Run, small: Path) -> Path:
+    """Return a folder that is applied, with an object of each kind that has a state."""
+    write(small / "organization.yaml", ACME)
+    declare(small)
+    assert run("apply", "--auto-approve").code == 0
+    return small
+
+
+def test_every_kind_is_deactivated_noted_and_reactivated(
+    run: Run, each: Path, tmp_path: Path
+) -> None:
+    """Unset leaves it off and the plan empty; each switch is a risk of its own."""
+    declare(each, active=False)
+    off = run("apply", "--auto-approve", "--format", "json")
+    assert (off.code, off.json["summary"]["made"]) == (0, 4)
+    assert run("plan", "--detailed-exitcode").code == 0
+    assert run("plan", "--format", "json").json["inactive"] == []
+
+    declare(each)
+    noted = run("plan", "--detailed-exitcode")
+    assert noted.code == 0
+    assert "No changes." in noted.out
+    assert "Inactive, and left so: no manifest says metadata.active:" in noted.out
+    told = run("plan", "--format", "json").json
+    assert WEB in told["inactive"]
+    assert len(told["inactive"]) == 4
+    drift = run("drift", "--format", "json")
+    assert (drift.code, drift.json["inactive"]) == (0, told["inactive"])
+    assert "OidcApplication acme/shop/web" in run("drift").out.split("Inactive")[1]
+    for form in ("markdown", "html"):
+        assert "nactive, and left so" in run("plan", "--format", form).out
+
+    run("export", "--out", "exported")
+    assert (
+        "active: false"
+        in (tmp_path / "exported" / "acme" / "projects" / "shop" / "project.yaml").read_text()
+    )
+    assert run("plan", "exported", "--detailed-exitcode").code == 0
+
+    declare(each, active=True)
+    plan = run("plan", "--format", "json").json
+    classes = [risk["class"] for change in plan["changes"] for risk in change["risks"]]
+    assert classes == ["reactivated"] * 4
+    assert run("apply", "--auto-approve").code == 0
+    assert run("plan", "--detailed-exitcode").code == 0
+
+
+def test_a_configuration_is_never_in_use_on_the_way(run: Run, each: Path) -> None:
+    """Deactivated before the update, reactivated after it."""
+    for active in (False, True):
+        changed = an_application("web", devMode=not active)
+        write(each / "web.yaml", with_metadata(changed, active=active))
+        assert run("apply", "--auto-approve").code == 0
+
+    history = events(each.parent)
+    (web,) = [stream for stream, _, payload in history if payload.get("name") == "web"]
+    assert [kind for stream, kind, _ in history if stream == web] == [
+        "app.oidc.added",
+        *("app.deactivated", "app.oidc.config.changed"),
+        *("app.oidc.config.changed", "app.reactivated"),
+    ]
+
+
+def test_a_critical_object_is_not_switched_unless_it_is_named(run: Run, each: Path) -> None:
+    """Either way: off locks people out, on lets in what was shut out."""
+    critical = with_metadata(an_application("web"), critical=True)
+    write(each / "web.yaml", critical)
+    assert run("apply", "--auto-approve").code == 0
+    allowed = "OidcApplication/acme/shop/web=asked for"
+    for active, done in ((False, "deactivated"), (True, "reactivated")):
+        write(each / "web.yaml", with_metadata(critical, active=active))
+        refused = run("apply", "--auto-approve")
+        assert refused.code == 3
+        assert f"a critical object would be {done}" in refused.err
+        assert run("apply", "--auto-approve", "--break-glass", allowed).code == 0
+
+
+@pytest.mark.parametrize("point", ["C4:3", "C6:3", "S3:4"])
+def test_a_kill_between_the_two_writes_is_healed_by_the_next_apply(
+    run: Run, small: Path, point: str
+) -> None:
+    """Created once, then deactivated; its secret is delivered."""
+    write(small / "web.yaml", with_metadata(an_application("web"), active=False))
+    killed = run("apply", "--auto-approve", RECONCILER_CRASHPOINT=point)
+    assert killed.code == -signal.SIGKILL
+
+    assert_nothing_is_lost_or_twice(run, small.parent)
+    told = [kind for _, kind, _ in events(small.parent)]
+    assert told.count("app.deactivated") == 1
+
+
+def test_a_saved_plan_goes_on_after_a_kill_between_the_two_writes(run: Run, small: Path) -> None:
+    """It is the same plan: the half that is left is done."""
+    write(small / "web.yaml", with_metadata(an_application("web"), active=False))
+    assert run("plan", "--out", "plan.json").code == 0
+    assert run("apply", "plan.json", RECONCILER_CRASHPOINT="C4:3").code == -signal.SIGKILL
+
+    assert run("apply", "plan.json").code == 0
+    assert run("plan", "--detailed-exitcode").code == 0
