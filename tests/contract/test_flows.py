@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from reconciler.resources.ref import Kind
+from reconciler.service.build import open_postgres
 from reconciler.service.domain.refusal import Code
+from reconciler.service.eventstore.rows import ObjectRow
+from reconciler.service.operations import flows
 from reconciler.service.operations.callers import Caller, Role
+from reconciler.service.operations.session import Writing
 from reconciler.service.projections.maintenance import rebuild, verify
+from tests.examples import Clock
+from tests.postgres_server import PostgresServer
 from tests.unit.service.asking import Asking
 
 LOGIN, TOKEN = "3", "2"
@@ -89,6 +101,7 @@ def test_a_removed_action_leaves_every_trigger_in_the_same_commit(ask: Asking) -
 
     ask("DeleteAction", id=first, context='{"tree":"other"}')
 
+    assert listed(ask) == [("COMPLEMENT_TOKEN", {"PRE_USERINFO_CREATION": [second]})]
     assert triggers(ask, TOKEN) == {"4": ["second"]}
     assert triggers(ask, LOGIN) == {}
     (flow,) = [each for each in ask.objects() if each["kind"] == "ActionFlow"]
@@ -244,3 +257,64 @@ def test_flows_of_other_organizations_are_their_own(ask: Asking) -> None:
     limited = Caller("limited", Role.ADMIN, frozenset({other}))
     flow = next(each["id"] for each in ask.objects() if each["kind"] == "ActionFlow")
     assert ask.refused("GetObjectHistory", id=flow, by=limited).code == Code.NOT_FOUND
+
+
+@pytest.fixture
+def servers(postgres: PostgresServer, tmp_path: Path) -> Iterator[tuple[Asking, Asking]]:
+    """Open one database twice, as two servers would."""
+    clock, address = Clock(), postgres.new_address()
+    with ExitStack() as stack:
+        first, second = (
+            stack.enter_context(
+                closing(
+                    open_postgres(
+                        address, seal_key_file=tmp_path / "seal-key", create=True, now=clock
+                    )
+                )
+            )
+            for _ in range(2)
+        )
+        ask = Asking(first, clock)
+        ask.prepare()
+        yield ask, replace(ask, service=second)
+
+
+def test_an_action_that_another_server_removes_meanwhile_is_not_set(
+    servers: tuple[Asking, Asking], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The removal is committed after the flow was looked at, and before it is written."""
+    ask, other = servers
+    action = ask.an_action()["id"]
+    change = flows._change
+
+    def delayed(*args: Any) -> int:
+        monkeypatch.setattr(flows, "_change", change)
+        other("DeleteAction", id=action)
+        return change(*args)
+
+    monkeypatch.setattr(flows, "_change", delayed)
+    fields = {"flowType": LOGIN, "triggerType": PRE_CREATION, "actionIds": [action]}
+    refusal = ask.refused("SetTriggerActions", organization=ask.organization, **fields)
+
+    assert refusal.reason == "flow.actions_unknown"
+    assert listed(ask) == []
+
+
+def test_an_action_that_another_server_sets_meanwhile_is_taken_out(
+    servers: tuple[Asking, Asking], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is set after the action was looked at, and before its removal is written."""
+    ask, other = servers
+    action = ask.an_action()["id"]
+    target = Writing.target
+
+    def delayed(call: Writing, kind: Kind, object_id: str) -> ObjectRow:
+        monkeypatch.setattr(Writing, "target", target)
+        set_actions(other, LOGIN, PRE_CREATION, action)
+        return target(call, kind, object_id)
+
+    monkeypatch.setattr(Writing, "target", delayed)
+    ask("DeleteAction", id=action)
+
+    assert listed(ask) == []
+    assert verify(ask.service.store) == []

@@ -73,6 +73,8 @@ STATES = {Kind.ACTION: "Action", Kind.IDP_JWT_CONFIG: "OrgIDP", APPLICATION: "Ap
 # Which of name and spec an operation takes.
 TAKES_NAME = {"UpdateAction", "UpdateOrgIDP", "UpdateApp"}
 TAKES_SPEC = {"UpdateAction", "UpdateOrgIDPJWTConfig", "UpdateOIDCAppConfig"}
+LOGIN = "3"
+TRIGGERS = {"POST_AUTHENTICATION": "1", "PRE_CREATION": "2"}
 BASES = st.sampled_from(["nothing", "this", "an older one"])
 
 
@@ -114,6 +116,7 @@ class Model(RuleBasedStateMachine):
         self.answers: dict[str, tuple[Any, ...]] = {}
         self.secrets: set[str] = set()  # applications that have the secret they were made with
         self.newest = 0
+        self.flow_sequence = 0
         self.ask.prepare()
 
     def opened(self, clock: Clock) -> IdentityService:
@@ -226,6 +229,63 @@ class Model(RuleBasedStateMachine):
         self.expect(code, operation, self.said(replace(thing, id=object_id), operation, based))
         if code == 0:
             del self.things[object_id]
+            self.drop(object_id)
+
+    @rule(
+        trigger=st.sampled_from(sorted(TRIGGERS)),
+        actions=st.lists(ids, max_size=3),
+        based=BASES,
+    )
+    def set_trigger(self, trigger: str, actions: list[str], based: str) -> None:
+        """Set the actions of a trigger: those that are there, each once."""
+        flow, triggers = self.flow(), self.flow().spec
+        things = {each: self.things[each] for each in actions if each in self.things}
+        known = [each for each, thing in things.items() if thing.kind is Kind.ACTION]
+        code = 9 if based == "an older one" or len(known) < len(actions) else 0
+        fields = {"flowType": LOGIN, "triggerType": TRIGGERS[trigger], "actionIds": actions}
+        answer = self.expect(code, "SetTriggerActions", {**fields, **self.beside_flow(based)})
+        if code == 0:
+            self.learn_flow(flow, {**triggers, trigger: actions}, answer["details"]["sequence"])
+
+    @rule(based=BASES)
+    def clear_flow(self, based: str) -> None:
+        """Empty the flow, which may be empty."""
+        code = 9 if based == "an older one" else 0
+        answer = self.expect(code, "ClearFlow", {"type": LOGIN, **self.beside_flow(based)})
+        if code == 0:
+            self.learn_flow(self.flow(), {}, answer["details"]["sequence"])
+
+    def flow(self) -> Thing:
+        """Return the flow; without actions it is not among the things."""
+        owner = self.ask.organization
+        name, flow = f"{owner}-{LOGIN}", "INTERNAL_AUTHENTICATION"
+        return self.things.get(name) or Thing(
+            name, Kind.ACTION_FLOW, owner, owner, flow, {}, self.flow_sequence
+        )
+
+    def beside_flow(self, based: str) -> dict[str, Any]:
+        sequence = self.flow().sequence
+        bases = {"nothing": None, "this": sequence, "an older one": sequence - 1}
+        return {"organization": self.ask.organization, "expected_sequence": bases[based]}
+
+    def learn_flow(self, flow: Thing, triggers: Mapping[str, Any], sequence: str) -> None:
+        """Take over the flow after a write; one that changed nothing has its old sequence."""
+        spec = {name: actions for name, actions in triggers.items() if actions}
+        if spec == flow.spec:
+            assert int(sequence) == flow.sequence
+            return
+        assert int(sequence) > self.newest
+        self.newest = self.flow_sequence = int(sequence)
+        self.things.pop(flow.id, None)
+        if spec:
+            self.things[flow.id] = replace(flow, spec=spec, sequence=self.newest)
+
+    def drop(self, action: str) -> None:
+        """Take a removed action out of the flow."""
+        flow = self.flow()
+        left = {name: [each for each in ids if each != action] for name, ids in flow.spec.items()}
+        told = self.ask("GetFlow", organization=self.ask.organization, type=LOGIN)["flow"]
+        self.learn_flow(flow, left, told["details"]["sequence"])
 
     def code_of(self, thing: Thing, based: str) -> int:
         """Return what is answered for the object itself, whatever is then asked of it."""

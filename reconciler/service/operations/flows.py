@@ -96,6 +96,7 @@ def get_flow(call: Reading, request: FlowRequest) -> Answer:
     held = _held(call, call.organization().id, flow)
     triggers: Mapping[str, Sequence[str]] = json.loads(held.row.spec) if held.row else {}
     ids = {action for actions in triggers.values() for action in actions}
+    # Among writes, the second look may see that another writer just removed an action.
     actions = {row.id: action_view(row) for row in call.view.get_objects(ids)}
     details = details_read(held.row) if held.row else _details(held.stream, held.sequence)
     return {
@@ -106,7 +107,7 @@ def get_flow(call: Reading, request: FlowRequest) -> Answer:
             "triggerActions": [
                 {
                     "triggerType": _trigger_view(TRIGGER_NAMED[name]),
-                    "actions": [actions[action] for action in triggers[name]],
+                    "actions": [actions[action] for action in triggers[name] if action in actions],
                 }
                 for name in TRIGGER_NAMED
                 if name in triggers
