@@ -60,6 +60,16 @@ class Reason(StrEnum):
     NO_HISTORY = "no_history"
 
 
+class Unknown(StrEnum):
+    """A question about every object that a service without a history leaves open."""
+
+    OWNERS = "owners"
+    ORIGINS = "origins"
+    REMOVALS = "removals"
+    REPLACEMENTS = "replacements"
+    UNDONE = "undone"
+
+
 class Unjudged(NamedTuple):
     """A declared object that cannot be judged, and why."""
 
@@ -91,6 +101,11 @@ class Drift:
     owed: int = 0
     owed_elsewhere: int = 0
     inactive: tuple[ResourceRef, ...] = ()
+
+    @property
+    def unknown(self) -> tuple[Unknown, ...]:
+        """Return the questions that the service leaves open for every object."""
+        return () if self.keeps_history else tuple(Unknown)
 
 
 def suspects(plan: Plan, observed: ObservedState) -> tuple[ObservedObject, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from reconciler.plan.drift import Drift, DriftedObject, Reason, Unjudged
+from reconciler.plan.drift import Drift, DriftedObject, Reason, Unjudged, Unknown
 from reconciler.plan.model import Cause
 from reconciler.report.differences import field_lines, fields_as_json
 from reconciler.report.findings import FORMAT_VERSION
@@ -18,9 +18,17 @@ from reconciler.resources.call import JsonObject
 
 LIMIT = 60_000
 NO_HISTORY = (
-    "This service keeps no history: what was removed from it, or deleted and made again, is not "
-    "reported."
+    "This service keeps no history and no record of trees, so these questions are left open here:"
 )
+QUESTIONS = {
+    Unknown.OWNERS: "which tree or tool an object belongs to: what is declared nowhere may be of "
+    "another one",
+    Unknown.ORIGINS: "whether a difference was made on the service or in the manifests, and by "
+    "whom",
+    Unknown.REMOVALS: "what was removed: it is missing, as is what was never applied",
+    Unknown.REPLACEMENTS: "whether an object was deleted and made again, with a new client id",
+    Unknown.UNDONE: "what was changed and changed back since the last apply",
+}
 REASONS = {
     Reason.NEVER_APPLIED: "never applied by this tree",
     Reason.NO_HISTORY: "not held: never applied, or removed",
@@ -45,7 +53,9 @@ def drift_as_text(drift: Drift, place: Place, style: Style = PLAIN) -> str:
         lines = [style(f"{LEFT_INACTIVE}:", "bold")]
         blocks.append("\n".join([*lines, *(f"  {visible(str(ref))}" for ref in drift.inactive)]))
     if not drift.keeps_history:
-        blocks.append(NO_HISTORY)
+        blocks.append(
+            "\n".join([NO_HISTORY, *(f"  - {QUESTIONS[each]}" for each in drift.unknown)])
+        )
     blocks += owed_sentences(drift.owed, drift.owed_elsewhere)
     return "\n\n".join([*blocks, drift_sentence(drift, style)])
 
@@ -89,6 +99,7 @@ def drift_as_json(drift: Drift, place: Place) -> JsonObject:
             "owed_elsewhere": drift.owed_elsewhere,
         },
         "history": drift.keeps_history,
+        "unknown": [each.value for each in drift.unknown],
         "drift": [_drifted_as_json(drifted) for drifted in drift.objects],
         "untold": [ref_as_json(ref) for ref in drift.untold],
         "unmanaged": [ref_as_json(ref) for ref in drift.unmanaged],

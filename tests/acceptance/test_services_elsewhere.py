@@ -204,9 +204,16 @@ def test_drift_on_a_zitadel_says_what_it_cannot_judge(run: Run, manifests: Path)
         write(manifests / "other.yaml", an_action("other"))
         missing = run("drift", "--detailed-exitcode", **here)
         told = run("drift", "--format", "json", **here).json
+        markdown = run("drift", "--format", "markdown", **here)
 
     assert (in_step.code, missing.code) == (0, 0)
-    assert "This service keeps no history" in in_step.out
+    for report in (in_step.out, markdown.out):
+        assert "This service keeps no history and no record of trees" in report
+        assert "  - which tree or tool an object belongs to" in report
+        assert "  - whether a difference was made on the service or in the manifests" in report
+        assert "  - what was removed" in report
+        assert "  - whether an object was deleted and made again" in report
+    assert told["unknown"] == ["owners", "origins", "removals", "replacements", "undone"]
     assert in_step.out.endswith("\nNo drift found.\n")
     assert "  Action acme/other  (not held: never applied, or removed)\n" in missing.out
     assert missing.out.endswith("\nNo drift found; 1 cannot be judged.\n")
