@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.acceptance.conftest import Run, an_application, write
-from tests.acceptance.zitadel import GENERATIONS, a_zitadel
-from tests.zitadel.stand_in import OLDER, FakeZitadel
+from tests.acceptance.zitadel import a_zitadel
+from tests.zitadel.stand_in import GENERATIONS, OLDER, FakeZitadel
 
 WORDS = "this server will not empty it"
 HELD = {"clientId": "7", "authMethodType": "OIDC_AUTH_METHOD_TYPE_NONE"}

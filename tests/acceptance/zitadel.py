@@ -7,9 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tests.listening import listening
-from tests.zitadel.stand_in import IAM, NEWEST, OLDER, FakeZitadel
-
-GENERATIONS = (NEWEST, OLDER)
+from tests.zitadel.stand_in import IAM, FakeZitadel
 
 
 @contextmanager

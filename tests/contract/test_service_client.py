@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -25,7 +22,7 @@ from reconciler.errors import (
     ServiceError,
     ServiceUnavailableError,
 )
-from reconciler.resources.ref import Kind, ResourceRef
+from reconciler.resources.ref import Kind
 from reconciler.service.operations.callers import EMBEDDED
 from reconciler.service.operations.request import Request
 from reconciler.service_client.client import OperationsClient
@@ -33,14 +30,11 @@ from reconciler.service_client.locks import ProcessIdentity, this_process
 from reconciler.service_client.port import (
     CreateOrder,
     DeleteOrder,
-    Order,
     SecretOrder,
-    ServiceClient,
     UpdateOrder,
     Written,
 )
 from reconciler.service_client.read_only import ReadOnlyClient, ReadOnlyWire
-from reconciler.state import ObservedObject
 from tests.builders import (
     FakeSink,
     a_jwt_config,
@@ -51,13 +45,12 @@ from tests.builders import (
     declared,
     desired,
 )
+from tests.contract.houses import CONTEXT, House, house_of, in_process, over_http
 from tests.http_clients import apply_with, http_client, plan_with
 from tests.memory_store import open_memory
 from tests.running import Server, running_server
 
-CONTEXT = {"tree": "default", "revision": "abc", "plan": "sha256:1"}
 OTHER = ProcessIdentity("ben", "build-7", "b", 42, "s", "n")
-Open = Callable[[ProcessIdentity], AbstractContextManager[ServiceClient]]
 
 
 @pytest.fixture(scope="module")
@@ -67,62 +60,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield running
 
 
-@dataclass
-class House:
-    """A service with an organization of this test alone, and a project in it."""
-
-    open: Open
-    client: ServiceClient
-    organization: str
-    organization_id: str = ""
-    project_id: str = ""
-
-    def ref(self, kind: Kind, name: str) -> ResourceRef:
-        return a_ref(kind, name, self.organization, "shop")
-
-    def create(self, kind: Kind, name: str, said: dict[str, Any] | None = None) -> CreateOrder:
-        ref = self.ref(kind, name)
-        return CreateOrder(
-            ref,
-            declared(ref, said).spec,
-            uuid.uuid4().hex,
-            self.organization_id if kind is not Kind.ORGANIZATION else "",
-            self.project_id if kind is Kind.OIDC_APPLICATION else "",
-        )
-
-    def write(self, *orders: Order) -> Sequence[Written | ServiceError]:
-        return self.client.write(orders, CONTEXT)
-
-    def made(self, order: CreateOrder) -> ObservedObject:
-        (result,) = self.write(order)
-        assert isinstance(result, Written), result
-        return self.held(order.ref)
-
-    def held(self, ref: ResourceRef) -> ObservedObject:
-        return self.client.observe([self.organization]).objects[ref.key]
-
-
 @pytest.fixture(params=["in process", "over HTTP"])
 def house(request: pytest.FixtureRequest, server: Server) -> Iterator[House]:
     """Open a client over one of the wires."""
-    with closing(open_memory()) as service:
-
-        @contextmanager
-        def open_in_process(holder: ProcessIdentity) -> Iterator[ServiceClient]:
-            wire = InProcessWire(service, local_caller())
-            yield OperationsClient(wire, holder, until_refused=wire.send_until_refused)
-
-        def open_http(holder: ProcessIdentity) -> AbstractContextManager[ServiceClient]:
-            return http_client(server.address, server.token("admin"), holder=holder)
-
-        opener: Open = open_in_process if request.param == "in process" else open_http
-        with opener(this_process()) as client:
-            house = House(opener, client, f"acme-{uuid.uuid4().hex}")
-            (made,) = house.write(house.create(Kind.ORGANIZATION, house.organization))
-            assert isinstance(made, Written)
-            house.organization_id = made.id
-            house.project_id = house.made(house.create(Kind.PROJECT, "shop")).id
+    if request.param == "over HTTP":
+        with house_of(over_http(server)) as house:
             yield house
+        return
+    with in_process() as opener, house_of(opener) as house:
+        yield house
 
 
 def test_what_was_written_is_observed_as_it_was_written(house: House) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -125,7 +126,7 @@ def test_what_the_other_writer_changed_is_not_written_over(
         item = fake.held[kind][each.id]
         for order in (updates(held)[held.index(each)], DeleteOrder(each)):
             fake.conflicts = 1
-            fake.rival = lambda kind=kind, item=item: fake.things.touch(kind, item)
+            fake.rival = partial(fake.things.touch, kind, item)
             (refused,) = client.write([order], {})
             assert isinstance(refused, PreconditionFailedError), refused
         assert each.id in fake.held[kind]
@@ -152,7 +153,7 @@ def test_a_refusal_that_is_told_as_an_unknown_error_is_one(
     client.write(creates(fake), {})
     held = held_of(client)
     too_long = declared(GREET, an_action(timeout="30s"))
-    orders = [
+    orders: list[Order] = [
         CreateOrder(a_ref(Kind.ACTION, "other"), too_long.spec, "k", fake.organization),
         UpdateOrder(too_long, held[1]),
     ]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.apply.outcome import ApplyReport, Status
+from reconciler.diagnostics import Diagnostic
 from reconciler.errors import AlreadyExistsError
 from reconciler.plan.model import Create
 from reconciler.resources.ref import Kind
@@ -90,7 +91,7 @@ def test_after_a_longer_lag_the_next_run_looks_before_it_creates(
     assert fake.replaced == 0
 
 
-def not_shown(report: ApplyReport) -> list[object]:
+def not_shown(report: ApplyReport) -> list[Diagnostic]:
     return [note for note in report.notes if note.code == "APPLY-NOT-SHOWN"]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from docs.terraform.to_manifests import StateError, manifests_of, seconds
-from tests.acceptance.test_services_elsewhere import a_zitadel
+from tests.acceptance.zitadel import a_zitadel
 from tests.program import ROOT, Ran, program
 
 STATE = Path(__file__).parent / "terraform" / "state.json"

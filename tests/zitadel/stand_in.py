@@ -32,6 +32,7 @@ from tests.zitadel.refusals import STATUS, FakeError, check_rules
 from tests.zitadel.roles import Membership, User, memberships_of, readable
 
 NEWEST, OLDER, OLDEST = "4.16.0", "3.4.9", "2.18.0"
+GENERATIONS = (NEWEST, OLDER)
 IAM, MEMBER, STRANGER = "token-iam", "token-member", "token-stranger"
 MANAGEMENT = "zitadel.management.v1.ManagementService"
 ADMIN = "zitadel.admin.v1.AdminService"

@@ -1,0 +1,276 @@
+"""What our service and a ZITADEL both can do.
+
+One suite over ours, embedded and over HTTP, and over stand-ins of both generations of the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.errors import (
+    AlreadyExistsError,
+    InvalidArgumentError,
+    ObjectNotFoundError,
+    PreconditionFailedError,
+    ServiceError,
+)
+from reconciler.plan.model import Adopt, Delete, Scope, Update
+from reconciler.resources.ref import Kind
+from reconciler.service_client.port import DeleteOrder, SecretOrder, UpdateOrder, Written
+from reconciler.state import DesiredState, Resource
+from tests.builders import (
+    a_jwt_config,
+    a_public_application,
+    a_ref,
+    an_action,
+    an_application,
+    declared,
+    desired,
+)
+from tests.contract.houses import (
+    CONTEXT,
+    House,
+    held_specs,
+    house_of,
+    in_process,
+    of_zitadel,
+    over_http,
+)
+from tests.http_clients import apply_with, plan_with
+from tests.listening import listening
+from tests.running import Server, running_server
+from tests.zitadel.stand_in import GENERATIONS, FakeZitadel
+
+WRITABLE = (Kind.OIDC_APPLICATION, Kind.ACTION, Kind.IDP_JWT_CONFIG)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Run a server of ours for all tests of this module."""
+    with running_server(tmp_path_factory.mktemp("server")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def addresses() -> Iterator[dict[str, str]]:
+    """Serve a stand-in of each generation for all tests of this module."""
+    with (
+        listening(FakeZitadel(version=GENERATIONS[0]).app()) as newest,
+        listening(FakeZitadel(version=GENERATIONS[1]).app()) as older,
+    ):
+        yield dict(zip(GENERATIONS, (newest, older), strict=True))
+
+
+@pytest.fixture(params=["in process", "over HTTP", *GENERATIONS])
+def house(
+    request: pytest.FixtureRequest, server: Server, addresses: dict[str, str], tmp_path: Path
+) -> Iterator[House]:
+    """Open a client of one of the services."""
+    if request.param == "in process":
+        with in_process() as opener, house_of(opener) as house:
+            yield house
+    elif request.param == "over HTTP":
+        with house_of(over_http(server)) as house:
+            yield house
+    else:
+        opener = of_zitadel(addresses[request.param], tmp_path)
+        with house_of(opener, remembers=False) as house:
+            yield house
+
+
+def resources(house: House, **said: dict[str, Any]) -> list[Resource]:
+    """Return an organization, a project, and one declared resource of each kind in them."""
+    return [
+        declared(a_ref(Kind.ORGANIZATION, organization=house.organization)),
+        declared(house.ref(Kind.PROJECT, "shop")),
+        declared(house.ref(Kind.OIDC_APPLICATION, "web"), said.get("web")),
+        declared(house.ref(Kind.ACTION, "greet"), said.get("greet")),
+        declared(house.ref(Kind.IDP_JWT_CONFIG, "partner"), said.get("partner")),
+    ]
+
+
+def tree(house: House, **said: dict[str, Any]) -> DesiredState:
+    return desired(*resources(house, **said))
+
+
+def test_what_was_written_is_observed_as_it_was_written(house: House) -> None:
+    """Otherwise a plan right after an apply would not be empty."""
+    orders = [
+        house.create(Kind.OIDC_APPLICATION, "web", an_application(clockSkew="1.5s")),
+        house.create(Kind.ACTION, "greet", an_action(timeout="3s")),
+        house.create(Kind.IDP_JWT_CONFIG, "partner", a_jwt_config()),
+    ]
+
+    results = house.write(*orders)
+
+    for order, result in zip(orders, results, strict=True):
+        held = house.held(order.ref)
+        assert isinstance(result, Written)
+        assert (held.ref, held.id, held.spec) == (order.ref, result.id, order.spec)
+        assert held.client_id == result.client_id
+        assert held.sequence >= result.sequence
+        assert held.trees == (frozenset({"default"}) if house.remembers else frozenset())
+        assert held.uncarried == ()
+    assert isinstance(results[0], Written)
+    assert results[0].client_secret is not None
+
+
+def test_only_what_was_asked_for_is_observed(house: House) -> None:
+    """A run reads the organizations its manifests name."""
+    state = house.client.observe([house.organization.upper(), "nobody"])
+
+    assert {held.ref.organization for held in state.objects.values()} == {house.organization}
+    assert state.incomplete == ()
+    assert state.keeps_history is house.remembers
+    assert house.client.observe([]).objects == {}
+
+
+def test_one_apply_is_enough(house: House, tmp_path: Path) -> None:
+    """The next plan is empty, and one of a changed tree is exactly the change."""
+    first = apply_with(house.client, tree(house), tmp_path)
+    assert (first.remaining, plan_with(house.client, tree(house)).changes) == (0, ())
+    before = held_specs(house)
+
+    moved = a_jwt_config(issuer="https://new.example.com")
+    changed = tree(house, greet=an_action(timeout="2s"), partner=moved)
+    plan = plan_with(house.client, changed)
+    report = apply_with(house.client, changed, tmp_path)
+
+    assert {type(change) for change in plan.changes} == {Update if house.remembers else Adopt}
+    assert report.remaining == 0
+    after = held_specs(house)
+    assert {key for key in before if before[key] != after[key]} == {
+        house.ref(Kind.ACTION, "greet").key, house.ref(Kind.IDP_JWT_CONFIG, "partner").key,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", WRITABLE)
+def test_a_rename_keeps_the_object(house: House, tmp_path: Path, kind: Kind) -> None:
+    """It is pinned by its id, and its fields stay."""
+    # A secret that is made outside of a run would be owed.
+    said = a_public_application() if kind is Kind.OIDC_APPLICATION else None
+    before = house.made(house.create(kind, "greet", said))
+    wanted = declared(house.ref(kind, "welcome"), said, pinned_id=before.id)
+
+    report = apply_with(house.client, desired(wanted), tmp_path)
+
+    held = house.held(wanted.ref)
+    assert report.remaining == 0
+    assert (held.id, held.spec, held.client_id) == (before.id, wanted.spec, before.client_id)
+    assert before.ref.key not in held_specs(house)
+
+
+@pytest.mark.parametrize("kind", WRITABLE)
+def test_an_object_that_moved_on_is_not_written_over(house: House, kind: Kind) -> None:
+    """What somebody else changed meanwhile would be lost without a word."""
+    before = house.made(house.create(kind, "greet"))
+    said = {
+        Kind.OIDC_APPLICATION: an_application(devMode=True),
+        Kind.ACTION: an_action(timeout="1s"),
+        Kind.IDP_JWT_CONFIG: a_jwt_config(issuer="https://new.example.com"),
+    }
+    mine = UpdateOrder(declared(before.ref, said[kind]), before)
+    (first,) = house.write(mine)
+
+    (second,) = house.write(mine)
+    (gone,) = house.write(DeleteOrder(before))
+
+    assert isinstance(first, Written)
+    assert isinstance(second, PreconditionFailedError)
+    assert isinstance(gone, PreconditionFailedError)
+    assert house.held(before.ref).spec == mine.resource.spec
+
+
+def test_a_refused_order_keeps_no_other_from_being_carried_out(house: House) -> None:
+    """A name that is taken is no reason to leave the rest undone, nor is a wrong value."""
+    house.made(house.create(Kind.ACTION, "Greet", an_action(timeout="1s")))
+    order = house.create(Kind.ACTION, "b")
+    order = replace(order, spec={**order.spec, "timeout": "21s"})
+
+    taken, wrong, fine = house.write(
+        house.create(Kind.ACTION, "greet"), order, house.create(Kind.ACTION, "c")
+    )
+
+    assert isinstance(taken, AlreadyExistsError)
+    assert isinstance(wrong, InvalidArgumentError)
+    assert "timeout" in wrong.problem.lower()
+    assert isinstance(fine, Written)
+
+
+@pytest.mark.parametrize("kind", WRITABLE)
+def test_a_deleted_object_is_gone(house: House, kind: Kind) -> None:
+    """Deleting it once more says so, and so does an update."""
+    held = house.made(house.create(kind, "partner"))
+
+    (first,) = house.write(DeleteOrder(held))
+    (second,) = house.write(DeleteOrder(held))
+    (third,) = house.write(UpdateOrder(declared(house.ref(kind, "other")), held))
+
+    assert isinstance(first, Written)
+    assert isinstance(second, ObjectNotFoundError)
+    assert isinstance(third, ObjectNotFoundError)
+    assert held.ref.key not in held_specs(house)
+
+
+def test_what_is_declared_nowhere_goes_only_when_that_is_said(house: House, tmp_path: Path) -> None:
+    """With the flag for all of it; applications, actions and providers are deleted."""
+    apply_with(house.client, tree(house), tmp_path)
+    nothing = desired(*resources(house)[:2])
+
+    assert plan_with(house.client, nothing).changes == ()
+    report = apply_with(house.client, nothing, tmp_path, Scope(prune_unmanaged=True))
+
+    assert report.remaining == 0
+    assert {type(outcome.change) for outcome in report.outcomes} == {Delete}
+    assert {key.kind for key in held_specs(house)} == {Kind.ORGANIZATION, Kind.PROJECT}
+
+
+def test_a_new_secret_is_another_one(house: House) -> None:
+    """It is answered with the client id it belongs to."""
+    order = house.create(Kind.OIDC_APPLICATION, "web")
+    (made,) = house.write(order)
+    assert isinstance(made, Written)
+    ask = SecretOrder(order.ref, made.id, house.organization_id, house.project_id, made.client_id)
+
+    (again,) = house.write(ask)
+
+    assert isinstance(again, Written)
+    assert again.client_secret not in {None, made.client_secret}
+    assert again.client_id == made.client_id
+
+
+def test_an_application_that_moves_to_a_secret_gets_one(house: House, tmp_path: Path) -> None:
+    """The update is followed by a new secret, which is delivered."""
+    apply_with(house.client, tree(house, web=a_public_application()), tmp_path)
+    assert not list((tmp_path / "secrets").glob("*.json"))
+
+    report = apply_with(house.client, tree(house), tmp_path)
+
+    assert report.remaining == 0
+    assert len(list((tmp_path / "secrets").glob("*.json"))) == 1
+
+
+def test_one_writer_at_a_time(house: House) -> None:
+    """And who has let go can write again."""
+    house.client.acquire([house.organization])
+    (made,) = house.client.write([house.create(Kind.ACTION, "greet")], CONTEXT)
+    house.client.release()
+
+    assert isinstance(made, Written)
+
+
+def test_a_missing_owner_is_refused(house: House) -> None:
+    """Nothing is made in a project that is not there."""
+    order = house.create(Kind.OIDC_APPLICATION, "web")
+    house.project_id = "12345"
+    stray = house.create(Kind.OIDC_APPLICATION, "stray")
+
+    refused, fine = house.write(stray, order)
+
+    assert isinstance(refused, ServiceError)
+    assert isinstance(fine, Written)
