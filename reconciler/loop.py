@@ -20,6 +20,7 @@ from reconciler.errors import (
 )
 from reconciler.plan.causes import changed_on_service, field_causes
 from reconciler.plan.diff import field_changes
+from reconciler.plan.flow_history import action_names, with_specs
 from reconciler.plan.flows import needs_flows
 from reconciler.plan.guards import Allowances
 from reconciler.plan.kept_lists import empties_a_list, kept_notes
@@ -74,18 +75,21 @@ def preview(
 MOST_HISTORIES = 100  # each is a call of its own; a plan must not take minutes to explain itself
 
 
-def explained(plan: Plan, service: HistoryReader) -> Plan:
+def explained(plan: Plan, service: HistoryReader, observed: ObservedState | None = None) -> Plan:
     """Return a plan with the cause of each field of the updates of objects that others changed.
 
     A plan without such updates costs no call. Where a history cannot be read, or there are too
-    many, the last writer stands for every field of the object, and a warning says so.
+    many, the last writer stands for every field of the object, and a warning says so. A history of
+    a flow names the actions that were observed.
     """
     asked = changed_on_service(plan)
+    names = action_names(observed) if observed is not None and asked else {}
     causes: dict[ResourceRef, Mapping[str, Cause]] = {}
     try:
         for change in asked[:MOST_HISTORIES]:
             with suppress(ObjectNotFoundError):  # removed since it was listed
-                told = field_causes(change, service.history(change.held.id), plan.scope.tree)
+                events = with_specs(service.history(change.held.id), names)
+                told = field_causes(change, events, plan.scope.tree)
                 causes[ref_of(change)] = {name: cause for name, (_, cause) in told.items()}
     except ServiceError as failure:
         why = f"{failure.problem}."
@@ -137,7 +141,10 @@ def look_for_drift(
 
     reading = Scope(tree=scope.tree, shard=scope.shard)
     plan, observed = preview(desired, service, reading, Allowances(), all_flows=True)
-    histories = {held.id: service.history(held.id) for held in suspects(plan, observed)}
+    names = action_names(observed)
+    histories = {
+        held.id: with_specs(service.history(held.id), names) for held in suspects(plan, observed)
+    }
     owners = owners_to_ask(plan, observed)
     removals = [removal for owner in owners for removal in service.removals(owner)]
     return find_drift(plan, observed, histories, removals), observed

@@ -180,7 +180,7 @@ def _apply(run: Run) -> int:
             crashpoint("C1")
             with timed("observe and plan"):
                 plan, observed = run.approval.preview(run.desired, client, run.scope, run.allowed)
-                plan = explained(plan, client)
+                plan = explained(plan, client, observed)
             approved = _approve(run, plan)
             code = _carry_out(run, approved, observed, client)
             crashpoint("C12")

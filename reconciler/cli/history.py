@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import click
@@ -17,6 +18,7 @@ from reconciler.cli.output import print_json, stdout_style
 from reconciler.cli.parameter_types import declared_refs, ref_named
 from reconciler.errors import ObjectNotFoundError
 from reconciler.plan.causes import steps_of
+from reconciler.plan.flow_history import action_names, with_specs
 from reconciler.report.history_report import history_as_json, history_as_text
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.service_client.port import ReadOnlyService
@@ -44,7 +46,8 @@ def history_command(ref: tuple[str, ...], connection: Connection, form: str) -> 
     with open_reader(connection) as reader:
         found = _Found(text) if _ID.fullmatch(text) else _find(reader, ref_named(text))
         object_id = found.id
-        steps = list(steps_of(reader.history(object_id)))
+        events = with_specs(reader.history(object_id), found.names)
+        steps = list(steps_of(events))
     if form == "json":
         print_json(history_as_json(object_id, steps))
     else:
@@ -54,20 +57,26 @@ def history_command(ref: tuple[str, ...], connection: Connection, form: str) -> 
 
 
 class _Found(NamedTuple):
-    """An object with a history, and its ref as the service spells it if a ref named it."""
+    """An object with a history.
+
+    Attributes:
+        ref: As the service spells it, if a ref named it.
+        names: Names of the actions beside it, by id, for what a flow ran.
+    """
 
     id: str
     ref: ResourceRef | None = None
+    names: Mapping[str, str] = MappingProxyType({})
 
 
 def _find(reader: ReadOnlyService, ref: ResourceRef) -> _Found:
     """Return the object of these names, or the last removed one that had them."""
     observed = reader.observe([ref.organization])
-    held = observed.objects.get(ref.key)
+    held, names = observed.objects.get(ref.key), action_names(observed)
     if held is not None:
-        return _Found(held.id, held.ref)
+        return _Found(held.id, held.ref, names)
     removed = [
-        _Found(removal.id, removal.ref)
+        _Found(removal.id, removal.ref, names)
         for organization in _organizations(observed)
         for removal in reader.removals(organization)
         if removal.ref.key == ref.key

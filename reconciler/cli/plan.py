@@ -84,7 +84,7 @@ def plan_command(
     else:
         with open_for_plan(connection) as reader, timed("observe and plan"):
             plan, observed = preview(desired, reader, scope, allowed)
-            plan = explained(plan, reader)
+            plan = explained(plan, reader, observed)
         keep_until_exit(observed)
     sink = sink_for(connection, secrets_to) if why_a_sink(plan) else None
     plan = warn_without_sink(plan, sink)

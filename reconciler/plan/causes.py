@@ -37,6 +37,8 @@ from reconciler.plan.model import (
     signs_in_with_secret,
 )
 from reconciler.resources.fields import Spec
+from reconciler.resources.normal import DEFAULTS
+from reconciler.resources.ref import ACTION_FLOW
 from reconciler.state import ObjectEvent, ObservedObject
 
 NO_CAUSES: Mapping[str, Cause] = {}
@@ -215,8 +217,8 @@ def _writer(cause: Cause) -> str:
 _REGENERATED = ".secret.changed"
 _OF_SECRETS = (_REGENERATED, ".secret.claimed")  # they say nothing of what a tree declared
 _STATES = (".deactivated", ".reactivated")
-# Values before any event that says another one.
-_AT_FIRST = {PREVENT_DELETE: False, CRITICAL: False, ACTIVE: True}
+# Values before any event that says another one. No event tells of a trigger that stays empty.
+_AT_FIRST = {PREVENT_DELETE: False, CRITICAL: False, ACTIVE: True, **DEFAULTS[ACTION_FLOW]}
 _MARKS = {"preventDelete": PREVENT_DELETE, "critical": CRITICAL}
 
 

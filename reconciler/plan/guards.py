@@ -269,7 +269,7 @@ def _critical(change: Change) -> Iterator[Diagnostic]:
             "GUARD-CRITICAL",
             f"a critical object would be {done}",
             f"{ref_of(change)} was declared with metadata.critical; its risks here: {why}. "
-            f"{_break_glass(ref_of(change))}",
+            f"{break_glass(ref_of(change))}",
             ref=ref_of(change),
         )
 
@@ -282,7 +282,7 @@ def _own_access(change: Change, held: ObservedObject) -> Iterator[Diagnostic]:
             "the plan touches what its own caller signs in with",
             f"{ref_of(change)} (id {held.id}) is what this run signs in with; its risks here: "
             f"{why}. "
-            f"{_break_glass(ref_of(change))}",
+            f"{break_glass(ref_of(change))}",
             ref=ref_of(change),
         )
 
@@ -291,7 +291,8 @@ def _harm(change: Change) -> str:
     return ", ".join(dict.fromkeys(risk.name for risk in risks_of(change)))
 
 
-def _break_glass(ref: ResourceRef) -> str:
+def break_glass(ref: ResourceRef) -> str:
+    """Return the sentence that names the flag which lets one object pass."""
     return (
         f"If that is meant, allow just that: --break-glass {shlex.quote(f'{ref.address}=REASON')}."
     )
@@ -340,7 +341,7 @@ def _recreated(held: ObservedObject, twin: Resource) -> Diagnostic:
         "an application would be deleted and created again",
         f"{held.ref} would be deleted and {twin.ref} created in its place: its client id "
         f"{held.client_id} and its secret would end, and whatever is deployed with them could no "
-        f"longer sign in. {instead} {_break_glass(held.ref)}",
+        f"longer sign in. {instead} {break_glass(held.ref)}",
         twin.source.place("metadata", "name"),
         held.ref,
     )

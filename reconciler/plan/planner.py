@@ -12,6 +12,7 @@ from itertools import chain
 from reconciler.diagnostics import Diagnostic, by_place, error
 from reconciler.errors import InvalidManifestsError
 from reconciler.plan.advice import advice, second_objects
+from reconciler.plan.flow_guards import actions_of_critical_flows
 from reconciler.plan.flows import (
     action_findings,
     compared_by_names,
@@ -103,9 +104,8 @@ def build_plan(
         in_step=tuple(sorted(in_step)),
         unmanaged=tuple(sorted(_unmanaged(kept, observed, scope.tree), key=_place)),
         blocks=(
-            *blocks(ordered, desired, observed, allowed),
+            *_blocks(ordered, desired, observed, allowed),
             *cannot_take_over(desired, observed, scope),
-            *unsure_deletes(ordered, observed),
         ),
         warnings=(
             *advice(ordered, desired, observed, scope, allowed.lockouts),
@@ -120,6 +120,15 @@ def build_plan(
         owed_left=owed_left(desired, scope, observed),
         inactive=left_inactive(matching.pairs, kept),
     )
+
+
+def _blocks(
+    changes: Sequence[Change], desired: DesiredState, observed: ObservedState, allowed: Allowances
+) -> Iterator[Diagnostic]:
+    """Yield every reason why changes must not be applied."""
+    yield from blocks(changes, desired, observed, allowed)
+    yield from actions_of_critical_flows(changes, desired, observed, allowed.lockouts)
+    yield from unsure_deletes(changes, observed)
 
 
 def _unmet(desired: DesiredState, observed: ObservedState) -> Iterator[Diagnostic]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,7 +13,7 @@ from tests.acceptance.conftest import Place, Run, an_action, write
 USERINFO, ACCESS_TOKEN = "PRE_USERINFO_CREATION", "PRE_ACCESS_TOKEN_CREATION"
 
 
-def a_flow(name: str = "COMPLEMENT_TOKEN", **spec: Any) -> str:
+def a_flow(spec: Mapping[str, list[str]], name: str = "COMPLEMENT_TOKEN") -> str:
     """Return the manifest of a flow."""
     metadata = {"organization": "acme", "name": name}
     return json.dumps(
@@ -27,7 +27,7 @@ def flow(small: Path) -> Path:
     for file in ("web.yaml", "spa.yaml", "partner.yaml"):
         (small / file).unlink()
     write(small / "log.yaml", an_action("log"))
-    return write(small / "token.yaml", a_flow(**{USERINFO: ["log", "greet"]}))
+    return write(small / "token.yaml", a_flow({USERINFO: ["log", "greet"]}))
 
 
 def test_a_flow_is_applied_reset_exported_and_ended(flow: Path, place: Place) -> None:
@@ -36,7 +36,7 @@ def test_a_flow_is_applied_reset_exported_and_ended(flow: Path, place: Place) ->
     made = run("apply", "--auto-approve")
     again = run("plan", "--detailed-exitcode")
     exported = run("export", "ActionFlow/acme/COMPLEMENT_TOKEN")
-    write(flow, a_flow(**{ACCESS_TOKEN: ["greet"]}))
+    write(flow, a_flow({ACCESS_TOKEN: ["greet"]}))
     planned = run("plan")
     changed = run("apply", "--auto-approve")
     history = run("history", "ActionFlow/acme/COMPLEMENT_TOKEN")
@@ -64,7 +64,7 @@ def test_a_flow_that_another_writer_made_is_adopted(flow: Path, place: Place) ->
     log = place.direct.objects()["log"]
     of_flow = {"flowType": "2", "triggerType": "4", "actionIds": [log["id"]]}
     place.direct("SetTriggerActions", log["organizationId"], **of_flow)
-    write(flow, a_flow(**{USERINFO: ["greet"]}))
+    write(flow, a_flow({USERINFO: ["greet"]}))
 
     planned = run("plan", "--format", "json").json
     refused = run("plan", "--detailed-exitcode", "--no-adopt")
@@ -78,7 +78,7 @@ def test_a_flow_that_another_writer_made_is_adopted(flow: Path, place: Place) ->
 
 
 def test_an_unknown_action_is_told_offline_and_in_the_plan(run: Run, flow: Path) -> None:
-    write(flow, a_flow(**{USERINFO: ["log", "gret"]}))
+    write(flow, a_flow({USERINFO: ["log", "gret"]}))
 
     offline, planned = run("validate"), run("plan")
 
