@@ -65,6 +65,9 @@ def call_them(channel: grpc.Channel, server: Server, name: str) -> None:
     app = call("AddOIDCApp", project_id=server.known.project, name=name)
     action = call("CreateAction", name=name, script="function f() {}", timeout={"seconds": 5})
     read = call("GetAction", id=action.id).action
+    at_trigger = call("SetTriggerActions", flow_type="2", trigger_type="5", action_ids=[action.id])
+    flow = call("GetFlow", type="2").flow
+    cleared = call("ClearFlow", type="2")
 
     assert idp.details.sequence < updated.details.sequence < again.details.sequence
     assert again.details.change_date.ToMicroseconds() == again.details.sequence
@@ -72,6 +75,10 @@ def call_them(channel: grpc.Channel, server: Server, name: str) -> None:
     assert app.none_compliant
     assert (read.name, read.timeout.seconds, read.allowed_to_fail) == (name, 5, False)
     assert read.details.resource_owner == server.known.organization
+    assert [(each.trigger_type.id, [*each.actions]) for each in flow.trigger_actions] == [
+        ("5", [read])
+    ]
+    assert at_trigger.details.sequence == flow.details.sequence < cleared.details.sequence
 
 
 def test_grpcio_calls_the_operations_of_the_source(server: Server) -> None:
