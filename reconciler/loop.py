@@ -26,6 +26,7 @@ from reconciler.plan.guards import Allowances
 from reconciler.plan.kept_lists import empties_a_list, kept_notes
 from reconciler.plan.model import Adopt, Cause, Delete, Plan, Scope, Update, ref_of
 from reconciler.plan.planner import build_plan
+from reconciler.resources.capabilities import capabilities_of
 from reconciler.resources.collector import collector_paused
 from reconciler.resources.ref import ResourceRef
 from reconciler.service_client.port import (
@@ -61,6 +62,10 @@ def preview(
     with collector_paused():
         flows = all_flows or needs_flows(desired, scope)
         observed = observe_declared(desired, service, flows=flows)
+        if observed.find_generation is not None and (desired.needs or desired.capabilities):
+            generation = observed.find_generation()
+            name = capabilities_of(generation, observed.capabilities)
+            observed = replace(observed, generation=generation, capabilities=name)
         plan = build_plan(desired, observed, scope, allowed)
         if observed.find_generation is not None and empties_a_list(plan.changes):
             observed = replace(observed, generation=observed.find_generation())

@@ -86,6 +86,8 @@ def _escaped_value(value: YamlValue) -> YamlValue:
         return escaped(value)
     if isinstance(value, list):
         return [_escaped_value(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _escaped_value(item) for name, item in value.items()}
     return value
 
 

@@ -152,8 +152,8 @@ class _Merge:
         return values
 
     def value(self, under: YamlValue, over: YamlValue, path: Path) -> YamlValue:
-        """Return a value with another laid over it: mappings merge, all else replaces."""
-        if isinstance(under, dict) and isinstance(over, dict):
+        """Return a value with another laid over it: sections merge, a field's value replaces."""
+        if isinstance(under, dict) and isinstance(over, dict) and len(path) == 1:
             return self.mapping(under, over, path)
         self._origins[path] = Origin(self._patch.file, self._patch.index, path)
         return over

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from reconciler.diagnostics import Diagnostic, warning
+from reconciler.diagnostics import Diagnostic, note, warning
 from reconciler.plan.model import Adopt, Change, Create, Delete, Scope, Update, is_same_content
 from reconciler.plan.own_project import unidentified
 from reconciler.resources.kinds import KINDS
@@ -13,6 +13,7 @@ from reconciler.state import DesiredState, ObservedObject, ObservedState, Resour
 
 DEPRECATED = "UpdateOrgIDPJWTConfig"
 NAMED = 20
+_LOGOUT = "backChannelLogoutUri"
 
 
 def advice(
@@ -29,6 +30,7 @@ def advice(
     return (
         *_other_capabilities(desired, observed),
         *unidentified(observed),
+        *_logouts_checked(changes),
         *_deprecated(changes, observed),
         *_audiences(changes, desired, observed),
         *_no_longer_named(desired, observed, scope),
@@ -45,6 +47,29 @@ def _other_capabilities(desired: DesiredState, observed: ObservedState) -> Itera
             f"the capabilities {chosen} were chosen, and the service has those of {found}",
             "The plan goes by the service; `reconciler validate` goes by what was chosen. Write "
             f"capabilities: {found} for the environment, or name the service that is meant.",
+        )
+
+
+def _logouts_checked(
+    changes: Sequence[Change],
+) -> Iterator[Diagnostic]:
+    """Yield a note on updates that send an old back-channel logout URI, which is checked again."""
+    sent = [
+        change.resource
+        for change in changes
+        if isinstance(change, Update | Adopt)
+        and change.held.spec.get(_LOGOUT)
+        and change.resource.spec.get(_LOGOUT) == change.held.spec[_LOGOUT]
+        and change.resource.spec != change.held.spec
+    ]
+    if sent:
+        yield note(
+            "PLAN-LOGOUT-CHECKED",
+            f"the server checks the back-channel logout URI of {len(sent)} application(s) again",
+            "A newer ZITADEL refuses an update of an application whose backChannelLogoutUri it can "
+            "no longer resolve (PROJECT-msNebo), also where the manifest does not say it. Then "
+            f"write another one, or an empty text: {_listed([_place(each) for each in sent])}",
+            sent[0].source.place("spec"),
         )
 
 

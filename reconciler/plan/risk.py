@@ -72,6 +72,11 @@ RULES: tuple[Rule, ...] = (
         also_new=True,
     ),
     Rule(
+        "token-exchange-added", _APP, "grantTypes", gains("OIDC_GRANT_TYPE_TOKEN_EXCHANGE"),
+        "the application may exchange tokens for others, those of users it stands in for included",
+        also_new=True,
+    ),
+    Rule(
         "redirect-host-added", _APP, "redirectUris", gains_authority,
         "codes and tokens may go to a host they did not go to before",
     ),
@@ -119,6 +124,10 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "script-changed", _ACTION, "script", differs,
         "other code runs while people sign in",
+    ),
+    Rule(
+        "back-channel-logout-removed", _APP, "backChannelLogoutUri", turned_off,
+        "the application is no longer told that a session has ended: its own goes on",
     ),
     Rule(
         "failure-allowed", _ACTION, "allowedToFail", turned_on,
@@ -169,6 +178,10 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "credential-changed", _APP, "authMethodType", is_stronger,
         "what is deployed must sign in another way, or is refused",
+    ),
+    Rule(
+        "login-version-changed", _APP, "loginVersion", differs,
+        "people sign in on other pages; actions and settings of the present ones may not count",
     ),
     Rule(
         "token-type-changed", _APP, "accessTokenType", differs,
@@ -266,7 +279,8 @@ def _found(rules: Iterable[Rule], before: Spec, after: Spec) -> tuple[Risk, ...]
     return tuple(
         Risk(rule.name, rule.field, rule.sentence)
         for rule in rules
-        if rule.test(before.get(rule.field), after.get(rule.field))
+        # A kept field that is left out stays as it is held.
+        if rule.field in after and rule.test(before.get(rule.field), after[rule.field])
     )
 
 

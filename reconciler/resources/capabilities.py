@@ -39,6 +39,9 @@ EXTRAS: tuple[Extra, ...] = (
     Extra(
         Kind.OIDC_APPLICATION, "grantTypes", "OIDC_GRANT_TYPE_TOKEN_EXCHANGE", "2.49, March 2024"
     ),
+    # zitadel/zitadel#8837 and #9071
+    Extra(Kind.OIDC_APPLICATION, "backChannelLogoutUri", "", "2.65, October 2024"),
+    Extra(Kind.OIDC_APPLICATION, "loginVersion", "", "2.68, December 2024"),
 )
 """Every field and value beyond the source."""
 
@@ -105,6 +108,17 @@ CAPABILITIES: Mapping[str, Capabilities] = {
 """The capabilities of each kind of service, by the name that a configuration gives them."""
 
 
+_OF_GENERATION = {3: "zitadel-3", 4: "zitadel-4"}
+
+
+def capabilities_of(generation: int | None, present: str) -> str:
+    """Return the name of what a ZITADEL of a generation takes.
+
+    ``present`` stays where the generation cannot be told, and for one too old for any extra.
+    """
+    return present if present == SOURCE else _OF_GENERATION.get(generation or 0, present)
+
+
 _OF_KIND = {kind: [each for each in EXTRAS if each.kind is kind] for kind in KINDS}
 
 
@@ -165,6 +179,13 @@ def _takers(use: Use, *, is_chosen: bool) -> str:
         return ""
     how = ": choose them with --capabilities, or with `capabilities` of the environment"
     return f" A service with the capabilities {one_of(names)} takes it{how if is_chosen else ''}."
+
+
+BEYOND: Mapping[Kind, frozenset[str]] = {
+    kind: frozenset(each.field for each in EXTRAS if each.kind is kind and not each.word)
+    for kind in KINDS
+}
+"""The names of the fields of each kind that the source does not have."""
 
 
 def fields_taken(kind: Kind, service: Capabilities) -> tuple[Field, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum, auto
 from itertools import takewhile
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 from reconciler.resources.duration import DurationRange
@@ -33,6 +34,7 @@ class Form(Enum):
     CHOICE = auto()  # one of the field's words
     SET = auto()  # some of the field's words; an empty list means the default
     DURATION = auto()  # compared by value
+    VARIANT = auto()  # a mapping with one of the field's variants, which holds texts of its own
 
 
 class Field(NamedTuple):
@@ -52,22 +54,24 @@ class Field(NamedTuple):
             all. Objects stored before it, and services older than it, lack the field: it is then
             read as its default.
         kept: A manifest without the field leaves what the service holds, for another tool may
-            have set it. Then ``default`` is the value of a new object. Only texts, flags and
-            choices are kept.
+            have set it. Then ``default`` is the value of a new object. Only texts, flags,
+            choices and variants are kept.
+        variants: By the name of each variant, its texts, none of which must be written.
     """
 
     name: str
     form: Form
     about: str
-    default: str | bool | list[str] | None = None
+    default: str | bool | list[str] | dict[str, Any] | None = None
     shortest: int = 0
     longest: int = 0
     pattern: str = NO_NUL
     words: tuple[str, ...] = ()
     limits: DurationRange | None = None
-    examples: tuple[str | list[str], ...] = ()
+    examples: tuple[str | list[str] | dict[str, Any], ...] = ()
     since: str = ""
     kept: bool = False
+    variants: Mapping[str, tuple[Field, ...]] = MappingProxyType({})
 
     @property
     def python_type(self) -> type:
@@ -96,7 +100,12 @@ class Field(NamedTuple):
         return {word[length:]: word for word in self.words} if length else {}
 
 
-_PYTHON_TYPES: Mapping[Form, type] = {Form.TEXTS: list, Form.SET: list, Form.FLAG: bool}
+_PYTHON_TYPES: Mapping[Form, type] = {
+    Form.TEXTS: list,
+    Form.SET: list,
+    Form.FLAG: bool,
+    Form.VARIANT: dict,
+}
 
 
 def text(name: str, about: str, *examples: str, shortest: int = 0, longest: int) -> Field:
@@ -122,6 +131,19 @@ def choice(name: str, about: str, *words: str) -> Field:
 def some_of(name: str, about: str, *words: str) -> Field:
     """Return a set of some words; the first alone is the default, and what an empty set means."""
     return Field(name, Form.SET, about, [words[0]], words=words)
+
+
+def variant(name: str, about: str, *examples: dict[str, Any], **texts: tuple[Field, ...]) -> Field:
+    """Return a mapping with one of some variants, by their names; a new object has none."""
+    return Field(
+        name,
+        Form.VARIANT,
+        about,
+        {},
+        examples=examples,
+        kept=True,
+        variants=MappingProxyType(texts),
+    )
 
 
 def duration(name: str, about: str, *examples: str, default: str, limits: DurationRange) -> Field:

@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from reconciler.resources.duration import ACTION_TIMEOUT, CLOCK_SKEW
-from reconciler.resources.fields import Field, Form, choice, duration, flag, some_of, text, texts
+from reconciler.resources.application_fields import APPLICATION_FIELDS
+from reconciler.resources.duration import ACTION_TIMEOUT
+from reconciler.resources.fields import (
+    Field,
+    Form,
+    duration,
+    flag,
+    text,
+    texts,
+)
 from reconciler.resources.flows import FLOWS, TRIGGER_NAMED
 from reconciler.resources.projects import PROJECT_FLAGS
 from reconciler.resources.ref import Kind
@@ -179,92 +187,7 @@ _OIDC_APPLICATION = KindRow(
     plural="applications",
     owner=_IN_PROJECT,
     has_state=True,
-    fields=(
-        texts(
-            "redirectUris",
-            "Callback URIs of the authorization request, where the code or tokens go.",
-            "https://shop.example.com/callback",
-        ),
-        some_of(
-            "responseTypes",
-            "Whether a code, an id_token token or just an id_token is returned. An empty list "
-            "means the default.",
-            "OIDC_RESPONSE_TYPE_CODE",
-            "OIDC_RESPONSE_TYPE_ID_TOKEN",
-            "OIDC_RESPONSE_TYPE_ID_TOKEN_TOKEN",
-        ),
-        some_of(
-            "grantTypes",
-            "The flows by which the application gains access. An empty list means the default.",
-            "OIDC_GRANT_TYPE_AUTHORIZATION_CODE",
-            "OIDC_GRANT_TYPE_IMPLICIT",
-            "OIDC_GRANT_TYPE_REFRESH_TOKEN",
-            "OIDC_GRANT_TYPE_DEVICE_CODE",
-            "OIDC_GRANT_TYPE_TOKEN_EXCHANGE",  # beyond the source, as `capabilities` says
-        ),
-        choice(
-            "appType",
-            "Paradigm of the application: web, browser or native.",
-            "OIDC_APP_TYPE_WEB",
-            "OIDC_APP_TYPE_USER_AGENT",
-            "OIDC_APP_TYPE_NATIVE",
-        ),
-        choice(
-            "authMethodType",
-            "How the application passes its credentials. BASIC and POST come with a client secret.",
-            "OIDC_AUTH_METHOD_TYPE_BASIC",
-            "OIDC_AUTH_METHOD_TYPE_POST",
-            "OIDC_AUTH_METHOD_TYPE_NONE",
-            "OIDC_AUTH_METHOD_TYPE_PRIVATE_KEY_JWT",
-        ),
-        texts(
-            "postLogoutRedirectUris",
-            "URIs the service redirects to after a successful logout.",
-            "https://shop.example.com/",
-        ),
-        choice("version", "OIDC version.", "OIDC_VERSION_1_0"),
-        flag(
-            "devMode", "Development mode: some checks of the OIDC specification are not performed."
-        ),
-        choice(
-            "accessTokenType",
-            "Type of the access token the service issues.",
-            *("OIDC_TOKEN_TYPE_BEARER", "OIDC_TOKEN_TYPE_JWT"),
-        ),
-        flag(
-            "accessTokenRoleAssertion",
-            "Adds roles to the claims of the access token (of type JWT only) even if no scope asks "
-            "for them.",
-        ),
-        flag(
-            "idTokenRoleAssertion",
-            "Adds roles to the claims of the id token even if no scope asks for them.",
-        ),
-        flag(
-            "idTokenUserinfoAssertion",
-            "Adds the claims of the profile, email, address and phone scopes to the id token even "
-            "if an access token is issued. This violates the OIDC specification.",
-        ),
-        duration(
-            "clockSkew",
-            "Tolerated difference between clocks, 0s to 5s: decimal seconds with s. It is added to "
-            "the exp claim and subtracted from iat, auth_time and nbf.",
-            *("1s", "1.5s"),
-            default="0s",
-            limits=CLOCK_SKEW,
-        ),
-        texts(
-            "additionalOrigins",
-            "Origins, other than those of the redirect URIs, from which the API can be used: "
-            "scheme, host and port only.",
-            "https://app.example.com",
-        ),
-        flag(
-            "skipNativeAppSuccessPage",
-            "Skips the page that tells of a successful login on native applications and goes "
-            "straight to the callback.",
-        ),
-    ),
+    fields=APPLICATION_FIELDS,
 )
 
 # Source 2.5 without the name, which is the resource's own.

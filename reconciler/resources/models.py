@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cache
-from typing import Annotated, Any, Literal, TypeVar, cast
+from typing import Annotated, Any, Literal, TypeVar, Union, cast
 
 import pydantic
 from pydantic import BaseModel, ConfigDict, create_model
@@ -22,6 +22,7 @@ from reconciler.resources.ref import Kind
 Name = Annotated[str, pydantic.Field(min_length=1, max_length=MAX_NAME, pattern=NO_NUL)]
 M = TypeVar("M", bound="Model")
 _literal = cast("Any", Literal)  # whose words are known at run time only
+_union = cast("Any", Union)
 
 
 class Model(BaseModel):
@@ -80,8 +81,15 @@ def with_fields_of(kind: Kind, *, later: bool = True) -> Callable[[type[M]], typ
 def _type_of(field: Field) -> Any:
     if field.form is Form.FLAG:
         return bool
+    if field.form is Form.VARIANT:
+        return _union[tuple(_variant(name, texts) for name, texts in field.variants.items())]
     one: Any = _literal[field.words] if field.words else Annotated[str, _limits(field)]
     return tuple[one, ...] if field.python_type is list else one
+
+
+def _variant(name: str, texts: Iterable[Field]) -> type[Model]:
+    fields: dict[str, Any] = {name: (model_with(name, texts), ...)}
+    return create_model(name, __base__=Model, **fields)
 
 
 def _limits(field: Field) -> Any:

@@ -61,12 +61,14 @@ class _Rules(NamedTuple):
         durations: Names of the fields that hold a duration.
         choices: Fields that hold a word, each with its long spellings by the short ones.
         sets: The same for fields that hold a set of words.
+        variants: Names of the fields that hold a variant.
     """
 
     defaults: Spec
     durations: Sequence[str]
     choices: Sequence[tuple[str, Mapping[str, str]]]
     sets: Sequence[tuple[str, Mapping[str, str]]]
+    variants: Sequence[str]
 
 
 def _rules(kind: Kind) -> _Rules:
@@ -74,7 +76,8 @@ def _rules(kind: Kind) -> _Rules:
     choices = [(field.name, field.short) for field in words if field.form is Form.CHOICE]
     sets = [(field.name, field.short) for field in words if field.form is Form.SET]
     filled = {name: value for name, value in DEFAULTS[kind].items() if name not in KEPT[kind]}
-    return _Rules(filled, DURATIONS[kind], choices, sets)
+    variants = [field.name for field in KINDS[kind].fields if field.form is Form.VARIANT]
+    return _Rules(filled, DURATIONS[kind], choices, sets, variants)
 
 
 _RULES: Mapping[Kind, _Rules] = {kind: _rules(kind) for kind in KINDS}
@@ -82,7 +85,7 @@ _RULES: Mapping[Kind, _Rules] = {kind: _rules(kind) for kind in KINDS}
 
 def normal_form(kind: Kind, fields: Spec) -> dict[str, SpecValue]:
     """Return the normal form of fields that are valid for their kind."""
-    defaults, durations, choices, sets = _RULES[kind]
+    defaults, durations, choices, sets, variants = _RULES[kind]
     normal = {**defaults, **fields}
     for name in durations:
         normal[name] = normal_duration(normal[name])
@@ -90,14 +93,24 @@ def normal_form(kind: Kind, fields: Spec) -> dict[str, SpecValue]:
         if (word := normal.get(name, "")) in short:
             normal[name] = short[word]
     for name, short in sets:
-        words = normal[name]
-        if len(words) > 1:
-            normal[name] = sorted(set(map(short.get, words, words)))
-        elif not words:
-            normal[name] = defaults[name]
-        elif words[0] in short:
-            normal[name] = [short[words[0]]]
+        normal[name] = _normal_set(normal[name], short) or defaults[name]
+    for name in variants:
+        if name in normal:
+            normal[name] = _normal_variant(normal[name])
     return normal
+
+
+def _normal_set(words: list[str], short: Mapping[str, str]) -> list[str]:
+    if len(words) > 1:
+        return sorted(set(map(short.get, words, words)))
+    return [short[words[0]]] if words and words[0] in short else words
+
+
+def _normal_variant(value: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
+    """Return the variant without its empty texts, which mean the same as none."""
+    return {
+        name: {each: text for each, text in texts.items() if text} for name, texts in value.items()
+    }
 
 
 def wire_spelling(kind: Kind, field: str, words: Iterable[str]) -> list[str]:

@@ -277,6 +277,9 @@ def field_schema(field: Field, stage: Stage, *, nullable: bool = False) -> Schem
 def _value(field: Field, stage: Stage) -> Schema:
     if field.form is Form.FLAG:
         return {"type": "boolean"}
+    if field.form is Form.VARIANT:
+        texts = {name: object_schema(texts, stage, []) for name, texts in field.variants.items()}
+        return {**_closed(texts), "minProperties": 1, "maxProperties": 1}
     one = _one_of(field) if field.words else _text(field)
     if field.python_type is list:
         return {"type": "array", "items": _or_variable(one) if stage is Stage.WRITTEN else one}

@@ -84,10 +84,17 @@ _MAKE_ANOTHER = (
     "--token-file."
 )
 
+_LOGOUT_URI = (
+    "The server checks the back-channel logout URI of an application on every update, and cannot "
+    "resolve its host or may not call it. Write a spec.backChannelLogoutUri that it can reach, or "
+    "an empty one to have none."
+)
+
 # Reasons that say more than the code does: first those of our own service, then ZITADEL's.
 _BY_ID: Mapping[str, tuple[type[ServiceError], str]] = {
     "token.expired": (AccessDeniedError, _MAKE_ANOTHER),
     "token.revoked": (AccessDeniedError, _MAKE_ANOTHER),
+    **dict.fromkeys(("PROJECT-msNebo", "PROJECT-iZL2Ac"), (InvalidArgumentError, _LOGOUT_URI)),
     "AUTHZ-cdgFk": (
         AccessDeniedError,
         "Make the user of this token a member of the organization.",

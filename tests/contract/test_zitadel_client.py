@@ -203,11 +203,8 @@ def test_fields_that_are_not_known_here_survive_an_update(
     [
         ({"apiConfig": {"clientId": "7"}}, "apiConfig"),
         ({"samlConfig": {"metadataUrl": "https://sp.example.com"}}, "samlConfig"),
-        ({"oidcConfig": {"clientId": "7", **an_application(
-            grantTypes=["OIDC_GRANT_TYPE_AUTHORIZATION_CODE", "OIDC_GRANT_TYPE_TOKEN_EXCHANGE"]
-        )}}, "grantTypes"),
     ],
-    ids=["of an API", "of SAML", "with a grant that is not known"],
+    ids=["of an API", "of SAML"],
 )  # fmt: skip
 def test_an_application_that_no_manifest_can_say_is_never_touched(
     client: ZitadelClient, fake: FakeZitadel, strange: dict[str, Any], named: str

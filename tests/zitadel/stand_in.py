@@ -25,6 +25,7 @@ from starlette.routing import Route
 from tests.zitadel.flows import Flows
 from tests.zitadel.generations import list_functions, only_from_4
 from tests.zitadel.held import STATES, Held, Item, made
+from tests.zitadel.later import check_logout, check_version, login_of
 from tests.zitadel.projects import Projects
 from tests.zitadel.protos import LATER_FIELDS, Method, method
 from tests.zitadel.providers import Providers, details_of
@@ -74,7 +75,7 @@ class FakeZitadel:
     def __init__(self, *, version: str = NEWEST, lag: float = 0.0, is_unique: bool = True) -> None:
         major, minor, patch = (int(part) for part in version.split("."))
         at = (major, minor, patch)
-        self.version = version
+        self.version, self.at = version, at
         self.keeps_lists = at >= (4, 0, 0)
         self.knows_audience = (3, 4, 12) <= at < (4, 0, 0) or at >= (4, 15, 2)
         self.has_templates = at >= (2, 19, 0)
@@ -261,6 +262,7 @@ class FakeZitadel:
             raise FakeError(7, "AUTH-Bs7Ds", "Organisation doesn't exist")
         user.check(found, message, organization, self._projects(organization))
         self._check_rules(message)
+        check_version(self.at, message)
         self.calls[found.name] = self.calls.get(found.name, 0) + 1
         if self.conflicts and found.verb != "GET" and not found.path.endswith("_search"):
             self.conflicts -= 1
@@ -329,8 +331,7 @@ class FakeZitadel:
         item = self._one("apps", asked["appId"], "COMMAND-2n8uU", org)
         if "oidcConfig" not in item:
             raise FakeError(3, "COMMAND-GBr34", "Errors.Project.App.IsNotOIDC")
-        if ".invalid/" in asked["backChannelLogoutUri"] and self.keeps_lists:
-            raise FakeError(3, "PROJECT-msNebo", "Errors.Project.App.OIDCBackChannelLogoutURI")
+        check_logout(self.at, asked)
         config = {**item["oidcConfig"], **self._oidc(asked, item["oidcConfig"])}
         if config == item["oidcConfig"]:
             raise FakeError(9, "COMMAND-1m88i", "Errors.NoChangesFound")
@@ -344,6 +345,7 @@ class FakeZitadel:
             **{name: asked[name] or default for name, default in SETS.items()},
             **{name: asked[name] or kept.get(name, []) for name in LISTS},
             "clockSkew": asked.get("clockSkew", "0s"),
+            **login_of(asked, before),
             "noneCompliant": False,
         }
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from reconciler.errors import ServiceError
 from reconciler.resources.call import Call, Code
+from reconciler.resources.capabilities import SOURCE, capabilities_of
 from reconciler.resources.ref import ResourceRef, fold
 from reconciler.service_client.flows import is_of_flow
 from reconciler.service_client.locks import LocalLock
@@ -162,9 +163,15 @@ class ZitadelClient:
             unidentified=self._unidentified,
             keeps_history=False,
             knows_audience=self._knows_audience(seen),
+            capabilities=self._capabilities,
             generation=self._generation,
             find_generation=self.generation,
         )
+
+    @property
+    def _capabilities(self) -> str:
+        """Return what the server takes. One without template calls is as old as the source."""
+        return SOURCE if self._providers.is_old else capabilities_of(self._generation, "zitadel-3")
 
     def _knows_audience(self, seen: Seen) -> bool | None:
         """Return whether the server stores audiences; None unless an object or its age tells."""

@@ -14,6 +14,7 @@ from functools import partial
 
 from reconciler.errors import PreconditionFailedError, ServiceError
 from reconciler.resources.call import Call, Code
+from reconciler.resources.capabilities import BEYOND
 from reconciler.resources.ref import Kind
 from reconciler.service_client.flows import is_of_flow
 from reconciler.service_client.observation import sequence_of
@@ -188,5 +189,11 @@ def _read_call(held: ObservedObject, providers: ProviderCalls) -> tuple[Call, st
 
 
 def _plain(call: Call) -> Call:
-    """Return a call without what this service does not know."""
-    return Call(call.operation, call.fields, call.organization)
+    """Return a call without what this service does not know.
+
+    Fields beyond the source that are not set mean the same when they are left out, and a server
+    may be too old for them.
+    """
+    beyond = BEYOND[Kind.OIDC_APPLICATION]
+    fields = {name: value for name, value in call.fields.items() if value or name not in beyond}
+    return Call(call.operation, fields, call.organization)

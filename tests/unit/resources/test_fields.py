@@ -50,7 +50,7 @@ def test_a_kept_field_has_a_default_for_new_objects_and_a_form_that_can_be_kept(
     kept = [each for declared in KINDS.values() for each in declared.fields if each.kept]
 
     assert all(each.default is not None for each in kept)
-    assert {each.form for each in kept} <= {Form.TEXT, Form.FLAG, Form.CHOICE}
+    assert {each.form for each in kept} <= {Form.TEXT, Form.FLAG, Form.CHOICE, Form.VARIANT}
 
 
 def test_the_examples_of_a_list_are_one_list() -> None:

@@ -24,6 +24,7 @@ FORMS = {
     Form.CHOICE: (FieldDescriptor.TYPE_ENUM, False),
     Form.SET: (FieldDescriptor.TYPE_ENUM, True),
     Form.DURATION: (FieldDescriptor.TYPE_MESSAGE, False),
+    Form.VARIANT: (FieldDescriptor.TYPE_MESSAGE, False),
 }
 # The triggers of a flow are values on the wire, not fields.
 FIELDS = [(kind, field) for kind in REQUESTS for field in KINDS[kind].fields]

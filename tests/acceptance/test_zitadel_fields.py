@@ -1,0 +1,215 @@
+"""Fields and values that a ZITADEL takes and this project's service does not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.conftest import ORGANIZATION, Run, an_action, an_application, write
+from tests.acceptance.zitadel import a_zitadel
+from tests.zitadel.stand_in import GENERATIONS, NEWEST, OLDER, OLDEST, FakeZitadel
+
+PUBLIC = {"authMethodType": "OIDC_AUTH_METHOD_TYPE_NONE"}
+LOGOUT = "https://web.example.com/logout"
+GRANTS = ["OIDC_GRANT_TYPE_AUTHORIZATION_CODE", "OIDC_GRANT_TYPE_TOKEN_EXCHANGE"]
+LOGIN = {"loginV2": {"baseUri": "https://login.example.com"}}
+LONG = f"function greet(ctx, api) {{}} // {'é' * 10_000}"
+WEB = an_application(
+    "web",
+    **PUBLIC,
+    grantTypes=["AUTHORIZATION_CODE", "TOKEN_EXCHANGE"],
+    backChannelLogoutUri=LOGOUT,
+    loginVersion=LOGIN,
+)
+
+
+def an_app(fake: FakeZitadel, **config: Any) -> dict[str, Any]:
+    project = fake.named("projects", "shop")[0]["id"]
+    held = {"clientId": "7", **PUBLIC, "redirectUris": ["https://web.example.com/cb"], **config}
+    return fake.put("apps", name="web", project=project, oidcConfig=held)
+
+
+def config_of(fake: FakeZitadel) -> dict[str, Any]:
+    [app] = fake.named("apps", "web")
+    config: dict[str, Any] = app["oidcConfig"]
+    return config
+
+
+def risks(plan: Any) -> list[str]:
+    return [each["class"] for change in plan["changes"] for each in change["risks"]]
+
+
+@pytest.mark.parametrize("version", GENERATIONS)
+def test_they_are_applied_read_and_exported(run: Run, tree: Path, version: str) -> None:
+    """The plan goes by the service: nothing has to be chosen, and an export plans empty."""
+    write(tree / "web.yaml", WEB)
+    write(tree / "greet.yaml", an_action(script=LONG))
+    with a_zitadel(version=version) as (fake, here):
+        planned = run("plan", "--format", "json", **here)
+        applied = run("apply", "--auto-approve", **here)
+        again = run("plan", "--detailed-exitcode", **here)
+        exported = run("export", "--out", "out", "--organization", "acme", **here)
+        same = run("plan", "out", "--detailed-exitcode", **here)
+
+    assert planned.code == 0, planned.all
+    assert "token-exchange-added" in risks(planned.json)
+    assert (applied.code, again.code, exported.code, same.code) == (0, 0, 0, 0), same.all
+    held = config_of(fake)
+    assert (held["grantTypes"], held["backChannelLogoutUri"]) == (GRANTS, LOGOUT)
+    assert held["loginVersion"] == LOGIN
+    assert fake.named("actions", "greet")[0]["script"] == LONG
+    assert run("validate", "out").code == 1
+    assert run("validate", "out", "--capabilities", "zitadel-3").code == 0
+
+
+@pytest.mark.parametrize("version", GENERATIONS)
+def test_what_a_manifest_leaves_out_stays_as_it_is_held(run: Run, tree: Path, version: str) -> None:
+    """Another tool may have set it, also where the same update changes something else."""
+    write(tree / "web.yaml", an_application("web", **PUBLIC))
+    with a_zitadel(version=version) as (fake, here):
+        an_app(fake, backChannelLogoutUri=LOGOUT, loginVersion=LOGIN)
+        quiet = run("plan", "--detailed-exitcode", **here)
+        write(tree / "web.yaml", an_application("web", **PUBLIC, devMode=True))
+        applied = run("apply", "--auto-approve", **here)
+
+    assert quiet.code == 0, quiet.all
+    assert applied.code == 0, applied.all
+    held = config_of(fake)
+    assert (held["backChannelLogoutUri"], held["loginVersion"]) == (LOGOUT, LOGIN)
+    assert held["devMode"] is True
+
+
+@pytest.mark.parametrize("version", GENERATIONS)
+def test_a_change_of_them_is_shown_with_its_risks(run: Run, tree: Path, version: str) -> None:
+    write(
+        tree / "web.yaml",
+        an_application("web", **PUBLIC, backChannelLogoutUri="", loginVersion={"loginV1": {}}),
+    )
+    with a_zitadel(version=version) as (fake, here):
+        an_app(fake, backChannelLogoutUri=LOGOUT, loginVersion=LOGIN)
+        text = run("plan", **here)
+        plan = run("plan", "--format", "json", "--out", "plan.json", **here).json
+        forms = [run("plan", "--format", form, **here) for form in ("markdown", "html")]
+        applied = run("apply", "plan.json", **here)
+        again = run("plan", "--detailed-exitcode", **here)
+
+    fields = {
+        each["name"]: (each["before"], each["after"]) for each in plan["changes"][0]["fields"]
+    }
+    assert fields == {
+        "backChannelLogoutUri": (LOGOUT, ""),
+        "loginVersion": (LOGIN, {"loginV1": {}}),
+    }
+    assert risks(plan) == ["back-channel-logout-removed", "login-version-changed"]
+    shown = 'loginVersion: {"loginV2": {"baseUri": "https://login.example.com"}} -> {"loginV1": {}}'
+    assert shown in text.out
+    assert all(form.code == 0 and "loginVersion" in form.out for form in forms)
+    assert (applied.code, again.code) == (0, 0), applied.all
+    assert config_of(fake)["backChannelLogoutUri"] == ""
+    assert config_of(fake)["loginVersion"] == {"loginV1": {}}
+
+
+def test_a_server_that_is_too_old_for_them_is_sent_none(run: Run, tree: Path) -> None:
+    """It takes what the source says: more is refused at its place, the rest is applied."""
+    write(tree / "web.yaml", WEB)
+    with a_zitadel(version=OLDEST) as (fake, here):
+        refused = run("plan", **here)
+        write(tree / "web.yaml", an_application("web", **PUBLIC))
+        applied = run("apply", "--auto-approve", **here)
+        write(tree / "web.yaml", an_application("web", **PUBLIC, devMode=True))
+        updated = run("apply", "--auto-approve", **here)
+
+    assert refused.code == 1
+    assert refused.err.count("CAPABILITY-FIELD") == 2
+    assert "web.yaml:1:" in refused.err
+    assert (applied.code, updated.code) == (0, 0), updated.all
+    assert config_of(fake)["devMode"] is True
+
+
+@pytest.mark.parametrize(("version", "chosen"), [(NEWEST, "zitadel-3"), (OLDER, "zitadel-4")])
+def test_another_generation_than_was_chosen_is_told(
+    run: Run, tree: Path, version: str, chosen: str
+) -> None:
+    write(tree / "owners.yaml", ORGANIZATION)
+    other = {"zitadel-3": "zitadel-4", "zitadel-4": "zitadel-3"}[chosen]
+    with a_zitadel(version=version) as (_, here):
+        wrong = run("plan", "--format", "json", "--capabilities", chosen, **here).json
+        right = run("plan", "--format", "json", "--capabilities", other, **here).json
+        plain = run("plan", "--format", "json", **here).json
+
+    [finding] = [each for each in wrong["diagnostics"] if each["code"] == "PLAN-CAPABILITIES"]
+    assert f"{chosen} were chosen, and the service has those of {other}" in finding["summary"]
+    for plan in (right, plain):
+        assert "PLAN-CAPABILITIES" not in [each["code"] for each in plan["diagnostics"]]
+
+
+def test_an_old_logout_address_that_blocks_an_update_is_told_with_what_to_do(
+    run: Run, tree: Path
+) -> None:
+    """The server checks it on every update, whether or not the manifest says it."""
+    gone = "https://gone.invalid/logout"
+    write(tree / "web.yaml", an_application("web", **PUBLIC, devMode=True))
+    with a_zitadel() as (fake, here):
+        an_app(fake, backChannelLogoutUri=gone)
+        plan = run("plan", "--format", "json", **here).json
+        refused = run("apply", "--auto-approve", **here)
+        write(
+            tree / "web.yaml",
+            an_application("web", **PUBLIC, devMode=True, backChannelLogoutUri=""),
+        )
+        mended = run("apply", "--auto-approve", **here)
+
+    [note] = [each for each in plan["diagnostics"] if each["code"] == "PLAN-LOGOUT-CHECKED"]
+    assert "web" in note["remedy"]
+    assert "backChannelLogoutUri" in note["remedy"]
+    assert refused.code == 1, refused.all
+    assert "Write a spec.backChannelLogoutUri that it can reach" in refused.out
+    assert mended.code == 0, mended.all
+    assert config_of(fake)["devMode"] is True
+
+
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [
+        pytest.param({}, "SCHEMA-VALUE", id="none"),
+        pytest.param({"loginV1": {}, "loginV2": {}}, "SCHEMA-VALUE", id="both"),
+        pytest.param({"loginV3": {}}, "SCHEMA-UNKNOWN-FIELD", id="one that there is not"),
+        pytest.param({"loginV2": {"baseURI": "x"}}, "SCHEMA-UNKNOWN-FIELD", id="another text"),
+        pytest.param("loginV2", "SCHEMA-TYPE", id="a text"),
+    ],
+)
+def test_a_login_version_that_cannot_be_is_refused(
+    run: Run, tree: Path, value: Any, code: str
+) -> None:
+    write(tree / "owners.yaml", ORGANIZATION)
+    write(tree / "web.yaml", an_application("web", **PUBLIC, loginVersion=value))
+
+    found = run("validate", "--format", "json", "--capabilities", "zitadel-4").json
+
+    assert {each["code"] for each in found["diagnostics"]} == {code}
+    assert all(each["file"].endswith("web.yaml") for each in found["diagnostics"])
+
+
+def test_an_overlay_replaces_a_login_version_as_a_whole(run: Run, tree: Path) -> None:
+    write(tree / "owners.yaml", ORGANIZATION)
+    write(tree / "web.yaml", an_application("web", **PUBLIC, loginVersion={"loginV1": {}}))
+    patch = json.loads(an_application("web"))
+    patch["spec"] = {"loginVersion": {"loginV2": {"baseUri": "https://${host}"}}}
+    write(tree.parent / "over" / "web.yaml", json.dumps(patch))
+    environment = {
+        "overlay": "over",
+        "capabilities": "zitadel-4",
+        "variables": {"host": "a.example"},
+    }
+    fields = {"variables": {"host": {"type": "string"}}, "environments": {"live": environment}}
+    known = {"apiVersion": "reconciler/v1", "kind": "Configuration"}
+    write(tree.parent / "reconciler.yaml", json.dumps({**known, **fields}))
+
+    rendered = run("render", "--env", "live")
+
+    assert rendered.code == 0, rendered.all
+    assert "loginVersion:\n    loginV2:\n      baseUri: https://a.example\n" in rendered.out
+    assert "loginV1" not in rendered.out
