@@ -42,4 +42,4 @@ def test_each_robot_works_or_is_told_its_missing_role(run: Run, tree: Path, vers
     assert (refused.code, exported.code) == (7, 7), refused.all + exported.all
     assert "the organization acme exists, and this token may not read it" in refused.err
     assert "Its user has the roles: PROJECT_OWNER of the project shop." in refused.err
-    assert "Give its user ORG_OWNER of the organization acme" in refused.err
+    assert "Give the user of this token ORG_OWNER of the organization acme" in refused.err

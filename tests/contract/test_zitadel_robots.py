@@ -120,7 +120,7 @@ def test_an_owner_of_a_project_is_told_which_role_is_missing(
     assert named.value.problem == "the organization acme exists, and this token may not read it"
     for told in (named.value, any_other.value):
         assert "PROJECT_OWNER of the project shop" in told.remedy
-        assert "Give its user ORG_OWNER of the organization" in told.remedy
+        assert "Give the user of this token ORG_OWNER of the organization" in told.remedy
         assert "Managers" in told.remedy
 
 

@@ -76,7 +76,7 @@ class OrganizationCalls:
         own = self._own()
         others = tuple(name for name in asked if fold(name) != fold(own.ref.name))
         found = (own,) if len(others) < len(asked) else ()
-        return Found(found, others, missing_role(others, _roles(self.wire)) if others else "")
+        return Found(found, others, self._missing(others[0], is_held=False) if others else "")
 
     def visible(self) -> Sequence[str]:
         """Return the names of every organization that the user may read, by name.
@@ -119,12 +119,15 @@ class OrganizationCalls:
         if hidden:
             raise AccessDeniedError(
                 f"the organization {hidden[0]} exists, and this token may not read it",
-                remedy=missing_role(hidden, _roles(self.wire)),
+                remedy=self._missing(hidden[0], is_held=True),
             )
         # Who reads the whole instance sees every organization: what is absent does not exist.
         if absent and self.way == PRESENT and not self._reads_instance():
-            return Found(tuple(found), tuple(absent), missing_role(absent, _roles(self.wire)))
+            return Found(tuple(found), tuple(absent), self._missing(absent[0], is_held=False))
         return Found(tuple(found))
+
+    def _missing(self, name: str, *, is_held: bool) -> str:
+        return missing_role(name, _roles(self.wire), is_held=is_held)
 
     def _reads_instance(self) -> bool:
         """Return whether the user has a role over the whole instance."""

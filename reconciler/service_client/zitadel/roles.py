@@ -18,27 +18,23 @@ _IN_INSTANCE = f"Console: the settings of the instance, {_MANAGERS}."
 _IN_PROJECT = f"Console: the project, {_MANAGERS}."
 
 
-def missing_role(organizations: Sequence[str], roles: Sequence[str]) -> str:
-    """Return the remedy for organizations that the user of a token does not see.
+def missing_role(organization: str, roles: Sequence[str], *, is_held: bool) -> str:
+    """Return the remedy for an organization that the user of a token does not see.
 
     Args:
-        organizations: Their names; at least one.
+        organization: Its name.
         roles: The user's own, each with its place.
+        is_held: It exists, as far as the service tells.
     """
-    return (
-        f"{_told(roles)} Give its user ORG_OWNER of the organization {organizations[0]} "
-        f"(ORG_OWNER_VIEWER is enough to plan). {_IN_ORGANIZATION} A role of a project is not "
-        f"enough. To create organizations it takes {_OF_INSTANCE}."
-    )
+    create = "" if is_held else f" To create organizations it takes {_OF_INSTANCE}."
+    return f"{_told(roles)} {_owner(f'organization {organization}')}{create}"
 
 
 def no_organization(roles: Sequence[str]) -> AccessDeniedError:
     """Return why a run ends whose user may read no organization at all."""
     return AccessDeniedError(
         "this token may read no organization",
-        remedy=f"{_told(roles)} Give its user ORG_OWNER of the organization of the manifests "
-        f"(ORG_OWNER_VIEWER is enough to plan). {_IN_ORGANIZATION} A role of a project is not "
-        "enough.",
+        remedy=f"{_told(roles)} {_owner('organization of the manifests')}",
     )
 
 
@@ -48,8 +44,7 @@ def denied_read(refused: ServiceError, organization: str) -> ServiceError:
         return refused
     return AccessDeniedError(
         refused.problem,
-        remedy=f"Give the user of this token ORG_OWNER of the organization {organization} "
-        f"(ORG_OWNER_VIEWER is enough to plan). {_IN_ORGANIZATION}",
+        remedy=_owner(f"organization {organization}"),
     )
 
 
@@ -80,6 +75,13 @@ def _role_for(order: Order) -> str:
             return _owner_of(held.ref)
 
 
+def _owner(organization: str) -> str:
+    return (
+        f"Give the user of this token ORG_OWNER of the {organization} (ORG_OWNER_VIEWER is enough "
+        f"to plan). {_IN_ORGANIZATION}"
+    )
+
+
 def _owner_of(ref: ResourceRef) -> str:
     return (
         f"Give the user of this token ORG_OWNER of the organization {ref.organization}. "
@@ -88,4 +90,7 @@ def _owner_of(ref: ResourceRef) -> str:
 
 
 def _told(roles: Sequence[str]) -> str:
-    return f"Its user has the roles: {', '.join(roles)}." if roles else "Its user has no role."
+    if not roles:
+        return "Its user has no role."
+    only = " A role of a project is not enough." if all(" project " in r for r in roles) else ""
+    return f"Its user has the roles: {', '.join(roles)}.{only}"

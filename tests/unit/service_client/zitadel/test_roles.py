@@ -55,8 +55,12 @@ def test_a_refusal_for_another_reason_stays_as_it_is(other: ServiceError) -> Non
 
 def test_the_roles_that_the_user_has_are_told() -> None:
     """So that it shows which user the token belongs to."""
-    assert "PROJECT_OWNER of the project shop" in missing_role(
-        ["acme"], ["PROJECT_OWNER of the project shop"]
-    )
+    mine = "PROJECT_OWNER of the project shop"
+    told = missing_role("acme", [mine], is_held=True)
+    assert mine in told
+    assert OWNER in told
+    assert "A role of a project is not enough" in told
+    assert "To create" not in told
+    assert "To create organizations it takes" in missing_role("acme", [OWNER], is_held=False)
     assert "no role" in no_organization([]).remedy
     assert OWNER in denied_read(DENIED, "acme").remedy
