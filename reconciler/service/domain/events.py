@@ -36,7 +36,7 @@ class ProjectChanged:
 
     TYPE: ClassVar[str] = "project.changed"
     name: str
-    spec: Spec = field(default_factory=dict)
+    spec: Spec
 
 
 @dataclass(frozen=True, slots=True)

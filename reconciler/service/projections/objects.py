@@ -18,6 +18,7 @@ from reconciler.service.domain.events import (
     AppOidcSecretChanged,
     Event,
     FlowActionDropped,
+    ProjectAdded,
     SideEvent,
 )
 from reconciler.service.domain.state import Held, State, Unborn, evolve
@@ -153,13 +154,13 @@ def _writer() -> Callable[[object], bytes]:
 def encode(event: Event | SideEvent) -> EncodedEvent:
     """Return an event as it is appended.
 
-    ``spec`` is the last name of every payload that has it, so its text can be put in. An empty one
-    is left out, as by versions that knew no fields of its kind.
+    ``spec`` is the last name of every payload that has it, so its text can be put in. That of a
+    project made without flags is left out, as by versions that knew none.
     """
     fields = {name: getattr(event, name) for name in event.__slots__}
     spec = fields.pop("spec", None)
     rest = canonical(fields)
-    if not spec:
+    if spec is None or (not spec and isinstance(event, ProjectAdded)):
         return EncodedEvent(NewEvent(event.TYPE, rest), "")
     text = canonical(spec)
     comma = "," if fields else ""

@@ -34,9 +34,10 @@ from reconciler.plan.model import (
 )
 from reconciler.resources.normal import normal_form
 from reconciler.resources.ref import Kind
-from reconciler.state import ObjectEvent
+from reconciler.state import ObjectEvent, completed
 from tests.builders import (
     GREET,
+    SHOP,
     WEB,
     FakeService,
     a_plan,
@@ -348,3 +349,27 @@ def test_a_secret_is_not_an_application_of_the_manifest(what: str) -> None:
     assert since is not None
     assert since.applied == {"metadata.name": "web", "devMode": True}
     assert since.altered == {"devMode": events[-1]}
+
+
+def test_a_later_field_that_an_event_leaves_out_is_at_its_default() -> None:
+    """The service stores only those that are set; a renaming event says nothing of them."""
+    on, off = {"projectRoleCheck": True}, {"hasProjectCheck": True}
+    events = [
+        an_event("project.added", name="shop"),
+        an_event("project.changed", {"tree": "default"}, name="shop", spec=on),
+        an_event("project.changed", name="shop", spec=off),
+    ]
+
+    fields = [step.fields for step in steps_of(events)]
+    found = held(SHOP, off, **ANA)
+    change = Update(completed(declared(SHOP, on), found), found)
+    ((field, cause),) = field_causes(change, events, "default").values()
+
+    assert fields[1:] == [
+        (FieldChange("projectRoleCheck", before=None, after=True),),
+        (
+            FieldChange("projectRoleCheck", before=True, after=False),
+            FieldChange("hasProjectCheck", before=None, after=True),
+        ),
+    ]
+    assert (field.name, cause.kind, cause.by) == ("projectRoleCheck", CauseKind.SERVICE, "ana")

@@ -80,7 +80,7 @@ HISTORY: list[tuple[State, Event, State]] = [
     ),
     (UNBORN, ProjectAdded("shop"), Held(Kind.PROJECT, "1", "acme", "acme", "shop", {})),
     (UNBORN, ProjectAdded("shop", FLAGS), PROJECT),
-    (PROJECT, ProjectChanged("new"), Held(Kind.PROJECT, "1", "acme", "acme", "new", {})),
+    (PROJECT, ProjectChanged("new", {}), Held(Kind.PROJECT, "1", "acme", "acme", "new", {})),
     (UNBORN, IdpJwtAdded("partner", {"issuer": "x"}), IDP),
     (
         IDP,
@@ -250,4 +250,4 @@ def test_an_update_to_what_no_flow_can_carry_out_is_refused(changes: dict[str, A
 def test_an_update_of_a_project_means_an_event_only_where_it_changes_something() -> None:
     assert change_project(PROJECT, "shop", FLAGS) == ()
     assert change_project(PROJECT, "new", FLAGS) == (ProjectChanged("new", FLAGS),)
-    assert change_project(PROJECT, "shop", {}) == (ProjectChanged("shop"),)
+    assert change_project(PROJECT, "shop", {}) == (ProjectChanged("shop", {}),)
