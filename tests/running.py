@@ -100,6 +100,12 @@ class Server:
         pages = Path(f"/proc/{self.process.pid}/statm").read_text(encoding="ascii").split()[1]
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
+    def processor(self) -> float:
+        """Return how many seconds of processor the server has taken."""
+        status = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="ascii")
+        user, system = status.rpartition(")")[2].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
 
 @contextmanager
 def running_server(folder: Path, *arguments: str) -> Iterator[Server]:
