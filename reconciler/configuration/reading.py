@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from reconciler.configuration.judging import schema_findings
 from reconciler.configuration.model import Configuration, Environment, Variable, VariableType
-from reconciler.configuration.search import git_root
 from reconciler.configuration.semantics import semantic_findings
 from reconciler.diagnostics import Diagnostic, SourceLocation, by_place, error, name_as_text
 from reconciler.manifests.discovery import MAX_FILE, REMEDIES
+from reconciler.manifests.git import git_root
 from reconciler.manifests.layers import VariableValue
 from reconciler.manifests.manifest import Manifest, Root, SourceFile
 from reconciler.manifests.opening import OpeningError, open_folder, read_file

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from reconciler.manifests.git import git_root
+
 FILE = "reconciler.yaml"
 
 
@@ -22,8 +24,3 @@ def find_configuration(start: Path) -> Path | None:
         if folder == top:
             break
     return None
-
-
-def git_root(folder: Path) -> Path | None:
-    """Return the nearest folder at or above one that holds ``.git``, or None."""
-    return next((top for top in (folder, *folder.parents) if os.path.lexists(top / ".git")), None)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.manifests.discovery import EXTENSIONS, MAX_FILE, Enclosing, is_folder
+from reconciler.manifests.git import git_root
 from reconciler.manifests.opening import OpeningError, open_folder, read_file
 from reconciler.manifests.text import TextError, decode
 from reconciler.manifests.yaml_source import read_documents
@@ -89,9 +90,8 @@ def _above(path: Path, roots: Collection[Path]) -> Iterator[Path]:
 
 def _top_of(path: Path) -> Path:
     """Return the highest folder that can belong to the same tree."""
-    for folder in (path, *path.parents):
-        if os.path.lexists(folder / ".git"):
-            return folder
+    if top := git_root(path):
+        return top
     here = Path.cwd()
     return here if here in path.parents else path.parent
 

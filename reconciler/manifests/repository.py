@@ -22,6 +22,7 @@ from typing import Any
 from reconciler.diagnostics import SourceLocation, name_as_text
 from reconciler.manifests.defaults import FolderDefaults, is_defaults
 from reconciler.manifests.discovery import EXTENSIONS, MAX_FILE, FoundFile, is_folder
+from reconciler.manifests.git import git_root
 from reconciler.manifests.growth import Growth
 from reconciler.manifests.loader import Reader
 from reconciler.manifests.manifest import Manifest, Root
@@ -93,17 +94,13 @@ class Repository:
 def repository_of(paths: Sequence[str]) -> Repository:
     """Return the repository that holds the PATHS of a run."""
     resolved = tuple(Path(path).resolve() for path in paths)
-    tops = [_git_root(path) for path in resolved]
+    tops = [git_root(path) for path in resolved]
     alone = [path for path, top in zip(resolved, tops, strict=True) if top is None]
     found = {top for top in tops if top is not None}
     if alone:
         folders = (path if is_folder(str(path)) else path.parent for path in alone)
         found.add(Path(os.path.commonpath(list(folders))))
     return Repository(tuple(sorted(found)), resolved, is_git=not alone)
-
-
-def _git_root(path: Path) -> Path | None:
-    return next((top for top in (path, *path.parents) if os.path.lexists(top / ".git")), None)
 
 
 @dataclass(frozen=True, slots=True)
