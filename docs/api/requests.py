@@ -12,12 +12,12 @@ from docs.api.schemas import (
     many,
     model_schema,
     number,
-    or_null,
     text,
 )
 from reconciler.resources.fields import NO_NUL
 from reconciler.resources.origin import DEFAULT_PORTS
 from reconciler.resources.ref import Kind
+from reconciler.resources.schemas import or_null
 from reconciler.service.operations.batch import MAX_ORDERS
 from reconciler.service.operations.fields import LARGEST
 from reconciler.service.operations.leases import MAX_HOLDER, MAX_SECONDS

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from reconciler.resources import schemas
 from reconciler.resources.fields import NO_NUL
+from reconciler.resources.schemas import Schema
 from reconciler.service.operations.fields import LARGEST, MAX_TEXT
-
-Schema = dict[str, Any]
 
 ID = r"^[A-Za-z0-9_-]{1,200}$"
 TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z$"
@@ -16,13 +16,7 @@ TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z$"
 
 def closed(properties: Mapping[str, Schema], required: Iterable[str] | None = None) -> Schema:
     """Return an object with these fields and no others; all are required unless it is said."""
-    wanted = list(properties if required is None else required)
-    schema: Schema = {
-        "type": "object",
-        "additionalProperties": False,
-        "properties": dict(properties),
-    }
-    return {**schema, "required": wanted} if wanted else schema
+    return schemas.closed(properties, [*(properties if required is None else required)])
 
 
 def text(description: str = "", *, longest: int = MAX_TEXT, shortest: int = 0) -> Schema:
@@ -73,19 +67,6 @@ def many(items: Schema, description: str = "") -> Schema:
     """Return a list."""
     schema: Schema = {"type": "array", "items": items}
     return {**schema, "description": description} if description else schema
-
-
-def or_null(schema: Schema) -> Schema:
-    """Return what also takes null, which means that a field is left out."""
-    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-    if "null" in kinds:
-        return schema
-    nullable = {**schema, "type": [*kinds, "null"]}
-    if "const" in nullable:
-        nullable["enum"] = [nullable.pop("const")]
-    if "enum" in nullable:
-        nullable["enum"] = [*nullable["enum"], None]
-    return nullable
 
 
 def ref(name: str) -> Schema:

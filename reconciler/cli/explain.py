@@ -13,8 +13,8 @@ import click
 from reconciler.cli.configuration_options import in_all_environments
 from reconciler.cli.configured import NOT_CONFIGURED, configured
 from reconciler.cli.output import stdout_style
-from reconciler.configuration.schema import KIND as CONFIGURATION
 from reconciler.configuration.schema import configuration_schema
+from reconciler.manifests.extent import CONFIGURATION
 from reconciler.report.style import Style
 from reconciler.resources.installation import schema_path
 from reconciler.resources.kinds import KINDS, OVERLAID

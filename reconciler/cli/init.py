@@ -19,8 +19,9 @@ import click
 from reconciler import __version__
 from reconciler.cli.options import option
 from reconciler.cli.starters import ONE, two_environments
-from reconciler.cli.workflows import CONFIGURATION, TEMPLATES, for_environments
+from reconciler.cli.workflows import TEMPLATES, for_environments
 from reconciler.configuration.model import Configuration
+from reconciler.configuration.search import FILE
 from reconciler.errors import InvalidConfigurationError, LocalFileError, UsageError
 from reconciler.report.visible import visible
 from reconciler.resources.installation import (
@@ -145,11 +146,11 @@ def _environments() -> Configuration | None:
     Raises:
         InvalidConfigurationError: it cannot be used.
     """
-    if not Path(CONFIGURATION).exists():
+    if not Path(FILE).exists():
         return None
     from reconciler.configuration.reading import read_configuration
 
-    configuration, findings = read_configuration(CONFIGURATION)
+    configuration, findings = read_configuration(FILE)
     if configuration is None:
         raise InvalidConfigurationError(findings)
     return configuration if configuration.environments else None

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from reconciler.configuration.model import VariableType
+from reconciler.manifests.extent import CONFIGURATION
 from reconciler.resources.capabilities import CAPABILITIES, SOURCE
+from reconciler.resources.fields import NO_NUL
 from reconciler.resources.kinds import API_VERSION
+from reconciler.resources.schemas import DIALECT, Schema, closed
 
-Schema = dict[str, Any]
-
-KIND = "Configuration"
 ENVIRONMENT_NAME = r"^[a-z][a-z0-9-]{0,39}$"
 VARIABLE_NAME = r"^[A-Za-z][A-Za-z0-9_]{0,63}$"
 LONGEST = 1000  # characters of a path, an address or a pattern
@@ -20,17 +18,17 @@ MAX_NAMES = 100  # environments, each of which validate judges, or variables
 def configuration_schema() -> Schema:
     """Return the schema, complete in itself."""
     return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$schema": DIALECT,
         "title": "Configuration",
         "description": "The configuration of a repository: its manifests, their variables, and the "
         "environments that they are applied to.",
-        **_fields(
+        **closed(
             {
                 "apiVersion": {
                     "description": "Version of the manifest format.",
                     "const": API_VERSION,
                 },
-                "kind": {"description": "What the document is.", "const": KIND},
+                "kind": {"description": "What the document is.", "const": CONFIGURATION},
                 "manifests": _text(
                     "Folder of the manifests, from the folder of this file.", default="manifests"
                 ),
@@ -52,7 +50,7 @@ def configuration_schema() -> Schema:
 
 
 def _variable() -> Schema:
-    return _fields(
+    return closed(
         {
             "type": {
                 "description": "Type of its values.",
@@ -74,7 +72,7 @@ def _variable() -> Schema:
 
 
 def _environment() -> Schema:
-    return _fields(
+    return closed(
         {
             "service": _text(
                 "Address of the service: https://HOST, http to this machine, or sqlite:PATH "
@@ -109,15 +107,6 @@ _ITEM: Schema = {"type": ["string", "number", "boolean"]}
 _VALUE: Schema = {"type": ["string", "number", "boolean", "array"], "items": _ITEM}
 
 
-def _fields(properties: Schema, required: tuple[str, ...] = ()) -> Schema:
-    return {
-        "type": "object",
-        "additionalProperties": False,
-        "properties": properties,
-        **({"required": [*required]} if required else {}),
-    }
-
-
 def _named(about: str, pattern: str, each: Schema) -> Schema:
     return {
         "description": about,
@@ -134,7 +123,7 @@ def _text(about: str, *examples: str, default: str = "") -> Schema:
         "type": "string",
         "minLength": 1,
         "maxLength": LONGEST,
-        "pattern": r"^[^\u0000]*$",
+        "pattern": NO_NUL,
         **({"default": default} if default else {}),
         **({"examples": [*examples]} if examples else {}),
     }

@@ -163,7 +163,7 @@ def _defaults_schema(stage: Stage) -> Schema:
             "description": "Owners, for manifests that name none.",
             **object_schema(owners, stage, []),
         },
-        {"description": "Fields of resources, by their kind.", **_closed(specs)},
+        {"description": "Fields of resources, by their kind.", **closed(specs)},
         needed=[],
     )
 
@@ -192,7 +192,7 @@ def _whole_spec(kind: Kind) -> Schema:
     optional = {name for pair in _alternatives(kind) for name in pair}
     fields = KINDS[kind].fields
     required = [each.name for each in fields if each.default is None and each.name not in optional]
-    schema = _closed(_spec_properties(kind, Stage.RESOLVED, nullable=False), required)
+    schema = closed(_spec_properties(kind, Stage.RESOLVED, nullable=False), required)
     for one, other in _alternatives(kind):
         schema["oneOf"] = [{"required": [one]}, {"required": [other]}]
     return schema
@@ -200,7 +200,7 @@ def _whole_spec(kind: Kind) -> Schema:
 
 def _spec(kind: Kind, stage: Stage, *, nullable: bool = False) -> Schema:
     """Return the schema of a part of a spec: no field is required."""
-    schema = _closed(_spec_properties(kind, stage, nullable=nullable))
+    schema = closed(_spec_properties(kind, stage, nullable=nullable))
     for one, other in _alternatives(kind):
         schema["not"] = {"required": [one, other]}
         if nullable:  # null takes one out, so that the other can take its place
@@ -244,10 +244,11 @@ def object_schema(
     properties = {
         each.name: field_schema(each, stage, nullable=each.name in nullable) for each in fields
     }
-    return _closed(properties, required)
+    return closed(properties, required)
 
 
-def _closed(properties: Mapping[str, Schema], required: Sequence[str] = ()) -> Schema:
+def closed(properties: Mapping[str, Schema], required: Sequence[str] = ()) -> Schema:
+    """Return the schema of a mapping with these fields and no others."""
     return {
         "type": "object",
         "additionalProperties": False,
@@ -262,7 +263,7 @@ def field_schema(field: Field, stage: Stage, *, nullable: bool = False) -> Schem
     An empty text as default stands for a field that is not set, which is no default to show. Nor
     has a kept field one: left out, it is as it was.
     """
-    value = _nullable(_value(field, stage)) if nullable else _value(field, stage)
+    value = or_null(_value(field, stage)) if nullable else _value(field, stage)
     if stage is Stage.WRITTEN:
         value = _or_variable(value)
     about = f"{field.about} {_KEPT}" if field.kept else field.about
@@ -279,7 +280,7 @@ def _value(field: Field, stage: Stage) -> Schema:
         return {"type": "boolean"}
     if field.form is Form.VARIANT:
         texts = {name: object_schema(texts, stage, []) for name, texts in field.variants.items()}
-        return {**_closed(texts), "minProperties": 1, "maxProperties": 1}
+        return {**closed(texts), "minProperties": 1, "maxProperties": 1}
     one = _one_of(field) if field.words else _text(field)
     if field.python_type is list:
         return {"type": "array", "items": _or_variable(one) if stage is Stage.WRITTEN else one}
@@ -308,8 +309,12 @@ def _text(field: Field) -> Schema:
     }
 
 
-def _nullable(value: Schema) -> Schema:
-    nullable = {**value, "type": [value["type"], "null"]}
+def or_null(value: Schema) -> Schema:
+    """Return the schema of a value that may also be null."""
+    types = value["type"] if isinstance(value["type"], list) else [value["type"]]
+    if "null" in types:
+        return value
+    nullable = {**value, "type": [*types, "null"]}
     if "const" in nullable:
         nullable["enum"] = [nullable.pop("const")]
     if "enum" in nullable:
