@@ -24,7 +24,7 @@ from reconciler.cli.streams import choose
 from reconciler.cli.trusted import untrusted
 from reconciler.errors import UsageError
 from reconciler.resources.ref import ESCAPES_IN_WORDS, Kind, ResourceRef, fold
-from reconciler.resources.shard import Shard
+from reconciler.resources.shard import DEFAULT_TREE, Shard
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 """Gives a command an option, or several."""
@@ -132,7 +132,7 @@ shard_option = option(
 tree_option = option(
     "--tree",
     type=tree_named,
-    default="default",
+    default=DEFAULT_TREE,
     metavar="NAME",
     show_default=True,
     help="Name of the body of manifests that is applied together.",

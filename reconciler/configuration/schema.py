@@ -8,6 +8,7 @@ from reconciler.resources.capabilities import CAPABILITIES, SOURCE
 from reconciler.resources.fields import NO_NUL
 from reconciler.resources.kinds import API_VERSION
 from reconciler.resources.schemas import DIALECT, Schema, closed
+from reconciler.resources.shard import DEFAULT_TREE
 
 ENVIRONMENT_NAME = r"^[a-z][a-z0-9-]{0,39}$"
 VARIABLE_NAME = r"^[A-Za-z][A-Za-z0-9_]{0,63}$"
@@ -33,7 +34,7 @@ def configuration_schema() -> Schema:
                     "Folder of the manifests, from the folder of this file.", default="manifests"
                 ),
                 "tree": _text(
-                    "Name of the tree of environments that name none.", default="default"
+                    "Name of the tree of environments that name none.", default=DEFAULT_TREE
                 ),
                 "variables": _named(
                     "Variables that manifests may use as ${name}.", VARIABLE_NAME, _variable()

@@ -18,6 +18,7 @@ from reconciler.manifests.layers import VariableValue
 from reconciler.manifests.manifest import Manifest
 from reconciler.resources.installation import STATE_FOLDER
 from reconciler.resources.origin import as_localhost, parse_origin
+from reconciler.resources.shard import DEFAULT_TREE
 from reconciler.validation.schema import PatternError, matcher
 
 _ADDRESS = (
@@ -186,7 +187,7 @@ def _twins(configuration: Configuration) -> Iterator[Diagnostic]:
         service = configuration.service_of(environment)
         if service.startswith(SQLITE):
             service = os.path.realpath(service.removeprefix(SQLITE))
-        key = (as_localhost(service.rstrip("/")), environment.tree or "default")
+        key = (as_localhost(service.rstrip("/")), environment.tree or DEFAULT_TREE)
         first = seen.setdefault(key, environment)
         if first is not environment:
             yield error(

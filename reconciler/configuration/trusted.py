@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from reconciler.configuration.model import Configuration, Environment
 from reconciler.diagnostics import SourceLocation
-
-DEFAULT_TREE = "default"
+from reconciler.resources.shard import DEFAULT_TREE
 
 
 class Difference(NamedTuple):

@@ -13,7 +13,7 @@ from reconciler.diagnostics import Diagnostic, SourceLocation
 from reconciler.resources.numbers import SequenceNumber
 from reconciler.resources.oidc import has_client_secret
 from reconciler.resources.ref import Kind, ResourceRef, owner_of
-from reconciler.resources.shard import Shard
+from reconciler.resources.shard import DEFAULT_TREE, Shard
 from reconciler.state import ObservedObject, OwedSecret, Resource, holds, is_in_step
 
 # Changes have no slots, because each keeps its field differences once they are computed; see
@@ -202,7 +202,7 @@ class Scope:
             the digest: resolved values and the id of the service are.
     """
 
-    tree: str = "default"
+    tree: str = DEFAULT_TREE
     prune: bool = False
     prune_unmanaged: bool = False
     shard: Shard | None = None

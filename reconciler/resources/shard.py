@@ -1,4 +1,4 @@
-"""A part of a very large tree, by organization: which organizations one job looks after.
+"""A tree's usual name, and a part of a very large one, by organization: what one job looks after.
 
 An organization belongs to a shard with everything in it, so a shard is complete in itself. Which
 one depends on the organization's name and on the number of shards, and on nothing else: not on
@@ -11,6 +11,9 @@ import re
 from dataclasses import dataclass
 
 from reconciler.resources.ref import fold
+
+DEFAULT_TREE = "default"
+"""Name of a tree that is given none."""
 
 MAX_SHARDS = 10_000
 _FORM = re.compile(r"([0-9]{1,5})/([0-9]{1,5})", re.ASCII)
