@@ -19,8 +19,6 @@ from reconciler.manifests.text import TextError, decode
 from reconciler.manifests.yaml_source import read_documents
 
 _MARK = b"apiVersion: reconciler/"
-VERSIONS = b"reconciler/v"
-"""What the version of every manifest begins with, however its field is written."""
 
 
 def is_whole(paths: Sequence[str]) -> bool:

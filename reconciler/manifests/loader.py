@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 from reconciler.diagnostics import Diagnostic, SourceLocation, error, name_as_text, warning
 from reconciler.manifests.defaults import FolderDefaults, is_defaults
 from reconciler.manifests.discovery import Discovery, FoundFile
-from reconciler.manifests.extent import VERSIONS, enclosing, is_configuration, is_whole, is_within
+from reconciler.manifests.extent import enclosing, is_configuration, is_whole, is_within
 from reconciler.manifests.growth import Growth
 from reconciler.manifests.layers import NO_LAYERS, Layers
 from reconciler.manifests.manifest import Loaded, Manifest, SourceFile
@@ -19,6 +19,7 @@ from reconciler.manifests.text import TextError, decode
 from reconciler.manifests.trace import Trace
 from reconciler.manifests.variables import Variables, unused
 from reconciler.resources.collector import collector_paused
+from reconciler.resources.kinds import VERSIONS
 from reconciler.resources.shard import Shard
 
 
@@ -210,7 +211,7 @@ def _may_hold_defaults(data: bytes) -> bool:
 
     An escape can spell the kind.
     """
-    return VERSIONS in data and (b"Defaults" in data or b"\\" in data)
+    return VERSIONS.encode() in data and (b"Defaults" in data or b"\\" in data)
 
 
 def _in_overlay(path: str) -> Diagnostic:

@@ -28,10 +28,10 @@ from reconciler.manifests.loader import Reader
 from reconciler.manifests.manifest import Manifest, Root
 from reconciler.manifests.opening import OpeningError, Reason, open_folder, read_file
 from reconciler.manifests.placeholders import has_variables, tokens
+from reconciler.resources.kinds import VERSIONS
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.state import Elsewhere, ObservedObject
 
-_VERSIONS = "reconciler/v"
 _KINDS = {kind.value: kind for kind in Kind}
 _SEARCHED = 64 * 1024 * 1024  # bytes of a file that is too large to be read as a manifest
 
@@ -149,7 +149,7 @@ class _Search:
         reader = Reader()
         manifests = list(reader.manifests(FoundFile(shown, data, Root(str(folder)), ())))
         if any(finding.is_error for finding in reader.findings):
-            if _VERSIONS.encode() in data:
+            if VERSIONS.encode() in data:
                 self.unreadable.append((SourceLocation(shown), "cannot be read as YAML"))
             return ()
         return manifests
@@ -178,7 +178,7 @@ def _declared_ids(document: Any, wanted: _Wanted) -> Iterator[str]:
         return
     version, metadata = document.get("apiVersion"), document.get("metadata")
     kind = document.get("kind")
-    if not isinstance(version, str) or not version.startswith(_VERSIONS):
+    if not isinstance(version, str) or not version.startswith(VERSIONS):
         return
     if not isinstance(metadata, dict) or not isinstance(kind, str) or kind not in _KINDS:
         return
@@ -237,7 +237,7 @@ def _fits(parts: Sequence[str], name: str) -> bool:
 
 def _may_hold_manifests(path: Path) -> bool:
     """Return whether a large file holds the version of a manifest, or is too large to tell."""
-    mark, before, left = _VERSIONS.encode(), b"", _SEARCHED
+    mark, before, left = VERSIONS.encode(), b"", _SEARCHED
     try:
         with path.open("rb") as file:
             while left > 0 and (block := file.read(MAX_FILE)):

@@ -19,7 +19,10 @@ from reconciler.resources.flows import FLOWS, TRIGGER_NAMED
 from reconciler.resources.projects import PROJECT_FLAGS
 from reconciler.resources.ref import Kind
 
-API_VERSION = "reconciler/v1"
+VERSIONS = "reconciler/v"
+"""Start of the ``apiVersion`` of every manifest, of whatever version."""
+
+API_VERSION = f"{VERSIONS}1"
 MAX_NAME = 200
 MAX_SCRIPT = 2000
 """Characters of a script by the source document."""
