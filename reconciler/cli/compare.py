@@ -8,7 +8,7 @@ import time
 import click
 
 from reconciler.cli.capabilities import capabilities_option
-from reconciler.cli.configuration_options import perhaps_in_environment
+from reconciler.cli.configuration_options import environments, with_configuration
 from reconciler.cli.configured import configured
 from reconciler.cli.manifests import Made, read_offline, revision_of
 from reconciler.cli.options import option, paths_argument
@@ -18,18 +18,11 @@ from reconciler.diagnostics import of_all
 from reconciler.plan.comparison import compare
 
 
-def environments(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the environments that begin with these letters."""
-    found = configured().configuration
-    names = found.environments if found else {}
-    return [name for name in names if name.startswith(incomplete)]
-
-
 @click.command("compare")
 @click.argument("one", shell_complete=environments)
 @click.argument("other", shell_complete=environments)
 @paths_argument
-@perhaps_in_environment
+@with_configuration
 @capabilities_option
 @takes_plan_form
 @option("--detailed-exitcode", is_flag=True, help="Exit 2 where the environments differ.")

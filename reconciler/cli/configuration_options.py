@@ -11,24 +11,25 @@ from typing import Any
 
 import click
 
-from reconciler.cli.configured import Need, configure, names_of_environments
+from reconciler.cli.configured import Need, configure, found_configuration
 from reconciler.cli.options import Decorator, EnvironmentOption, option, takes
 from reconciler.cli.trusted import trust
 from reconciler.errors import UsageError
 
 _GIVEN = "reconciler.configuration-options"
-_NAMES = frozenset({"config", "env", "var"})
 
 
-def _taking(need: Need) -> Callable[[click.Context, click.Parameter, Any], Any]:
+def _taking(
+    need: Need, names: frozenset[str]
+) -> Callable[[click.Context, click.Parameter, Any], Any]:
     """Return the callback of the options; with the last of them it reads the configuration."""
 
     def take(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
         _require_value(parameter, value)
         given = context.meta.setdefault(_GIVEN, {})
         given[parameter.name] = value
-        if given.keys() == _NAMES and not context.resilient_parsing:
-            configure(context, given["config"], given["env"], given["var"], need)
+        if given.keys() == names and not context.resilient_parsing:
+            configure(context, given["config"], given.get("env"), given["var"], need)
         return value
 
     return take
@@ -47,25 +48,28 @@ def _require_value(parameter: click.Parameter, value: Any) -> None:
         )
 
 
-def _environments(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+def environments(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return the environments that begin with these letters; a shell asks after each Tab."""
     with suppress(Exception):
-        return [name for name in names_of_environments() if name.startswith(incomplete)]
+        found = found_configuration()
+        return [name for name in found.environments if name.startswith(incomplete)] if found else []
     return []
 
 
-def _options(need: Need) -> Decorator:
-    settings: dict[str, Any] = {"is_eager": True, "callback": _taking(need)}
+def _options(need: Need, *, has_env: bool = True) -> Decorator:
+    names = frozenset({"config", "var", *(["env"] if has_env else [])})
+    settings: dict[str, Any] = {"is_eager": True, "callback": _taking(need, names)}
+    env = option(
+        "--env",
+        metavar="NAME",
+        shell_complete=environments,
+        help="The environment of reconciler.yaml to work on.",
+        **settings,
+    )
     return takes(
         _nothing,
         {
-            "env": option(
-                "--env",
-                metavar="NAME",
-                shell_complete=_environments,
-                help="The environment of reconciler.yaml to work on.",
-                **settings,
-            ),
+            **({"env": env} if has_env else {}),
             "config": option(
                 "--config",
                 metavar="FILE",
@@ -96,6 +100,9 @@ in_environment = _options(Need.ONE)
 
 perhaps_in_environment = _options(Need.NONE)
 """Give a command the options; it can do without an environment."""
+
+with_configuration = _options(Need.NONE, has_env=False)
+"""Give a command the options but for ``--env``: its arguments name environments."""
 
 in_all_environments = _options(Need.ALL)
 """Give a command the options; where none is chosen, it works on all environments."""

@@ -203,13 +203,12 @@ def _no_file(what: str) -> UsageError:
     )
 
 
-def names_of_environments() -> Sequence[str]:
-    """Return the environments of the configuration that a command finds by itself."""
+def found_configuration() -> Configuration | None:
+    """Return the configuration that a command finds by itself; None without a usable one."""
     from reconciler.configuration.reading import read_configuration
 
     path = _found()
-    configuration = read_configuration(path).configuration if path else None
-    return tuple(configuration.environments) if configuration else ()
+    return read_configuration(path).configuration if path else None
 
 
 def _chosen(configuration: Configuration, name: str) -> Environment:

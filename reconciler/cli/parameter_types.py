@@ -125,7 +125,7 @@ def ref_named(text: str, flag: str = "", kind: Kind | None = None) -> ResourceRe
 
 
 def declared_refs(kind: Kind | None, incomplete: str) -> list[str]:
-    """Return the refs that begin so, of those that the folder ``manifests`` declares.
+    """Return the refs that begin so, of those that the manifests of this folder declare.
 
     Of one ``kind`` they leave the kind out, unless it stands there.
     """
@@ -138,11 +138,13 @@ def declared_refs(kind: Kind | None, incomplete: str) -> list[str]:
 
 def _declared() -> Iterator[ResourceRef]:
     with suppress(Exception):
-        from reconciler.cli.configured import DEFAULT_PATHS
+        from reconciler.cli.configured import DEFAULT_PATHS, found_configuration
         from reconciler.manifests.export import declared_ref
         from reconciler.manifests.loader import load
 
-        for manifest in load(DEFAULT_PATHS).manifests:
+        found = found_configuration()
+        paths = (found.path(found.manifests),) if found else DEFAULT_PATHS
+        for manifest in load(paths).manifests:
             if ref := declared_ref(manifest.document):
                 yield ref
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.conftest import Run, an_application, write
+from tests.acceptance.test_environments import a_configuration
 
 
 def offered(run: Run, line: str) -> list[str]:
@@ -56,3 +57,16 @@ def test_kinds_fields_codes_and_refs_are_completed(
 def test_without_manifests_nothing_is_offered_and_nothing_fails(run: Run) -> None:
     """A shell shows whatever is printed in the middle of a line."""
     assert offered(run, "reconciler history Action/") == []
+
+
+def test_a_configuration_says_what_is_offered(run: Run, small: Path) -> None:
+    """Its environments, and the refs of the folder that it names."""
+    small.rename(small.parent / "iam")
+    assert offered(run, "reconciler history Action/") == []
+
+    a_configuration(small.parent, manifests="iam")
+
+    assert offered(run, "reconciler history Action/") == ["Action/acme/greet"]
+    assert offered(run, "reconciler plan --env p") == ["production"]
+    assert offered(run, "reconciler compare s") == ["staging"]
+    assert offered(run, "reconciler compare staging p") == ["production"]

@@ -60,6 +60,15 @@ def test_a_word_in_two_spellings_is_told(run: Run, small: Path) -> None:
     assert "warning VALUE-DUPLICATE: OIDC_GRANT_TYPE_AUTHORIZATION_CODE is in this" in told.out
 
 
+def test_the_arguments_of_a_comparison_name_its_environments(run: Run, two: Path) -> None:
+    """So it has no option for one, and the variable of other commands changes nothing."""
+    refused = run("compare", "staging", "production", "--env", "staging")
+
+    assert refused.code == 1
+    assert "There is no option --env." in refused.err
+    assert run("compare", "staging", "production", RECONCILER_ENV="nowhere").code == 0
+
+
 def test_rendered_manifests_plan_the_same(run: Run, configured: Path, tmp_path: Path) -> None:
     """From the files and from the stream alike."""
     script = "function greet(ctx, api) {\n" + "  api.v1;\n" * 9 + "}\n"
