@@ -35,7 +35,7 @@ class SourceLocation(NamedTuple):
     """A place in a file; line and column count from 1, and 0 means the file as a whole.
 
     ``value_from`` names the variables in the value that stands there, each with the place of its
-    own value, such as ``shopHost from reconciler.yaml:14:32``; it is empty where there is none.
+    own value, such as ``shopHost from reconciler.yaml:14:32``; empty for a value without variables.
     """
 
     file: str

@@ -41,7 +41,8 @@ class Configured:
 
     Attributes:
         configuration: None where there is no ``reconciler.yaml``.
-        environment: None where none was chosen, because there is none or the command needs none.
+        environment: None if the configuration has no environments, or the command needs none and
+            none was chosen.
         layers: What is laid over the manifests.
         findings: Findings about the configuration. Errors are there only for ``validate``, which
             reports them in its own form.

@@ -53,7 +53,7 @@ class Outcome(NamedTuple):
     Attributes:
         findings: Each once, in the order of their places.
         files: The file of every manifest that was read in some environment.
-        environments: Names of the environments that were judged; empty where there is none.
+        environments: Names of the environments that were judged; empty for a tree without.
     """
 
     findings: tuple[Diagnostic, ...]

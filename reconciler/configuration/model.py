@@ -1,7 +1,7 @@
 """A configuration that was read and judged: environments, variables and where each was written.
 
-Paths in it start from the folder of its file. Whoever reads them asks the configuration for the
-path from the current folder.
+Paths in it start from the folder of its file; ``Configuration.path`` gives them from the current
+folder.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def read_configuration(path: str) -> Reading:
 
 
 def _document(path: str, shown: str) -> tuple[Manifest | None, list[Diagnostic]]:
-    """Return the one document of a file, or why there is none."""
+    """Return the one document of a file; where it cannot be used, None and the findings."""
     try:
         folder, name = os.path.split(path)
         with open_folder(folder or ".", follow=True) as handle:

@@ -25,7 +25,7 @@ MAX_VALUE = 64 * 1024
 """Characters of a value that is given outside of the file; that of a text in YAML."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-"""What a byte that is not UTF-8 becomes, and a half of a pair in JSON; no file can hold it."""
+"""Half of a surrogate pair: from a byte that is not UTF-8, or an escape in JSON. UTF-8 has none."""
 
 _HINTS = {
     VariableType.STRING: "Write a text; a number or true in quotes.",
