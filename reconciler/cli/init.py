@@ -33,8 +33,7 @@ from reconciler.resources.installation import (
 )
 from reconciler.resources.origin import is_loopback_host
 
-_PACKAGE = Path(__file__).parents[1]
-_CHECKOUT = _PACKAGE.parent
+_PACKAGE, _CHECKOUT = Path(__file__).parents[1:3]
 HOOKS = "githooks"
 TOOL = "reconciler"
 """The folder, beside what a CI set-up reads, that its jobs install the tool from."""
