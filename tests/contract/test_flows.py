@@ -318,3 +318,20 @@ def test_an_action_that_another_server_sets_meanwhile_is_taken_out(
 
     assert listed(ask) == []
     assert verify(ask.service.store) == []
+
+
+def test_a_lost_lease_writes_no_flow(ask: Asking) -> None:
+    """Neither one that is not there yet, nor one that is."""
+    action = ask.an_action()["id"]
+    fields = {"flowType": LOGIN, "triggerType": PRE_CREATION, "actionIds": [action]}
+    here = {"organization": ask.organization, "under": "1.x"}
+
+    refusals = [ask.refused("SetTriggerActions", **fields, **here).code]
+    set_actions(ask, LOGIN, PRE_CREATION, action)
+    refusals += [
+        ask.refused("SetTriggerActions", **{**fields, "triggerType": "1"}, **here).code,
+        ask.refused("ClearFlow", type=LOGIN, **here).code,
+    ]
+
+    assert refusals == [10, 10, 10]
+    assert triggers(ask, LOGIN) == {"2": ["greet"]}
