@@ -60,6 +60,13 @@ KINDS: Mapping[str, tuple[str, str, Mapping[str, tuple[str, Any]]]] = {
     "zitadel_org_idp_jwt": ("IdpJwtConfig", "identity-providers", JWT_PROVIDER),
     "zitadel_idp_jwt": ("IdpJwtConfig", "identity-providers", JWT_PROVIDER),
 }
+TRIGGER = "zitadel_trigger_actions"  # several make one manifest: that of their flow
+FLOWS = {
+    "FLOW_TYPE_EXTERNAL_AUTHENTICATION": "EXTERNAL_AUTHENTICATION",
+    "FLOW_TYPE_CUSTOMISE_TOKEN": "COMPLEMENT_TOKEN",
+    "FLOW_TYPE_INTERNAL_AUTHENTICATION": "INTERNAL_AUTHENTICATION",
+    "FLOW_TYPE_SAML_RESPONSE": "COMPLEMENT_SAML_RESPONSE",
+}
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 
 
@@ -95,20 +102,65 @@ def manifests_of(
     known = list(resources_in(state.get("values", {}).get("root_module", {})))
     names = {
         kind: {one.values["id"]: one.values["name"] for one in known if one.type == kind}
-        for kind in ("zitadel_org", "zitadel_project")
+        for kind in ("zitadel_org", "zitadel_project", "zitadel_action")
     }
     names["zitadel_org"] |= organizations
     files: dict[str, str] = {}
     left_out = []
+    triggers: dict[tuple[str, str], list[Resource]] = {}
     for one in known:
         if one.mode != "managed":
+            continue
+        if one.type == TRIGGER and is_owned(one):
+            owner = owner_name(one, "org_id", names["zitadel_org"])
+            triggers.setdefault((owner, FLOWS[one.values["flow_type"]]), []).append(one)
             continue
         if one.type not in KINDS or not is_owned(one):
             left_out.append(one.address)
             continue
         metadata = metadata_of(one, names)
         files[free_path(path_of(one.type, metadata), files)] = manifest(one, metadata)
+    for (owner, flow), found in sorted(triggers.items()):
+        path = path_of(TRIGGER, {"organization": owner, "name": flow})
+        files[free_path(path, files)] = flow_manifest(owner, flow, found, names["zitadel_action"])
     return files, left_out
+
+
+def flow_manifest(
+    organization: str, flow: str, triggers: Sequence[Resource], actions: Mapping[str, str]
+) -> str:
+    """Return the manifest of a flow: the actions at each of its triggers, by their names.
+
+    Raises:
+        StateError: the state does not say the name of an action.
+    """
+    lines = [
+        *(f"# {one.address}" for one in triggers),
+        "apiVersion: reconciler/v1",
+        "kind: ActionFlow",
+        "metadata:",
+        f"  organization: {quoted(organization)}",
+        f"  name: {flow}",
+        "spec:",
+    ]
+    for one in triggers:
+        names = [action_name(one, each, actions) for each in one.values["action_ids"] or ()]
+        lines += written(one.values["trigger_type"].removeprefix("TRIGGER_TYPE_"), names)
+    return "\n".join([*lines, ""])
+
+
+def action_name(one: Resource, identifier: str, names: Mapping[str, str]) -> str:
+    """Return the name of an action at a trigger.
+
+    Raises:
+        StateError: the state does not say it.
+    """
+    if identifier in names:
+        return names[identifier]
+    raise StateError(
+        f"{one.address}: the state has no name for the action {identifier}: add a data source for "
+        "it to the configuration"
+    )
 
 
 def is_owned(one: Resource) -> bool:
@@ -152,7 +204,8 @@ def path_of(kind: str, metadata: Mapping[str, str]) -> str:
     if kind == "zitadel_project":
         return f"{safe['organization']}/projects/{name}/project.yaml"
     below = f"projects/{safe['project']}/" if "project" in safe else ""
-    return f"{safe['organization']}/{below}{KINDS[kind][1]}/{name}.yaml"
+    folder = "action-flows" if kind == TRIGGER else KINDS[kind][1]
+    return f"{safe['organization']}/{below}{folder}/{name}.yaml"
 
 
 def free_path(path: str, taken: Mapping[str, str]) -> str:

@@ -40,7 +40,7 @@ def test_the_manifests_are_valid_and_hold_no_secret(tmp_path: Path) -> None:
         "left to Terraform: zitadel_idp_jwt.all",
         "left to Terraform: zitadel_human_user.ana",
     ]
-    assert judged.json["manifests"] == 4
+    assert judged.json["manifests"] == 5
     assert {one["code"] for one in judged.json["diagnostics"]} <= {"REF-UNDECLARED"}
     written = "".join(texts(tmp_path / "manifests"))
     assert "never-to-be-written" not in written
@@ -64,10 +64,13 @@ def test_what_terraform_made_is_found_by_name(tmp_path: Path) -> None:
         }
         fake.put("apps", name="store front", project=project, oidcConfig=config)
         fields = {"script": action["script"], "timeout": "10s", "allowedToFail": True}
-        fake.put("actions", name="greet", **fields)
+        greet = fake.put("actions", name="greet", **fields)["id"]
+        for trigger in ("4", "5"):
+            asked = {"flowType": "2", "triggerType": trigger, "actionIds": [greet]}
+            fake.flows.set(asked, fake.organization)
         planned = program(tmp_path)("plan", "--format", "json", **here)
 
-    assert planned.json["summary"]["in_step"] >= 3, planned.all
+    assert planned.json["summary"]["in_step"] >= 4, planned.all
     assert [change["ref"]["name"] for change in planned.json["changes"]] == ["partner"]
 
 
@@ -86,6 +89,18 @@ def test_an_organization_that_the_state_does_not_name_is_asked_for() -> None:
         manifests_of(state, {})
     files, _ = manifests_of(state, {"320478310452265220": "acme"})
     assert "acme/projects/shop/applications/store-front.yaml" in files
+
+
+def test_an_action_that_the_state_does_not_name_is_asked_for() -> None:
+    """A flow names its actions; the state may know only ids."""
+    state = json.loads(STATE.read_text(encoding="utf-8"))
+    found = state["values"]["root_module"]["resources"]
+    state["values"]["root_module"]["resources"] = [
+        one for one in found if one["address"] != "zitadel_action.greet"
+    ]
+
+    with pytest.raises(StateError, match="userinfo: the state has no name for the action 3204"):
+        manifests_of(state, {})
 
 
 @pytest.mark.parametrize(
