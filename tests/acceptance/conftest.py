@@ -7,13 +7,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.direct import Direct
 from tests.program import ROOT, Ran, Run, program
 from tests.running import running_server
+
+if TYPE_CHECKING:
+    from tests.acceptance.zitadel import ServeZitadel
 
 __all__ = ["ROOT", "Ran", "Run"]
 
@@ -22,6 +25,15 @@ __all__ = ["ROOT", "Ran", "Run"]
 def run(tmp_path: Path) -> Run:
     """Run the program in an empty folder; extra environment by keyword."""
     return program(tmp_path)
+
+
+@pytest.fixture(params=["4.x", "3.x"])
+def a_zitadel(request: pytest.FixtureRequest) -> ServeZitadel:
+    """Return what serves a stand-in, for each generation of a ZITADEL."""
+    from tests.acceptance.zitadel import a_zitadel as serve
+    from tests.zitadel.stand_in import NEWEST, OLDER
+
+    return partial(serve, version=NEWEST if request.param == "4.x" else OLDER)
 
 
 @pytest.fixture

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from reconciler.service_client.locks import ProcessIdentity
+from tests.acceptance import zitadel
 from tests.acceptance.conftest import Run, an_action, an_application, an_idp, write
-from tests.acceptance.zitadel import a_zitadel
+from tests.acceptance.zitadel import ServeZitadel
 from tests.fault_proxy import fault_proxy
 from tests.http_clients import http_client
 from tests.listening import listening
@@ -196,7 +197,9 @@ def names(server: Server) -> int:
 # A service of another kind.
 
 
-def test_drift_on_a_zitadel_says_what_it_cannot_judge(run: Run, manifests: Path) -> None:
+def test_drift_on_a_zitadel_says_what_it_cannot_judge(
+    a_zitadel: ServeZitadel, run: Run, manifests: Path
+) -> None:
     """Without a history a missing object was never applied, or somebody removed it."""
     with a_zitadel() as (_, here):
         assert run("apply", "--auto-approve", "--secrets-to", "file:s", **here).code == 0
@@ -220,7 +223,9 @@ def test_drift_on_a_zitadel_says_what_it_cannot_judge(run: Run, manifests: Path)
     assert (told["history"], told["unjudged"][0]["reason"]) == (False, "no_history")
 
 
-def test_a_run_against_a_zitadel_converges(run: Run, manifests: Path) -> None:
+def test_a_run_against_a_zitadel_converges(
+    a_zitadel: ServeZitadel, run: Run, manifests: Path
+) -> None:
     """Nobody says what it is, and its lists show what was written."""
     with a_zitadel() as (fake, here):
         applied = run("apply", "--auto-approve", "--secrets-to", "file:s", **here)
@@ -237,9 +242,11 @@ def test_a_run_against_a_zitadel_converges(run: Run, manifests: Path) -> None:
     assert list((manifests.parent / ".reconciler").glob("apply-zitadel-277-*.jsonl"))
 
 
-def test_a_provider_that_the_console_changed_is_planned_and_set_right(run: Run, tree: Path) -> None:
+def test_a_provider_that_the_console_changed_is_planned_and_set_right(
+    a_zitadel: ServeZitadel, run: Run, tree: Path
+) -> None:
     """Keys of an attacker, written with the calls that the console uses, and a deletion."""
-    write(tree / "partner.yaml", an_idp())
+    write(tree / "partner.yaml", an_idp(audience=""))  # not every server knows it
     with a_zitadel() as (fake, here):
         assert run("apply", "--auto-approve", **here).code == 0
         (held,) = fake.named("idps", "partner")
@@ -284,7 +291,7 @@ def test_an_audience_goes_all_the_way_to_our_service(run: Run, tree: Path, serve
     assert said == ["https://login.acme.example.com", "us", None]
 
 
-def test_a_zitadel_knows_no_owners(run: Run, manifests: Path) -> None:
+def test_a_zitadel_knows_no_owners(a_zitadel: ServeZitadel, run: Run, manifests: Path) -> None:
     """Nothing is pruned as this tree's, nothing can be taken over, and a delete says so."""
     with a_zitadel() as (fake, service):
         here = {"RECONCILER_SECRETS_TO": "file:s", **service}
@@ -305,7 +312,9 @@ def test_a_zitadel_knows_no_owners(run: Run, manifests: Path) -> None:
     assert (fake.named("actions", "old"), len(fake.held["actions"])) == ([], 1)
 
 
-def test_where_no_secret_is_kept_the_sink_is_the_witness(run: Run, manifests: Path) -> None:
+def test_where_no_secret_is_kept_the_sink_is_the_witness(
+    a_zitadel: ServeZitadel, run: Run, manifests: Path
+) -> None:
     """A secret that cannot be had again is told once as an error, then as a warning."""
     here = {"RECONCILER_SECRETS_TO": "file:s"}
     with a_zitadel() as (fake, service):
@@ -334,7 +343,7 @@ def test_where_no_secret_is_kept_the_sink_is_the_witness(run: Run, manifests: Pa
 
 
 def test_nothing_is_replaced_where_another_machine_may_have_made_it(
-    run: Run, manifests: Path
+    a_zitadel: ServeZitadel, run: Run, manifests: Path
 ) -> None:
     """Killed before anything was sent; whose object has the name cannot be known there."""
     with a_zitadel() as (fake, service):
@@ -354,7 +363,7 @@ def test_nothing_is_replaced_where_another_machine_may_have_made_it(
 
 @pytest.mark.parametrize("sink", ["file:s", "exec:/bin/true"])
 def test_a_secret_in_a_lost_answer_is_reported_and_not_replaced(
-    run: Run, manifests: Path, sink: str
+    a_zitadel: ServeZitadel, run: Run, manifests: Path, sink: str
 ) -> None:
     """The object that is found after it may be another run's; not every sink can tell."""
 
@@ -379,7 +388,7 @@ def test_a_list_that_cannot_be_emptied_is_named_after_apply(
     moved = only_from_4()._replace(path="/elsewhere")
     monkeypatch.setattr("tests.zitadel.stand_in.only_from_4", lambda: moved)
     write(tree / "web.yaml", an_application("web", redirectUris=[]))
-    with a_zitadel() as (fake, here):
+    with zitadel.a_zitadel() as (fake, here):
         project = fake.named("projects", "shop")[0]["id"]
         config = {"clientId": "7", "redirectUris": ["https://web.example.com/cb"]}
         fake.put("apps", name="web", project=project, oidcConfig=config)

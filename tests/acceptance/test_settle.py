@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.conftest import Run, an_action, write
-from tests.acceptance.zitadel import a_zitadel
+from tests.acceptance.zitadel import ServeZitadel
 
 
-def test_lists_that_lag_beyond_the_limit_end_with_5(run: Run, tree: Path) -> None:
+def test_lists_that_lag_beyond_the_limit_end_with_5(
+    a_zitadel: ServeZitadel, run: Run, tree: Path
+) -> None:
     """The message says that the write was acknowledged, and what the next plan may want."""
     write(tree / "greet.yaml", an_action())
     with a_zitadel(lag=1000.0) as (fake, here):
@@ -27,7 +29,7 @@ def test_lists_that_lag_beyond_the_limit_end_with_5(run: Run, tree: Path) -> Non
     assert planned.code == 2
 
 
-def test_a_wait_ends_when_the_lists_agree(run: Run, tree: Path) -> None:
+def test_a_wait_ends_when_the_lists_agree(a_zitadel: ServeZitadel, run: Run, tree: Path) -> None:
     """The limit of the environment is far above the lag."""
     write(tree / "greet.yaml", an_action())
     with a_zitadel(lag=0.3) as (_, here):

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Protocol
 
 from tests.listening import listening
 from tests.zitadel.stand_in import IAM, FakeZitadel
+
+
+class ServeZitadel(Protocol):
+    """Serves a stand-in of the generation that a test runs for."""
+
+    def __call__(
+        self, **more: Any
+    ) -> AbstractContextManager[tuple[FakeZitadel, dict[str, str]]]: ...
 
 
 @contextmanager
