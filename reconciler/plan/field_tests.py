@@ -57,6 +57,16 @@ def loses_any(before: Value, after: Value) -> bool:
     return not set(_items(before)) <= set(_items(after))
 
 
+def keeps_some(before: Value, after: Value) -> bool:
+    """Return whether a list loses a value and keeps or gains others."""
+    return bool(_items(after)) and loses_any(before, after)
+
+
+def moves(before: Value, after: Value) -> bool:
+    """Return whether a list has the same values in another order."""
+    return before != after and sorted(_items(before)) == sorted(_items(after))
+
+
 def gains_any(before: Value, after: Value) -> bool:
     """Return whether a list gains a value; the order does not count."""
     return not set(_items(after)) <= set(_items(before))

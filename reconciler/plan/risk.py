@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from reconciler.plan import flow_risks
 from reconciler.plan.field_tests import (
     Test,
     differs,
@@ -28,6 +29,7 @@ from reconciler.plan.field_tests import (
 from reconciler.plan.kept_lists import spec_after
 from reconciler.plan.model import Adopt, Change, Create, Delete, Update, lacks_secret
 from reconciler.resources.fields import Spec
+from reconciler.resources.flows import TRIGGER_NAMED
 from reconciler.resources.normal import DEFAULTS
 from reconciler.resources.oidc import compliance_problems
 from reconciler.resources.ref import Kind
@@ -59,6 +61,7 @@ class Rule:
 
 
 _APP, _IDP, _ACTION = Kind.OIDC_APPLICATION, Kind.IDP_JWT_CONFIG, Kind.ACTION
+_FLOW = Kind.ACTION_FLOW
 _PROJECT, _CHECKS = Kind.PROJECT, ("projectRoleCheck", "hasProjectCheck")
 
 RULES: tuple[Rule, ...] = (
@@ -129,6 +132,11 @@ RULES: tuple[Rule, ...] = (
         "back-channel-logout-removed", _APP, "backChannelLogoutUri", turned_off,
         "the application is no longer told that a session has ended: its own goes on",
     ),
+    *(
+        Rule(risk.name, _FLOW, trigger, risk.test, risk.sentence, risk.also_new)
+        for risk in flow_risks.SEVERE
+        for trigger in TRIGGER_NAMED
+    ),
     Rule(
         "failure-allowed", _ACTION, "allowedToFail", turned_on,
         "a check that fails no longer stops anything",
@@ -136,6 +144,11 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "failure-stops", _ACTION, "allowedToFail", turned_off,
         "if this script fails, what called it now fails, too",
+    ),
+    *(
+        Rule(risk.name, _FLOW, trigger, risk.test, risk.sentence)
+        for risk in (flow_risks.ORDER,)
+        for trigger in TRIGGER_NAMED
     ),
     *(
         Rule(
@@ -223,6 +236,7 @@ DELETED: Mapping[Kind, Risk] = {
     _APP: Risk("client-id-lost", "", "its client id and secret end for good"),
     _IDP: Risk("provider-removed", "", "users who sign in through it are locked out"),
     _ACTION: Risk("action-removed", "", "what it enforced is no longer enforced"),
+    _FLOW: Risk("flow-cleared", "", "no action runs in it any more: nothing of it is enforced"),
 }
 
 MEANINGS: Mapping[str, str] = {

@@ -27,9 +27,11 @@ from tests.builders import (
     NONE,
     PARTNER,
     SHOP,
+    TOKEN,
     WEB,
     a_jwt_config,
     an_action,
+    an_action_flow,
     an_application,
     declared,
     held,
@@ -49,6 +51,7 @@ _SAID = {
     Kind.ACTION: (GREET, an_action),
     Kind.IDP_JWT_CONFIG: (PARTNER, a_jwt_config),
     Kind.PROJECT: (SHOP, dict),
+    Kind.ACTION_FLOW: (TOKEN, an_action_flow),
 }
 
 
@@ -187,6 +190,22 @@ def test_risks_of_actions(
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
     [
+        (["greet"], [], ["trigger-emptied"]),
+        ([], ["greet"], ["trigger-action-added"]),
+        (["greet"], ["greet", "log"], ["trigger-action-added"]),
+        (["greet", "log"], ["log"], ["trigger-action-removed"]),
+        (["greet"], ["log"], ["trigger-action-removed", "trigger-action-added"]),
+        (["greet", "log"], ["log", "greet"], ["trigger-order-changed"]),
+    ],
+)
+def test_risks_of_flows(before: list[str], after: list[str], expected: list[str]) -> None:
+    trigger = "PRE_ACCESS_TOKEN_CREATION"
+    assert names(Kind.ACTION_FLOW, {trigger: before}, {trigger: after}) == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
         ({"projectRoleCheck": True}, {"projectRoleCheck": False}, ["access-unchecked"]),
         ({"hasProjectCheck": True}, {"hasProjectCheck": False}, ["access-unchecked"]),
         ({}, {"projectRoleCheck": True}, ["access-checked"]),
@@ -230,7 +249,12 @@ def test_a_new_object_has_the_risks_of_what_it_is_not_of_what_it_was(
 
 @pytest.mark.parametrize(
     ("ref", "expected"),
-    [(WEB, ["client-id-lost"]), (PARTNER, ["provider-removed"]), (GREET, ["action-removed"])],
+    [
+        (WEB, ["client-id-lost"]),
+        (PARTNER, ["provider-removed"]),
+        (GREET, ["action-removed"]),
+        (TOKEN, ["flow-cleared"]),
+    ],
 )
 def test_every_delete_has_a_risk(ref: ResourceRef, expected: list[str]) -> None:
     """What is gone is missed by somebody."""
