@@ -43,6 +43,6 @@ def not_deactivatable(pairs: Pairs, observed: ObservedState) -> Iterator[Diagnos
 
 _OLD = "The service is older than this tool and has no call for it: upgrade it."
 _FAMILY = (
-    "A ZITADEL deactivates an identity provider only if one of its old calls made it, and in its "
-    "present list and its present calls there is no such state."
+    "This ZITADEL has no call that deactivates an identity provider of its present calls: only one "
+    "that an old call made can be deactivated."
 )

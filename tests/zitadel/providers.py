@@ -12,6 +12,7 @@ from typing import Any
 
 from tests.zitadel.held import Held, Item, made
 from tests.zitadel.refusals import FakeError
+from tests.zitadel.states import ERRORS, switched
 
 JWT = ("jwtEndpoint", "issuer", "keysEndpoint", "headerName")
 ORG = "IDP_OWNER_TYPE_ORG"
@@ -86,16 +87,12 @@ class Providers:
         return {"details": details}
 
     def set_state_old(self, fields: Mapping[str, Any], organization: str, state: str) -> Item:
-        old = self._old(fields["idpId"], "Org-BBmd0", organization)
-        if old["state"] == state:
-            raise FakeError(9, "Org-BBmd0", "Errors.Org.IDPConfig.NotActive")
-        old["state"] = state
-        details = self.things.touch("oldIdps", old)
-        template = self.things.held["idps"].get(old["id"])
-        if template:
-            template["state"] = state
-            self.things.follow("idps", template, old)
-        return {"details": details}
+        """Switch what an old call made; of anything else it says that it is in another state."""
+        missing, refused = ERRORS["oldIdps", state]
+        old = self.things.held["oldIdps"].get(fields["idpId"])
+        if old is None or old["details"]["resourceOwner"] != organization:
+            raise FakeError(9, missing, "Errors.Org.IDPConfig.NotActive")
+        return {"details": switched(self.things, "oldIdps", old, state, refused)}
 
     def remove_old(self, fields: Mapping[str, Any], organization: str) -> Item:
         old = self._old(fields["idpId"], "QUERY-rhR2o", organization)

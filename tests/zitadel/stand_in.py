@@ -24,13 +24,14 @@ from starlette.routing import Route
 
 from tests.zitadel.flows import Flows
 from tests.zitadel.generations import list_functions, only_from_4
-from tests.zitadel.held import STATES, Held, Item, made
+from tests.zitadel.held import Held, Item, made
 from tests.zitadel.later import check_logout, check_version, login_of
 from tests.zitadel.projects import Projects
 from tests.zitadel.protos import LATER_FIELDS, Method, method
 from tests.zitadel.providers import Providers, details_of
 from tests.zitadel.refusals import STATUS, FakeError, check_rules
 from tests.zitadel.roles import Membership, User, memberships_of, readable
+from tests.zitadel.states import ERRORS, switched
 
 NEWEST, OLDER, OLDEST = "4.16.0", "3.4.9", "2.18.0"
 GENERATIONS = (NEWEST, OLDER)
@@ -136,10 +137,9 @@ class FakeZitadel:
         return self.providers.add_old({"name": name, **fields}, self.organization)
 
     def deactivate(self, kind: str, object_id: str) -> None:
-        """Switch an object off, as the console does."""
+        """Switch an object off, as the console does; of a provider, as an old call does."""
         item = self.held[kind][object_id]
-        item["state"] = f"{STATES[kind]}_INACTIVE"
-        self.things.touch(kind, item)
+        switched(self.things, kind, item, "INACTIVE", "")
 
     def named(self, kind: str, name: str) -> list[Item]:
         """Return the objects of a name."""
@@ -201,8 +201,8 @@ class FakeZitadel:
                 "GetOrgIDPByID": self._get("oldIdps", "idp"),
                 "UpdateOrgIDP": idps.rename_old,
                 "UpdateOrgIDPJWTConfig": idps.configure_old,
-                "DeactivateOrgIDP": partial(idps.set_state_old, state="IDP_STATE_INACTIVE"),
-                "ReactivateOrgIDP": partial(idps.set_state_old, state="IDP_STATE_ACTIVE"),
+                "DeactivateOrgIDP": partial(idps.set_state_old, state="INACTIVE"),
+                "ReactivateOrgIDP": partial(idps.set_state_old, state="ACTIVE"),
                 "RemoveOrgIDP": idps.remove_old,
                 **(templates if self.has_templates else {}),
                 "ListActions": self._list("actions"),
@@ -372,10 +372,9 @@ class FakeZitadel:
 
     def _switch(self, kind: str, parameter: str, state: str) -> Handler:
         def switch(asked: Item, org: str) -> Item:
-            item = self._one(kind, asked[parameter], "COMMAND-ov9d3", org)
-            if item["state"] == f"{STATES[kind]}_{state}":
-                raise FakeError(9, "COMMAND-dsh35", "Errors.NotActive")
-            return self._changed(kind, item, {"state": f"{STATES[kind]}_{state}"})
+            missing, refused = ERRORS[kind, state]
+            item = self._one(kind, asked[parameter], missing, org)
+            return {"details": switched(self.things, kind, item, state, refused)}
 
         return switch
 

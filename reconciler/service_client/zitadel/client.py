@@ -105,6 +105,8 @@ class ZitadelClient:
         # What was written and must show: by the key of its ref, with its id; 0 for removed.
         self._awaited: dict[tuple[ResourceRef, str], int] = {}
         self._flows = AwaitedFlows()
+        # The state that must show, by the id of its object.
+        self._states: dict[str, bool] = {}
 
     def instance(self) -> str:
         """Return the id of the service: that of its own project, or made of its address.
@@ -165,6 +167,7 @@ class ZitadelClient:
             knows_audience=self._knows_audience(seen),
             capabilities=self._capabilities,
             generation=self._generation,
+            only_active=self._providers.only_active,
             find_generation=self.generation,
         )
 
@@ -268,15 +271,22 @@ class ZitadelClient:
             case CreateOrder():
                 self._awaited[order.ref.key, written.id] = 1
             case UpdateOrder():
+                if order.resource.active is not None:
+                    self._states[written.id] = order.resource.active
                 self._awaited[order.resource.ref.key, written.id] = max(written.sequence, 1)
             case DeleteOrder():
+                self._states.pop(written.id, None)
                 self._awaited[order.held.ref.key, written.id] = 0
             case SecretOrder():
                 pass
 
     def _not_shown(self, seen: Seen, organizations: Collection[str]) -> list[ResourceRef]:
         names = {fold(name) for name in organizations}
-        by_id = {found.id: found.sequence for found in seen.objects.values()}
+        by_id = {
+            found.id: found.sequence
+            for found in seen.objects.values()
+            if self._states.get(found.id) in {None, found.active}
+        }
         missing = []
         for (ref, object_id), sequence in list(self._awaited.items()):
             if ref.organization not in names:
@@ -285,6 +295,7 @@ class ZitadelClient:
             # What was removed must not show; what was written must, at its sequence or later.
             if (shows == 0) if sequence == 0 else (shows >= sequence):
                 del self._awaited[ref, object_id]
+                self._states.pop(object_id, None)
             else:
                 missing.append(ref)
         return missing

@@ -140,7 +140,13 @@ def _observed(ref: ResourceRef, fields: JsonObject, owner: Owner, read: ReadSpec
         changed_at=text_of({"changeDate": "", **details}, "changeDate"),
         carried=read.carried,
         uncarried=read.uncarried,
+        active=is_active(fields),
     )
+
+
+def is_active(fields: JsonObject) -> bool:
+    """Return whether an answered object is active; a state that is missing is no other one."""
+    return not str(fields.get("state", "")).endswith("_INACTIVE")
 
 
 def _details(fields: JsonObject) -> JsonObject:

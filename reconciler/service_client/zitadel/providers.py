@@ -8,8 +8,8 @@ too old for them refuses one twice in a row, and is then asked with the old call
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Any
 
@@ -17,6 +17,7 @@ from reconciler.errors import ObjectNotFoundError, ServiceError
 from reconciler.resources.call import Call, Code, JsonObject
 from reconciler.resources.ref import Kind, fold
 from reconciler.service_client.observation import id_of, text_of, unsound
+from reconciler.service_client.orders import in_turn, switch_of
 from reconciler.service_client.port import CreateOrder, UpdateOrder
 from reconciler.service_client.refusals import AGAIN, error_id, service_error
 from reconciler.service_client.wire import Reply, WireRefusal
@@ -30,6 +31,10 @@ from reconciler.state import ObservedObject
 
 LIST_TEMPLATES = "ListProviders"
 OWN_PROVIDERS = {"ownerTypeQuery": {"ownerType": "IDP_OWNER_TYPE_ORG"}}
+_OLD_FIELDS = {"sortingColumn": "IDP_FIELD_NAME_NAME"}
+OLD_LIST: tuple[str, JsonObject] = ("ListOrgIDPs", {"queries": [OWN_PROVIDERS], **_OLD_FIELDS})
+"""Operation and fields of the list of what old calls made."""
+
 # What the old create allowed, and what users need to log in by a provider at all.
 _OPTIONS_OF_NEW = {"isLinkingAllowed": True, "isCreationAllowed": True}
 # Fields that the old calls do not have.
@@ -59,6 +64,11 @@ class ProviderCalls:
     def is_old(self) -> bool:
         """Return whether the server turned out to have no template calls."""
         return self.age is ServerAge.OLD
+
+    @property
+    def only_active(self) -> frozenset[Kind]:
+        """Return the kinds of which no object can be made inactive."""
+        return frozenset() if self.is_old else frozenset({Kind.IDP_JWT_CONFIG})
 
     def answered(self) -> None:
         """Take note that a template list was answered: the server has the template calls.
@@ -94,7 +104,7 @@ class ProviderCalls:
         """Return operation and fields of the list of an organization's own providers."""
         asked: dict[str, Any] = {"queries": [*queries, OWN_PROVIDERS]}
         if self.is_old:
-            return "ListOrgIDPs", {**asked, "sortingColumn": "IDP_FIELD_NAME_NAME"}
+            return OLD_LIST[0], {**asked, **_OLD_FIELDS}
         return LIST_TEMPLATES, asked
 
     def named(self, name: str, organization: str) -> Call:
@@ -138,6 +148,28 @@ class ProviderCalls:
         """Return a listed provider as an observed object."""
         return identity_provider(item, owner) if self.is_old else jwt_provider(item, owner)
 
+    def need_old_list(self, items: Iterable[JsonObject]) -> bool:
+        """Return whether the old list must be read beside these listed providers.
+
+        A provider that an old call made can be deactivated by one. The present list goes on
+        showing it as active; only the old list tells.
+        """
+        return not self.is_old and any(self.is_ours(item) for item in items)
+
+    def with_state(self, held: ObservedObject, states: Mapping[str, bool]) -> ObservedObject:
+        """Return a provider with its state; ``states`` has those that the old list tells, by id.
+
+        What a present call made is not in that list, and no call deactivates it.
+        """
+        if self.is_old:
+            return held
+        active = held.active and states.get(held.id, True)
+        return replace(held, active=active, can_be_inactive=held.id in states)
+
+    def is_unseen(self, call: Call) -> bool:
+        """Return whether the present list does not tell what a call writes, nor its sequence."""
+        return not self.is_old and call.operation.endswith("activateOrgIDP")
+
     def create(self, order: CreateOrder) -> Call:
         """Return the call that makes a provider."""
         fields = {"name": order.ref.name, **order.spec}
@@ -147,7 +179,12 @@ class ProviderCalls:
         return Call("AddJWTProvider", fields, order.organization_id)
 
     def update(self, order: UpdateOrder) -> Sequence[Call]:
-        """Return the calls of an update; none if name and spec stay."""
+        """Return the calls of an update; none if name, spec and state stay."""
+        switched = switch_of(order)
+        switch = Call(*switched, order.held.organization_id) if switched else None
+        return list(in_turn(self._rewrites(order), switch, active=order.resource.active))
+
+    def _rewrites(self, order: UpdateOrder) -> Sequence[Call]:
         held, wanted = order.held, order.resource
         is_renamed, is_changed = held.ref.name != wanted.ref.name, held.spec != wanted.spec
         if self.is_old:

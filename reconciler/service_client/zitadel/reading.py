@@ -18,10 +18,16 @@ from reconciler.service_client.zitadel.objects import (
     Owner,
     action,
     application,
+    is_active,
     owner_of_item,
     project,
 )
-from reconciler.service_client.zitadel.providers import LIST_TEMPLATES, ProviderCalls
+from reconciler.service_client.zitadel.providers import (
+    LIST_TEMPLATES,
+    OLD_LIST,
+    ProviderCalls,
+    is_unknown_address,
+)
 from reconciler.service_client.zitadel.roles import denied_read
 from reconciler.state import ObservedObject
 
@@ -48,6 +54,7 @@ class Listing:
         providers: The calls for providers, if this is a list of them.
         was_refused: The template list was refused as by a server that does not have it.
         owner: Name of the organization.
+        is_optional: A server that does not have it has nothing in it.
     """
 
     operation: str
@@ -61,6 +68,7 @@ class Listing:
     providers: ProviderCalls | None = None
     was_refused: bool = False
     owner: str = ""
+    is_optional: bool = False
 
     def next_page(self) -> Call:
         """Return the call for what comes next."""
@@ -76,6 +84,9 @@ class Listing:
             return True
         if error_id(refusal) == TOO_LARGE_A_PAGE and self.page:
             self.page = 0
+            return True
+        if self.is_optional and is_unknown_address(refusal):
+            self.is_done = True
             return True
         return False
 
@@ -218,8 +229,8 @@ def read_organizations(wire: Wire, find: Callable[[], Found], providers: Provide
         lists = [_Lists(Owner(held.id, held.ref.name), providers) for held in found]
         read_lists(wire, [each for some in lists for each in some.first])
         for some in lists:
-            some.list_applications()
-        read_lists(wire, [each for some in lists for each in some.applications])
+            some.begin_second()
+        read_lists(wire, [each for some in lists for each in some.second])
         seen.add(iter(found))
         unsound = [some.owner.name for some in lists if not some.are_sound]
         for some in lists:
@@ -247,9 +258,10 @@ class _Lists:
         self.first = (self._projects, self._providers, self._actions)
         self.applications: list[Listing] = []
         self._owners: list[Owner] = []
+        self._old: list[Listing] = []
 
-    def list_applications(self) -> None:
-        """Begin a list of applications for each project."""
+    def begin_second(self) -> None:
+        """Begin a list of applications for each project, and one of the states of providers."""
         self._owners = [
             Owner(project(item, self.owner).id, text_of(item, "name"))
             for item in self._own(self._projects)
@@ -258,18 +270,30 @@ class _Lists:
             Listing("ListApps", self.owner.id, {"projectId": each.id}, owner=self.owner.name)
             for each in self._owners
         ]
+        if self._calls.need_old_list(self._own(self._providers)):
+            operation, fields = OLD_LIST
+            listing = Listing(operation, self.owner.id, fields, owner=self.owner.name)
+            listing.is_optional = True
+            self._old = [listing]
+
+    @property
+    def second(self) -> Sequence[Listing]:
+        """Return the lists that are begun once the first ones are read."""
+        return (*self.applications, *self._old)
 
     @property
     def are_sound(self) -> bool:
         """Return whether no list contradicts itself."""
-        return all(each.is_sound for each in (*self.first, *self.applications))
+        return all(each.is_sound for each in (*self.first, *self.second))
 
     def objects(self) -> Iterator[ObservedObject]:
         """Yield everything that belongs to the organization."""
         yield from (project(item, self.owner) for item in self._own(self._projects))
+        old = [item for listing in self._old for item in listing.items]
+        states = {id_of(item): is_active(item) for item in old}
         for item in self._own(self._providers):
             if self._calls.is_ours(item):
-                yield self._calls.observed(item, self.owner)
+                yield self._calls.with_state(self._calls.observed(item, self.owner), states)
         yield from (action(item, self.owner) for item in self._own(self._actions))
         for owner, listing in zip(self._owners, self.applications, strict=True):
             yield from (application(item, self.owner, owner) for item in self._own(listing))
