@@ -27,7 +27,13 @@ from reconciler.cli.options import option
 from reconciler.cli.output import hint, show_warnings
 from reconciler.cli.parameter_types import RefType
 from reconciler.cli.plan_files import save_snapshot
-from reconciler.errors import LocalFileError, ObjectNotFoundError, ServiceError, UsageError
+from reconciler.errors import (
+    LocalFileError,
+    ObjectNotFoundError,
+    ServiceError,
+    UnseenOrganizationError,
+    UsageError,
+)
 from reconciler.manifests.export import Written, declared_ref, escapes, manifest_of, order_of
 from reconciler.manifests.loader import load
 from reconciler.manifests.manifest import Loaded, Manifest, Root, SourceFile
@@ -118,11 +124,14 @@ def _observed(reader: ReadOnlyService, organizations: Sequence[str]) -> Observed
 
     Raises:
         ObjectNotFoundError: there is no organization of a name.
+        UnseenOrganizationError: there may be one that the user of the token does not see.
         ServiceError: only a part could be listed.
     """
     observed = reader.observe(organizations or reader.organizations())
     held = {key.organization for key in observed.objects if key.kind is Kind.ORGANIZATION}
     missing = [name for name in organizations if fold(name) not in held]
+    if missing and observed.missing_role:
+        raise UnseenOrganizationError(missing, remedy=observed.missing_role)
     if missing:
         raise ObjectNotFoundError(
             f"there is no organization {missing[0]}",

@@ -36,10 +36,14 @@ def test_each_robot_works_or_is_told_its_missing_role(run: Run, tree: Path, vers
         assert (applied.code, len(fake.held["actions"])) == (0, 1), applied.all
         planned = {name: run("plan", "--detailed-exitcode", **of[name]) for name in ROBOTS}
         exported = run("export", **of["project"])
+        unseen = run("export", "--organization", "initech", **of["home"])
+        absent = run("export", "--organization", "initech", **of["owner"])
 
     refused = planned.pop("project")
     assert {name: ran.code for name, ran in planned.items()} == dict.fromkeys(planned, 0)
     assert (refused.code, exported.code) == (7, 7), refused.all + exported.all
+    assert (unseen.code, absent.code) == (7, 1), unseen.all + absent.all
+    assert "ORG_OWNER of the organization initech" in unseen.err
     assert "the organization acme exists, and this token may not read it" in refused.err
     assert "Its user has the roles: PROJECT_OWNER of the project shop." in refused.err
     assert "Give the user of this token ORG_OWNER of the organization acme" in refused.err

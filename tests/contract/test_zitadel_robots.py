@@ -227,11 +227,26 @@ def test_an_old_server_is_asked_in_the_old_ways(
     assert fake.unknown == 1 + templates
 
 
-def test_a_robot_that_lives_elsewhere_is_told_on_an_old_server(tmp_path: Path) -> None:
-    """That server shows it no organization; its roles are named all the same."""
+def test_a_robot_that_lives_elsewhere_is_found_a_home_on_an_old_server(tmp_path: Path) -> None:
+    """Its roles name the organizations that it may read."""
     fake = house(OLDEST)
     give(fake, "ORG_OWNER", fake.organization)
-    with opened(fake, tmp_path) as client, pytest.raises(AccessDeniedError) as told:
-        client.observe(["acme"])
+    with opened(fake, tmp_path) as client:
+        state = client.observe(["acme", "initech"])
+        names = client.organizations()
 
-    assert "ORG_OWNER of the organization acme" in told.value.remedy
+    assert GREET.key in state.objects
+    assert state.unseen == ("initech",)
+    assert "ORG_OWNER of the organization initech" in state.missing_role
+    assert names == ["acme"]
+
+
+@pytest.mark.parametrize("role", ["", "PROJECT_OWNER"])
+def test_who_reads_nothing_is_told_on_an_old_server(tmp_path: Path, role: str) -> None:
+    """That server counts nothing for it."""
+    fake = house(OLDEST)
+    give(fake, "PROJECT_OWNER", fake.named("projects", "shop")[0]["id"], home="acme")
+    with opened(fake, tmp_path, ROBOT if role else STRANGER) as client:
+        for ask in (lambda: client.observe(["acme"]), client.organizations):
+            with pytest.raises(AccessDeniedError, match="may read no organization"):
+                ask()

@@ -3,7 +3,7 @@
 The present list answers every valid token. It counts first and leaves out afterwards what the
 user may not read: fewer items than its total mean organizations without rights, no unsound list.
 A server without it is asked in the old ways: the list of the instance, and where the user may
-not read that, the organization that the user lives in.
+not read that, the organizations that the user lives in or has a role of.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from reconciler.resources.call import Call, Code, JsonObject
 from reconciler.resources.ref import Kind, fold
 from reconciler.service_client.observation import text_of
 from reconciler.service_client.refusals import error_id, service_error
-from reconciler.service_client.wire import Answer, Wire, WireRefusal
+from reconciler.service_client.wire import Answer, Wire, WireRefusal, is_id
 from reconciler.service_client.zitadel.objects import organization
 from reconciler.service_client.zitadel.reading import (
     OF_INSTANCE,
@@ -73,10 +73,7 @@ class OrganizationCalls:
                 answers = [each.fields for each in replies if isinstance(each, Answer)]
                 return self._found(dict(zip(asked, answers, strict=True)))
             self._go_on(refusal)
-        own = self._own()
-        others = tuple(name for name in asked if fold(name) != fold(own.ref.name))
-        found = (own,) if len(others) < len(asked) else ()
-        return Found(found, others, self._missing(others[0], is_held=False) if others else "")
+        return self._find_own(asked)
 
     def visible(self) -> Sequence[str]:
         """Return the names of every organization that the user may read, by name.
@@ -93,7 +90,20 @@ class OrganizationCalls:
             if names := sorted({text_of(item, "name") for item in reply if _is_held(item)}):
                 return names
             raise no_organization(_roles(self.wire))
-        return [self._own().ref.name]
+        if names := sorted({held.ref.name for held in (*self._own(), *self._of_roles())}):
+            return names
+        raise no_organization(_roles(self.wire))
+
+    def _find_own(self, names: Sequence[str]) -> Found:
+        """Return organizations that the user lives in, or has a role of."""
+        found = {fold(held.ref.name): held for held in self._own()}
+        if absent := {fold(name) for name in names} - found.keys():
+            found |= {fold(held.ref.name): held for held in self._of_roles(absent)}
+        if not found:
+            raise no_organization(_roles(self.wire))
+        asked = tuple(found[fold(name)] for name in names if fold(name) in found)
+        unseen = tuple(name for name in names if fold(name) not in found)
+        return Found(asked, unseen, self._missing(unseen[0], is_held=False) if unseen else "")
 
     def _go_on(self, refusal: WireRefusal) -> None:
         """Ask in the next way from now on.
@@ -141,20 +151,30 @@ class OrganizationCalls:
                 self._is_of_instance = any(_reads_everything(each) for each in told)
         return self._is_of_instance
 
-    def _own(self) -> ObservedObject:
-        """Return the organization that the user lives in.
+    def _own(self, organizations: Sequence[str] = ("",)) -> list[ObservedObject]:
+        """Return organizations by id, those without a role left out; by default, the user's home.
 
         Raises:
-            AccessDeniedError: the user has no role there.
+            ServiceError: one is refused for another reason than a missing role.
         """
-        reply = reply_to(self.wire, Call(OWN))
-        if isinstance(reply, WireRefusal):
-            if reply.code == Code.PERMISSION_DENIED or error_id(reply) == _NO_MEMBERSHIP:
-                raise no_organization(_roles(self.wire))
-            raise service_error(reply)
-        self.was_answered = True
-        found = reply.get("org")
-        return organization(found if isinstance(found, dict) else {})
+        found = []
+        for reply in self.wire.send([Call(OWN, {}, each) for each in organizations]):
+            if isinstance(reply, Answer):
+                told = reply.fields.get("org")
+                found.append(organization(told if isinstance(told, dict) else {}))
+            elif reply.code != Code.PERMISSION_DENIED and error_id(reply) != _NO_MEMBERSHIP:
+                raise service_error(reply)
+        return found
+
+    def _of_roles(self, names: Collection[str] | None = None) -> list[ObservedObject]:
+        """Return the organizations that the user has a role of; only those of some folded names."""
+        ids = [
+            str(each["orgId"])
+            for each in _memberships(self.wire) or ()
+            if is_id(each.get("orgId"))
+            and (names is None or fold(str(each.get("displayName", ""))) in names)
+        ]
+        return self._own(ids) if ids else []
 
 
 def _named(operation: str, name: str) -> Call:
