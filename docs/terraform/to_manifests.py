@@ -51,10 +51,16 @@ JWT_PROVIDER = {
     "keys_endpoint": ("keysEndpoint", None),
     "header_name": ("headerName", None),
 }
+PROJECT = {
+    "project_role_assertion": ("projectRoleAssertion", False),
+    "project_role_check": ("projectRoleCheck", False),
+    "has_project_check": ("hasProjectCheck", False),
+    "private_labeling_setting": ("privateLabelingSetting", "PRIVATE_LABELING_SETTING_UNSPECIFIED"),
+}
 DURATIONS = {"clock_skew", "timeout"}
 KINDS: Mapping[str, tuple[str, str, Mapping[str, tuple[str, Any]]]] = {
     "zitadel_org": ("Organization", "", {}),
-    "zitadel_project": ("Project", "projects", {}),
+    "zitadel_project": ("Project", "projects", PROJECT),
     "zitadel_application_oidc": ("OidcApplication", "applications", APPLICATION),
     "zitadel_action": ("Action", "actions", ACTION),
     "zitadel_org_idp_jwt": ("IdpJwtConfig", "identity-providers", JWT_PROVIDER),

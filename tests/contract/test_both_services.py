@@ -20,6 +20,7 @@ from reconciler.errors import (
     ServiceError,
 )
 from reconciler.plan.model import Adopt, Delete, Scope, Update
+from reconciler.resources.normal import KEPT
 from reconciler.resources.ref import Kind
 from reconciler.service_client.port import DeleteOrder, SecretOrder, UpdateOrder, Written
 from reconciler.state import DesiredState, Resource
@@ -274,3 +275,48 @@ def test_a_missing_owner_is_refused(house: House) -> None:
 
     assert isinstance(refused, ServiceError)
     assert isinstance(fine, Written)
+
+
+def test_flags_of_a_project_change_as_declared_and_others_stay(
+    house: House, tmp_path: Path
+) -> None:
+    """Another tool may have set those that no manifest says."""
+    ref = house.ref(Kind.PROJECT, "shop")
+
+    def applied(**flags: Any) -> dict[str, Any]:
+        wanted = desired(declared(ref, flags))
+        assert apply_with(house.client, wanted, tmp_path).remaining == 0
+        assert plan_with(house.client, wanted).changes == ()
+        return dict(house.held(ref).spec)
+
+    labelled = "PRIVATE_LABELING_SETTING_ENFORCE_PROJECT_RESOURCE_OWNER_POLICY"
+    assert applied() == KEPT[Kind.PROJECT]
+    first = applied(projectRoleCheck=True, privateLabelingSetting=labelled)
+    second = applied(hasProjectCheck=True, projectRoleCheck=False)
+
+    assert first == {
+        **KEPT[Kind.PROJECT], "projectRoleCheck": True, "privateLabelingSetting": labelled,
+    }  # fmt: skip
+    assert second == {**first, "projectRoleCheck": False, "hasProjectCheck": True}
+    assert applied() == second
+
+
+def test_a_project_is_made_with_its_flags(house: House) -> None:
+    said = {"projectRoleAssertion": True, "hasProjectCheck": True}
+
+    made = house.made(house.create(Kind.PROJECT, "blog", said))
+
+    assert made.spec == {**KEPT[Kind.PROJECT], **said}
+
+
+def test_a_project_that_moved_on_is_not_written_over(house: House) -> None:
+    before = house.held(house.ref(Kind.PROJECT, "shop"))
+    mine = declared(before.ref, {**before.spec, "projectRoleCheck": True})
+    (first,) = house.write(UpdateOrder(mine, before))
+
+    other = declared(before.ref, {**before.spec, "hasProjectCheck": True})
+    (second,) = house.write(UpdateOrder(other, before))
+
+    assert isinstance(first, Written)
+    assert isinstance(second, PreconditionFailedError)
+    assert house.held(before.ref).spec == mine.spec

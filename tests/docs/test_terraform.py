@@ -124,3 +124,20 @@ def test_what_is_no_state_is_refused(tmp_path: Path, state: str | None, problem:
 def test_durations_are_written_in_seconds(terraform: str, manifest: str) -> None:
     """One that cannot be read is left as it is, for validate to name."""
     assert seconds(terraform) == manifest
+
+
+def test_flags_of_a_project_are_written_where_they_are_on() -> None:
+    state = json.loads(STATE.read_text(encoding="utf-8"))
+    (project,) = [
+        one
+        for one in state["values"]["root_module"]["resources"]
+        if one["type"] == "zitadel_project"
+    ]
+    off, _ = manifests_of(state, {})
+    project["values"]["project_role_check"] = True
+
+    on, _ = manifests_of(state, {})
+
+    (path,) = [path for path in on if path.endswith("project.yaml")]
+    assert "spec" not in off[path]
+    assert on[path] == f"{off[path]}spec:\n  projectRoleCheck: true\n"
