@@ -9,13 +9,14 @@ from hashlib import sha256
 import pytest
 
 from reconciler.diagnostics import warning
-from reconciler.plan.digest import declared_digest, hash_of, plan_digest
+from reconciler.plan.digest import declared_digest, essence, hash_of, plan_digest
 from reconciler.plan.model import Adopt, Create, Delete, Plan, Scope, Unmanaged, Update
 from reconciler.resources.shard import Shard
-from reconciler.state import Resource
+from reconciler.state import Resource, completed
 from tests.builders import (
     GREET,
     PARTNER,
+    SHOP,
     WEB,
     FakeSource,
     a_plan,
@@ -165,3 +166,27 @@ def test_the_digest_of_what_is_declared_is_that_of_its_meaning() -> None:
 def test_whatever_is_declared_otherwise_changes_it(other: list[Resource]) -> None:
     """A saved plan is of these manifests and no others."""
     assert declared_digest(desired(*other)) != declared_digest(desired(*DECLARED))
+
+
+def test_flags_of_a_project_that_are_off_change_no_digest() -> None:
+    """One of a plan that was made before projects had flags is still the digest of that plan."""
+    made, found = declared(SHOP), held(SHOP)
+    told = replace(declared(SHOP, critical=True), spec=found.spec)
+
+    assert essence(Create(made)).after == hash_of([{}, False, False])
+    assert essence(Update(told, found))[-2:] == (hash_of(["shop", {}]), hash_of([{}, False, True]))
+    assert declared_digest(desired(made)) == declared_digest(desired(replace(made, spec={})))
+
+
+def test_a_flag_of_a_project_changes_the_digest_where_it_is_on_or_changes() -> None:
+    on, off = {"projectRoleCheck": True}, {"projectRoleCheck": False}
+    plans = [
+        Create(declared(SHOP)),
+        Create(declared(SHOP, on)),
+        Update(completed(declared(SHOP, off), held(SHOP, on)), held(SHOP, on)),
+        Update(completed(declared(SHOP, critical=True), held(SHOP, on)), held(SHOP, on)),
+    ]
+
+    assert len({plan_digest(a_plan(change)) for change in plans}) == len(plans)
+    # An explicit false takes back what another tool set, so it declares more than nothing.
+    assert declared_digest(desired(declared(SHOP, off))) != declared_digest(desired(declared(SHOP)))

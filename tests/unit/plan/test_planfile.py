@@ -12,9 +12,18 @@ from typing import Any
 import pytest
 
 from reconciler.diagnostics import SourceLocation, error, warning
-from reconciler.plan.digest import plan_digest
+from reconciler.plan.digest import essence, plan_digest
 from reconciler.plan.integrity import SEAL, SavedFileError, sealed
-from reconciler.plan.model import Adopt, Create, Delete, DeletedBy, Scope, Unmanaged, Update
+from reconciler.plan.model import (
+    Adopt,
+    Create,
+    Delete,
+    DeletedBy,
+    Scope,
+    Unmanaged,
+    Update,
+    ref_of,
+)
 from reconciler.plan.planfile import (
     FORMAT,
     FORMAT_VERSION,
@@ -26,11 +35,14 @@ from reconciler.plan.planfile import (
 )
 from reconciler.report.plan_json import plan_as_json
 from reconciler.report.plan_text import plan_as_text
+from reconciler.resources.ref import Kind
 from reconciler.resources.shard import Shard
+from reconciler.state import completed
 from tests.builders import (
     ACME,
     GREET,
     PARTNER,
+    SHOP,
     WEB,
     a_plan,
     a_ref,
@@ -317,3 +329,21 @@ def test_a_plan_of_an_older_version_without_a_later_field_is_refused(
 
     with pytest.raises(SavedFileError, match=r"^was written by an older version, without the fie"):
         read_plan_file(resealed(fields))
+
+
+def test_a_project_is_read_with_and_without_the_flags_that_it_leaves_out() -> None:
+    """An older version wrote none, and none changes a digest."""
+    on = {"projectRoleCheck": True}
+    found = held(SHOP, {"hasProjectCheck": True})
+    plan = a_plan(
+        Create(declared(a_ref(Kind.PROJECT, "blog"))),
+        Update(completed(declared(SHOP, on), found), found),
+    )
+    older = a_plan(Update(declared(SHOP, critical=True), replace(held(SHOP), spec={})))
+
+    for each in (plan, older):
+        read = read_plan_file(plan_file_content(replace(FILE, plan=each))).plan
+        assert [(ref_of(change), essence(change)) for change in read.changes] == [
+            (ref_of(change), essence(change)) for change in each.changes
+        ]
+        assert plan_digest(read) == plan_digest(each)
