@@ -10,12 +10,12 @@ import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path as FilePath
-from typing import Any
 
 from reconciler.diagnostics import Diagnostic, error
 from reconciler.manifests.growth import Growth
 from reconciler.manifests.manifest import Manifest, Origin, Path
 from reconciler.manifests.placeholders import size_of
+from reconciler.manifests.scalars import YamlMapping, YamlValue
 from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind
 from reconciler.resources.schemas import DEFAULTS
@@ -31,7 +31,7 @@ _INSTEAD = {
 _Folder = tuple[str, ...]
 
 
-def is_defaults(document: Any) -> bool:
+def is_defaults(document: YamlValue) -> bool:
     """Return whether a document says that it is one of Defaults."""
     return isinstance(document, dict) and document.get("kind") == DEFAULTS
 
@@ -47,8 +47,8 @@ class _Given:
         size: About how many characters they are.
     """
 
-    metadata: dict[str, Any]
-    spec: dict[str, Any]
+    metadata: YamlMapping
+    spec: YamlMapping
     origins: dict[Path, Origin]
     size: int
 
@@ -168,12 +168,12 @@ def _own(manifest: Manifest, kind: str) -> _Given:
     return _Given(owners, spec, origins, size_of(owners) + size_of(spec))
 
 
-def _mapping(values: dict[str, Any], name: str) -> dict[str, Any]:
+def _mapping(values: YamlMapping, name: str) -> YamlMapping:
     value = values.get(name)
     return value if isinstance(value, dict) else {}
 
 
-def _taken(kind: str, spec: Mapping[str, Any]) -> Collection[str]:
+def _taken(kind: str, spec: Mapping[str, YamlValue]) -> Collection[str]:
     """Return the names of fields, and the names that can be written in place of them."""
     instead = _INSTEAD[kind]
     if not instead:

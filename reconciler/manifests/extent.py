@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from reconciler.manifests.discovery import EXTENSIONS, MAX_FILE, Enclosing, is_folder
 from reconciler.manifests.git import git_root
 from reconciler.manifests.opening import OpeningError, open_folder, read_file
+from reconciler.manifests.scalars import YamlValue
 from reconciler.manifests.text import TextError, decode
 from reconciler.manifests.yaml_source import read_documents
 
@@ -125,6 +125,6 @@ CONFIGURATION = "Configuration"
 """The kind of ``reconciler.yaml``, which is no manifest."""
 
 
-def is_configuration(document: Any) -> bool:
+def is_configuration(document: YamlValue) -> bool:
     """Return whether a document is a configuration of this tool."""
     return isinstance(document, dict) and document.get("kind") == CONFIGURATION

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from reconciler.diagnostics import SourceLocation
+from reconciler.manifests.scalars import YamlValue
 
 
 class VariableValue(NamedTuple):
@@ -18,7 +19,7 @@ class VariableValue(NamedTuple):
             ``file`` is the option or environment variable, such as ``--var shopHost``.
     """
 
-    value: Any
+    value: YamlValue
     origin: SourceLocation
 
 

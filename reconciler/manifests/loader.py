@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error, name_as_text, warning
 from reconciler.manifests.defaults import FolderDefaults, is_defaults
@@ -15,6 +15,7 @@ from reconciler.manifests.growth import Growth
 from reconciler.manifests.layers import NO_LAYERS, Layers
 from reconciler.manifests.manifest import Loaded, Manifest, SourceFile
 from reconciler.manifests.resolve import Resolver
+from reconciler.manifests.scalars import YamlValue
 from reconciler.manifests.text import TextError, decode
 from reconciler.manifests.trace import Trace
 from reconciler.manifests.variables import Variables, unused
@@ -194,7 +195,7 @@ class Reader:
             if document is not None:
                 yield Manifest(document, file, index)
 
-    def _documents(self, file: SourceFile) -> list[Any]:
+    def _documents(self, file: SourceFile) -> list[YamlValue]:
         documents = file.read()
         findings: list[Diagnostic] = []
         if documents is None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from reconciler.manifests.layers import VariableValue
 from reconciler.manifests.placeholders import LITERAL, OPENING, as_text, size_of
+from reconciler.manifests.scalars import YamlMapping, YamlValue
 from reconciler.manifests.yaml_source import MAX_SCALAR
 
 SECTIONS = frozenset({"metadata", "spec"})
@@ -52,7 +52,7 @@ class PlainVariables:
         return self._last
 
 
-def _may_begin_another(value: Any) -> bool:
+def _may_begin_another(value: YamlValue) -> bool:
     """Return whether a value can make a variable together with what stands beside it."""
     return isinstance(value, str) and ("$" in value or "{" in value)
 
@@ -72,7 +72,7 @@ class Replacement:
 
     __slots__ = ("_has_lists", "_texts", "_unused", "_used", "largest", "put_in", "values")
 
-    def __init__(self, values: Mapping[str, Any], used: set[str]) -> None:
+    def __init__(self, values: Mapping[str, YamlValue], used: set[str]) -> None:
         self.values = values
         self.largest = max(map(size_of, values.values()), default=0)
         self.put_in = 0
@@ -82,7 +82,7 @@ class Replacement:
         self._used = used
         self._unused = {token for token in values if _name(token) not in used}
 
-    def replace(self, document: Mapping[str, Any]) -> None:
+    def replace(self, document: Mapping[str, YamlValue]) -> None:
         """Replace the variables of a document where they stand.
 
         Raises:
@@ -94,7 +94,7 @@ class Replacement:
             elif OPENING in key or OPENING in str(value):
                 raise UnusualError
 
-    def _mapping(self, values: dict[str, Any]) -> None:
+    def _mapping(self, values: YamlMapping) -> None:
         for key, inner in values.items():
             kind = type(inner)
             if kind is str:
@@ -109,7 +109,7 @@ class Replacement:
             if OPENING in key:
                 raise UnusualError
 
-    def _list(self, values: list[Any]) -> None:
+    def _list(self, values: list[YamlValue]) -> None:
         for index, inner in enumerate(values):
             kind = type(inner)
             if kind is str:
@@ -120,7 +120,7 @@ class Replacement:
             elif kind is list:
                 self._list(inner)
 
-    def _value(self, written: str) -> Any:
+    def _value(self, written: str) -> YamlValue:
         if written not in self.values:
             return self.text(written)
         value = self.values[written]

@@ -17,7 +17,6 @@ import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from reconciler.diagnostics import SourceLocation, name_as_text
 from reconciler.manifests.defaults import FolderDefaults, is_defaults
@@ -28,6 +27,7 @@ from reconciler.manifests.loader import Reader
 from reconciler.manifests.manifest import Manifest, Root
 from reconciler.manifests.opening import OpeningError, Reason, open_folder, read_file
 from reconciler.manifests.placeholders import has_variables, tokens
+from reconciler.manifests.scalars import YamlValue
 from reconciler.resources.kinds import VERSIONS
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.state import Elsewhere, ObservedObject
@@ -172,7 +172,7 @@ class _Search:
         self.unreadable.append((SourceLocation(shown), str(fault)))
 
 
-def _declared_ids(document: Any, wanted: _Wanted) -> Iterator[str]:
+def _declared_ids(document: YamlValue, wanted: _Wanted) -> Iterator[str]:
     """Yield the ids of the objects looked for that a document declares."""
     if not isinstance(document, dict):
         return

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error
+from reconciler.manifests.scalars import YamlValue
 
 
 class Mark(NamedTuple):
@@ -35,7 +36,7 @@ class Trace:
     file: str
     lines_before: int = 0
     findings: list[Diagnostic] = field(default_factory=list)
-    documents: list[Any] = field(default_factory=list)
+    documents: list[YamlValue] = field(default_factory=list)
     keys: dict[tuple[int, str | int], Mark] = field(default_factory=dict)
     values: dict[tuple[int, str | int], Mark] = field(default_factory=dict)
 
@@ -49,7 +50,7 @@ class Trace:
         container, key = self._nearest(document, path)
         return self.values.get((id(container), key), NOWHERE)
 
-    def written(self, document: int, path: Sequence[str | int]) -> Any:
+    def written(self, document: int, path: Sequence[str | int]) -> YamlValue:
         """Return the value under a path as it is written, or the nearest one above it."""
         container, key = self._nearest(document, path)
         return container[key]
@@ -60,8 +61,8 @@ class Trace:
         place = (id(container), key)
         return self.keys.get(place) or self.values.get(place, NOWHERE)
 
-    def _nearest(self, document: int, path: Sequence[str | int]) -> tuple[Any, str | int]:
-        container: Any = self.documents
+    def _nearest(self, document: int, path: Sequence[str | int]) -> tuple[YamlValue, str | int]:
+        container: YamlValue = self.documents
         key: str | int = document
         for step in path:
             inner = container[key]
@@ -71,7 +72,7 @@ class Trace:
         return container, key
 
 
-def _has(container: Any, step: str | int) -> bool:
+def _has(container: YamlValue, step: str | int) -> bool:
     if isinstance(container, dict):
         return step in container
     return isinstance(container, list) and isinstance(step, int) and 0 <= step < len(container)

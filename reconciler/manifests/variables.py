@@ -10,7 +10,6 @@ A few bytes can stand for many, so both the length of a text and all that is put
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error, warning
 from reconciler.manifests.discovery import Discovery
@@ -37,6 +36,7 @@ from reconciler.manifests.plain_variables import (
     PlainVariables,
     UnusualError,
 )
+from reconciler.manifests.scalars import YamlMapping, YamlValue
 from reconciler.manifests.yaml_source import MAX_SCALAR
 from reconciler.resources.nearest import MOST_HINTS, nearest
 
@@ -72,7 +72,7 @@ class Variables:
             walk = _Walk(self, manifest, may_be_left=may_be_left)
             self.findings += walk.findings(document)
 
-    def _replaced_plainly(self, document: dict[str, Any], text: str, number: int) -> bool:
+    def _replaced_plainly(self, document: YamlMapping, text: str, number: int) -> bool:
         """Replace what needs no closer look; return whether that was all there is."""
         plain = self._plain.of(text, number)
         if plain is None or not self._growth.is_room_for(number * plain.largest):
@@ -93,7 +93,7 @@ class Variables:
         self.findings += walk.found
         return value
 
-    def value_of(self, name: str) -> Any:
+    def value_of(self, name: str) -> YamlValue:
         """Return the value of a variable, and note that it is used.
 
         Raises:
@@ -126,7 +126,7 @@ class Variables:
         """Return whether there is room for more characters at a place."""
         return self._growth.has_room(size, manifest, path)
 
-    def size(self, name: str, value: Any) -> int:
+    def size(self, name: str, value: YamlValue) -> int:
         """Return about how many characters the value of a variable takes."""
         if name not in self._sizes:
             self._sizes[name] = size_of(value)
@@ -167,7 +167,7 @@ def _no_name(token: Token) -> tuple[str, str, str]:
     return "VARIABLE-NAME", f"no name of a variable: {token.text[:40]}", remedy
 
 
-def _no_text(name: str, value: Any) -> tuple[str, str, str]:
+def _no_text(name: str, value: YamlValue) -> tuple[str, str, str]:
     what = "a list" if isinstance(value, list) else "a mapping"
     return (
         "VARIABLE-IN-TEXT",
@@ -185,7 +185,7 @@ class _Walk:
         self._manifest = manifest
         self._may_be_left = may_be_left
 
-    def findings(self, document: dict[str, Any]) -> list[Diagnostic]:
+    def findings(self, document: YamlMapping) -> list[Diagnostic]:
         """Replace the variables of a document, and return what is wrong."""
         for key, value in document.items():
             if key in SECTIONS:
@@ -196,7 +196,7 @@ class _Walk:
                 self._key(key, (key,))
         return self.found
 
-    def _value(self, value: Any, path: Path) -> Any:
+    def _value(self, value: YamlValue, path: Path) -> YamlValue:
         kind = type(value)
         if kind is str:
             return self._leaf(value, path) if self._is_suspect(value) else value
@@ -206,7 +206,9 @@ class _Walk:
             self._items(value, enumerate(value), path)
         return value
 
-    def _items(self, values: Any, items: Iterable[tuple[Any, Any]], path: Path) -> None:
+    def _items(
+        self, values: YamlValue, items: Iterable[tuple[YamlValue, YamlValue]], path: Path
+    ) -> None:
         """Replace variables in what a mapping or list holds: on the path of every manifest."""
         for key, inner in items:
             kind = type(inner)
@@ -221,7 +223,7 @@ class _Walk:
     def _is_suspect(self, value: str) -> bool:
         return OPENING in value or (self._may_be_left and may_have_left_over(value))
 
-    def _leaf(self, value: str, path: Path) -> Any:
+    def _leaf(self, value: str, path: Path) -> YamlValue:
         if self._may_be_left and may_have_left_over(value):
             self._left_over(value, path)
         if OPENING not in value or path[-1] == "script":
@@ -233,7 +235,7 @@ class _Walk:
         name = sole_name(value)
         return self._whole(value, name, path) if name else self.text(value, path)
 
-    def _whole(self, text: str, name: str, path: Path) -> Any:
+    def _whole(self, text: str, name: str, path: Path) -> YamlValue:
         variables = self._variables
         try:
             value = variables.value_of(name)
@@ -318,7 +320,9 @@ def unused(layers: Layers, used: Iterable[str]) -> Iterator[Diagnostic]:
         yield warning("VARIABLE-UNUSED", summary, remedy, place)
 
 
-def _not_elsewhere(names: Mapping[str, Any], overlays: tuple[str, ...]) -> Mapping[str, Any]:
+def _not_elsewhere(
+    names: Mapping[str, YamlValue], overlays: tuple[str, ...]
+) -> Mapping[str, YamlValue]:
     left = dict(names)
     if not left:
         return left
