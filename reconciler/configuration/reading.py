@@ -11,13 +11,12 @@ from reconciler.configuration.judging import schema_findings
 from reconciler.configuration.model import Configuration, Environment, Variable, VariableType
 from reconciler.configuration.semantics import semantic_findings
 from reconciler.diagnostics import Diagnostic, SourceLocation, by_place, error, name_as_text
-from reconciler.manifests.discovery import MAX_FILE, REMEDIES
+from reconciler.manifests.discovery import MAX_FILE, opening_finding
 from reconciler.manifests.git import git_root
 from reconciler.manifests.layers import VariableValue
 from reconciler.manifests.manifest import Manifest, Root, SourceFile
 from reconciler.manifests.opening import OpeningError, open_folder, read_file
 from reconciler.manifests.text import TextError, decode
-from reconciler.manifests.trace import Trace
 
 _SHAPE = "Write one document with apiVersion: reconciler/v1 and kind: Configuration."
 
@@ -54,13 +53,9 @@ def _document(path: str, shown: str) -> tuple[Manifest | None, list[Diagnostic]]
             data = read_file(name, handle, MAX_FILE)
         text = decode(data)
     except OpeningError as fault:
-        code = f"FILE-{fault.reason.name.replace('_', '-')}"
-        place = SourceLocation(shown)
-        return None, [error(code, f"the path {fault}", REMEDIES[fault.reason], place)]
+        return None, [opening_finding(path, fault)]
     except TextError as fault:
-        trace = Trace(shown)
-        trace.refuse(*fault.fault)
-        return None, trace.findings
+        return None, [fault.finding(shown)]
     file = SourceFile(shown, text, Root(folder), ())
     documents = file.read()
     if documents is None:

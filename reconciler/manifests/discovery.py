@@ -103,7 +103,9 @@ class Discovery:
         with open_folder(path) as handle:
             yield from self._walk(_folder(handle, Root(path), ()))
         if self._met == before:
-            self._note("FILE-NONE", path, "no manifests found", "Give a folder with .yaml files.")
+            place = SourceLocation(name_as_text(path))
+            remedy = "Give a folder with .yaml files."
+            self.findings.append(error("FILE-NONE", "no manifests found", remedy, place))
 
     def _single(self, path: str) -> Iterator[FoundFile]:
         parent, name = os.path.split(path)
@@ -184,11 +186,14 @@ class Discovery:
 
     def _refuse(self, name: str, fault: OpeningError) -> None:
         self._met += 1
-        code = f"FILE-{fault.reason.name.replace('_', '-')}"
-        self._note(code, name, f"the path {fault}", REMEDIES[fault.reason])
+        self.findings.append(opening_finding(name, fault))
 
-    def _note(self, code: str, name: str, summary: str, remedy: str) -> None:
-        self.findings.append(error(code, summary, remedy, SourceLocation(name_as_text(name))))
+
+def opening_finding(path: str, fault: OpeningError) -> Diagnostic:
+    """Return the finding about a path that cannot be read."""
+    code = f"FILE-{fault.reason.name.replace('_', '-')}"
+    place = SourceLocation(name_as_text(path))
+    return error(code, f"the path {fault}", REMEDIES[fault.reason], place)
 
 
 def _folder(handle: int, root: Root, parts: tuple[str, ...]) -> _Folder:

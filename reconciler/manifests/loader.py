@@ -17,7 +17,6 @@ from reconciler.manifests.manifest import Loaded, Manifest, SourceFile
 from reconciler.manifests.resolve import Resolver
 from reconciler.manifests.scalars import YamlValue
 from reconciler.manifests.text import TextError, decode
-from reconciler.manifests.trace import Trace
 from reconciler.manifests.variables import Variables, unused
 from reconciler.resources.collector import collector_paused
 from reconciler.resources.kinds import VERSIONS
@@ -186,9 +185,7 @@ class Reader:
         try:
             text = decode(found.data)
         except TextError as fault:
-            trace = Trace(found.name)
-            trace.refuse(*fault.fault)
-            self.findings += trace.findings
+            self.findings.append(fault.finding(found.name))
             return
         file = SourceFile(found.name, text, found.root, found.folder, self._variables)
         for index, document in enumerate(self._documents(file)):

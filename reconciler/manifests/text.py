@@ -8,6 +8,7 @@ from __future__ import annotations
 import codecs
 import re
 
+from reconciler.diagnostics import Diagnostic, SourceLocation, error
 from reconciler.manifests.trace import Mark
 
 _BOM = "\ufeff"
@@ -28,6 +29,11 @@ class TextError(Exception):
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault[1])
         self.fault = fault
+
+    def finding(self, file: str) -> Diagnostic:
+        """Return the finding about a file of this name."""
+        code, summary, remedy, mark = self.fault
+        return error(code, summary, remedy, SourceLocation(file, mark.line, mark.column))
 
 
 def decode(data: bytes) -> str:
