@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from reconciler.configuration.schema import ENVIRONMENT_NAME, configuration_schema
+from reconciler.configuration.schema import ENVIRONMENT_NAME
 from reconciler.diagnostics import Diagnostic, error
 from reconciler.manifests.manifest import Manifest
 from reconciler.resources.nearest import nearest, one_of
+from reconciler.validation.explain import empty, name_of, rule_broken, with_nul
 from reconciler.validation.problem import Problem, cut, wrong
-from reconciler.validation.schema import SchemaFault, faults_in
+from reconciler.validation.schema import SchemaFault
 
 
-def schema_findings(document: Manifest) -> list[Diagnostic]:
-    """Return why a document does not fit the schema of a configuration, or nothing."""
-    found = faults_in(configuration_schema(), document.document)
-    return [finding for fault in found for finding in _findings(document, fault)]
+def schema_findings(document: Manifest, faults: Iterable[SchemaFault]) -> list[Diagnostic]:
+    """Return why a document does not fit the schema of a configuration, in words."""
+    return [finding for fault in faults for finding in _findings(document, fault)]
 
 
 def _findings(document: Manifest, fault: SchemaFault) -> Iterator[Diagnostic]:
@@ -34,7 +34,7 @@ def _findings(document: Manifest, fault: SchemaFault) -> Iterator[Diagnostic]:
     elif isinstance(fault.value, str) and fault.schema.keys() == {"pattern"}:
         yield _wrong_name(fault).at(document.place_of_key(*fault.path, fault.value))
     else:
-        words = _WORDS.get(fault.keyword, _other)
+        words = _WORDS.get(fault.keyword, rule_broken)
         yield words(fault).at(document.place(*fault.path))
 
 
@@ -74,14 +74,6 @@ def _not_allowed(fault: SchemaFault) -> Problem:
     return wrong("SCHEMA-VALUE", summary, f"Write {one_of(allowed)}.")
 
 
-def _with_nul(fault: SchemaFault) -> Problem:
-    return wrong("SCHEMA-NUL", f"{_name(fault)} contains NUL", "Remove the NUL character.")
-
-
-def _empty(fault: SchemaFault) -> Problem:
-    return wrong("SCHEMA-EMPTY", f"{_name(fault)} is empty", "Write a value.")
-
-
 def _too_many(fault: SchemaFault) -> Problem:
     summary = f"{_name(fault)} has more than {fault.expected} entries"
     return wrong("SCHEMA-TOO-LONG", summary, f"Keep at most {fault.expected}.")
@@ -92,22 +84,16 @@ def _too_long(fault: SchemaFault) -> Problem:
     return wrong("SCHEMA-TOO-LONG", summary, "Shorten it.")
 
 
-def _other(fault: SchemaFault) -> Problem:
-    summary = f"{_name(fault)} breaks the rule {fault.keyword} of the schema"
-    return wrong("SCHEMA-VALUE", summary, f"The rule says {cut(fault.expected)}.")
-
-
 _WORDS: Mapping[str, Callable[[SchemaFault], Problem]] = {
     "type": _mistyped,
     "enum": _not_allowed,
     "const": _not_allowed,
-    "minLength": _empty,
+    "minLength": empty,
     "maxLength": _too_long,
     "maxProperties": _too_many,
-    "pattern": _with_nul,
+    "pattern": with_nul,
 }
 
 
 def _name(fault: SchemaFault) -> str:
-    """Return the name of the value that a fault is about, for a sentence."""
-    return str(fault.path[-1]) if fault.path else "the configuration"
+    return name_of(fault, "the configuration")

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from reconciler.configuration.judging import schema_findings
 from reconciler.configuration.model import Configuration, Environment, Variable, VariableType
+from reconciler.configuration.schema import configuration_schema
 from reconciler.configuration.semantics import semantic_findings
 from reconciler.diagnostics import Diagnostic, SourceLocation, by_place, error, name_as_text
 from reconciler.manifests.discovery import MAX_FILE, opening_finding
@@ -17,6 +17,7 @@ from reconciler.manifests.layers import VariableValue
 from reconciler.manifests.manifest import Manifest, Root, SourceFile
 from reconciler.manifests.opening import OpeningError, open_folder, read_file
 from reconciler.manifests.text import TextError, decode
+from reconciler.validation.schema import faults_in
 
 _SHAPE = "Write one document with apiVersion: reconciler/v1 and kind: Configuration."
 
@@ -34,9 +35,11 @@ def read_configuration(path: str) -> Reading:
     document, findings = _document(path, shown)
     if document is None:
         return Reading(None, tuple(findings))
-    found = schema_findings(document)
-    if found:
-        return Reading(None, by_place(found))
+    faults = faults_in(configuration_schema(), document.document)
+    if faults:
+        from reconciler.configuration.judging import schema_findings
+
+        return Reading(None, by_place(schema_findings(document, faults)))
     folder = Path(path).parent.resolve()
     configuration = _configuration(document, shown, folder)
     found = list(semantic_findings(configuration, document))

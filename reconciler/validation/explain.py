@@ -94,7 +94,7 @@ def _findings(judged: Judged, manifest: Manifest, fault: SchemaFault) -> Iterato
     elif fault.keyword in {"oneOf", "not"}:
         yield _script(fault).at(manifest.place_of_key(*fault.path))
     else:
-        words = _WORDS.get(fault.keyword, _other)
+        words = _WORDS.get(fault.keyword, rule_broken)
         yield words(fault).at(manifest.place(*fault.path))
 
 
@@ -113,7 +113,7 @@ def _unknown(judged: Judged, fault: SchemaFault, name: str) -> Problem:
     if meant is not None:
         return wrong(code, summary, f"Did you mean {meant}?")
     if not known:
-        return wrong(code, summary, f"{_name(fault)} of this kind has no fields: remove it.")
+        return wrong(code, summary, f"{name_of(fault)} of this kind has no fields: remove it.")
     return wrong(code, summary, f"Remove it. Known fields are {', '.join(known)}.")
 
 
@@ -134,7 +134,7 @@ def _missing(fault: SchemaFault, name: str) -> Problem:
     described = known[name].get("description", "")
     return wrong(
         "SCHEMA-MISSING-FIELD",
-        f"{_name(fault)} has no {name}",
+        f"{name_of(fault)} has no {name}",
         f"{hint} {described}".rstrip(),
     )
 
@@ -158,8 +158,8 @@ def _mistyped(fault: SchemaFault) -> Problem:
     value = fault.value
     longest = _LONGEST.get(fault.schema.get("pattern", ""))
     if longest is not None and _type(value) == "number":
-        return duration_problem(_name(fault), value, longest)
-    summary = f"{_name(fault)} is {_ARTICLES[_type(value)]}, not {_ARTICLES[wanted]}"
+        return duration_problem(name_of(fault), value, longest)
+    summary = f"{name_of(fault)} is {_ARTICLES[_type(value)]}, not {_ARTICLES[wanted]}"
     return wrong("SCHEMA-TYPE", summary, _typing_hint(wanted, value))
 
 
@@ -208,7 +208,7 @@ def _not_in_enum(fault: SchemaFault) -> Problem:
     code = "MANIFEST-API-VERSION" if fault.path == ("apiVersion",) else "SCHEMA-VALUE"
     return wrong(
         code,
-        f"{_name(fault)} cannot be {cut(fault.value)}",
+        f"{name_of(fault)} cannot be {cut(fault.value)}",
         f"{hint}Write {one_of(allowed)}.",
     )
 
@@ -221,44 +221,49 @@ def _in_one_spelling(words: list[str], meant: str | None) -> list[str]:
     return [*short.values()] if meant in short.values() else [*short]
 
 
-def _too_short(fault: SchemaFault) -> Problem:
-    return wrong("SCHEMA-EMPTY", f"{_name(fault)} is empty", "Write a value.")
+def empty(fault: SchemaFault) -> Problem:
+    """Return the problem of a text that is too short."""
+    return wrong("SCHEMA-EMPTY", f"{name_of(fault)} is empty", "Write a value.")
 
 
 def _too_long(fault: SchemaFault) -> Problem:
     return wrong(
         "SCHEMA-TOO-LONG",
-        f"{_name(fault)} is longer than {fault.expected} characters",
+        f"{name_of(fault)} is longer than {fault.expected} characters",
         f"It has {len(fault.value)}; shorten it to at most {fault.expected}.",
     )
 
 
 def _wrong_pattern(fault: SchemaFault) -> Problem:
     if fault.expected in _LONGEST:
-        return duration_problem(_name(fault), fault.value, _LONGEST[fault.expected])
+        return duration_problem(name_of(fault), fault.value, _LONGEST[fault.expected])
     if fault.path == ("metadata", "id"):
         return wrong(
             "SCHEMA-ID",
             "the id is not valid",
             "Write the id as the service shows it: letters, digits, - and _, at most 200.",
         )
-    if "\0" in fault.value:
-        return wrong("SCHEMA-NUL", f"{_name(fault)} contains NUL", "Remove the NUL character.")
-    return _other(fault)
+    return with_nul(fault) if "\0" in fault.value else rule_broken(fault)
 
 
-def _other(fault: SchemaFault) -> Problem:
+def with_nul(fault: SchemaFault) -> Problem:
+    """Return the problem of a text that contains NUL."""
+    return wrong("SCHEMA-NUL", f"{name_of(fault)} contains NUL", "Remove the NUL character.")
+
+
+def rule_broken(fault: SchemaFault) -> Problem:
+    """Return the problem of a value for whose fault there are no better words."""
     return wrong(
         "SCHEMA-VALUE",
-        f"{_name(fault)} breaks the rule {fault.keyword} of the schema",
+        f"{name_of(fault)} breaks the rule {fault.keyword} of the schema",
         f"The rule says {cut(fault.expected)}.",
     )
 
 
-def _name(fault: SchemaFault) -> str:
-    """Return the name of the value a fault is about, for a sentence."""
+def name_of(fault: SchemaFault, whole: str = "the manifest") -> str:
+    """Return the name of the value a fault is about, for a sentence; of all, that of the whole."""
     if not fault.path:
-        return "the manifest"
+        return whole
     *_, last = fault.path
     return f"item {last + 1} of {fault.path[-2]}" if isinstance(last, int) else last
 
@@ -267,7 +272,7 @@ _WORDS: Mapping[str, Callable[[SchemaFault], Problem]] = {
     "type": _mistyped,
     "enum": _not_in_enum,
     "const": _not_in_enum,
-    "minLength": _too_short,
+    "minLength": empty,
     "maxLength": _too_long,
     "pattern": _wrong_pattern,
 }
