@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from reconciler.diagnostics import Diagnostic, SourceLocation, error, warning
+from reconciler.diagnostics import Diagnostic, Severity, SourceLocation, error, warning
 from reconciler.manifests.discovery import Discovery
 from reconciler.manifests.growth import Growth
 from reconciler.manifests.layers import Layers
@@ -41,7 +41,7 @@ from reconciler.manifests.yaml_source import MAX_SCALAR
 from reconciler.resources.nearest import MOST_HINTS, nearest
 
 MAX_FAULTS = 100
-"""Findings about the variables of one document."""
+"""Findings of one severity about the variables of one document."""
 
 SCRIPT = ("spec", "script")
 _ESCAPE = "Write $${ for the two characters ${."
@@ -257,7 +257,7 @@ class _Walk:
         variables = self._variables
         for token in tokens(text):
             fault = None if token.is_literal else variables.fault(token)
-            if fault and len(self.found) < MAX_FAULTS:
+            if fault and self._is_told(Severity.ERROR):
                 place = self._place_in(text, token, path)
                 self.found.append(error(*fault, place))
         try:
@@ -268,7 +268,7 @@ class _Walk:
 
     def _left_over(self, value: str, path: Path) -> None:
         token = left_over(value)
-        if token is not None:
+        if token is not None and self._is_told(Severity.WARNING):
             self.found.append(left_over_warning(token, self._place_in(value, token, path)))
 
     def _place_in(self, text: str, token: Token, path: Path) -> SourceLocation:
@@ -283,7 +283,12 @@ class _Walk:
     def _refuse(self, where: str, place: SourceLocation) -> None:
         summary = f"a variable in {where}"
         remedy = "Variables stand in values of metadata and spec only: write it out here."
-        self.found.append(error("VARIABLE-PLACE", summary, remedy, place))
+        if self._is_told(Severity.ERROR):
+            self.found.append(error("VARIABLE-PLACE", summary, remedy, place))
+
+    def _is_told(self, severity: Severity) -> bool:
+        """Return whether one more finding is told; many warnings hide no error."""
+        return sum(each.severity is severity for each in self.found) < MAX_FAULTS
 
 
 def _first_variable(text: str) -> bool:

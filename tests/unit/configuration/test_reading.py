@@ -79,6 +79,7 @@ def test_a_file_with_the_kind_alone_configures_the_usual(tmp_path: Path) -> None
         ("environments: {a: {proxy: x}}\n", ("SCHEMA-UNKNOWN-FIELD", 3, 20)),
         ("environments: {a: {protected: yes}}\n", ("SCHEMA-TYPE", 3, 31)),
         ("environments: {a: {variables: {x: {y: z}}}}\n", ("SCHEMA-TYPE", 3, 35)),
+        ("variables: {x: {type: list, default: [[a]]}}\n", ("SCHEMA-TYPE", 3, 39)),
         ("a: &a b\n", ("YAML-ANCHOR", 3, 4)),
         ("---\n{}\n", ("CONFIG-SHAPE", 0, 0)),
     ],

@@ -312,3 +312,20 @@ def test_a_text_full_of_unknown_variables_is_told_to_a_limit() -> None:
     text = SHOP.replace("${host}", "".join(f"${{x{each}}}" for each in range(1000)))
 
     assert codes(loaded(text, layers(**VALUES)).diagnostics) == ["VARIABLE-UNKNOWN"] * MAX_FAULTS
+
+
+def test_many_findings_of_a_document_are_told_to_a_limit() -> None:
+    fields = "".join(f"  left{each}: '##X##'\n  ${{host}}{each}: a\n" for each in range(150))
+
+    found = loaded(f"{SHOP}{fields}", layers(**VALUES)).diagnostics
+
+    assert codes(found).count("PLACEHOLDER-LEFT") == MAX_FAULTS
+    assert codes(found).count("VARIABLE-PLACE") == MAX_FAULTS
+
+
+def test_many_warnings_hide_no_error() -> None:
+    fields = "".join(f"  left{each}: '##X##'\n" for each in range(MAX_FAULTS))
+
+    found = loaded(f"{SHOP}{fields}  last: ${{none}}\n", layers(**VALUES)).diagnostics
+
+    assert codes(found) == [*["PLACEHOLDER-LEFT"] * MAX_FAULTS, "VARIABLE-UNKNOWN"]
