@@ -27,8 +27,14 @@ from reconciler.cli.parameter_types import RefType
 from reconciler.cli.process_exit import ExitCode, exit_code_of
 from reconciler.cli.sink import secrets_option, sink_for
 from reconciler.cli.streams import lost_output
-from reconciler.errors import ObjectNotFoundError, OutputError, UsageError
+from reconciler.errors import (
+    ObjectNotFoundError,
+    OutputError,
+    UnseenOrganizationError,
+    UsageError,
+)
 from reconciler.plan.model import Scope
+from reconciler.plan.own_project import unidentified
 from reconciler.plan.ownership import lost_secrets, owed_elsewhere, owed_to
 from reconciler.report.apply_report import delivered_as_text
 from reconciler.report.place import Place, place_as_text
@@ -78,7 +84,7 @@ def rotate_command(
             ask_for_yes("replace this client secret", "secret rotate", _at_stake(held, place))
         with open_journal(connection, observed.instance, Scope(tree), [organization], 0) as journal:
             kept = rotate(held, client, journal, sink, {"tree": tree, "revision": "", "plan": ""})
-    show_warnings(kept.notes)
+    show_warnings([*kept.notes, *unidentified(observed)])
     click.echo(f"rotated  {visible(str(held.ref))}  secret in {visible(kept.at)}")
     if lost := lost_output():
         raise OutputError(
@@ -97,6 +103,8 @@ def _at_stake(held: ObservedObject, place: Place) -> Iterator[str]:
 
 def _application(observed: ObservedState, ref: ResourceRef) -> ObservedObject:
     held = observed.objects.get(ref.key)
+    if held is None and observed.missing_role:
+        raise UnseenOrganizationError([ref.organization], remedy=observed.missing_role)
     if held is None:
         raise ObjectNotFoundError(
             f"there is no application {ref.path}",

@@ -82,9 +82,12 @@ def test_a_service_that_does_not_tell_its_id_is_said_once(
     drifted = run("drift", **here)
     exported = run("export", **here)
     outputs = run("outputs", **here)
+    to = {"RECONCILER_SECRETS_TO": "file:s", **here}
+    rotated = run("secret", "rotate", "acme/shop/web", "--auto-approve", **to)
 
     assert (planned.code, pruned.code, drifted.code) == (0, 3, 0), planned.all + pruned.all
-    for ran in (planned, pruned, drifted, exported, outputs):
+    assert rotated.code == 0, rotated.all
+    for ran in (planned, pruned, drifted, exported, outputs, rotated):
         assert ran.all.count("SERVICE-NOT-IDENTIFIED") == 1, ran.all
     assert "It refused: Not Found." in planned.err
     assert "journals and locks" in planned.err

@@ -38,12 +38,16 @@ def test_each_robot_works_or_is_told_its_missing_role(run: Run, tree: Path, vers
         exported = run("export", **of["project"])
         unseen = run("export", "--organization", "initech", **of["home"])
         absent = run("export", "--organization", "initech", **of["owner"])
+        to = {"RECONCILER_SECRETS_TO": "file:s", **of["home"]}
+        rotated = run("secret", "rotate", "initech/shop/web", "--auto-approve", **to)
 
     refused = planned.pop("project")
     assert {name: ran.code for name, ran in planned.items()} == dict.fromkeys(planned, 0)
     assert (refused.code, exported.code) == (7, 7), refused.all + exported.all
     assert (unseen.code, absent.code) == (7, 1), unseen.all + absent.all
-    assert "ORG_OWNER of the organization initech" in unseen.err
+    assert rotated.code == 7, rotated.all
+    for ran in (unseen, rotated):
+        assert "ORG_OWNER of the organization initech" in ran.err
     assert "the organization acme exists, and this token may not read it" in refused.err
     assert "Its user has the roles: PROJECT_OWNER of the project shop." in refused.err
     assert "Give the user of this token ORG_OWNER of the organization acme" in refused.err
