@@ -31,7 +31,8 @@ def compare(one: DesiredState, other: DesiredState, names: tuple[str, str]) -> P
             in_step.append(resource.ref)
         else:
             # Each difference is one of values, whether or not the other manifest says the field.
-            changes.append(Update(replace(resource, written=frozenset(resource.spec)), held))
+            named = frozenset({*resource.spec, *found.spec})
+            changes.append(Update(replace(resource, written=named), held))
     changes += [
         Delete(_as_held(resource))
         for key, resource in one.resources.items()

@@ -67,6 +67,10 @@ def call_them(channel: grpc.Channel, server: Server, name: str) -> None:
     read = call("GetAction", id=action.id).action
     at_trigger = call("SetTriggerActions", flow_type="2", trigger_type="5", action_ids=[action.id])
     flow = call("GetFlow", type="2").flow
+    flags = {"project_role_check": True, "private_labeling_setting": 1}
+    project = call("AddProject", name=name, has_project_check=True)
+    flagged = call("UpdateProject", id=project.id, name=name, **flags)
+    shown = call("GetProjectByID", id=project.id).project
     cleared = call("ClearFlow", type="2")
 
     assert idp.details.sequence < updated.details.sequence < again.details.sequence
@@ -78,6 +82,9 @@ def call_them(channel: grpc.Channel, server: Server, name: str) -> None:
     assert [(each.trigger_type.id, [*each.actions]) for each in flow.trigger_actions] == [
         ("5", [read])
     ]
+    assert project.details.sequence < flagged.details.sequence == shown.details.sequence
+    assert (shown.project_role_check, shown.has_project_check) == (True, False)
+    assert shown.private_labeling_setting == 1
     assert at_trigger.details.sequence == flow.details.sequence < cleared.details.sequence
 
 

@@ -50,6 +50,7 @@ def test_a_kept_field_that_only_one_says_is_a_difference() -> None:
         (change,) = compared([one], [other]).changes
         (field,) = field_changes(change)
         assert (field.name, field.before, field.after) == ("allowedToFail", *values)
+        assert not field.reset
 
 
 @pytest.mark.parametrize(
