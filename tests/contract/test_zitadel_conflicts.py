@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from reconciler.apply.outcome import Status
 from reconciler.errors import (
     InvalidArgumentError,
     PreconditionFailedError,
     ServiceUnavailableError,
 )
+from reconciler.plan.model import Scope
 from reconciler.resources.ref import Kind
 from reconciler.service_client.port import (
     CreateOrder,
@@ -26,15 +29,18 @@ from reconciler.service_client.zitadel.asking import TRIES
 from reconciler.service_client.zitadel.client import ListDelays, ZitadelClient
 from reconciler.state import ObservedObject
 from tests.builders import (
+    TOKEN,
     a_jwt_config,
+    a_public_application,
     a_ref,
     an_action,
     an_application,
     declared,
+    desired,
 )
-from tests.http_clients import zitadel_client
+from tests.http_clients import apply_with, zitadel_client
 from tests.listening import listening
-from tests.zitadel.stand_in import CONFLICT, IAM, NEWEST, OLDER, OLDEST, FakeZitadel
+from tests.zitadel.stand_in import CONFLICT, GENERATIONS, IAM, NEWEST, OLDER, OLDEST, FakeZitadel
 
 WEB, GREET = a_ref(), a_ref(Kind.ACTION, "greet")
 PARTNER = a_ref(Kind.IDP_JWT_CONFIG, "partner")
@@ -164,3 +170,28 @@ def test_a_refusal_that_is_told_as_an_unknown_error_is_one(
     assert [type(result) for result in results] == [InvalidArgumentError] * 2, results
     assert all("invalid" in str(result) and "rpc error" not in str(result) for result in results)
     assert fake.calls == {**asked, "GetAction": asked.get("GetAction", 0) + 1}
+
+
+@pytest.mark.parametrize("fake", GENERATIONS, indirect=True)
+def test_projects_flows_and_states_outlast_conflicts_too(
+    client: ZitadelClient, fake: FakeZitadel, tmp_path: Path
+) -> None:
+    """An apply that meets a few of them writes everything, and nothing is left."""
+    shop, web = a_ref(Kind.PROJECT, "shop"), a_public_application()
+    greet = declared(GREET)
+    trees = [
+        desired(declared(shop), greet, declared(WEB, web), declared(TOKEN)),
+        desired(
+            declared(shop, {"hasProjectCheck": True}),
+            greet,
+            replace(declared(WEB, web), active=False),
+            declared(TOKEN, {"PRE_ACCESS_TOKEN_CREATION": ["greet"]}),
+        ),
+        desired(declared(shop), greet, replace(declared(WEB, web), active=True)),
+    ]
+    for wanted in trees:
+        fake.conflicts = 4
+        report = apply_with(client, wanted, tmp_path, Scope(prune_unmanaged=True))
+        assert report.remaining == 0, report
+        assert {outcome.status for outcome in report.outcomes} == {Status.MADE}, report
+        assert fake.conflicts == 0

@@ -8,6 +8,7 @@ sequence is that of one of its triggers, so what must show is told by its action
 from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from reconciler.errors import PreconditionFailedError, ServiceError
@@ -22,7 +23,7 @@ from reconciler.service_client.orders import calls_of, unchanged, written
 from reconciler.service_client.port import CreateOrder, DeleteOrder, UpdateOrder, Written
 from reconciler.service_client.refusals import answers_of, error_id, service_error
 from reconciler.service_client.wire import Answer, Reply, Wire, WireRefusal
-from reconciler.service_client.zitadel.asking import Pause, Steps, repeated
+from reconciler.service_client.zitadel.asking import Pause, Steps, despite_conflicts
 from reconciler.service_client.zitadel.objects import Owner
 from reconciler.state import ObservedObject
 
@@ -120,8 +121,14 @@ def write_flow(order: CreateOrder | UpdateOrder | DeleteOrder) -> Steps:
         moved = yield from _moved_on(order)
         if moved is not None:
             return moved
-    for call in calls:
-        reply = yield from repeated(Call(call.operation, call.fields, call.organization))
+    for number, call in enumerate(calls):
+        # After the first call the flow has changed by what this order wrote.
+        look = None if number else partial(_moved_on, order)
+        reply = yield from despite_conflicts(
+            Call(call.operation, call.fields, call.organization), look
+        )
+        if isinstance(reply, ServiceError):
+            return reply
         if isinstance(reply, Answer):
             result = unchanged(order) if isinstance(order, DeleteOrder) else written(order, reply)
         elif error_id(reply) not in NOT_CHANGED:
