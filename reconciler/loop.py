@@ -62,19 +62,26 @@ def preview(
     with collector_paused():
         flows = all_flows or needs_flows(desired, scope)
         observed = observe_declared(desired, service, flows=flows)
-        if observed.find_generation is not None and (desired.needs or desired.capabilities):
-            generation = observed.find_generation()
-            name = capabilities_of(generation, observed.capabilities)
-            observed = replace(observed, generation=generation, capabilities=name)
+        if desired.needs or desired.capabilities:
+            observed = with_generation(observed)
         plan = build_plan(desired, observed, scope, allowed)
         if observed.find_generation is not None and empties_a_list(plan.changes):
-            observed = replace(observed, generation=observed.find_generation())
+            observed = with_generation(observed)
             plan = build_plan(desired, observed, scope, allowed)
         doomed = [change.held for change in plan.changes if isinstance(change, Delete)]
         if doomed and desired.look_elsewhere is not None:
             elsewhere = desired.look_elsewhere(doomed)
             plan = build_plan(replace(desired, elsewhere=elsewhere), observed, scope, allowed)
         return plan, observed
+
+
+def with_generation(observed: ObservedState) -> ObservedState:
+    """Return a state with the generation of a ZITADEL, and what that takes."""
+    if observed.find_generation is None:
+        return observed
+    generation = observed.find_generation()
+    name = capabilities_of(generation, observed.capabilities)
+    return replace(observed, generation=generation, capabilities=name)
 
 
 MOST_HISTORIES = 100  # each is a call of its own; a plan must not take minutes to explain itself

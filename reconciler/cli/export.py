@@ -34,12 +34,15 @@ from reconciler.errors import (
     UnseenOrganizationError,
     UsageError,
 )
+from reconciler.loop import with_generation
 from reconciler.manifests.export import Written, declared_ref, escapes, manifest_of, order_of
 from reconciler.manifests.loader import load
 from reconciler.manifests.manifest import Loaded, Manifest, Root, SourceFile
 from reconciler.manifests.yaml_source import read_documents
 from reconciler.plan.own_project import unidentified
 from reconciler.report.visible import visible
+from reconciler.resources.capabilities import CAPABILITIES, uses
+from reconciler.resources.nearest import one_of
 from reconciler.resources.ref import Kind, ResourceRef, fold, owner_of
 from reconciler.service_client.port import ReadOnlyService
 from reconciler.state import ObservedObject, ObservedState, is_in_step
@@ -96,7 +99,7 @@ def export_command(
         check_folder(Path(out), overwrite=overwrite or bool(refs))
     with open_reader(connection) as reader:
         wanted = organizations or sorted({ref.organization for ref in refs})
-        observed = _observed(reader, wanted)
+        observed = _observed(reader, wanted, is_kept=bool(snapshot))
     if snapshot:
         save_snapshot(observed, connection.service, organizations, snapshot)
         if not out:
@@ -117,10 +120,25 @@ def export_command(
         click.echo(as_stream(export.manifests), nl=False)
         sys.stdout.flush()
     _show_left_out(export)
+    _show_needs(export.manifests)
 
 
-def _observed(reader: ReadOnlyService, organizations: Sequence[str]) -> ObservedState:
+def _show_needs(manifests: Sequence[Written]) -> None:
+    """Tell which capabilities ``validate`` needs for manifests that go beyond the source."""
+    used = [
+        use for each in manifests for use in uses(each.ref.kind, each.document.get("spec") or {})
+    ]
+    names = [name for name, each in CAPABILITIES.items() if all(map(each.takes, used))]
+    if used and names:
+        hint(f"To check these manifests: reconciler validate --capabilities {one_of(names)}.")
+
+
+def _observed(
+    reader: ReadOnlyService, organizations: Sequence[str], *, is_kept: bool
+) -> ObservedState:
     """Return what is held, all of it.
+
+    A plan against what is kept must know what the service takes, so that is asked, too.
 
     Raises:
         ObjectNotFoundError: there is no organization of a name.
@@ -143,7 +161,7 @@ def _observed(reader: ReadOnlyService, organizations: Sequence[str]) -> Observed
             remedy="Run the command again. Nothing was written, because an incomplete export would "
             "mislead.",
         )
-    return observed
+    return with_generation(observed) if is_kept else observed
 
 
 def _check_declared(folder: Path, export: Export, *, may_replace: bool) -> None:

@@ -61,6 +61,7 @@ def test_they_are_applied_read_and_exported(run: Run, tree: Path, version: str) 
     assert (held["grantTypes"], held["backChannelLogoutUri"]) == (GRANTS, LOGOUT)
     assert held["loginVersion"] == LOGIN
     assert fake.named("actions", "greet")[0]["script"] == LONG
+    assert "reconciler validate --capabilities zitadel-3 or zitadel-4." in exported.err
     assert run("validate", "out").code == 1
     assert run("validate", "out", "--capabilities", "zitadel-3").code == 0
 
@@ -213,3 +214,45 @@ def test_an_overlay_replaces_a_login_version_as_a_whole(run: Run, tree: Path) ->
     assert rendered.code == 0, rendered.all
     assert "loginVersion:\n    loginV2:\n      baseUri: https://a.example\n" in rendered.out
     assert "loginV1" not in rendered.out
+
+
+def test_a_snapshot_knows_what_its_service_takes(run: Run, tree: Path) -> None:
+    """A plan against it needs no request to tell what it refuses."""
+    write(tree / "owners.yaml", ORGANIZATION)
+    write(tree / "greet.yaml", an_action(script=LONG))
+    ours = {"RECONCILER_SERVICE": f"sqlite:{tree.parent}/ours.db"}
+    with a_zitadel() as (_, here):
+        saved = run("export", "--snapshot", "theirs.json", **here)
+    write(tree / "greet.yaml", an_action())
+    made = run("apply", "--auto-approve", **ours)
+    kept = run("export", "--snapshot", "ours.json", **ours)
+    write(tree / "greet.yaml", an_action(script=LONG))
+
+    theirs = run("plan", "--against", "theirs.json", "--capabilities", "zitadel-4")
+    refused = run("plan", "--against", "ours.json", "--capabilities", "zitadel-4")
+
+    assert (saved.code, made.code, kept.code) == (0, 0, 0), saved.all + made.all + kept.all
+    assert theirs.code == 0, theirs.all
+    assert "PLAN-CAPABILITIES" not in theirs.all
+    assert refused.code == 1
+    assert "greet.yaml:1:" in refused.err
+    assert "SCHEMA-TOO-LONG" in refused.err
+
+
+def test_a_page_limit_that_an_operator_lowered_is_met(run: Run, tree: Path) -> None:
+    """Every list is read to its end, so that nothing is planned to be made that is there."""
+    write(tree / "owners.yaml", ORGANIZATION)
+    names = [f"a{number}" for number in range(5)]
+    for name in names:
+        write(tree / f"{name}.yaml", an_action(name))
+        write(tree / f"web-{name}.yaml", an_application(name, **PUBLIC))
+    with a_zitadel() as (fake, here):
+        fake.page_limit = 2
+        applied = run("apply", "--auto-approve", **here)
+        again = run("plan", "--detailed-exitcode", **here)
+        exported = run("export", "--out", "out", **here)
+        same = run("plan", "out", "--detailed-exitcode", **here)
+
+    assert applied.code == 0, applied.all
+    assert (again.code, exported.code, same.code) == (0, 0, 0), again.all + same.all
+    assert sorted(item["name"] for item in fake.held["actions"].values()) == names

@@ -338,6 +338,20 @@ def test_a_lowered_page_limit_is_met(client: ZitadelClient, fake: FakeZitadel) -
     assert client.organizations() == ["acme", "elsewhere"]
 
 
+def test_lists_of_more_than_the_largest_page_are_read(
+    client: ZitadelClient, fake: FakeZitadel
+) -> None:
+    """No server gives more than 1,000 items at a time."""
+    for number in range(1001):
+        fake.put("actions", name=f"a{number}", script="s", timeout="20s")
+
+    observed = client.observe(["acme"])
+
+    assert observed.incomplete == ()
+    assert sum(key.kind is Kind.ACTION for key in observed.objects) == 1001
+    assert fake.calls["ListActions"] == 3
+
+
 CHECKED = desired(declared(PARTNER, a_jwt_config(audience="us")))
 
 

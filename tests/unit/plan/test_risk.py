@@ -43,6 +43,8 @@ CODE = "OIDC_GRANT_TYPE_AUTHORIZATION_CODE"
 IMPLICIT = "OIDC_GRANT_TYPE_IMPLICIT"
 REFRESH = "OIDC_GRANT_TYPE_REFRESH_TOKEN"
 DEVICE = "OIDC_GRANT_TYPE_DEVICE_CODE"
+EXCHANGE = "OIDC_GRANT_TYPE_TOKEN_EXCHANGE"
+LOGOUT, LOGIN = "backChannelLogoutUri", "loginVersion"
 LABELLED = "PRIVATE_LABELING_SETTING_ENFORCE_PROJECT_RESOURCE_OWNER_POLICY"
 HOME = "https://shop.example.com/callback"
 
@@ -96,6 +98,13 @@ RESPONSE = "OIDC_RESPONSE_TYPE_CODE"
         (grants(CODE), grants(CODE, REFRESH), []),
         (grants(CODE, REFRESH), grants(CODE), ["grant-removed"]),
         (grants(CODE), grants(CODE, DEVICE), ["device-grant-added"]),
+        (grants(CODE), grants(CODE, EXCHANGE), ["token-exchange-added"]),
+        (grants(CODE, EXCHANGE), grants(CODE), ["grant-removed"]),
+        ({LOGOUT: "https://a.example"}, {LOGOUT: ""}, ["back-channel-logout-removed"]),
+        ({LOGOUT: "https://a.example"}, {}, []),
+        ({LOGOUT: ""}, {LOGOUT: "https://a.example"}, []),
+        ({LOGIN: {"loginV1": {}}}, {LOGIN: {"loginV2": {}}}, ["login-version-changed"]),
+        ({LOGIN: {"loginV2": {}}}, {}, []),
         (uris(HOME), uris(HOME, "https://shop.example.com/other"), []),
         (uris(HOME), uris(HOME, "https://SHOP.example.com/other"), []),
         (uris(HOME), uris(HOME, "https://evil.example/callback"), ["redirect-host-added"]),
