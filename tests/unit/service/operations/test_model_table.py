@@ -17,6 +17,8 @@ VERBS = {
     "Regenerate": Effect.CHANGES,
     "Remove": Effect.REMOVES,
     "Delete": Effect.REMOVES,
+    "Deactivate": Effect.CHANGES,
+    "Reactivate": Effect.CHANGES,
     "Set": Effect.CHANGES,
     "Clear": Effect.CHANGES,
 }

@@ -28,7 +28,7 @@ def test_the_effect_of_an_operation_is_that_of_its_name(row: Operation) -> None:
     effects = {
         r"Get|List|Healthz": Effect.READS,
         r"Add|Create": Effect.CREATES,
-        r"Update|Regenerate|Set|Clear|RecordContext": Effect.CHANGES,
+        r"Update|Regenerate|Deactivate|Reactivate|Set|Clear|RecordContext": Effect.CHANGES,
         r"Remove|Delete": Effect.REMOVES,
         r"Acquire|Renew|Release|Claim|Acknowledge|WriteBatch": Effect.COORDINATES,
     }
