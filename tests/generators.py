@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from reconciler.resources.flows import FLOWS
 from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind
 
@@ -73,6 +74,18 @@ def providers() -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
+def flows(actions: list[str]) -> st.SearchStrategy[dict[str, dict[str, Any]]]:
+    """Return specs of flows by their names; they run some of these actions, or none."""
+    names = st.lists(st.sampled_from(actions), unique=True) if actions else st.just([])
+    specs = {
+        flow.name: st.fixed_dictionaries(
+            {}, optional={trigger.name: names for trigger in flow.triggers}
+        )
+        for flow in FLOWS[:2]
+    }
+    return st.fixed_dictionaries({}, optional=specs)
+
+
 @st.composite
 def manifest_sets(draw: st.DrawFn) -> list[dict[str, Any]]:
     """Return the documents of one tree: organizations, projects and what is in them."""
@@ -80,8 +93,11 @@ def manifest_sets(draw: st.DrawFn) -> list[dict[str, Any]]:
     for organization in draw(st.sets(st.sampled_from(["acme", "Büro"]), min_size=1)):
         documents.append(_manifest("Organization", None, name=organization))
         owner = {"organization": organization}
-        for name, spec in draw(st.dictionaries(NAMES, actions(), max_size=3)).items():
+        scripts = draw(st.dictionaries(NAMES, actions(), max_size=3))
+        for name, spec in scripts.items():
             documents.append(_manifest("Action", spec, name=name, **owner))
+        for name, spec in draw(flows(sorted(scripts))).items():
+            documents.append(_manifest("ActionFlow", spec, name=name, **owner))
         for name, spec in draw(st.dictionaries(NAMES, providers(), max_size=2)).items():
             documents.append(_manifest("IdpJwtConfig", spec, name=name, **owner))
         for project in draw(st.sets(st.sampled_from(["shop", "Support"]))):

@@ -12,11 +12,11 @@ from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error, warning
-from reconciler.plan.model import Scope
+from reconciler.plan.model import Change, Delete, Scope
 from reconciler.resources.flows import named_actions
 from reconciler.resources.nearest import nearest
 from reconciler.resources.ref import ACTION, ACTION_FLOW, ResourceRef, action_ref
-from reconciler.state import DesiredState, ObservedObject, Resource
+from reconciler.state import DesiredState, ObservedObject, ObservedState, Resource
 
 FlowT = TypeVar("FlowT", Resource, ObservedObject)
 Names: TypeAlias = Mapping[ResourceRef, str]
@@ -137,6 +137,45 @@ def _not_held(
         place,
         flow.ref,
     )
+
+
+def flows_not_run(changes: Sequence[Change], observed: ObservedState) -> Iterator[Diagnostic]:
+    """Yield one warning where actions of flows that are written never run.
+
+    This project's own service stores flows and runs none. The Login V2 of a ZITADEL does not run
+    those of the authentication flows; no call tells which login an organization has.
+    """
+    flows = [
+        change.resource
+        for change in changes
+        if not isinstance(change, Delete)
+        and change.resource.ref.kind is ACTION_FLOW
+        and not runs_nothing(change.resource)
+    ]
+    if not flows:
+        return
+    if observed.keeps_history:
+        yield warning(
+            "PLAN-FLOW-NOT-RUN",
+            "this service stores the actions of flows and runs none",
+            "Scripts run on a ZITADEL only. Here flows are planned, reviewed and kept.",
+            flows[0].source.place("metadata", "name"),
+        )
+        return
+    logins = [flow for flow in flows if flow.ref.name in _OF_LOGIN]
+    if logins:
+        names = ", ".join(sorted({flow.ref.name for flow in logins}))
+        yield warning(
+            "PLAN-FLOW-NOT-RUN",
+            "Login V2 does not run the actions of an authentication flow",
+            f"{names}: only the pages of Login V1 run it. Login V2 is the default of instances "
+            "that were made with ZITADEL 4: check which login the organization uses before it "
+            "relies on these actions.",
+            logins[0].source.place("metadata", "name"),
+        )
+
+
+_OF_LOGIN = frozenset({"EXTERNAL_AUTHENTICATION", "INTERNAL_AUTHENTICATION"})
 
 
 def flows_that_lose(

@@ -16,6 +16,7 @@ from reconciler.plan.flow_guards import actions_of_critical_flows
 from reconciler.plan.flows import (
     action_findings,
     compared_by_names,
+    flows_not_run,
     flows_that_lose,
     runs_nothing,
 )
@@ -112,6 +113,7 @@ def build_plan(
             *ownership_notes(ordered, matching.pairs, scope),
             *second_objects(ordered, kept, scope.tree),
             *flows_that_lose(kept, deleted),
+            *flows_not_run(ordered, observed),
             *lost_secrets(owed),
             *kept_notes(ordered, "PLAN-LIST-KEPT"),
         ),
