@@ -132,12 +132,14 @@ def test_what_belongs_to_the_whole_instance_is_not_observed(client: ZitadelClien
     assert {held.ref.name for held in client.observe(["acme"]).objects.values()} == {"acme", "shop"}
 
 
+@pytest.mark.parametrize("has_slugs", [False, True], ids=["ids", "slugs"])
 def test_an_update_that_changes_nothing_is_a_success(
-    client: ZitadelClient, fake: FakeZitadel, tmp_path: Path
+    client: ZitadelClient, fake: FakeZitadel, tmp_path: Path, *, has_slugs: bool
 ) -> None:
     """There it is an error with an id of its own; other refused preconditions stay errors."""
     apply_with(client, HOUSE, tmp_path)
     held = client.observe(["acme"]).objects
+    fake.has_slugs = has_slugs
     orders = [
         UpdateOrder(HOUSE.resources[ref.key], replace(held[ref.key], spec={}))
         for ref in (WEB, GREET, PARTNER)

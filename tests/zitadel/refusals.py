@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from google.protobuf.message import Message
@@ -33,6 +33,15 @@ class FakeError(Exception):
         }
         told = f"{self.message} ({self.error_id})"
         return {"code": self.code, "message": told, "details": [detail]}
+
+
+def with_slug(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON of a refusal in its second form: with a slug, and without an id."""
+    if "details" not in body:
+        return dict(body)
+    (detail,) = body["details"]
+    slug = {"@type": "type.googleapis.com/zitadel.error.v2.ErrorDetail", "slug": "refused.here"}
+    return {**body, "message": detail["message"], "details": [slug]}
 
 
 def check_rules(message: Message) -> None:

@@ -29,7 +29,7 @@ from tests.zitadel.later import check_logout, check_version, login_of
 from tests.zitadel.projects import Projects
 from tests.zitadel.protos import LATER_FIELDS, Method, method
 from tests.zitadel.providers import Providers, details_of
-from tests.zitadel.refusals import STATUS, FakeError, check_rules
+from tests.zitadel.refusals import STATUS, FakeError, check_rules, with_slug
 from tests.zitadel.roles import Membership, User, memberships_of, readable
 from tests.zitadel.states import ERRORS, switched
 
@@ -65,6 +65,7 @@ class FakeZitadel:
         is_unique: Whether names are, ignoring case.
         conflicts: How many writes to come are refused because of another writer.
         conflict: Words of that refusal; its code is unknown.
+        has_slugs: Whether refusals have a slug in place of an id.
         rival: The other writer: called before such a refusal.
         calls: How often each operation was carried out.
         unknown: How many requests were for an address that it does not have.
@@ -86,6 +87,7 @@ class FakeZitadel:
         self.is_unique = is_unique
         self.conflicts = 0
         self.conflict = CONFLICT
+        self.has_slugs = False
         self.rival: Callable[[], object] = lambda: None
         self.page_limit = 1000
         self.calls: dict[str, int] = {}
@@ -234,7 +236,8 @@ class FakeZitadel:
                 message = await self._message(found, request)
                 return JSONResponse(self._answer(found, handler, message, request))
             except FakeError as error:
-                return JSONResponse(error.body, STATUS[error.code])
+                body = with_slug(error.body) if self.has_slugs else error.body
+                return JSONResponse(body, STATUS[error.code])
 
         return endpoint
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from reconciler.errors import AlreadyExistsError, ServiceError
 from reconciler.resources.call import Call, Code, JsonObject
-from reconciler.resources.ref import Kind, fold
+from reconciler.resources.ref import Kind, ResourceRef, fold
 from reconciler.service_client.observation import id_of, sequence_of, text_of
 from reconciler.service_client.orders import written
 from reconciler.service_client.port import CreateOrder, Written
@@ -169,24 +169,36 @@ def _one_of(
             f"there is more than one {order.ref}: ids {ids}",
             remedy="Check which of them is used, remove the others, and apply again.",
         )
-    return _observed(order, items[0], providers) if items else None
+    if not items:
+        return None
+    owners = (
+        Owner(order.organization_id, order.ref.organization),
+        Owner(order.project_id, order.ref.project),
+    )
+    return observed_item(order.ref, owners, items[0], providers)
 
 
-def _observed(order: CreateOrder, item: JsonObject, providers: ProviderCalls) -> ObservedObject:
-    owner = Owner(order.organization_id, order.ref.organization)
-    match order.ref.kind:
+def observed_item(
+    ref: ResourceRef, owners: tuple[Owner, Owner], item: JsonObject, providers: ProviderCalls
+) -> ObservedObject:
+    """Return an item of a list, or of a read, as an observed object.
+
+    ``owners`` are the organization and, of an application, the project.
+    """
+    owner, of_project = owners
+    match ref.kind:
         case Kind.ACTION:
             return action(item, owner)
         case Kind.IDP_JWT_CONFIG:
             return providers.observed(item, owner)
         case Kind.OIDC_APPLICATION:
-            return application(item, owner, Owner(order.project_id, order.ref.project))
+            return application(item, owner, of_project)
         case Kind.PROJECT:
             return project(item, owner)
         case Kind.ORGANIZATION | Kind.ACTION_FLOW:
             details = item.get("details")
             sequence = sequence_of(details) if isinstance(details, dict) else 0
-            return ObservedObject(order.ref, id_of(item), sequence, {}, order.organization_id)
+            return ObservedObject(ref, id_of(item), sequence, {}, owner.id)
 
 
 def _taken_over(order: CreateOrder, found: ObservedObject) -> Written | ServiceError:

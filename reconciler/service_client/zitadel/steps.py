@@ -31,10 +31,11 @@ from reconciler.service_client.port import (
 from reconciler.service_client.refusals import AGAIN, error_id, service_error
 from reconciler.service_client.wire import Answer, Reply, WireRefusal
 from reconciler.service_client.zitadel.asking import Pause, Steps, despite_conflicts, lost
-from reconciler.service_client.zitadel.creates import create, create_provider
+from reconciler.service_client.zitadel.creates import create, create_provider, observed_item
 from reconciler.service_client.zitadel.flows import write_flow
+from reconciler.service_client.zitadel.objects import Owner
 from reconciler.service_client.zitadel.providers import ProviderCalls, is_provider
-from reconciler.state import ObservedObject
+from reconciler.state import ObservedObject, is_in_step
 
 # Ids of refusals that say that an update changes nothing: a success for us.
 NOT_CHANGED = frozenset(
@@ -114,19 +115,52 @@ def _update(order: UpdateOrder, context: Context, providers: ProviderCalls) -> S
         if moved is not None:
             return moved
     for call in calls:
-        # The reads of what was made a moment ago lag, so that it would look as if it were missing.
-        check = None if order.is_new else partial(_moved_on, held, providers)
-        reply = yield from despite_conflicts(call, check)
+        reply = yield from _sent(call, order, held, providers)
         if isinstance(reply, ServiceError):
             return reply
-        if isinstance(reply, Answer) and not providers.is_unseen(call):
+        if reply is not None and not providers.is_unseen(call):
             result = written(order, reply)
             if isinstance(result, Written):
                 held = replace(held, sequence=result.sequence)
-        # An update that changes nothing is an error there and a success here.
-        elif isinstance(reply, WireRefusal) and error_id(reply) not in NOT_CHANGED:
-            return service_error(reply)
     return result
+
+
+def _sent(
+    call: Call, order: UpdateOrder, held: ObservedObject, providers: ProviderCalls
+) -> Generator[Call | Pause, Reply, Answer | ServiceError | None]:
+    """Make one call of an update; None where it changes nothing: an error there, none here."""
+    # The reads of what was made a moment ago lag, so that it would look as if it were missing.
+    check = None if order.is_new else partial(_moved_on, held, providers)
+    reply = yield from despite_conflicts(call, check)
+    if not isinstance(reply, WireRefusal):
+        return reply
+    is_done = yield from _changes_nothing(reply, order, providers)
+    return None if is_done else service_error(reply)
+
+
+def _changes_nothing(
+    refusal: WireRefusal, order: UpdateOrder, providers: ProviderCalls
+) -> Generator[Call | Pause, Reply, bool]:
+    """Return whether a refusal says that the object is as declared already.
+
+    Ids tell. Newer servers may have a slug instead, which tells nothing that is known here: then
+    the object itself is read.
+    """
+    if error_id(refusal) in NOT_CHANGED:
+        return True
+    if refusal.code != Code.PRECONDITION_FAILED or "slug" not in refusal.details:
+        return False
+    held = order.held
+    call, name = _read_call(held, providers)
+    reply = yield call
+    found = reply.fields.get(name) if isinstance(reply, Answer) else None
+    if not isinstance(found, dict):
+        return False
+    owners = (
+        Owner(held.organization_id, held.ref.organization),
+        Owner(held.project_id, held.ref.project),
+    )
+    return is_in_step(order.resource, observed_item(held.ref, owners, found, providers))
 
 
 def _calls_of_update(
