@@ -253,7 +253,7 @@ def steps_of(events: Sequence[ObjectEvent]) -> Iterator[Step]:
         yield Step(
             event,
             tuple(
-                FieldChange(name, before.get(name), value)
+                FieldChange(name, before.get(name, True if name == ACTIVE else None), value)
                 for name, value in after.items()
                 if name not in before or before[name] != value
             ),

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.conftest import Run, an_action, an_application, an_idp, write
+from tests.acceptance.conftest import Place, Run, an_action, an_application, an_idp, write
 from tests.acceptance.test_crashes import assert_nothing_is_lost_or_twice, events
 from tests.acceptance.test_guards import with_metadata
+from tests.acceptance.zitadel import ServeZitadel
 
 WEB = {"kind": "OidcApplication", "organization": "acme", "project": "shop", "name": "web"}
 ACME = json.dumps(
@@ -141,3 +142,57 @@ def test_a_saved_plan_goes_on_after_a_kill_between_the_two_writes(run: Run, smal
 
     assert run("apply", "plan.json").code == 0
     assert run("plan", "--detailed-exitcode").code == 0
+
+
+def test_what_another_writer_switched_off_is_told(place: Place) -> None:
+    """Noted where no manifest says a state; drift with a name where one does."""
+    run, web = place.run, place.manifests / "web.yaml"
+    write(web, with_metadata(an_application("web"), active=True))
+    assert run("apply", "--auto-approve").code == 0
+    greet, app = place.direct.objects()["greet"], place.direct.objects()["web"]
+    place.direct("DeactivateAction", id=greet["id"])
+    place.direct("DeactivateApp", projectId=app["projectId"], appId=app["id"])
+
+    drift = run("drift", "--format", "json").json
+    assert [ref["name"] for ref in drift["inactive"]] == ["greet"]
+    (changed,) = drift["drift"]
+    assert (changed["ref"]["name"], changed["by"]) == ("web", "ana")
+    (field,) = changed["fields"]
+    assert (field["name"], field["declared"], field["held"]) == ("metadata.active", True, False)
+    history = run("history", "OidcApplication/acme/shop/web").out
+    assert "app.deactivated" in history
+    assert "metadata.active: true -> false" in history
+
+    plan = run("plan", "--format", "json").json
+    (change,) = plan["changes"]
+    assert [field["cause"]["by"] for field in change["fields"]] == ["ana"]
+    assert run("apply", "--auto-approve").code == 0
+    states = {name: held["state"] for name, held in place.direct.objects().items()}
+    assert (states["web"], states["greet"]) == ("ACTIVE", "INACTIVE")
+
+
+def test_a_zitadel_is_healed_told_of_and_refused(
+    a_zitadel: ServeZitadel, run: Run, tree: Path
+) -> None:
+    """A kill between the two writes makes nothing twice; a provider has no such state there."""
+    public = an_application("web", authMethodType="OIDC_AUTH_METHOD_TYPE_NONE")
+    write(tree / "web.yaml", with_metadata(public, active=False))
+    with a_zitadel() as (fake, here):
+        killed = run("apply", "--auto-approve", **here, RECONCILER_CRASHPOINT="C4")
+        assert killed.code == -signal.SIGKILL
+        assert run("apply", "--auto-approve", **here).code == 0
+        (held,) = fake.named("apps", "web")
+        assert held["state"] == "APP_STATE_INACTIVE"
+
+        write(tree / "web.yaml", public)
+        plan = run("plan", "--detailed-exitcode", **here)
+        assert (plan.code, "  OidcApplication acme/shop/web" in plan.out) == (0, True)
+        drift = run("drift", "--format", "json", **here).json
+        assert drift["inactive"] == [WEB]
+
+        fake.put_provider("partner")
+        write(tree / "partner.yaml", with_metadata(an_idp("partner"), active=False))
+        refused = run("apply", "--auto-approve", **here)
+        assert refused.code == 1
+        assert "partner.yaml:" in refused.err
+        assert "PLAN-NOT-DEACTIVATABLE" in refused.err

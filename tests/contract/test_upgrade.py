@@ -102,6 +102,7 @@ def check(service: IdentityService) -> None:
         for name, found in held.items()
     } == OWNERS
     assert (held["web"]["hasSecret"], held["spa"]["hasSecret"]) == (True, False)
+    assert {found["state"] for found in held.values()} == {"ACTIVE"}
     owed = call(service, "ListOwedSecrets", organizationId=organization_of(service))
     assert owed == {"owedSecrets": [], "next": ""}
     assert verify(service.store) == []
