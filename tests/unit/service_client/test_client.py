@@ -14,6 +14,7 @@ from reconciler.errors import (
     ServiceUnavailableError,
 )
 from reconciler.resources.call import Call
+from reconciler.resources.normal import DEFAULTS
 from reconciler.resources.ref import Kind
 from reconciler.resources.secret import Secret
 from reconciler.service_client.client import OperationsClient
@@ -183,7 +184,8 @@ SEEN = [
                    trees=frozenset({"default"}), prevent_delete=False, **ORG),
     ObservedObject(a_ref(organization="Acme"), "3", spec=SPEC, project_id="2",
                    client_id="3@shop", trees=frozenset({"default"}), prevent_delete=True, **ORG),
-    ObservedObject(SHOP._replace(organization="Acme"), "2", spec={}, prevent_delete=False, **ORG),
+    ObservedObject(SHOP._replace(organization="Acme"), "2", spec=DEFAULTS[Kind.PROJECT],
+                   prevent_delete=False, **ORG),
     ObservedObject(GREET._replace(organization="Acme"), "4", spec=declared(GREET).spec, **ORG),
 ]  # fmt: skip
 
