@@ -7,14 +7,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from reconciler.errors import AccessDeniedError, ServiceError
 from reconciler.plan.model import Create
 from reconciler.resources.ref import Kind
-from reconciler.service_client.port import CreateOrder, DeleteOrder, Order
+from reconciler.service_client.port import CreateOrder, DeleteOrder, Order, Written
 from reconciler.service_client.zitadel.client import ZitadelClient
 from tests.builders import a_ref, an_action, an_application, declared, desired
+from tests.fault_proxy import fault_proxy
 from tests.http_clients import plan_with, zitadel_client
 from tests.listening import listening
 from tests.zitadel.roles import Membership, User
@@ -22,6 +23,13 @@ from tests.zitadel.stand_in import IAM, NEWEST, OLDER, OLDEST, STRANGER, FakeZit
 
 GENERATIONS = (NEWEST, OLDER)
 ROBOT = "token-robot"
+READERS = (
+    ("ORG_OWNER", "acme"),
+    ("ORG_OWNER", "elsewhere"),
+    ("ORG_OWNER_VIEWER", "elsewhere"),
+    ("IAM_OWNER", "elsewhere"),
+    ("IAM_ORG_MANAGER", "elsewhere"),
+)
 GREET = a_ref(Kind.ACTION, "greet")
 NEW = a_ref(Kind.ORGANIZATION, organization="initech")
 
@@ -51,31 +59,27 @@ def opened(fake: FakeZitadel, folder: Path, token: str = ROBOT) -> Iterator[Zita
         yield client
 
 
-@pytest.mark.parametrize(
-    ("role", "is_of_acme", "home"),
-    [
-        ("ORG_OWNER", True, "acme"),
-        ("ORG_OWNER", True, "elsewhere"),
-        ("ORG_OWNER_VIEWER", True, "elsewhere"),
-        ("IAM_OWNER", False, "elsewhere"),
-        ("IAM_ORG_MANAGER", False, "elsewhere"),
-    ],
-)
 def test_who_may_read_an_organization_sees_it_wherever_it_lives(
-    fake: FakeZitadel, tmp_path: Path, role: str, home: str, *, is_of_acme: bool
+    fake: FakeZitadel, tmp_path: Path
 ) -> None:
     """One request finds it, and a plan of what is there is empty."""
-    give(fake, role, fake.organization if is_of_acme else "", home=home)
     declares = desired(
         declared(a_ref(Kind.ORGANIZATION, organization="acme")), declared(GREET, an_action())
     )
-    with opened(fake, tmp_path) as client:
-        plan = plan_with(client, declares)
-        names = client.organizations()
+    seen: dict[tuple[str, str], object] = {}
+    with listening(fake.app()) as address:
+        for role, home in READERS:
+            give(fake, role, fake.organization if role.startswith("ORG_") else "", home=home)
+            with zitadel_client(address, ROBOT, tmp_path) as client:
+                plan = plan_with(client, declares)
+                seen[role, home] = (plan.changes, plan.blocks, client.organizations())
 
-    assert (plan.changes, plan.blocks) == ((), ())
-    assert names == (["acme"] if is_of_acme else ["acme", "elsewhere"])
-    assert fake.calls["ListOrganizations"] == 2
+    all_of_them = ["acme", "elsewhere"]
+    assert seen == {
+        (role, home): ((), (), ["acme"] if role.startswith("ORG_") else all_of_them)
+        for role, home in READERS
+    }
+    assert fake.calls["ListOrganizations"] == 2 * len(READERS)
     assert not {"ListOrgs", "GetMyOrg", "ListMyMemberships"} & fake.calls.keys()
 
 
@@ -194,6 +198,49 @@ def test_where_roles_cannot_be_asked_for_the_list_of_the_instance_tells(
         plan = plan_with(client, desired(declared(NEW)))
 
     assert [type(change) for change in plan.changes] == [Create]
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        JSONResponse({"code": 7, "message": "No matching permissions found (AUTH-5mWD2)"}, 403),
+        PlainTextResponse("default backend - 404", 404),
+    ],
+    ids=["needs a role of the instance", "not let through"],
+)
+def test_a_list_that_is_refused_is_replaced_by_the_old_ways(
+    fake: FakeZitadel, tmp_path: Path, refusal: Response
+) -> None:
+    """The old list says the same; whoever may not read it gets no further than today."""
+    fake.strays["ListOrganizations"] = [refusal]
+    with opened(fake, tmp_path, IAM) as client:
+        for _ in range(2):
+            assert GREET.key in client.observe(["acme"]).objects
+
+    assert (fake.calls["ListOrgs"], fake.calls.get("ListOrganizations")) == (2, None)
+
+
+@pytest.mark.parametrize(("version", "role"), [(NEWEST, "IAM_ORG_MANAGER"), (OLDEST, "IAM_OWNER")])
+def test_an_organization_whose_answer_is_lost_is_made_once(
+    tmp_path: Path, version: str, role: str
+) -> None:
+    """It is looked for with the list that the user may read."""
+    fake = house(version)
+    give(fake, role)
+    left = iter(["reset after"])
+
+    def choose(first: bytes) -> str:
+        return next(left, "") if first.startswith(b"POST /management/v1/orgs ") else ""
+
+    with (
+        listening(fake.app()) as address,
+        fault_proxy(address, choose) as proxy,
+        zitadel_client(proxy.address, ROBOT, tmp_path) as client,
+    ):
+        (made,) = client.write([CreateOrder(NEW, {}, "k")], {})
+
+    assert isinstance(made, Written), made
+    assert [item["id"] for item in fake.named("orgs", "initech")] == [made.id]
 
 
 def test_a_list_that_was_answered_does_not_become_an_old_way(
