@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from reconciler.resources.capabilities import EXTRAS
 from reconciler.resources.flows import FLOWS
 from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind
@@ -19,7 +20,12 @@ URIS = st.lists(
     st.sampled_from(["https://a.example.com/cb", "https://b.example.com/cb?x=1"]), max_size=3
 )
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
-WORDS = {field.name: field.words for field in KINDS[Kind.OIDC_APPLICATION].fields}
+# The built-in service takes the values of the source document only.
+_BEYOND = {extra.word for extra in EXTRAS}
+WORDS = {
+    field.name: tuple(word for word in field.words if word not in _BEYOND)
+    for field in KINDS[Kind.OIDC_APPLICATION].fields
+}
 
 
 def applications() -> st.SearchStrategy[dict[str, Any]]:

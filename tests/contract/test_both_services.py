@@ -150,6 +150,25 @@ def test_one_apply_is_enough(house: House, tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def test_a_flow_is_owned_whole(house: House, tmp_path: Path) -> None:
+    """It is made with its actions, changed trigger by trigger, emptied, and each time in step."""
+    ref = house.ref(Kind.ACTION_FLOW, "COMPLEMENT_TOKEN")
+    log = declared(house.ref(Kind.ACTION, "log"), an_action())
+    rest = [*tree(house).resources.values(), log]
+    said: list[dict[str, list[str]]] = [
+        {"PRE_USERINFO_CREATION": ["log", "greet"], "PRE_ACCESS_TOKEN_CREATION": ["greet"]},
+        {"PRE_USERINFO_CREATION": ["greet", "log"]},
+        {},
+    ]
+    for spec in said:
+        wanted = desired(*rest, declared(ref, spec))
+
+        report = apply_with(house.client, wanted, tmp_path)
+
+        assert (report.remaining, plan_with(house.client, wanted).changes) == (0, ())
+        assert held_specs(house).get(ref.key) == (declared(ref, spec).spec if spec else None)
+
+
 @pytest.mark.parametrize("kind", WRITABLE)
 def test_a_rename_keeps_the_object(house: House, tmp_path: Path, kind: Kind) -> None:
     """It is pinned by its id, and its fields stay."""

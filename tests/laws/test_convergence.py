@@ -24,6 +24,7 @@ from reconciler.manifests.loader import load
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Change, Plan, Scope
+from reconciler.resources.ref import Kind
 from reconciler.resources.shard import Shard
 from reconciler.service.build import IdentityService
 from reconciler.service_client.client import OperationsClient
@@ -161,4 +162,4 @@ def test_the_generator_makes_every_kind() -> None:
 
     look()
 
-    assert seen == {"Organization", "Project", "IdpJwtConfig", "OidcApplication", "Action"}
+    assert seen == {kind.value for kind in Kind}
