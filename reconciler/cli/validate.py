@@ -18,6 +18,7 @@ from reconciler.cli.output import print_json, show_findings, stdout_style
 from reconciler.cli.process_exit import ExitCode, keep_until_exit
 from reconciler.diagnostics import Diagnostic, of_all
 from reconciler.errors import LocalFileError
+from reconciler.manifests.known_files import KnownFiles
 from reconciler.manifests.loader import load
 from reconciler.report.findings import FORMAT_VERSION, counts, finding_as_json
 from reconciler.report.style import PLAIN, Style
@@ -72,8 +73,10 @@ def _judged(paths: Sequence[str], shard: Shard | None, chosen: Configured) -> Ou
         return Outcome(chosen.findings)
     found: dict[str, list[Diagnostic]] = {}
     read: dict[tuple[str, int], str] = {}
-    for each in chosen.each():
-        loaded = load(paths or each.manifests, shard, each.layers)
+    environments = chosen.each()
+    known = KnownFiles() if len(environments) > 1 else None
+    for each in environments:
+        loaded = load(paths or each.manifests, shard, each.layers, known)
         judgement = judge(loaded)
         keep_until_exit((loaded, judgement))
         unmet = unmet_needs(judgement.desired, judging_capabilities(each))

@@ -12,6 +12,7 @@ from reconciler.manifests.defaults import FolderDefaults, is_defaults
 from reconciler.manifests.discovery import Discovery, FoundFile
 from reconciler.manifests.extent import enclosing, is_configuration, is_whole, is_within
 from reconciler.manifests.growth import Growth
+from reconciler.manifests.known_files import KnownFiles
 from reconciler.manifests.layers import NO_LAYERS, Layers
 from reconciler.manifests.manifest import Loaded, Manifest, SourceFile
 from reconciler.manifests.resolve import Resolver
@@ -24,14 +25,18 @@ from reconciler.resources.shard import Shard
 
 
 def load(
-    paths: Sequence[str | Path], shard: Shard | None = None, layers: Layers = NO_LAYERS
+    paths: Sequence[str | Path],
+    shard: Shard | None = None,
+    layers: Layers = NO_LAYERS,
+    known: KnownFiles | None = None,
 ) -> Loaded:
     """Read every manifest at or beneath the paths, and resolve what it refers to.
 
     Of a shard, only the manifests that belong to it are kept and resolved, and those that do not
-    say where they belong: nobody else could tell what is wrong with them.
+    say where they belong: nobody else could tell what is wrong with them. Readings of
+    several environments share what is ``known`` of files.
     """
-    run = _Run(layers, shard)
+    run = _Run(layers, shard, known)
     with collector_paused():
         manifests = run.manifests(paths)
     findings = run.findings
@@ -65,7 +70,7 @@ S = TypeVar("S", bound=_Step)
 class _Run:
     """One reading: its steps share the limits, and their findings are told together."""
 
-    def __init__(self, layers: Layers, shard: Shard | None) -> None:
+    def __init__(self, layers: Layers, shard: Shard | None, known: KnownFiles | None) -> None:
         self.defaults: list[Manifest] = []
         self.patches: list[Manifest] = []
         self._steps: list[_Step] = []
@@ -73,7 +78,7 @@ class _Run:
         self._shard = shard
         self.growth = self._step(Growth())
         self.variables = self._step(Variables(layers, self.growth))
-        self._reader = self._step(Reader(layers))
+        self._reader = self._step(Reader(layers, known))
         self._resolver = self._step(Resolver(self.variables))
 
     @property
@@ -176,8 +181,9 @@ class _Base(Discovery):
 class Reader:
     """Reads the documents of files, and keeps what it finds wrong with them."""
 
-    def __init__(self, layers: Layers = NO_LAYERS) -> None:
+    def __init__(self, layers: Layers = NO_LAYERS, known: KnownFiles | None = None) -> None:
         self.findings: list[Diagnostic] = []
+        self._known = known
         self._variables = layers.variables
 
     def manifests(self, found: FoundFile) -> Iterator[Manifest]:
@@ -193,7 +199,7 @@ class Reader:
                 yield Manifest(document, file, index)
 
     def _documents(self, file: SourceFile) -> list[YamlValue]:
-        documents = file.read()
+        documents = file.read() if self._known is None else self._known.read(file)
         findings: list[Diagnostic] = []
         if documents is None:
             trace = file.trace()
