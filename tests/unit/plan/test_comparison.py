@@ -77,3 +77,27 @@ def test_a_mark_and_the_case_of_a_name_are_differences() -> None:
         ("metadata.name", "Storefront"),
         ("metadata.critical", True),
     ]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "values"),
+    [
+        (None, False, (True, False)),
+        (False, None, (False, True)),
+        (None, True, ()),
+        (True, None, ()),
+        (False, False, ()),
+    ],
+)
+def test_a_new_object_is_active_unless_a_manifest_says_otherwise(
+    values: tuple[bool, ...], *, one: bool | None, other: bool | None
+) -> None:
+    """There is no service whose state could be left as it is."""
+    changes = compared(
+        [replace(declared(WEB), active=one)], [replace(declared(WEB), active=other)]
+    ).changes
+
+    fields = [field for change in changes for field in field_changes(change)]
+    assert [(field.name, field.before, field.after) for field in fields] == (
+        [("metadata.active", *values)] if values else []
+    )

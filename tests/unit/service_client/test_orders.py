@@ -325,3 +325,53 @@ def test_a_service_that_lacks_a_call_is_to_be_upgraded(message: str) -> None:
     assert isinstance(refused, ServiceError)
     assert "upgrade it" in refused.remedy
     assert "audience" in refused.remedy
+
+
+TARGETS = [
+    pytest.param(SHOP, "Project", {"id": held(SHOP).id}, id="a project"),
+    pytest.param(PARTNER, "OrgIDP", {"idpId": held(PARTNER).id}, id="an identity provider"),
+    pytest.param(WEB, "App", {"projectId": PROJECT, "appId": held(WEB).id}, id="an application"),
+    pytest.param(GREET, "Action", {"id": held(GREET).id}, id="an action"),
+]
+
+
+@pytest.mark.parametrize(("ref", "noun", "target"), TARGETS)
+@pytest.mark.parametrize("active", [True, False], ids=["on", "off"])
+def test_a_state_is_one_call(
+    ref: ResourceRef, noun: str, target: dict[str, str], *, active: bool
+) -> None:
+    """It names the object, and expects what it was planned on."""
+    order = UpdateOrder(replace(declared(ref), active=active), held(ref, active=not active))
+
+    (call,) = calls_of(order, CONTEXT)
+    verb = "Reactivate" if active else "Deactivate"
+    assert (call.operation, call.fields) == (f"{verb}{noun}", target)
+    assert (call.expected_sequence, call.context) == (1, said())
+
+
+@pytest.mark.parametrize(
+    ("active", "operations"),
+    [
+        (False, ["DeactivateApp", "UpdateApp", "UpdateOIDCAppConfig"]),
+        (True, ["UpdateApp", "UpdateOIDCAppConfig", "ReactivateApp"]),
+    ],
+    ids=["off first", "on last"],
+)
+def test_what_is_changed_is_not_in_use_meanwhile(operations: list[str], *, active: bool) -> None:
+    """Each call is confirmed by what must be held after it, the last one by all of it."""
+    was = held(a_ref(name="old"), {"devMode": True}, active=not active, changed_in="default")
+    order = UpdateOrder(replace(declared(WEB), active=active), was)
+    calls = calls_of(order, {"tree": "default"})
+    assert [call.operation for call in calls] == operations
+
+    steps = {
+        "DeactivateApp": replace(was, active=False),
+        "UpdateApp": replace(was, ref=WEB, active=False),
+        "UpdateOIDCAppConfig": replace(was, ref=WEB, spec=APP, active=False),
+        "ReactivateApp": replace(was, ref=WEB, spec=APP, active=True),
+    }
+    for call, before in zip(calls, ("", *operations), strict=False):
+        done = replace(steps[call.operation], critical=False)
+        not_done = replace(steps.get(before, was), critical=False)
+        assert confirmed_result(order, call, {done.id: done}) is not None
+        assert confirmed_result(order, call, {done.id: not_done}) is None
