@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -75,23 +76,30 @@ class Party:
         return Party(self.wire, made.fields["id"], self.is_ours)
 
 
+@contextmanager
+def a_service(name: str, folder: Path) -> Iterator[Party]:
+    """Run one of the services."""
+    with ExitStack() as stack:
+        is_ours = name.startswith("ours")
+        if name == "ours in process":
+            wire: Wire = InProcessWire(stack.enter_context(closing(open_memory())), local_caller())
+        elif is_ours:
+            server = stack.enter_context(running_server(folder))
+            wire = stack.enter_context(http_wire(server.address, server.token("admin"), PATIENT))
+        else:
+            fake = FakeZitadel(version=OLDER) if "3" in name else FakeZitadel()
+            address = stack.enter_context(listening(fake.app()))
+            wire = stack.enter_context(http_wire(address, IAM, PATIENT))
+        yield Party(wire, "", is_ours)
+
+
 @pytest.fixture(scope="module", params=SERVICES)
 def service(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Party]:
     """Run one service."""
-    with ExitStack() as stack:
-        is_ours = request.param.startswith("ours")
-        if request.param == "ours in process":
-            wire: Wire = InProcessWire(stack.enter_context(closing(open_memory())), local_caller())
-        elif is_ours:
-            server = stack.enter_context(running_server(tmp_path_factory.mktemp("server")))
-            wire = stack.enter_context(http_wire(server.address, server.token("admin"), PATIENT))
-        else:
-            fake = FakeZitadel(version=OLDER) if "3" in request.param else FakeZitadel()
-            address = stack.enter_context(listening(fake.app()))
-            wire = stack.enter_context(http_wire(address, IAM, PATIENT))
-        yield Party(wire, "", is_ours)
+    with a_service(request.param, tmp_path_factory.mktemp("server")) as party:
+        yield party
 
 
 @pytest.fixture
