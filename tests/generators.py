@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from reconciler.resources.capabilities import EXTRAS
 from reconciler.resources.flows import FLOWS
 from reconciler.resources.kinds import KINDS
+from reconciler.resources.projects import PROJECT_FLAGS
 from reconciler.resources.ref import Kind
 
 NAMES = st.sampled_from(
@@ -92,6 +93,12 @@ def flows(actions: list[str]) -> st.SearchStrategy[dict[str, dict[str, Any]]]:
     return st.fixed_dictionaries({}, optional=specs)
 
 
+def projects() -> st.SearchStrategy[dict[str, Any]]:
+    """Return specs of projects; what they leave out is kept."""
+    flags = {each.name: st.sampled_from(each.words or [True, False]) for each in PROJECT_FLAGS}
+    return st.fixed_dictionaries({}, optional=flags)
+
+
 @st.composite
 def manifest_sets(draw: st.DrawFn) -> list[dict[str, Any]]:
     """Return the documents of one tree: organizations, projects and what is in them."""
@@ -107,7 +114,8 @@ def manifest_sets(draw: st.DrawFn) -> list[dict[str, Any]]:
         for name, spec in draw(st.dictionaries(NAMES, providers(), max_size=2)).items():
             documents.append(_manifest("IdpJwtConfig", spec, name=name, **owner))
         for project in draw(st.sets(st.sampled_from(["shop", "Support"]))):
-            documents.append(_manifest("Project", None, name=project, **owner))
+            flags = draw(st.one_of(st.none(), projects()))
+            documents.append(_manifest("Project", flags, name=project, **owner))
             found = draw(st.dictionaries(NAMES, applications(), max_size=4))
             documents += [
                 _manifest("OidcApplication", spec, project=project, name=name, **owner)

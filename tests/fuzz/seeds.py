@@ -100,7 +100,7 @@ _STORY = (
     b'AcquireLease {"organization":"acme","holder":"me","seconds":60}\nHealthz {}\nGetMyOrg {}',
     (
         b'AddOrg {"name":"b"}\n@x-service-orgid $2\nAddProject {"name":"p"}\n'
-        b'GetProjectByID {"id":"$3"}'
+        b'GetProjectByID {"id":"$3"}\nUpdateProject {"id":"$3","name":"q","projectRoleCheck":true}'
     ),
 )
 _LISTS = ("ListActions", "ListOrgIDPs", "ListProjects", "ListOrgs")

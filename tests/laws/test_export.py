@@ -29,7 +29,7 @@ from reconciler.service_client.read_only import ReadOnlyClient, ReadOnlyWire
 from reconciler.state import ObservedState
 from reconciler.validation.desired import judge
 from tests.effort import cases
-from tests.generators import actions, applications, providers
+from tests.generators import actions, applications, projects, providers
 from tests.memory_store import open_memory
 
 MANY = settings(max_examples=cases(80), deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -74,7 +74,8 @@ def services(draw: st.DrawFn) -> IdentityService:
         for name, spec in draw(named(providers(), 2)).items():
             called(service, "AddOrgJWTIDP", owner, name=name, **spec)
         for project_name in draw(st.lists(OWNERS, max_size=2, unique_by=fold)):
-            project = called(service, "AddProject", owner, name=project_name)["id"]
+            flags = draw(projects())
+            project = called(service, "AddProject", owner, name=project_name, **flags)["id"]
             for name, spec in draw(named(applications(), 3)).items():
                 called(service, "AddOIDCApp", owner, projectId=project, name=name, **spec)
     return service

@@ -38,6 +38,7 @@ CHECKED = {**IDP, "audience": "us"}
 APP = declared(WEB).spec
 UPDATED_APP = {name: value for name, value in APP.items() if name != "version"}
 ORG, PROJECT = held(ACME).id, held(SHOP).id
+FLAGS = {**held(SHOP).spec, "projectRoleCheck": True}
 
 
 def said(*, protected: bool = False, critical: bool = False) -> str:
@@ -170,6 +171,11 @@ def renamed(ref: ResourceRef) -> ResourceRef:
                 )
             ],
             id="an identity provider renamed and given an audience: one call",
+        ),
+        pytest.param(
+            UpdateOrder(declared(SHOP, FLAGS), held(SHOP, sequence=41)),
+            [update("UpdateProject", {"id": PROJECT, "name": "shop", **FLAGS})],
+            id="a project, with flags that were kept as well",
         ),
         pytest.param(
             UpdateOrder(declared(GREET), OLD_ACTION),
