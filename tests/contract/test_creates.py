@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.resources.normal import DEFAULTS
+from reconciler.resources.normal import normal_form
 from reconciler.resources.oidc import MESSAGES
 from reconciler.resources.ref import Kind
 from reconciler.service.domain.refusal import Refusal
@@ -104,7 +104,7 @@ def test_an_application_reads_back_as_it_was_made(ask: Asking) -> None:
     assert app["details"] == made["details"]
     assert (app["id"], app["name"], app["state"]) == (made["appId"], "web", "APP_STATE_ACTIVE")
     assert app["oidcConfig"] == {
-        **DEFAULTS[Kind.OIDC_APPLICATION],
+        **normal_form(Kind.OIDC_APPLICATION, {}),
         "redirectUris": [
             "https://a.example.com/x", "https://a.example.com/y", "app://b/c", "odd",
         ],

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.resources.normal import DEFAULTS
+from reconciler.resources.normal import normal_form
 from reconciler.resources.ref import Kind
 from reconciler.service.domain.refusal import Refusal
 from tests.examples import CODE, JWT, SCRIPT
@@ -57,7 +57,7 @@ def test_updating_an_application_is_full(ask: Asking) -> None:
     ask("UpdateOIDCAppConfig", projectId=ask.project, appId=made["appId"])
 
     (found,) = ask.objects()
-    assert found["spec"] == DEFAULTS[Kind.OIDC_APPLICATION]
+    assert found["spec"] == normal_form(Kind.OIDC_APPLICATION, {})
     assert found["clientId"] == made["clientId"]
 
 
