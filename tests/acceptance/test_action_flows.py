@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.conftest import Place, Run, an_action, write
+from tests.direct import Direct
 
 USERINFO, ACCESS_TOKEN = "PRE_USERINFO_CREATION", "PRE_ACCESS_TOKEN_CREATION"
 
@@ -87,3 +88,30 @@ def test_an_unknown_action_is_told_offline_and_in_the_plan(run: Run, flow: Path)
     assert planned.code == 1
     assert "Action acme/gret is neither declared nor held" in planned.err
     assert "Did you mean greet?" in planned.err
+
+
+def test_a_critical_flow_is_guarded_and_its_drift_is_told(run: Run, flow: Path) -> None:
+    """What another writer did to a trigger is told by name, with the trigger."""
+    manifest = json.loads(a_flow({USERINFO: ["log", "greet"]}))
+    manifest["metadata"]["critical"] = True
+    write(flow, json.dumps(manifest))
+    assert run("apply", "--auto-approve").code == 0
+    direct = Direct(flow.parents[1] / ".reconciler" / "identity.db")
+    log = direct.objects()["log"]
+    of_flow = {"flowType": "2", "triggerType": "5", "actionIds": [log["id"]]}
+    direct("SetTriggerActions", log["organizationId"], **of_flow)
+
+    drift = run("drift", "--format", "json").json
+    write(flow.parent / "greet.yaml", an_action("greet", script="function greet() { exit() }"))
+    blocked = run("plan", "--detailed-exitcode", "--format", "json")
+
+    (changed,) = drift["objects"]
+    assert [(each["name"], each["after"]) for each in changed["fields"]] == [
+        (ACCESS_TOKEN, ["log"])
+    ]
+    assert blocked.code == 3
+    guards = [each for each in blocked.json["diagnostics"] if each["code"] == "GUARD-CRITICAL"]
+    assert {each["summary"] for each in guards} == {
+        "a critical object would be weakened",
+        "an action of a critical flow would be changed",
+    }
