@@ -148,6 +148,8 @@ def test_what_another_writer_switched_off_is_told(place: Place) -> None:
     """Noted where no manifest says a state; drift with a name where one does."""
     run, web = place.run, place.manifests / "web.yaml"
     write(web, with_metadata(an_application("web"), active=True))
+    spa = place.manifests / "spa.yaml"
+    write(spa, with_metadata(spa.read_text(encoding="utf-8"), active=False))
     assert run("apply", "--auto-approve").code == 0
     greet, app = place.direct.objects()["greet"], place.direct.objects()["web"]
     place.direct("DeactivateAction", id=greet["id"])
@@ -168,7 +170,7 @@ def test_what_another_writer_switched_off_is_told(place: Place) -> None:
     assert [field["cause"]["by"] for field in change["fields"]] == ["ana"]
     assert run("apply", "--auto-approve").code == 0
     states = {name: held["state"] for name, held in place.direct.objects().items()}
-    assert (states["web"], states["greet"]) == ("ACTIVE", "INACTIVE")
+    assert [states[name] for name in ("web", "greet", "spa")] == ["ACTIVE", "INACTIVE", "INACTIVE"]
 
 
 def test_a_zitadel_is_healed_told_of_and_refused(
