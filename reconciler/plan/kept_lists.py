@@ -80,6 +80,6 @@ def kept_notes(changes: Sequence[Change], code: str) -> Iterator[Diagnostic]:
                 code,
                 f"this server will not empty {names}{sends}",
                 f"{change.resource.ref}: {REMEDY}",
-                change.resource.source.place("spec"),
+                change.resource.source.place("spec", min(change.kept)),
                 change.resource.ref,
             )

@@ -37,7 +37,8 @@ def test_every_report_marks_a_list_that_stays(run: Run, tree: Path) -> None:
     assert change["risks"] == []
     for report in (text.out, shown.out, *(form.out for form in forms.values())):
         assert WORDS in report
-    assert "PLAN-LIST-KEPT" in text.all
+    (told_at,) = [line for line in text.err.splitlines() if "PLAN-LIST-KEPT" in line]
+    assert told_at.startswith("manifests/web.yaml:")
     assert "Write at least one entry" in text.all
 
 
