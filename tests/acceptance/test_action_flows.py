@@ -105,10 +105,9 @@ def test_a_critical_flow_is_guarded_and_its_drift_is_told(run: Run, flow: Path) 
     write(flow.parent / "greet.yaml", an_action("greet", script="function greet() { exit() }"))
     blocked = run("plan", "--detailed-exitcode", "--format", "json")
 
-    (changed,) = drift["objects"]
-    assert [(each["name"], each["after"]) for each in changed["fields"]] == [
-        (ACCESS_TOKEN, ["log"])
-    ]
+    (changed,) = drift["drift"]
+    fields = [(each["name"], each["held"]) for each in changed["fields"]]
+    assert fields == [(ACCESS_TOKEN, ["log"])]
     assert blocked.code == 3
     guards = [each for each in blocked.json["diagnostics"] if each["code"] == "GUARD-CRITICAL"]
     assert {each["summary"] for each in guards} == {
