@@ -41,7 +41,8 @@ def advice(
 def _other_capabilities(desired: DesiredState, observed: ObservedState) -> Iterator[Diagnostic]:
     """Yield a warning where the service is not of the kind that the manifests are meant for."""
     chosen, found = desired.capabilities, observed.capabilities
-    if chosen and chosen != found and observed.instance:
+    is_told = observed.instance and observed.generation != 0  # 0: a ZITADEL that did not say
+    if chosen and chosen != found and is_told:
         yield warning(
             "PLAN-CAPABILITIES",
             f"the capabilities {chosen} were chosen, and the service has those of {found}",

@@ -187,3 +187,22 @@ def test_neither_warnings_nor_what_allows_a_plan_change_what_it_would_do() -> No
     assert (
         plan_digest(blocked) == plan_digest(allowed) == plan_digest(replace(blocked, warnings=()))
     )
+
+
+@pytest.mark.parametrize(
+    ("chosen", "generation", "codes_found"),
+    [
+        ("zitadel-4", 3, ["PLAN-CAPABILITIES"]),
+        ("zitadel-3", 3, []),
+        ("", 3, []),
+        ("zitadel-4", 0, []),
+    ],
+)
+def test_other_capabilities_than_were_chosen_are_told_where_the_service_says(
+    chosen: str, generation: int, codes_found: list[str]
+) -> None:
+    """A generation that could not be told is no disagreement."""
+    wanted = replace(desired(organizations=["acme"]), capabilities=chosen)
+    found = replace(observed(), capabilities="zitadel-3", generation=generation)
+
+    assert codes(build_plan(wanted, found)) == codes_found
