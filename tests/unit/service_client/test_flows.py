@@ -103,7 +103,7 @@ def test_the_lost_answer_of_the_last_trigger_is_a_flow_that_is_gone() -> None:
 def test_listed_flows_name_their_actions() -> None:
     """A flow without an action that is listed makes the listing incomplete."""
     flow = {"kind": "ActionFlow", "name": "COMPLEMENT_TOKEN", "spec": {USERINFO: ["7", "9"]}}
-    listed = [flow, {"kind": "Action", "id": "7", "name": "greet"}]
+    listed: list[dict[str, Any]] = [flow, {"kind": "Action", "id": "7", "name": "greet"}]
     incomplete: list[str] = []
 
     (named, _) = with_action_names(listed, "acme", incomplete)
