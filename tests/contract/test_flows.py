@@ -30,7 +30,9 @@ PRE_USERINFO, PRE_ACCESS_TOKEN = "4", "5"
 def set_actions(ask: Asking, flow: str, trigger: str, *ids: str, **beside: Any) -> dict[str, Any]:
     """Set the actions of a trigger; return the details."""
     fields = {"flowType": flow, "triggerType": trigger, "actionIds": [*ids]}
-    return ask("SetTriggerActions", organization=ask.organization, **fields, **beside)["details"]
+    answer = ask("SetTriggerActions", organization=ask.organization, **fields, **beside)
+    details: dict[str, Any] = answer["details"]
+    return details
 
 
 def triggers(ask: Asking, flow: str) -> dict[str, list[str]]:
@@ -104,8 +106,8 @@ def test_a_removed_action_leaves_every_trigger_in_the_same_commit(ask: Asking) -
     assert listed(ask) == [("COMPLEMENT_TOKEN", {"PRE_USERINFO_CREATION": [second]})]
     assert triggers(ask, TOKEN) == {"4": ["second"]}
     assert triggers(ask, LOGIN) == {}
-    (flow,) = [each for each in ask.objects() if each["kind"] == "ActionFlow"]
-    assert (flow["owner"], flow["trees"]) == ("mine", ["mine"])
+    (held,) = [each for each in ask.objects() if each["kind"] == "ActionFlow"]
+    assert (held["owner"], held["trees"]) == ("mine", ["mine"])
     assert verify(ask.service.store) == []
 
 
