@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from reconciler.diagnostics import Diagnostic, note, warning
 from reconciler.plan.model import Adopt, Change, Create, Delete, Scope, Update, is_same_content
 from reconciler.plan.own_project import unidentified
+from reconciler.resources.capabilities import SOURCE
 from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind, ResourceRef, fold, owner_of
 from reconciler.state import DesiredState, ObservedObject, ObservedState, Resource, other_owner
@@ -41,8 +42,9 @@ def advice(
 def _other_capabilities(desired: DesiredState, observed: ObservedState) -> Iterator[Diagnostic]:
     """Yield a warning where the service is not of the kind that the manifests are meant for."""
     chosen, found = desired.capabilities, observed.capabilities
-    is_told = observed.instance and observed.generation != 0  # 0: a ZITADEL that did not say
-    if chosen and chosen != found and is_told:
+    # Where the generation cannot be told, a ZITADEL counts as the oldest that takes as much.
+    is_sure = observed.generation != 0 or SOURCE in {chosen, found}
+    if chosen and chosen != found and observed.instance and is_sure:
         yield warning(
             "PLAN-CAPABILITIES",
             f"the capabilities {chosen} were chosen, and the service has those of {found}",

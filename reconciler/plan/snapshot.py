@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 from reconciler.plan.integrity import Document, SavedFileError, check_spec, sealed, unsealed
 from reconciler.resources.capabilities import CAPABILITIES, SOURCE
 from reconciler.resources.normal import LATER
-from reconciler.resources.numbers import Seconds
+from reconciler.resources.numbers import Count, Seconds
 from reconciler.resources.ref import Kind, ResourceRef, fold
 from reconciler.state import ObservedObject, ObservedState
 
@@ -88,6 +88,7 @@ class _SnapshotDocument(Document):
     keeps_history: bool = True
     knows_audience: bool | None = True
     capabilities: str = SOURCE
+    generation: Count | None = None
     own_project: str = ""
     unidentified: str = ""
     only_active: frozenset[str] = frozenset()
@@ -112,6 +113,7 @@ def snapshot_content(file: SnapshotFile) -> bytes:
         keeps_history=state.keeps_history,
         knows_audience=state.knows_audience,
         capabilities=state.capabilities,
+        generation=state.generation,
         own_project=state.own_project,
         unidentified=state.unidentified,
         only_active=frozenset(state.only_active),
@@ -155,6 +157,7 @@ def read_snapshot(content: bytes) -> SnapshotFile:
         keeps_history=document.keeps_history,
         knows_audience=document.knows_audience,
         capabilities=document.capabilities,
+        generation=document.generation,
         own_project=document.own_project,
         unidentified=document.unidentified,
         only_active=frozenset(kind for kind in Kind if kind in document.only_active),

@@ -30,12 +30,16 @@ def test_every_report_marks_a_list_that_stays(run: Run, tree: Path) -> None:
         text = run("plan", "--out", "plan.json", **here)
         forms = {form: run("plan", "--format", form, **here) for form in ("markdown", "html")}
         told = run("plan", "--format", "json", **here).json
+        saved = run("export", "--snapshot", "held.json", **here)
     shown = run("show", "plan.json")
+    against = run("plan", "--against", "held.json")
 
     (change,) = told["changes"]
     assert [(each["name"], each["kept"]) for each in change["fields"]] == [("redirectUris", True)]
     assert change["risks"] == []
-    for report in (text.out, shown.out, *(form.out for form in forms.values())):
+    assert saved.code == 0, saved.all
+    assert "PLAN-LIST-KEPT" in against.err
+    for report in (text.out, shown.out, against.out, *(form.out for form in forms.values())):
         assert WORDS in report
     (told_at,) = [line for line in text.err.splitlines() if "PLAN-LIST-KEPT" in line]
     assert told_at.startswith("manifests/web.yaml:")

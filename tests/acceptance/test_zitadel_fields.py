@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.responses import JSONResponse
 
 from tests.acceptance.conftest import ORGANIZATION, Run, an_action, an_application, write
 from tests.acceptance.zitadel import a_zitadel
@@ -145,6 +146,21 @@ def test_another_generation_than_was_chosen_is_told(
     assert f"{chosen} were chosen, and the service has those of {other}" in finding["summary"]
     for plan in (right, plain):
         assert "PLAN-CAPABILITIES" not in [each["code"] for each in plan["diagnostics"]]
+
+
+def test_a_generation_that_cannot_be_told_is_no_other_one(run: Run, tree: Path) -> None:
+    """A proxy refuses the call that tells it, and a snapshot keeps that."""
+    write(tree / "owners.yaml", ORGANIZATION)
+    with a_zitadel(version=NEWEST) as (fake, here):
+        fake.strays["ListExecutionFunctions"] = [JSONResponse({"message": "no"}, 403)] * 9
+        live = run("plan", "--capabilities", "zitadel-4", **here)
+        ours = run("plan", "--capabilities", "source", **here)
+        saved = run("export", "--snapshot", "held.json", **here)
+    against = run("plan", "--against", "held.json", "--capabilities", "zitadel-4")
+
+    assert (live.code, saved.code, against.code) == (0, 0, 0), live.all + against.all
+    assert "PLAN-CAPABILITIES" not in live.all + against.all
+    assert "PLAN-CAPABILITIES" in ours.err
 
 
 def test_an_old_logout_address_that_blocks_an_update_is_told_with_what_to_do(

@@ -129,6 +129,7 @@ def test_the_abilities_of_the_service_are_read_back(
         STATE,
         keeps_history=keeps_history,
         knows_audience=knows_audience,
+        generation=4,
         own_project="277",
         unidentified="It refused: no.",
     )
