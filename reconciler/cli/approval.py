@@ -29,6 +29,7 @@ from reconciler.plan.approved_plan import (
 from reconciler.plan.digest import declared_digest, plan_digest
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
+from reconciler.plan.own_project import LET_THROUGH
 from reconciler.service_client.port import HistoryReader, ServiceReader
 from reconciler.state import DesiredState, ObservedState
 
@@ -143,10 +144,10 @@ class _OneService:
             problem = f"the plan was made for service {approved}, and this is {now or 'none yet'}"
         else:
             problem = f"the plan was made before there was a service; now it is {now}"
-        raise StalePlanError(
-            problem,
-            remedy=f"Give the --service it was made for ({self._file.service}). {PLAN_AGAIN}",
-        )
+        give = f"Give the --service it was made for ({self._file.service})."
+        if observed.unidentified:  # it may be the very same, under an id made of its address
+            give = f"{LET_THROUGH}: it does not tell its id. Or give{give.removeprefix('Give')}"
+        raise StalePlanError(problem, remedy=f"{give} {PLAN_AGAIN}")
 
     def _was_made_for(self, observed: ObservedState) -> bool:
         """Return whether a store was made by an earlier run of this very plan, or holds nothing."""

@@ -13,6 +13,8 @@ from reconciler.plan.model import Change, Delete
 from reconciler.resources.ref import Kind
 from reconciler.state import ObservedState
 
+LET_THROUGH = "Let GET /management/v1/iam through to the service"
+
 
 def unidentified(observed: ObservedState) -> Iterator[Diagnostic]:
     """Yield a warning where the service does not tell its id."""
@@ -23,7 +25,7 @@ def unidentified(observed: ObservedState) -> Iterator[Diagnostic]:
             f"{observed.unidentified} The id {observed.instance} is made of the address instead: "
             "under another address, plan files do not fit, and journals and locks of this one are "
             "not found. Which project is of its own console is not known, so no application is "
-            "deleted. Let GET /management/v1/iam through to the service.",
+            f"deleted. {LET_THROUGH}.",
         )
 
 
@@ -36,7 +38,6 @@ def unsure_deletes(changes: Sequence[Change], observed: ObservedState) -> Iterat
             "GUARD-OWN-PROJECT",
             "applications would be deleted, and one may be that of the service's own console",
             f"The service does not tell which project is its own, so {applications[0]} may be of "
-            "it. Let GET /management/v1/iam through to the service, or leave out the flag that "
-            "deletes.",
+            f"it. {LET_THROUGH}, or leave out the flag that deletes.",
             ref=applications[0],
         )

@@ -95,6 +95,19 @@ def test_a_service_that_does_not_tell_its_id_is_said_once(
     assert "name: Management Console" in exported.out
 
 
+def test_a_plan_that_was_saved_before_says_what_to_let_through(
+    run: Run, tree: Path, fake: FakeZitadel, here: dict[str, str]
+) -> None:
+    """The address is the same one, so to give it again would not help."""
+    write(tree / "acme.yaml", ACME)
+    saved = run("plan", "--out", "plan.json", **here)
+    fake.strays["GetIAM"] = [REFUSED]
+    refused = run("apply", "plan.json", **here)
+
+    assert (saved.code, refused.code) == (0, 4), refused.all
+    assert "Let GET /management/v1/iam through to the service: it does not tell" in refused.err
+
+
 def test_a_service_that_does_not_answer_gets_no_other_id(
     run: Run, tree: Path, fake: FakeZitadel, here: dict[str, str]
 ) -> None:
