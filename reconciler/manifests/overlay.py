@@ -2,7 +2,7 @@
 
 A document whose ref the base declares changes just the fields that it names: mappings merge, lists
 replace, and null means that the base had not written the field. ``absent: true`` takes the manifest
-out. YamlValue other document is added. Values keep the place that they come from.
+out. Any other document is added. Values keep the place that they come from.
 """
 
 from __future__ import annotations

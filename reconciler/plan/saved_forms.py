@@ -118,7 +118,7 @@ class SavedChange:
     held: ObservedObject | None = None
     resource: SavedResource | None
     new_secret: bool = False
-    kept: frozenset[str] = frozenset()
+    kept: frozenset[str] = field(default=frozenset(), metadata=LATER)
 
     @classmethod
     def of(cls, change: Change) -> Self:

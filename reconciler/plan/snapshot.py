@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 
 from reconciler.plan.integrity import Document, SavedFileError, check_spec, sealed, unsealed
 from reconciler.resources.capabilities import CAPABILITIES, SOURCE
-from reconciler.resources.normal import LATER
+from reconciler.resources.normal import LATER, without_idle
 from reconciler.resources.numbers import Count, Seconds
 from reconciler.resources.ref import Kind, ResourceRef, fold
 from reconciler.state import ObservedObject, ObservedState
@@ -108,8 +108,8 @@ def snapshot_content(file: SnapshotFile) -> bytes:
         unexpressed=state.unexpressed,
         elsewhere=tuple((name, *sorted(state.elsewhere[name])) for name in sorted(state.elsewhere)),
         caller_objects=state.caller_objects,
-        doubles=tuple(sorted(state.name_clashes, key=_place)),
-        objects=tuple(state.objects[key] for key in sorted(state.objects)),
+        doubles=tuple(map(_shortened, sorted(state.name_clashes, key=_place))),
+        objects=tuple(_shortened(state.objects[key]) for key in sorted(state.objects)),
         keeps_history=state.keeps_history,
         knows_audience=state.knows_audience,
         capabilities=state.capabilities,
@@ -179,6 +179,13 @@ def _with_later_fields(state: ObservedState) -> ObservedState:
         objects={key: _filled(held) for key, held in state.objects.items()},
         name_clashes=tuple(map(_filled, state.name_clashes)),
     )
+
+
+def _shortened(held: ObservedObject) -> ObservedObject:
+    """Return an object without the flags of a project at their default: older versions read it."""
+    if held.ref.kind is not Kind.PROJECT:
+        return held
+    return replace(held, spec=without_idle(held.ref.kind, held.spec))
 
 
 def _filled(held: ObservedObject) -> ObservedObject:

@@ -74,8 +74,8 @@ class ObjectRow(NamedTuple):
         sequence: Of its last event.
         created: Sequence of its first event.
         context: Of its last event.
-        marks: What contexts left behind, as JSON: the trees that ever wrote it, and whether it
-            was last said to be protected from deletion. And whether it is inactive.
+        marks: As JSON, what contexts left behind (the trees that ever wrote it, and whether it
+            was last said to be protected from deletion), and that it is inactive, if it is.
     """
 
     id: str

@@ -7,6 +7,7 @@ import json
 import random
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -81,6 +82,7 @@ FILE = PlanFile(
     revision="c" * 40,
 )
 CONTENT = plan_file_content(FILE)
+OLDER = Path(__file__).parent / "older"
 
 
 def test_a_place_is_longer_only_where_a_variable_is_in_the_value() -> None:
@@ -90,6 +92,16 @@ def test_a_place_is_longer_only_where_a_variable_is_in_the_value() -> None:
 
     assert b'["shop.yaml",3,5]' in CONTENT.translate(None, b" \n")
     assert read_plan_file(plan_file_content(file)).warnings == file.warnings
+
+
+def test_a_file_of_an_older_version_is_read() -> None:
+    """Version 0.1.0 wrote it: a create, an update and a delete, without any later field."""
+    content = (OLDER / "plan-0.1.0.json").read_bytes()
+
+    file = read_plan_file(content)
+
+    assert [type(change) for change in file.plan.changes] == [Create, Update, Delete]
+    assert plan_digest(file.plan) == file.digest
 
 
 def resealed(fields: dict[str, Any]) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -16,8 +17,12 @@ from reconciler.plan.snapshot import (
     read_snapshot,
     snapshot_content,
 )
+from reconciler.resources.normal import LATER
+from reconciler.resources.ref import Kind
 from reconciler.state import ObservedObject, ObservedState
-from tests.builders import ACME, GREET, HOUSE, PARTNER, WEB, held, observed
+from tests.builders import ACME, GREET, HOUSE, PARTNER, SHOP, WEB, held, observed
+
+OLDER = Path(__file__).parent / "older"
 
 STATE = replace(
     observed(*HOUSE, held(WEB), held(GREET)),
@@ -140,7 +145,26 @@ def test_the_abilities_of_the_service_are_read_back(
 def test_a_service_of_ours_has_a_snapshot_that_older_versions_read() -> None:
     """They refuse a field that they do not know."""
     later = {"keeps_history", "knows_audience", "own_project", "unidentified"}
-    assert not later & json.loads(CONTENT).keys()
+    written = json.loads(CONTENT)
+    assert not later & written.keys()
+    (project,) = [each for each in written["objects"] if each["ref"][0] == "Project"]
+    assert project["spec"] == {}
+
+
+def test_a_file_of_an_older_version_is_read() -> None:
+    """Version 0.1.0 wrote it; its objects get the fields that are known today."""
+    state = read_snapshot((OLDER / "snapshot-0.1.0.json").read_bytes()).state
+
+    specs = [found.spec for found in state.objects.values() if found.ref.kind is Kind.PROJECT]
+    assert specs == [LATER[Kind.PROJECT]]
+
+
+def test_flags_of_a_project_are_read_back() -> None:
+    """Those that are set are written."""
+    flags = {**LATER[Kind.PROJECT], "projectRoleCheck": True}
+    state = observed(held(ACME), held(SHOP, flags))
+
+    assert read_snapshot(snapshot_content(replace(FILE, state=state))).state == state
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", CONTENT[:-5], CONTENT + b"\n"])
