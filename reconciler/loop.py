@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from reconciler.diagnostics import Diagnostic, error, warning
@@ -20,7 +21,7 @@ from reconciler.errors import (
 )
 from reconciler.plan.causes import changed_on_service, field_causes
 from reconciler.plan.diff import field_changes
-from reconciler.plan.flow_history import action_names, with_specs
+from reconciler.plan.flow_history import action_names, all_names, with_specs
 from reconciler.plan.flows import needs_flows
 from reconciler.plan.guards import Allowances
 from reconciler.plan.kept_lists import empties_a_list, kept_notes
@@ -35,7 +36,7 @@ from reconciler.service_client.port import (
     ServiceClient,
     ServiceReader,
 )
-from reconciler.state import DesiredState, ObservedState
+from reconciler.state import DesiredState, ObjectEvent, ObservedState
 
 if TYPE_CHECKING:
     from reconciler.apply.executor import Executor
@@ -100,7 +101,8 @@ def explained(plan: Plan, service: HistoryReader, observed: ObservedState | None
     try:
         for change in asked[:MOST_HISTORIES]:
             with suppress(ObjectNotFoundError):  # removed since it was listed
-                events = with_specs(service.history(change.held.id), names)
+                held = change.held
+                events = history_of(service, held.id, held.organization_id, names)
                 told = field_causes(change, events, plan.scope.tree)
                 causes[ref_of(change)] = {name: cause for name, (_, cause) in told.items()}
     except ServiceError as failure:
@@ -111,6 +113,21 @@ def explained(plan: Plan, service: HistoryReader, observed: ObservedState | None
     if not left:
         return replace(plan, causes=causes) if causes else plan
     return replace(plan, causes=causes, warnings=(*plan.warnings, _not_explained(left, why)))
+
+
+def history_of(
+    service: HistoryReader, object_id: str, organization_id: str, names: Mapping[str, str]
+) -> Sequence[ObjectEvent]:
+    """Return the events of an object; those of a flow name actions, also removed ones.
+
+    ``names`` are those of the actions that are held, by id.
+
+    Raises:
+        ServiceError: the service cannot be read, or keeps no history.
+    """
+    events = service.history(object_id)
+    known = all_names(events, names, partial(service.removals, organization_id))
+    return with_specs(events, known)
 
 
 def _not_explained(left: Sequence[ResourceRef], why: str) -> Diagnostic:
@@ -155,7 +172,8 @@ def look_for_drift(
     plan, observed = preview(desired, service, reading, Allowances(), all_flows=True)
     names = action_names(observed)
     histories = {
-        held.id: with_specs(service.history(held.id), names) for held in suspects(plan, observed)
+        held.id: history_of(service, held.id, held.organization_id, names)
+        for held in suspects(plan, observed)
     }
     owners = owners_to_ask(plan, observed)
     removals = [removal for owner in owners for removal in service.removals(owner)]

@@ -17,6 +17,7 @@ from reconciler.cli.options import format_option
 from reconciler.cli.output import print_json, stdout_style
 from reconciler.cli.parameter_types import declared_refs, ref_named
 from reconciler.errors import ObjectNotFoundError
+from reconciler.loop import history_of
 from reconciler.plan.causes import steps_of
 from reconciler.plan.flow_history import action_names, with_specs
 from reconciler.report.history_report import history_as_json, history_as_text
@@ -46,7 +47,10 @@ def history_command(ref: tuple[str, ...], connection: Connection, form: str) -> 
     with open_reader(connection) as reader:
         found = _Found(text) if _ID.fullmatch(text) else _find(reader, ref_named(text))
         object_id = found.id
-        events = with_specs(reader.history(object_id), found.names)
+        if found.organization_id:
+            events = history_of(reader, object_id, found.organization_id, found.names)
+        else:
+            events = with_specs(reader.history(object_id), {})
         steps = list(steps_of(events))
     if form == "json":
         print_json(history_as_json(object_id, steps))
@@ -61,11 +65,13 @@ class _Found(NamedTuple):
 
     Attributes:
         ref: As the service spells it, if a ref named it.
+        organization_id: Empty where an id named it.
         names: Names of the actions beside it, by id, for what a flow ran.
     """
 
     id: str
     ref: ResourceRef | None = None
+    organization_id: str = ""
     names: Mapping[str, str] = MappingProxyType({})
 
 
@@ -74,9 +80,9 @@ def _find(reader: ReadOnlyService, ref: ResourceRef) -> _Found:
     observed = reader.observe([ref.organization])
     held, names = observed.objects.get(ref.key), action_names(observed)
     if held is not None:
-        return _Found(held.id, held.ref, names)
+        return _Found(held.id, held.ref, held.organization_id, names)
     removed = [
-        _Found(removal.id, removal.ref, names)
+        _Found(removal.id, removal.ref, organization, names)
         for organization in _organizations(observed)
         for removal in reader.removals(organization)
         if removal.ref.key == ref.key

@@ -114,3 +114,19 @@ def test_a_critical_flow_is_guarded_and_its_drift_is_told(run: Run, flow: Path) 
         "a critical object would be weakened",
         "an action of a critical flow would be changed",
     }
+
+
+def test_a_plan_knows_an_action_that_another_writer_removed(run: Run, flow: Path) -> None:
+    """The manifest is as it was applied, so the difference is that writer's alone."""
+    assert run("apply", "--auto-approve").code == 0
+    direct = Direct(flow.parents[1] / ".reconciler" / "identity.db")
+    log = direct.objects()["log"]
+    direct("DeleteAction", log["organizationId"], id=log["id"])
+
+    planned = run("plan", "--format", "json").json
+    history = run("history", "ActionFlow/acme/COMPLEMENT_TOKEN")
+
+    (changed,) = [each for each in planned["changes"] if each["change"] == "update"]
+    assert [each["cause"]["kind"] for each in changed["fields"]] == ["changed_on_service"]
+    assert '- "log"' in history.out
+    assert "action of id" not in history.out

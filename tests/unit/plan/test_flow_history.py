@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from reconciler.plan.causes import steps_of
-from reconciler.plan.flow_history import action_names, with_specs
-from reconciler.state import ObjectEvent
-from tests.builders import GREET, WEB, held, observed
+from reconciler.plan.flow_history import action_names, all_names, with_specs
+from reconciler.resources.ref import Kind
+from reconciler.state import ObjectEvent, Removal
+from tests.builders import GREET, WEB, a_ref, held, observed
 
 NAMES = {"7": "greet", "8": "log"}
 
@@ -57,3 +58,22 @@ def test_other_events_stay_as_they_are() -> None:
 
 def test_only_actions_are_named() -> None:
     assert action_names(observed(held(GREET, object_id="7"), held(WEB))) == {"7": "greet"}
+
+
+def test_the_removals_are_asked_only_for_actions_that_are_not_held() -> None:
+    """A removed object of another kind is no action of that id."""
+    asked: list[int] = []
+    gone = event("action.removed")
+    log = Removal(a_ref(Kind.ACTION, "log"), "8", frozenset(), gone)
+    other = Removal(WEB, "9", frozenset(), gone)
+
+    def removals() -> list[Removal]:
+        asked.append(1)
+        return [log, other]
+
+    held_only = all_names([trigger_set("A", "7")], {"7": "greet"}, removals)
+    calls = len(asked)
+    both = all_names([trigger_set("A", "7", "8", "9")], {"7": "greet"}, removals)
+
+    assert (held_only, calls) == ({"7": "greet"}, 0)
+    assert both == {"7": "greet", "8": "log"}
