@@ -53,7 +53,12 @@ class PlainVariables:
 
 
 def _may_begin_another(value: YamlValue) -> bool:
-    """Return whether a value can make a variable together with what stands beside it."""
+    """Return whether a value can make a variable together with what stands beside it.
+
+    A closer look that comes after it would take that one for a variable of the manifest.
+    """
+    if isinstance(value, list):
+        return any(map(_may_begin_another, value))
     return isinstance(value, str) and ("$" in value or "{" in value)
 
 

@@ -21,13 +21,15 @@ VALUES: dict[str, Any] = {
     "number": 5,
     "flag": True,
     "items": ["a", 1],
+    "hosts": ["${host}"],
     "dollar": "$",
     "brace": "{host}",
     "mark": "##X##",
 }
 PIECES = (
     "a", "b: ", "$", "{", "}", " ", "$$", "$${", "${", "${host}", "${empty}", "${number}",
-    "${flag}", "${items}", "${dollar}", "${brace}", "${mark}", "${none}", "${ host }", "${{ x }}",
+    "${flag}", "${items}", "${hosts}", "${dollar}", "${brace}", "${mark}", "${none}", "${ host }",
+    "${{ x }}",
 )  # fmt: skip
 WHERE = SourceLocation("reconciler.yaml", 1, 1)
 LAYERS = Layers(variables={name: VariableValue(value, WHERE) for name, value in VALUES.items()})
@@ -101,6 +103,7 @@ def test_values_of_every_type_stand_in_their_places() -> None:
         pytest.param("${ host }", id="no name"),
         pytest.param("${dollar}{host}", id="a value that could begin another"),
         pytest.param("$${brace}", id="a value that could go on"),
+        pytest.param("${hosts}", id="a list with a variable, which stays as it is"),
     ],
 )
 def test_a_file_with_anything_unusual_is_left_to_the_close_look(text: str) -> None:
