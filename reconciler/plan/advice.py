@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from reconciler.diagnostics import Diagnostic, note, warning
+from reconciler.plan.kept_lists import is_not_sent
 from reconciler.plan.model import Adopt, Change, Create, Delete, Scope, Update, is_same_content
 from reconciler.plan.own_project import unidentified
 from reconciler.resources.capabilities import SOURCE
@@ -64,6 +65,7 @@ def _logouts_checked(
         and change.held.spec.get(_LOGOUT)
         and change.resource.spec.get(_LOGOUT) == change.held.spec[_LOGOUT]
         and change.resource.spec != change.held.spec
+        and not is_not_sent(change)
     ]
     if sent:
         yield note(

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 from reconciler.plan.causes import cause_in_words, cause_of, gives_secret
 from reconciler.plan.digest import essence
+from reconciler.plan.kept_lists import is_not_sent
 from reconciler.plan.model import CauseKind, Change, Create, Delete, Plan, held_of, ref_of, word
 from reconciler.resources.ref import ResourceRef
 from reconciler.state import (
@@ -289,13 +290,17 @@ class _Comparison:
         return new is None or (held.id in self._traces.renewed and is_in_step(old.resource, held))
 
     def is_continued(self, old: Change, new: Change | None) -> bool:
-        """Return whether a change was carried out in part: one change can be several calls."""
+        """Return whether a change was carried out in part.
+
+        One change can be several calls, and lists that the service keeps are never done.
+        """
         held = held_of(new) if new is not None else None
-        if held is None or isinstance(old, Delete) or held.changed_for != self._digest:
+        if new is None or held is None or isinstance(old, Delete):
             return False
-        return (
-            new is not None and held == self._held(old) and essence(old).after == essence(new).after
-        )
+        only_kept = not self._tells_writers and is_not_sent(new) and not is_not_sent(old)
+        if held.changed_for != self._digest and not only_kept:
+            return False
+        return held == self._held(old) and essence(old).after == essence(new).after
 
     def _held(self, old: Change) -> ObservedObject | None:
         if isinstance(old, Create):

@@ -26,7 +26,7 @@ def test_every_report_marks_a_list_that_stays(run: Run, tree: Path) -> None:
     """Text, Markdown, HTML, JSON and a saved plan; and no risk of a removal is claimed."""
     write(tree / "web.yaml", an_application("web", **PUBLIC, redirectUris=[]))
     with a_zitadel() as (fake, here):
-        an_app(fake, redirectUris=URIS)
+        an_app(fake, redirectUris=URIS, backChannelLogoutUri="https://web.example.com/out")
         text = run("plan", "--out", "plan.json", **here)
         forms = {form: run("plan", "--format", form, **here) for form in ("markdown", "html")}
         told = run("plan", "--format", "json", **here).json
@@ -39,6 +39,7 @@ def test_every_report_marks_a_list_that_stays(run: Run, tree: Path) -> None:
     assert change["risks"] == []
     assert saved.code == 0, saved.all
     assert "PLAN-LIST-KEPT" in against.err
+    assert "PLAN-LOGOUT-CHECKED" not in text.err  # nothing is sent
     for report in (text.out, shown.out, against.out, *(form.out for form in forms.values())):
         assert WORDS in report
     (told_at,) = [line for line in text.err.splitlines() if "PLAN-LIST-KEPT" in line]
@@ -75,11 +76,14 @@ def test_other_fields_are_written_and_the_rest_is_told(run: Run, tree: Path) -> 
     write(tree / "web.yaml", an_application("web", **PUBLIC, redirectUris=[], devMode=True))
     with a_zitadel() as (fake, here):
         app = an_app(fake, redirectUris=URIS, additionalOrigins=["https://a.example.com"])
-        applied = run("apply", "--auto-approve", "--format", "json", **here)
+        planned = run("plan", "--out", "plan.json", **here)
+        applied = run("apply", "plan.json", "--format", "json", **here)
+        again = run("apply", "plan.json", **here)
         left = run("plan", "--format", "json", **here).json
 
     held = fake.held["apps"][app["id"]]["oidcConfig"]
-    assert applied.code == 5, applied.all
+    assert "PLAN-LIST-KEPT" in planned.err
+    assert (applied.code, again.code) == (5, 5), applied.all + again.all
     assert applied.json["summary"]["made"] == applied.json["summary"]["remaining"] == 1
     codes = [note["code"] for note in applied.json["diagnostics"]]
     assert codes == ["APPLY-LIST-KEPT"]

@@ -29,6 +29,7 @@ from tests.builders import (
     a_plan,
     a_ref,
     an_action,
+    an_application,
     declared,
     desired,
     held,
@@ -385,6 +386,24 @@ def test_a_secret_is_replaced_once(renewed: frozenset[str], done: int) -> None:
     assert found.done == done
     assert len(found.left.changes) == 1 - done
     assert not moved(found.expected, found.left, desired(*OWNERS, declared(WEB)), seen)
+
+
+def test_without_writers_a_change_of_which_only_kept_lists_are_left_was_carried_out() -> None:
+    """It goes on as what the lists leave; a change that never was more than that has moved."""
+    emptied = an_application(redirectUris=[])
+    kept = frozenset({"redirectUris"})
+    wanted = declared(WEB, {**emptied, "devMode": True})
+    before = held(WEB, an_application(), object_id="7", sequence=41)
+    after = held(WEB, an_application(devMode=True), object_id="7", sequence=43)
+    old, new = Adopt(wanted, before, kept=kept), Adopt(wanted, after, kept=kept)
+    now, seen = a_plan(new), observed(*HOUSE, after)
+
+    found = partly_applied(a_plan(old), DIGEST, now, seen, Traces())
+    alone = replace(new, held=replace(after, sequence=41))
+    moved_on = partly_applied(a_plan(alone), DIGEST, now, seen, Traces())
+
+    assert (found.done, found.was_begun, found.expected.changes) == (0, True, (new,))
+    assert (moved_on.was_begun, moved_on.expected.changes) == (False, (alone,))
 
 
 def event(type_: str, plan: str) -> ObjectEvent:
