@@ -244,14 +244,19 @@ def unchanged(order: Order) -> Written:
             return Written(order.held.id, order.held.sequence, order.held.client_id)
 
 
-# The words of an older service of ours about a call that it does not have, in a batch and alone.
+# The words of an older service of ours about a call that it does not have, in a batch and alone,
+# and about a project with flags.
 _UNKNOWN_CALLS = (
     "operation: must be a write that may be part of a batch",
     "there is nothing at this address",
+    "this address has no such verb",
+    ": must be False",
+    "privateLabelingSetting: must be 'PRIVATE_LABELING_SETTING_UNSPECIFIED'",
 )
 _UPGRADE = (
-    "The service is older than this tool and lacks a call that the plan needs, such as that which "
-    "writes the audience of a JWT identity provider, or the flags of a project: upgrade it."
+    "The service is older than this tool and lacks a call or a value that the plan needs, such "
+    "as one that writes the audience of a JWT identity provider or the flags of a project, or "
+    "deactivates an object: upgrade it."
 )
 
 
