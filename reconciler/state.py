@@ -21,7 +21,7 @@ class Resource:
 
     Attributes:
         spec: The fields in normal form (``resources.normal``): plain, comparable, and complete but
-            for kept fields that the manifest leaves out.
+            for what the manifest leaves out and is left as it is held.
         written: Names of the fields the manifest says; the others are at their defaults.
         source: Asked for the place of any value.
         pinned_id: ``metadata.id``, or empty.
@@ -197,17 +197,17 @@ def is_in_step(declared: Declared, held: ObservedObject) -> bool:
 
 
 def holds(held: ObservedObject, declared: Spec) -> bool:
-    """Return whether an object has every value that is declared; kept fields may be left out."""
+    """Return whether an object has every value that is declared."""
     return held.spec == declared or declared.items() <= held.spec.items()
 
 
 def completed(resource: Resource, held: ObservedObject) -> Resource:
-    """Return a resource whose kept fields that it leaves out are as the service holds them.
+    """Return a resource with the values that the manifest leaves as the service holds them.
 
     An update of it is full: it sends every field, and changes only what the manifest says.
     """
-    kept = {name: value for name, value in held.spec.items() if name not in resource.spec}
-    return replace(resource, spec={**resource.spec, **kept}) if kept else resource
+    left = {name: value for name, value in held.spec.items() if name not in resource.spec}
+    return replace(resource, spec={**resource.spec, **left}) if left else resource
 
 
 def is_owned_by(held: ObservedObject, tree: str) -> bool:

@@ -30,7 +30,7 @@ from reconciler.plan.model import Plan, Scope
 from reconciler.plan.planner import build_plan
 from reconciler.report.place import Place
 from reconciler.resources.capabilities import BEYOND
-from reconciler.resources.normal import KEPT, normal_form
+from reconciler.resources.normal import LEFT_AS_HELD, normal_form
 from reconciler.resources.oidc import has_client_secret
 from reconciler.resources.ref import (
     Kind,
@@ -174,16 +174,16 @@ def held(
     return ObservedObject(
         ref=ref,
         id=object_id or id_of(ref),
-        spec=normal_form(ref.kind, {**_kept(ref.kind), **_said(ref.kind, said)}),
+        spec=normal_form(ref.kind, {**_left_as_held(ref.kind), **_said(ref.kind, said)}),
         trees=frozenset(trees),
         prevent_delete=prevent_delete,
         **fields,
     )
 
 
-def _kept(kind: Kind) -> dict[str, Any]:
-    """Return the kept fields that our own service answers, at their defaults."""
-    return {name: value for name, value in KEPT[kind].items() if name not in BEYOND[kind]}
+def _left_as_held(kind: Kind) -> dict[str, Any]:
+    """Return the fields left as held that our own service answers, at their defaults."""
+    return {name: value for name, value in LEFT_AS_HELD[kind].items() if name not in BEYOND[kind]}
 
 
 def an_owed_secret(ref: ResourceRef = WEB, **more: Any) -> OwedSecret:

@@ -34,7 +34,7 @@ def _row(field: Field, other: Field | None) -> str:
         default = f"this or `{other.name}`"
     else:
         default = "required" if field.default is None else f"`{_written(field)}`"
-        default = "as it is held" if field.kept else default
+        default = "as it is held" if field.left_as_held else default
     return f"| `{field.name}` | {default} | {' '.join(_meaning(field))} |"
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from reconciler.resources.fields import Spec
-from reconciler.resources.normal import KEPT, LATER, TYPES
+from reconciler.resources.normal import LATER, LEFT_AS_HELD, TYPES
 from reconciler.resources.ref import Kind
 from reconciler.resources.strict_json import JsonError, read_as, read_object
 
@@ -116,14 +116,14 @@ def seal_of(content: bytes) -> str:
 def check_spec(kind: Kind, spec: Spec, *, whole: bool) -> None:
     """Refuse a spec with fields that are not of the kind, or not of the right types.
 
-    ``whole`` asks for every field that is not kept: that of a resource has them, whatever a service
-    holds.
+    ``whole`` asks for every field but those that are left as held: that of a resource has them,
+    whatever a service holds.
 
     Raises:
         SavedFileError: it has such a field, or lacks one.
     """
     known = TYPES[kind]
-    needed = known.keys() - KEPT[kind].keys() if whole else set()
+    needed = known.keys() - LEFT_AS_HELD[kind].keys() if whole else set()
     if not needed <= spec.keys() <= known.keys():
         raise SavedFileError(f"has a spec that does not fit {kind.value}")
     for name, value in spec.items():
@@ -141,7 +141,7 @@ def check_planned_spec(kind: Kind, spec: Spec, *, whole: bool) -> None:
     Raises:
         SavedFileError: the spec is not one of its kind, or lacks a later field.
     """
-    missing = [name for name in LATER[kind] if name not in spec and name not in KEPT[kind]]
+    missing = [name for name in LATER[kind] if name not in spec and name not in LEFT_AS_HELD[kind]]
     if missing:
         raise SavedFileError(
             f"was written by an older version, without the field {missing[0]} of {kind.value}"

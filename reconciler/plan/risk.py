@@ -293,7 +293,7 @@ def _found(rules: Iterable[Rule], before: Spec, after: Spec) -> tuple[Risk, ...]
     return tuple(
         Risk(rule.name, rule.field, rule.sentence)
         for rule in rules
-        # A kept field that is left out stays as it is held.
+        # A field that is not declared stays as it is held.
         if rule.field in after and rule.test(before.get(rule.field), after[rule.field])
     )
 

@@ -94,7 +94,7 @@ APPLICATION_FIELDS: tuple[Field, ...] = (
         "must be able to resolve its host, and a newer one checks that again on every update.",
         "https://shop.example.com/backchannel-logout",
         longest=0,
-    )._replace(default="", kept=True),
+    )._replace(default="", left_as_held=True),
     variant(
         "loginVersion",
         "Login pages of the application: loginV1, or loginV2 with the baseUri of pages of your "

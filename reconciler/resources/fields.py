@@ -53,9 +53,9 @@ class Field(NamedTuple):
         since: First version of this project's service that has the field, empty for the first of
             all. Objects stored before it, and services older than it, lack the field: it is then
             read as its default.
-        kept: A manifest without the field leaves what the service holds, for another tool may
-            have set it. Then ``default`` is the value of a new object. Only texts, flags,
-            choices and variants are kept.
+        left_as_held: A manifest without the field leaves what the service holds, for another tool
+            may have set it. Then ``default`` is the value of a new object. Only texts, flags,
+            choices and variants are left so.
         variants: By the name of each variant, its texts, none of which must be written.
     """
 
@@ -70,7 +70,7 @@ class Field(NamedTuple):
     limits: DurationRange | None = None
     examples: tuple[str | list[str] | dict[str, Any], ...] = ()
     since: str = ""
-    kept: bool = False
+    left_as_held: bool = False
     variants: Mapping[str, tuple[Field, ...]] = MappingProxyType({})
 
     @property
@@ -141,7 +141,7 @@ def variant(name: str, about: str, *examples: dict[str, Any], **texts: tuple[Fie
         about,
         {},
         examples=examples,
-        kept=True,
+        left_as_held=True,
         variants=MappingProxyType(texts),
     )
 

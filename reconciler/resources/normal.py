@@ -2,8 +2,8 @@
 
 A normal form is a plain dictionary with every field of the kind, by its manifest name: defaults
 filled in, words in their long spelling, durations in their shortest text, sets sorted. Lists of
-texts keep their order, which can matter. A kept field that is left out stays out: the service has
-its value. This module is on the path of every unchanged manifest.
+texts keep their order, which can matter. A field that is left as it is held (``left_as_held``)
+stays out if the manifest leaves it out. This module is on the path of every unchanged manifest.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ DEFAULTS: Mapping[Kind, Spec] = {
     kind: {field.name: field.default for field in row.fields if field.default is not None}
     for kind, row in KINDS.items()
 }
-KEPT: Mapping[Kind, Spec] = {
-    kind: {field.name: field.default for field in row.fields if field.kept}
+LEFT_AS_HELD: Mapping[Kind, Spec] = {
+    kind: {field.name: field.default for field in row.fields if field.left_as_held}
     for kind, row in KINDS.items()
 }
 """The fields of each kind that a manifest can leave as they are held, with their defaults."""
@@ -57,7 +57,7 @@ class _Rules(NamedTuple):
     """The rules of one kind, in one table: to hash a kind costs as much as to apply a rule.
 
     Attributes:
-        defaults: Values of fields that are left out, but for kept ones.
+        defaults: Values of fields that are left out, but for ``LEFT_AS_HELD``.
         durations: Names of the fields that hold a duration.
         choices: Fields that hold a word, each with its long spellings by the short ones.
         sets: The same for fields that hold a set of words.
@@ -75,7 +75,9 @@ def _rules(kind: Kind) -> _Rules:
     words = [field for field in KINDS[kind].fields if field.words]
     choices = [(field.name, field.short) for field in words if field.form is Form.CHOICE]
     sets = [(field.name, field.short) for field in words if field.form is Form.SET]
-    filled = {name: value for name, value in DEFAULTS[kind].items() if name not in KEPT[kind]}
+    filled = {
+        name: value for name, value in DEFAULTS[kind].items() if name not in LEFT_AS_HELD[kind]
+    }
     variants = [field.name for field in KINDS[kind].fields if field.form is Form.VARIANT]
     return _Rules(filled, DURATIONS[kind], choices, sets, variants)
 
@@ -130,12 +132,12 @@ def stored_form(kind: Kind, fields: Spec) -> dict[str, SpecValue]:
 
 
 def without_idle(kind: Kind, fields: Spec) -> Spec:
-    """Return fields without kept ones at their default.
+    """Return fields without those of ``LEFT_AS_HELD`` that are at their default.
 
     A manifest that leaves such a field out has the same effect as before the kind had the field,
     and so has what is made of both.
     """
-    kept = KEPT[kind]
-    if not kept:
+    idle = LEFT_AS_HELD[kind]
+    if not idle:
         return fields
-    return {n: value for n, value in fields.items() if n not in kept or kept[n] != value}
+    return {n: value for n, value in fields.items() if n not in idle or idle[n] != value}

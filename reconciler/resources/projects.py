@@ -1,6 +1,6 @@
 """Fields of a project: who may sign in to its applications, and what they are told of the user.
 
-Other tools set these flags as well, so each that a manifest leaves out is kept.
+Other tools set these flags as well, so each that a manifest leaves out stays as it is held.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from reconciler.resources.fields import choice, flag
 
 PROJECT_FLAGS = tuple(
-    each._replace(kept=True, since="0.2.0")
+    each._replace(left_as_held=True, since="0.2.0")
     for each in (
         flag(
             "projectRoleAssertion",

@@ -28,7 +28,7 @@ _VERSION: Schema = {"description": "Version of the manifest format.", "const": A
 _KIND = "What the document declares."
 _ENVELOPE = ["apiVersion", "kind", "metadata"]
 _VARIABLE = r"\$\{[A-Za-z][A-Za-z0-9_]*\}"
-_KEPT = "Left out, it stays as the service holds it."
+_AS_HELD = "Left out, it stays as the service holds it."
 _A_VARIABLE: Schema = {"pattern": f"^{_VARIABLE}$", "type": "string"}
 _WITH_VARIABLES: Schema = {"pattern": _VARIABLE, "type": "string"}
 
@@ -261,14 +261,14 @@ def field_schema(field: Field, stage: Stage, *, nullable: bool = False) -> Schem
     """Return the schema of one field, its keys in the order of the alphabet.
 
     An empty text as default stands for a field that is not set, which is no default to show. Nor
-    has a kept field one: left out, it is as it was.
+    has a field that is left as it is held.
     """
     value = or_null(_value(field, stage)) if nullable else _value(field, stage)
     if stage is Stage.WRITTEN:
         value = _or_variable(value)
-    about = f"{field.about} {_KEPT}" if field.kept else field.about
+    about = f"{field.about} {_AS_HELD}" if field.left_as_held else field.about
     schema: Schema = {"description": about, **value}
-    if field.default is not None and field.default != "" and not field.kept:
+    if field.default is not None and field.default != "" and not field.left_as_held:
         schema["default"] = field.default
     if field.examples:
         schema["examples"] = [*field.examples]

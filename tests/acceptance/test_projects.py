@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.resources.normal import KEPT
+from reconciler.resources.normal import LEFT_AS_HELD
 from reconciler.resources.ref import Kind
 from tests.acceptance.conftest import ORGANIZATION, Ran, Run, write
 from tests.direct import Direct
@@ -22,7 +22,7 @@ from tests.listening import listening
 from tests.running import running_server
 from tests.zitadel.stand_in import IAM, NEWEST, OLDER, FakeZitadel
 
-OFF = dict(KEPT[Kind.PROJECT])
+OFF = dict(LEFT_AS_HELD[Kind.PROJECT])
 LABELLED = "PRIVATE_LABELING_SETTING_ALLOW_LOGIN_USER_RESOURCE_OWNER_POLICY"
 
 

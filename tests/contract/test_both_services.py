@@ -20,7 +20,7 @@ from reconciler.errors import (
     ServiceError,
 )
 from reconciler.plan.model import Adopt, Delete, Scope, Update
-from reconciler.resources.normal import KEPT
+from reconciler.resources.normal import LEFT_AS_HELD
 from reconciler.resources.ref import Kind
 from reconciler.service_client.port import DeleteOrder, SecretOrder, UpdateOrder, Written
 from reconciler.state import DesiredState, Resource
@@ -309,12 +309,12 @@ def test_flags_of_a_project_change_as_declared_and_others_stay(
         return dict(house.held(ref).spec)
 
     labelled = "PRIVATE_LABELING_SETTING_ENFORCE_PROJECT_RESOURCE_OWNER_POLICY"
-    assert applied() == KEPT[Kind.PROJECT]
+    assert applied() == LEFT_AS_HELD[Kind.PROJECT]
     first = applied(projectRoleCheck=True, privateLabelingSetting=labelled)
     second = applied(hasProjectCheck=True, projectRoleCheck=False)
 
     assert first == {
-        **KEPT[Kind.PROJECT], "projectRoleCheck": True, "privateLabelingSetting": labelled,
+        **LEFT_AS_HELD[Kind.PROJECT], "projectRoleCheck": True, "privateLabelingSetting": labelled,
     }  # fmt: skip
     assert second == {**first, "projectRoleCheck": False, "hasProjectCheck": True}
     assert applied() == second
@@ -325,7 +325,7 @@ def test_a_project_is_made_with_its_flags(house: House) -> None:
 
     made = house.made(house.create(Kind.PROJECT, "blog", said))
 
-    assert made.spec == {**KEPT[Kind.PROJECT], **said}
+    assert made.spec == {**LEFT_AS_HELD[Kind.PROJECT], **said}
 
 
 def test_a_project_that_moved_on_is_not_written_over(house: House) -> None:

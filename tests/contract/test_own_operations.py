@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from reconciler.resources.normal import DEFAULTS, KEPT
+from reconciler.resources.normal import DEFAULTS, LEFT_AS_HELD
 from reconciler.resources.ref import Kind
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.operations.callers import Caller, Role
@@ -18,7 +18,7 @@ from tests.unit.service.asking import Asking
 FIRST_FIELDS = {
     name: value
     for name, value in DEFAULTS[Kind.OIDC_APPLICATION].items()
-    if name not in KEPT[Kind.OIDC_APPLICATION]
+    if name not in LEFT_AS_HELD[Kind.OIDC_APPLICATION]
 }
 CONTEXT = '{"tree":"default","revision":"abc","preventDelete":true}'
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from reconciler.resources.normal import KEPT
+from reconciler.resources.normal import LEFT_AS_HELD
 from reconciler.resources.ref import Kind
 from tests.unit.service.asking import Asking
 
-OFF = dict(KEPT[Kind.PROJECT])
+OFF = dict(LEFT_AS_HELD[Kind.PROJECT])
 LABELLED = "PRIVATE_LABELING_SETTING_ALLOW_LOGIN_USER_RESOURCE_OWNER_POLICY"
 SOME = {"projectRoleCheck": True, "privateLabelingSetting": LABELLED}
 

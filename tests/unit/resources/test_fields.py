@@ -36,7 +36,7 @@ def test_a_form_has_its_default_and_its_type(
     field: Field, form: Form, default: object, python_type: type
 ) -> None:
     assert (field.form, field.default, field.python_type) == (form, default, python_type)
-    assert (field.since, field.kept) == ("", False)
+    assert (field.since, field.left_as_held) == ("", False)
 
 
 def test_a_duration_matches_the_pattern_of_its_range() -> None:
@@ -46,11 +46,11 @@ def test_a_duration_matches_the_pattern_of_its_range() -> None:
     assert text("a", "A.", longest=9).pattern == NO_NUL
 
 
-def test_a_kept_field_has_a_default_for_new_objects_and_a_form_that_can_be_kept() -> None:
-    kept = [each for declared in KINDS.values() for each in declared.fields if each.kept]
+def test_a_field_left_as_held_has_a_default_for_new_objects() -> None:
+    left = [each for declared in KINDS.values() for each in declared.fields if each.left_as_held]
 
-    assert all(each.default is not None for each in kept)
-    assert {each.form for each in kept} <= {Form.TEXT, Form.FLAG, Form.CHOICE, Form.VARIANT}
+    assert all(each.default is not None for each in left)
+    assert {each.form for each in left} <= {Form.TEXT, Form.FLAG, Form.CHOICE, Form.VARIANT}
 
 
 def test_the_examples_of_a_list_are_one_list() -> None:

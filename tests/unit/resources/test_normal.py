@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.resources.models import model_of
-from reconciler.resources.normal import DEFAULTS, KEPT, normal_form
+from reconciler.resources.normal import DEFAULTS, LEFT_AS_HELD, normal_form
 from reconciler.resources.ref import Kind
 
 CODE = "OIDC_RESPONSE_TYPE_CODE"
@@ -110,7 +110,7 @@ def test_a_normal_form_is_its_own_normal_form(spec: tuple[Kind, dict[str, Any]])
     normal = normal_form(kind, fields)
 
     assert normal_form(kind, normal) == normal
-    assert set(normal) == {*(DEFAULTS[kind].keys() - KEPT[kind].keys()), *fields}
+    assert set(normal) == {*(DEFAULTS[kind].keys() - LEFT_AS_HELD[kind].keys()), *fields}
 
 
 @given(spec=SPECS)

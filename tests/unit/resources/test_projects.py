@@ -16,7 +16,7 @@ OFF = {
 
 def test_every_flag_is_kept_and_off_by_default() -> None:
     assert {each.name: each.default for each in PROJECT_FLAGS} == OFF
-    assert all(each.kept for each in PROJECT_FLAGS)
+    assert all(each.left_as_held for each in PROJECT_FLAGS)
 
 
 def test_the_normal_form_has_what_is_said_and_the_store_what_is_not_off() -> None:

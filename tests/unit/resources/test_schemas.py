@@ -115,11 +115,11 @@ def test_the_short_words_of_an_enum_have_long_spellings(
     assert spellings(words) == pairs
 
 
-def test_a_kept_field_shows_no_default_and_says_so() -> None:
-    plain, kept = flag("a", "A."), flag("a", "A.")._replace(kept=True)
+def test_a_field_left_as_held_shows_no_default_and_says_so() -> None:
+    plain, left = flag("a", "A."), flag("a", "A.")._replace(left_as_held=True)
 
     assert field_schema(plain, Stage.RESOLVED)["default"] is False
-    assert field_schema(kept, Stage.RESOLVED) == {
+    assert field_schema(left, Stage.RESOLVED) == {
         "description": "A. Left out, it stays as the service holds it.",
         "type": "boolean",
     }
