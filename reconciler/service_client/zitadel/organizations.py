@@ -39,7 +39,8 @@ OWN = "GetMyOrg"
 _SORTED = {PRESENT: "ORGANIZATION_FIELD_NAME_NAME", OF_INSTANCE: "ORG_FIELD_NAME_NAME"}
 _OTHER_WAY = frozenset({Code.PERMISSION_DENIED, Code.UNIMPLEMENTED, Code.NOT_FOUND})
 _NO_MEMBERSHIP = "AUTHZ-cdgFk"
-_SHOWN_ROLES = 100  # of a user, at most
+_MEMBERSHIPS = 100  # of a page
+_MOST_MEMBERSHIPS = 10_000  # of a user; a list that never ends is left
 
 
 @dataclass(slots=True)
@@ -223,10 +224,18 @@ def _all_present(wire: Wire) -> Sequence[JsonObject] | WireRefusal:
 
 
 def _memberships(wire: Wire, *queries: JsonObject) -> Sequence[JsonObject] | None:
-    """Return memberships of the user; None where they cannot be asked for."""
-    fields: dict[str, Any] = {"query": {"limit": _SHOWN_ROLES}, "queries": list(queries)}
-    reply = reply_to(wire, Call("ListMyMemberships", fields))
-    return None if isinstance(reply, WireRefusal) else items_of(reply)
+    """Return the memberships of the user, page by page; None where they cannot be asked for."""
+    items: list[JsonObject] = []
+    while len(items) < _MOST_MEMBERSHIPS:
+        query = {"offset": len(items), "limit": _MEMBERSHIPS}
+        fields: dict[str, Any] = {"query": query, "queries": list(queries)}
+        reply = reply_to(wire, Call("ListMyMemberships", fields))
+        if isinstance(reply, WireRefusal):
+            return None
+        items += (page := items_of(reply))
+        if not page or len(items) >= total_of(reply):
+            break
+    return items
 
 
 def _reads_everything(membership: JsonObject) -> bool:
@@ -237,9 +246,10 @@ def _reads_everything(membership: JsonObject) -> bool:
     return any(not role.endswith("_IMPERSONATOR") for role in _names(membership))
 
 
-def _roles(wire: Wire) -> Sequence[str]:
-    """Return the roles of the user, each with its place, as far as the service tells."""
-    return [role for each in _memberships(wire) or () for role in _placed(each)]
+def _roles(wire: Wire) -> Sequence[str] | None:
+    """Return the roles of the user, each with its place; None where the service does not tell."""
+    told = _memberships(wire)
+    return None if told is None else [role for each in told for role in _placed(each)]
 
 
 def _placed(membership: JsonObject) -> Iterator[str]:

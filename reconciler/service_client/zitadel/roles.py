@@ -11,6 +11,7 @@ from reconciler.errors import AccessDeniedError, ServiceError, UnauthenticatedEr
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.service_client.port import CreateOrder, DeleteOrder, Order, SecretOrder, UpdateOrder
 
+_SHOWN = 20  # roles in a message
 _OF_INSTANCE = "IAM_ORG_MANAGER or IAM_OWNER of the instance"
 _MANAGERS = "Managers (newer consoles: Administrators)"
 _IN_ORGANIZATION = f"Console: the organization, {_MANAGERS}."
@@ -18,19 +19,19 @@ _IN_INSTANCE = f"Console: the settings of the instance, {_MANAGERS}."
 _IN_PROJECT = f"Console: the project, {_MANAGERS}."
 
 
-def missing_role(organization: str, roles: Sequence[str], *, is_held: bool) -> str:
+def missing_role(organization: str, roles: Sequence[str] | None, *, is_held: bool) -> str:
     """Return the remedy for an organization that the user of a token does not see.
 
     Args:
         organization: Its name.
-        roles: The user's own, each with its place.
+        roles: The user's own, each with its place; None where the service does not tell.
         is_held: It exists, as far as the service tells.
     """
     create = "" if is_held else f" To create organizations it takes {_OF_INSTANCE}."
     return f"{_told(roles)} {_owner(f'organization {organization}')}{create}"
 
 
-def no_organization(roles: Sequence[str]) -> AccessDeniedError:
+def no_organization(roles: Sequence[str] | None) -> AccessDeniedError:
     """Return why a run ends whose user may read no organization at all."""
     return AccessDeniedError(
         "this token may read no organization",
@@ -89,8 +90,11 @@ def _owner_of(ref: ResourceRef) -> str:
     )
 
 
-def _told(roles: Sequence[str]) -> str:
+def _told(roles: Sequence[str] | None) -> str:
+    if roles is None:
+        return "The service does not tell the roles of its user."
     if not roles:
         return "Its user has no role."
     only = " A role of a project is not enough." if all(" project " in r for r in roles) else ""
-    return f"Its user has the roles: {', '.join(roles)}.{only}"
+    more = f" and {len(roles) - _SHOWN} more" if len(roles) > _SHOWN else ""
+    return f"Its user has the roles: {', '.join(roles[:_SHOWN])}{more}.{only}"
