@@ -268,7 +268,17 @@ def name_of(fault: SchemaFault, whole: str = "the manifest") -> str:
     return f"item {last + 1} of {fault.path[-2]}" if isinstance(last, int) else last
 
 
+def _not_one(fault: SchemaFault) -> Problem:
+    names = one_of([*fault.schema["properties"]])
+    count = len(fault.value) or "none"
+    return wrong(
+        "SCHEMA-VALUE", f"{name_of(fault)} has {count} of its fields, not one", f"Write {names}."
+    )
+
+
 _WORDS: Mapping[str, Callable[[SchemaFault], Problem]] = {
+    "minProperties": _not_one,
+    "maxProperties": _not_one,
     "type": _mistyped,
     "enum": _not_in_enum,
     "const": _not_in_enum,

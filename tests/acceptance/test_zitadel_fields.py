@@ -208,6 +208,10 @@ def test_a_login_version_that_cannot_be_is_refused(
 
     assert {each["code"] for each in found["diagnostics"]} == {code}
     assert all(each["file"].endswith("web.yaml") for each in found["diagnostics"])
+    if code == "SCHEMA-VALUE":
+        (told,) = found["diagnostics"]
+        assert told["remedy"] == "Write loginV1 or loginV2."
+        assert told["summary"] == f"loginVersion has {len(value) or 'none'} of its fields, not one"
 
 
 def test_an_overlay_replaces_a_login_version_as_a_whole(run: Run, tree: Path) -> None:
