@@ -75,7 +75,7 @@ def kept_notes(changes: Sequence[Change], code: str) -> Iterator[Diagnostic]:
     for change in changes:
         if isinstance(change, Update | Adopt) and change.kept:
             names = ", ".join(sorted(change.kept))
-            sends = "; nothing is sent for it" if is_not_sent(change) else ""
+            sends = "; nothing else differs, so nothing is sent" if is_not_sent(change) else ""
             yield warning(
                 code,
                 f"this server will not empty {names}{sends}",
