@@ -146,6 +146,22 @@ def test_a_bad_backup_is_not_restored(run: Run, small: Path, tmp_path: Path) -> 
     assert run("plan", "--detailed-exitcode").code == 0
 
 
+def test_a_log_of_a_newer_version_is_not_rebuilt(run: Run, small: Path) -> None:
+    """Its events are not known here; what the newer version derived from them stays."""
+    write(small / "greet.yaml", an_action("greet"))
+    assert run("apply", "--auto-approve").code == 0
+    with closing(sqlite3.connect(small.parent / ".reconciler" / "identity.db")) as store:
+        store.execute("UPDATE events SET type = 'action.praised' WHERE type = 'action.added'")
+        store.commit()
+
+    refused = run("store", "rebuild")
+
+    assert (refused.code, "Traceback" in refused.err) == (1, False)
+    assert "the log of this store cannot be replayed: event" in refused.err
+    assert "a newer version of this tool" in refused.err
+    assert "No changes." in run("plan").out
+
+
 def test_rebuild_gives_the_same_plan(run: Run, small: Path) -> None:
     """Everything shown is derived from the log."""
     run("apply", "--auto-approve")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from reconciler.resources.crashpoint import crashpoint
 from reconciler.service.domain.events import SIDE_EVENTS
 from reconciler.service.domain.state import ImpossibleHistoryError
 from reconciler.service.eventstore.chain import event_hash, first_head
-from reconciler.service.eventstore.errors import StoreError
+from reconciler.service.eventstore.errors import StoreError, StoreUnusableError
 from reconciler.service.eventstore.port import PAGE, EventStore, Snapshot, Transaction
 from reconciler.service.eventstore.rows import Head, ObjectRow, StoredEvent
 from reconciler.service.projections.objects import decode, next_row
@@ -18,11 +19,33 @@ def rebuild(store: EventStore) -> int:
     """Replace every object by what the log says, in one transaction; return how many there are.
 
     Raises:
-        ValueError: the log holds events that this version does not know.
-        StoreError: the store cannot be written to.
+        StoreError: the log cannot be replayed, or the store cannot be written to; it was left as
+            it is.
     """
-    with store.transaction() as tx:
+    with (
+        replay_told(
+            "the log of this store",
+            "It is damaged, or a newer version of this tool wrote it: restore a backup, or use "
+            "that version.",
+        ),
+        store.transaction() as tx,
+    ):
         return replace_objects(tx)
+
+
+@contextmanager
+def replay_told(log_of: str, remedy: str) -> Iterator[None]:
+    """Tell the user of a log that cannot be replayed.
+
+    Raises:
+        StoreUnusableError: what is done here found that.
+    """
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, ImpossibleHistoryError) as error:
+        raise StoreUnusableError(
+            f"{log_of} cannot be replayed: {error}", f"{remedy} The store was left as it is."
+        ) from error
 
 
 def replace_objects(tx: Transaction) -> int:

@@ -6,10 +6,8 @@ What the tables of an earlier version lack is derived from the log, which every 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
-from reconciler.service.domain.state import ImpossibleHistoryError
-from reconciler.service.eventstore.errors import StoreUnusableError
 from reconciler.service.eventstore.port import PAGE, EventStore, Snapshot
 from reconciler.service.eventstore.rows import (
     Head,
@@ -21,7 +19,7 @@ from reconciler.service.eventstore.rows import (
     OwedRow,
     length_of_page,
 )
-from reconciler.service.projections.maintenance import replace_objects, replayed
+from reconciler.service.projections.maintenance import replace_objects, replay_told, replayed
 from reconciler.service.projections.objects import is_active
 
 _MATCHES: Mapping[str, Callable[[str, str], bool]] = {
@@ -182,13 +180,6 @@ def _has_name(row: ObjectRow, name: NameFilter) -> bool:
     return _MATCHES[name.match](row.folded if name.folded else row.name, name.text)
 
 
-@contextmanager
-def _told() -> Iterator[None]:
+def _told() -> AbstractContextManager[None]:
     """Tell the user of a store whose log cannot be replayed."""
-    try:
-        yield
-    except (ValueError, KeyError, TypeError, ImpossibleHistoryError) as error:
-        raise StoreUnusableError(
-            f"the log of this store, which an earlier version made, cannot be replayed: {error}",
-            "Restore a backup. The store was left as it is.",
-        ) from error
+    return replay_told("the log of this store, which an earlier version made,", "Restore a backup.")
