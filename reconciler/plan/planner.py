@@ -48,7 +48,7 @@ from reconciler.plan.ownership import (
     to_rotate,
 )
 from reconciler.plan.states import left_inactive, not_deactivatable
-from reconciler.resources.capabilities import CAPABILITIES
+from reconciler.resources.capabilities import CAPABILITIES, SOURCE
 from reconciler.resources.kinds import KINDS
 from reconciler.resources.nearest import NearOwners
 from reconciler.resources.ref import Kind, ResourceRef, owner_of
@@ -136,6 +136,9 @@ def _blocks(
 def _unmet(desired: DesiredState, observed: ObservedState) -> Iterator[Diagnostic]:
     """Yield an error for each thing that the service does not take."""
     service = CAPABILITIES[observed.capabilities]
+    # A ZITADEL that takes no more than the source is too old for the calls that tell more of it.
+    if service.name == SOURCE and not observed.keeps_history:
+        service = service._replace(title="this old ZITADEL")
     return (finding for need in desired.needs if (finding := need.unmet(service)))
 
 

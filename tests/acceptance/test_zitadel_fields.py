@@ -126,6 +126,7 @@ def test_a_server_that_is_too_old_for_them_is_sent_none(run: Run, tree: Path) ->
 
     assert refused.code == 1
     assert refused.err.count("CAPABILITY-FIELD") == 2
+    assert "this old ZITADEL has no loginVersion" in refused.err
     assert "web.yaml:1:" in refused.err
     assert (applied.code, updated.code) == (0, 0), updated.all
     assert config_of(fake)["devMode"] is True
