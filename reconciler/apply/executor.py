@@ -54,7 +54,7 @@ from reconciler.plan.model import (
 )
 from reconciler.plan.ordering import batches
 from reconciler.resources.crashpoint import crashpoint
-from reconciler.resources.ref import ResourceRef
+from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.service_client.port import Context, Order, ServiceClient, Written
 from reconciler.state import ObservedState
 
@@ -83,6 +83,8 @@ class Executor:
         self._reason_of = (allowed or Allowances()).reason_for
         self._sync = SinkSync(journal, sink)
         self._ids: dict[ResourceRef, str] = {}
+        # Ids of the organizations of which this run has removed an action.
+        self._losers: set[str] = set()
         self._notes: list[Diagnostic] = []
         self._done = 0
         # The service, the disk or the lock failed: nothing more is sent.
@@ -195,7 +197,7 @@ class Executor:
             self._service.renew()
             self._journal.begin([*intents, *self._sync.intents([run.change for run in runs])])
             crashpoint("C2")
-            orders = [order_of(run.change, run.intent, self._ids) for run in sent]
+            orders = [order_of(run.change, run.intent, self._ids, self._losers) for run in sent]
             answers = self._service.write(self._with_reasons(sent, orders), self._context)
         except (ServiceError, LockHeldError, LocalFileError) as failure:
             self._failure = failure
@@ -291,6 +293,8 @@ class Executor:
         outcome = run.outcome
         if outcome.status is Status.MADE and not isinstance(run.change, Delete):
             self._ids[run.ref.key] = outcome.id
+        if isinstance(run.change, Delete) and run.ref.kind is Kind.ACTION:
+            self._losers.add(run.change.held.organization_id)
         self._done += 1
         self._watch.progress(Progress(self._done, total, outcome))
 

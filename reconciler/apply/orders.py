@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from reconciler.apply.journal import Intent, secret_intent
-from reconciler.plan.model import Adopt, Change, Create, Delete, Update, makes_secret, ref_of
+from reconciler.plan.model import (
+    Adopt,
+    Change,
+    Create,
+    Delete,
+    Update,
+    held_of,
+    makes_secret,
+    ref_of,
+)
 from reconciler.resources.flows import named_actions
 from reconciler.resources.ref import Kind, ResourceRef, organization_ref, owner_of
 from reconciler.service_client.port import (
@@ -23,12 +32,26 @@ Ids = Mapping[ResourceRef, str]
 """Id of each object that is held, by the key of its ref."""
 
 
-def order_of(change: Change, intent: Intent | None, ids: Ids) -> Order:
-    """Return the order that carries out a change; its owners are held."""
+def order_of(
+    change: Change,
+    intent: Intent | None,
+    ids: Ids,
+    losers: Collection[str] = (),
+) -> Order:
+    """Return the order that carries out a change; its owners are held.
+
+    ``losers`` are the ids of the organizations of which this run has removed an action: each flow
+    that ran it is at a later sequence.
+    """
+    held = held_of(change)
+    is_moved = (
+        held is not None and held.ref.kind is Kind.ACTION_FLOW and held.organization_id in losers
+    )
     if isinstance(change, Delete):
-        return DeleteOrder(change.held)
+        return DeleteOrder(change.held, is_moved=is_moved)
     if not isinstance(change, Create):
-        return UpdateOrder(change.resource, change.held, actions=_actions(change, ids))
+        actions = _actions(change, ids)
+        return UpdateOrder(change.resource, change.held, actions=actions, is_moved=is_moved)
     ref, resource = change.resource.ref, change.resource
     return CreateOrder(
         ref=ref,

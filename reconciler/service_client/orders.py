@@ -213,7 +213,7 @@ def _update(order: UpdateOrder, context: Context, operation: str, fields: JsonOb
         operation,
         fields,
         organization=order.held.organization_id,
-        expected_sequence=order.held.sequence,
+        expected_sequence=None if order.is_moved else order.held.sequence,
         context=_context_text(context, order.resource.prevent_delete, order.resource.critical),
     )
 
@@ -224,7 +224,7 @@ def _delete(order: DeleteOrder, context: Context) -> Call:
         _OPERATIONS[held.ref.kind].remove,
         _target(held),
         organization=held.organization_id,
-        expected_sequence=held.sequence,
+        expected_sequence=None if order.is_moved else held.sequence,
         context=json.dumps(context),
     )
 

@@ -59,6 +59,8 @@ class UpdateOrder:
     Attributes:
         actions: Ids of the actions that a flow names, by their folded names.
         is_new: The object was made a moment ago by the same run.
+        is_moved: An earlier write of the same run may have changed the flow, so that it is at a
+            later sequence.
     """
 
     resource: Resource
@@ -66,14 +68,20 @@ class UpdateOrder:
     reason: str = ""
     actions: Mapping[str, str] = field(default_factory=dict)
     is_new: bool = False
+    is_moved: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteOrder:
-    """Remove an object, if it is still at the sequence expected."""
+    """Remove an object, if it is still at the sequence expected.
+
+    Attributes:
+        is_moved: As of an update.
+    """
 
     held: ObservedObject
     reason: str = ""
+    is_moved: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,3 +130,24 @@ def test_a_plan_knows_an_action_that_another_writer_removed(run: Run, flow: Path
     assert [each["cause"]["kind"] for each in changed["fields"]] == ["changed_on_service"]
     assert '- "log"' in history.out
     assert "action of id" not in history.out
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_a_flow_runs_the_action_that_takes_the_name_of_a_removed_one(
+    run: Run, flow: Path, *, is_kept: bool
+) -> None:
+    """The name is free only after the delete, which changes each flow that ran the action."""
+    assert run("apply", "--auto-approve").code == 0
+    direct = Direct(flow.parents[1] / ".reconciler" / "identity.db")
+    greet = json.loads(an_action("log"))
+    greet["metadata"]["id"] = direct.objects()["greet"]["id"]
+    (flow.parent / "greet.yaml").unlink()
+    write(flow.parent / "log.yaml", json.dumps(greet))
+    write(flow, a_flow({USERINFO: ["log"]}))
+    if not is_kept:
+        flow.unlink()
+
+    applied = run("apply", "--auto-approve", "--prune", "--allow-deletes", "2")
+
+    assert applied.code == 0, applied.all
+    assert run("plan", "--prune", "--detailed-exitcode").code == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -128,3 +129,19 @@ def test_a_flow_is_changed_before_its_action_is_deleted(zitadel: Zitadel) -> Non
     assert applied.code == 0, applied.all
     assert zitadel.triggers() == {"4": ["greet"]}
     assert zitadel.fake.named("actions", "log") == []
+
+
+def test_a_flow_runs_the_action_that_takes_the_name_of_a_removed_one(zitadel: Zitadel) -> None:
+    """The name is free only after the delete, which changes each flow that ran the action."""
+    manifest = write(zitadel.tree / "token.yaml", a_flow({USERINFO: ["log", "greet"]}))
+    assert zitadel("apply", "--auto-approve").code == 0
+    renamed = json.loads(an_action("log"))
+    renamed["metadata"]["id"] = zitadel.fake.named("actions", "greet")[0]["id"]
+    (zitadel.tree / "greet.yaml").unlink()
+    write(zitadel.tree / "log.yaml", json.dumps(renamed))
+    write(manifest, a_flow({ACCESS_TOKEN: ["log"]}))
+
+    applied = zitadel("apply", *CLEARED)
+
+    assert applied.code == 0, applied.all
+    assert zitadel.triggers() == {"5": ["log"]}

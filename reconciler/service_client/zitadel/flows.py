@@ -117,13 +117,14 @@ def write_flow(order: CreateOrder | UpdateOrder | DeleteOrder) -> Steps:
     result: Written | ServiceError = unchanged(order)
     # Contexts are kept by our service alone.
     calls = [call for call in calls_of(order, {}) if call.operation != "RecordContext"]
-    if calls:
+    is_moved = not isinstance(order, CreateOrder) and order.is_moved
+    if calls and not is_moved:
         moved = yield from _moved_on(order)
         if moved is not None:
             return moved
     for number, call in enumerate(calls):
-        # After the first call the flow has changed by what this order wrote.
-        look = None if number else partial(_moved_on, order)
+        # The flow has changed by what this order, or an earlier one of this run, wrote.
+        look = None if number or is_moved else partial(_moved_on, order)
         reply = yield from despite_conflicts(
             Call(call.operation, call.fields, call.organization), look
         )
