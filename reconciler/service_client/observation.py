@@ -184,7 +184,9 @@ def observed_objects(
     for fields in listed:
         kind = _KINDS.get(text_of(fields, "kind"))
         if kind is None:
-            incomplete.append(f"{name} holds an object of a kind that is not known here.")
+            incomplete.append(
+                f"{name} holds an object of a kind that is not known here: upgrade this program."
+            )
             continue
         found = _observed(kind, fields, names)
         if found is None or found.organization_id != owner:

@@ -36,7 +36,7 @@ APP = listed("OidcApplication", "3", "web", projectId="2", spec=SPECS[Kind.OIDC_
         ([SHOP, {**SHOP, "id": "9", "name": "SHOP"}], "twice"),
         ([APP], "owner"),
         ([SHOP, {**APP, "organizationId": "8"}], "owner"),
-        ([listed("Toaster", "5", "x")], "kind"),
+        ([listed("Toaster", "5", "x")], "upgrade this program"),
     ],
     ids=["an id", "a name", "a name in another case", "no project", "a stranger's", "a new kind"],
 )
