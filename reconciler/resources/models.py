@@ -62,15 +62,19 @@ def model_with(name: str, fields: Iterable[Field]) -> type[Model]:
     return create_model(name, __base__=Model, **described)
 
 
-def with_fields_of(kind: Kind, *, later: bool = True) -> Callable[[type[M]], type[M]]:
+def with_fields_of(
+    kind: Kind, *, later: bool = True, after: bool = False
+) -> Callable[[type[M]], type[M]]:
     """Return a class decorator that puts the fields of a kind's spec before those of a model.
 
-    Without the ``later`` ones the model is that of a call which is older than they are.
+    Without the ``later`` ones the model is that of a call which is older than they are. ``after``
+    puts them after those of the model. The digest of a request depends on the order.
     """
 
     def extended(model: type[M]) -> type[M]:
         fields = model_of(kind) if later else _first_model_of(kind)
-        bases = (model, cast("type[M]", fields))
+        bases = (model, cast("type[M]", fields))  # pydantic takes the fields of the last one first
+        bases = bases[::-1] if after else bases
         return create_model(
             model.__name__, __base__=bases, __module__=model.__module__, __doc__=model.__doc__
         )

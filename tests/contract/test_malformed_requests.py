@@ -53,8 +53,8 @@ from tests.unit.service.asking import Asking
         ),
         (
             "AddProject",
-            {"name": "a", "projectRoleAssertion": True},
-            "projectRoleAssertion: must be False",
+            {"name": "a", "projectRoleAssertion": "yes"},
+            "projectRoleAssertion: must be a boolean",
         ),
         (
             "AddOrgJWTIDP",
@@ -151,7 +151,7 @@ def test_a_refusal_never_repeats_what_was_sent(ask: Asking) -> None:
 
 def test_an_unknown_operation_is_unimplemented(ask: Asking) -> None:
     """12, as gRPC has it for methods a server does not know."""
-    assert ask.refused("DeactivateApp").code == 12
+    assert ask.refused("RemoveProject").code == 12
 
 
 def test_a_field_name_that_is_made_to_be_shown_is_made_visible(ask: Asking) -> None:

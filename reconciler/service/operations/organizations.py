@@ -25,7 +25,7 @@ class AddOrgRequest(Message):
     name: Name
 
 
-@with_fields_of(Kind.PROJECT)
+@with_fields_of(Kind.PROJECT, after=True)
 class AddProjectRequest(SpecMessage):
     """Make a project in the organization of the call."""
 
