@@ -56,7 +56,13 @@ def test_one_changed_field_is_one_update_that_names_just_that_field(run: Run, sm
     assert change["ref"]["name"] == "greet"
     (field,) = change["fields"]
     assert field.pop("cause")["kind"] == "declared"
-    assert field == {"name": "timeout", "before": "20s", "after": "5s", "reset": False}
+    assert field == {
+        "name": "timeout",
+        "before": "20s",
+        "after": "5s",
+        "reset": False,
+        "kept": False,
+    }
 
 
 def test_one_changed_item_of_a_list_is_the_same_in_every_form(run: Run, small: Path) -> None:
@@ -85,7 +91,13 @@ def test_a_field_taken_out_of_a_manifest_is_marked_as_reset(run: Run, small: Pat
 
     (field,) = change["fields"]
     assert field.pop("cause")["kind"] == "declared"
-    assert field == {"name": "timeout", "before": "5s", "after": "20s", "reset": True}
+    assert field == {
+        "name": "timeout",
+        "before": "5s",
+        "after": "20s",
+        "reset": True,
+        "kept": False,
+    }
     assert "the update resets it" in run("plan").out
 
 

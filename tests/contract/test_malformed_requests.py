@@ -54,7 +54,7 @@ from tests.unit.service.asking import Asking
         (
             "AddProject",
             {"name": "a", "projectRoleAssertion": "yes"},
-            "projectRoleAssertion: must be a boolean",
+            "projectRoleAssertion: must be true or false",
         ),
         (
             "AddOrgJWTIDP",

@@ -39,7 +39,7 @@ from reconciler.report.plan_text import plan_as_text
 from reconciler.report.sarif import findings_as_sarif
 from reconciler.resources.kinds import KINDS
 from reconciler.resources.models import model_with
-from reconciler.resources.normal import KEPT, normal_form
+from reconciler.resources.normal import LEFT_AS_HELD, normal_form
 from reconciler.resources.strict_json import JsonError, read_as, read_object
 from reconciler.state import ObservedObject, ObservedState, Resource
 from reconciler.validation.desired import judge
@@ -123,8 +123,11 @@ def manifest(data: bytes) -> bool:
     for resource in judgement.desired.resources.values() if judgement.is_valid else ():
         kind, written = resource.ref.kind, {name: resource.spec[name] for name in resource.written}
         model = model_with(kind.value, KINDS[kind].fields).model_validate_json(json.dumps(written))
-        dumped = model.model_dump(mode="json", by_alias=True)
-        given = {n: value for n, value in dumped.items() if n in written or n not in KEPT[kind]}
+        # A field that is left as it is held may have a default that no manifest can write.
+        dumped = model.model_dump(mode="json", by_alias=True, warnings=False)
+        given = {
+            n: value for n, value in dumped.items() if n in written or n not in LEFT_AS_HELD[kind]
+        }
         assert normal_form(kind, given) == resource.spec
         document = {"metadata": dict(resource.ref._asdict()), "spec": dict(resource.spec)}
         document["metadata"]["kind"] = resource.ref.kind.value
