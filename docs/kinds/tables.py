@@ -52,7 +52,8 @@ def _written(field: Field) -> str:
 def _meaning(field: Field) -> Iterator[str]:
     yield field.about
     if field.form is Form.TEXT:
-        yield f"Length {field.shortest} to {field.longest}."
+        if field.longest:
+            yield f"Length {field.shortest} to {field.longest}."
     elif field.form is Form.TEXTS:
         yield "The order is kept."
     elif len(field.words) == 1:
