@@ -32,3 +32,11 @@ def test_the_page_is_written_from_the_table() -> None:
     assert page == codes_page()
     for name in (*CODES, *RISKS, *PROBLEMS):
         assert f"\n### {name}\n" in page
+
+
+def test_every_guard_is_a_row_of_its_page() -> None:
+    page = (ROOT / "docs/guards.md").read_text(encoding="utf-8")
+
+    assert set(re.findall(r"^\| `(GUARD-[A-Z-]+)` \|", page, re.MULTILINE)) == {
+        code.name for code in SECTIONS["Guards"]
+    }
