@@ -180,8 +180,8 @@ def _adopted(changes: Sequence[Change], allowed: Allowances) -> Iterator[Diagnos
                 "GUARD-ADOPT",
                 "an object would be adopted",
                 f"{ref_of(change)} (id {change.held.id}) was never applied by this tree, and "
-                "--no-adopt says to leave such objects as they are. To take it over, leave "
-                "--no-adopt out; otherwise take its manifest out.",
+                "--no-adopt says to leave such objects as they are. To adopt it, leave --no-adopt "
+                "out; otherwise take its manifest out.",
                 change.resource.source.place("metadata", "name"),
                 ref_of(change),
             )

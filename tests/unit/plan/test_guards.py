@@ -449,8 +449,8 @@ def test_no_adopt_leaves_what_others_made_as_it_is() -> None:
         "GUARD-ADOPT",
         "an object would be adopted",
         "Action acme/greet (id act--greet) was never applied by this tree, and --no-adopt says to "
-        "leave such objects as they are. To take it over, leave --no-adopt out; otherwise take "
-        "its manifest out.",
+        "leave such objects as they are. To adopt it, leave --no-adopt out; otherwise take its "
+        "manifest out.",
         FakeSource("greet.yaml").place("metadata", "name"),
         GREET,
     )
