@@ -100,9 +100,13 @@ def project_view(row: ObjectRow) -> Answer:
         "details": details_read(row),
         "name": row.name,
         "state": _state("PROJECT_STATE", row),
-        **LATER[Kind.PROJECT],
-        **json.loads(row.spec),
+        **_spec_of(row, Kind.PROJECT),
     }
+
+
+def _spec_of(row: ObjectRow, kind: Kind) -> Answer:
+    """Return the spec of an object; fields that are newer than the object have their default."""
+    return {**LATER[kind], **json.loads(row.spec)}
 
 
 def _state(enum: str, row: ObjectRow) -> str:
@@ -118,7 +122,7 @@ def idp_view(row: ObjectRow) -> Answer:
         "name": row.name,
         "stylingType": "STYLING_TYPE_UNSPECIFIED",
         "owner": "IDP_OWNER_TYPE_ORG",
-        "jwtConfig": _jwt_config(row),
+        "jwtConfig": _spec_of(row, Kind.IDP_JWT_CONFIG),
         "autoRegister": False,
     }
 
@@ -132,7 +136,7 @@ def provider_view(row: ObjectRow) -> Answer:
         "name": row.name,
         "owner": "IDP_OWNER_TYPE_ORG",
         "type": "PROVIDER_TYPE_JWT",
-        "config": {"options": dict(_OPTIONS), "jwt": _jwt_config(row)},
+        "config": {"options": dict(_OPTIONS), "jwt": _spec_of(row, Kind.IDP_JWT_CONFIG)},
     }
 
 
@@ -146,13 +150,9 @@ _OPTIONS = {
 }
 
 
-def _jwt_config(row: ObjectRow) -> Answer:
-    return {**LATER[Kind.IDP_JWT_CONFIG], **json.loads(row.spec)}
-
-
 def app_view(row: ObjectRow) -> Answer:
     """Return an application as it is answered."""
-    spec = json.loads(row.spec)
+    spec = _spec_of(row, Kind.OIDC_APPLICATION)
     return {
         "id": row.id,
         "details": details_read(row),
@@ -184,5 +184,5 @@ def action_view(row: ObjectRow) -> Answer:
         "details": details_read(row),
         "state": _state("ACTION_STATE", row),
         "name": row.name,
-        **json.loads(row.spec),
+        **_spec_of(row, Kind.ACTION),
     }
