@@ -200,8 +200,3 @@ class SavedOptionsInEnvironment(SavedOptions):
     """The options of a plan for an environment, as a plan file has them."""
 
     environment: str
-
-
-def saved_options(scope: Scope) -> SavedOptions:
-    """Return the form of a scope, with its environment if it has one."""
-    return (SavedOptionsInEnvironment if scope.environment else SavedOptions).of(scope)

@@ -104,6 +104,7 @@ ERROR_STATUSES: Mapping[int, str] = {
     401: "The token is missing, malformed, unknown, revoked or expired.",
     403: "The token's role does not include the permission.",
     404: "There is no such object, or the caller may not know of it.",
+    405: "The address, perhaps with an empty id, is one that has other verbs.",
     409: "Precondition failed, name in use, or lost to another writer.",
     413: "The body is too large.",
     415: "The content type or encoding is not understood.",
