@@ -108,6 +108,18 @@ def test_a_plan_that_was_saved_before_says_what_to_let_through(
     assert "Let GET /management/v1/iam through to the service: it does not tell" in refused.err
 
 
+def test_one_failure_gives_the_service_no_other_id(
+    run: Run, tree: Path, fake: FakeZitadel, here: dict[str, str]
+) -> None:
+    """An id that is made of the address would hide the journal of an earlier run."""
+    write(tree / "acme.yaml", ACME)
+    fake.strays["GetIAM"] = [JSONResponse({"code": 2, "message": "database"}, 500)]
+    planned = run("plan", **here)
+
+    assert planned.code == 0, planned.all
+    assert "SERVICE-NOT-IDENTIFIED" not in planned.all
+
+
 def test_a_service_that_does_not_answer_gets_no_other_id(
     run: Run, tree: Path, fake: FakeZitadel, here: dict[str, str]
 ) -> None:

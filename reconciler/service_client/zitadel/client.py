@@ -31,7 +31,7 @@ from reconciler.service_client.port import (
     Written,
 )
 from reconciler.service_client.read_only import no_history
-from reconciler.service_client.refusals import no_custody, service_error
+from reconciler.service_client.refusals import UNKNOWN, no_custody, service_error
 from reconciler.service_client.wire import NO_ANSWER, Wire, WireRefusal, is_id
 from reconciler.service_client.zitadel.asking import Pause, Steps
 from reconciler.service_client.zitadel.flows import AwaitedFlows, read_flows
@@ -117,6 +117,8 @@ class ZitadelClient:
         """
         if not self._instance:
             told = reply_to(self._wire, Call("GetIAM"))
+            if isinstance(told, WireRefusal) and told.code in {UNKNOWN, Code.INTERNAL}:
+                told = reply_to(self._wire, Call("GetIAM"))  # a failure may pass
             if isinstance(told, WireRefusal) and told.code in _PASSING:
                 raise service_error(told)
             if isinstance(told, WireRefusal):
