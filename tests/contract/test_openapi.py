@@ -26,7 +26,7 @@ from tests.raw_http import exchange, request
 from tests.running import Server, running_server
 
 ROOT = Path(__file__).parents[2]
-CASES_EACH = cases(6)  # of each kind for each operation; what is covered one by one comes on top
+CASES_EACH = cases(4)  # of each kind for each operation; what is covered one by one comes on top
 SEED = 20_260_101  # the same requests each time: what they find is found by everybody
 PATIENCE = 3000
 
