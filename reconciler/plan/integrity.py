@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from reconciler.resources.fields import Spec
 from reconciler.resources.normal import LATER, LEFT_AS_HELD, TYPES
@@ -39,6 +39,19 @@ class Document:
 
 
 D = TypeVar("D", bound=Document)
+T = TypeVar("T")
+
+
+def like(kind: Callable[..., T], *sources: object, **others: object) -> T:
+    """Return a dataclass with other values, and the rest from the fields of the same name."""
+    known: Any = kind
+    values = {
+        field.name: getattr(source, field.name)
+        for field in fields(known)
+        for source in sources
+        if field.name not in others and hasattr(source, field.name)
+    }
+    return kind(**values, **others)
 
 
 def sealed(kind: str, version: str, document: Document | Mapping[str, object]) -> bytes:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from reconciler.diagnostics import Diagnostic
 from reconciler.plan.digest import plan_digest
-from reconciler.plan.integrity import Document, SavedFileError, sealed, unsealed
+from reconciler.plan.integrity import Document, SavedFileError, like, sealed, unsealed
 from reconciler.plan.model import Cause, Plan, Unmanaged
 from reconciler.plan.saved_forms import (
     Nothing,
@@ -23,7 +23,6 @@ from reconciler.plan.saved_forms import (
     SavedFinding,
     SavedOptions,
     SavedOptionsInEnvironment,
-    like,
 )
 from reconciler.resources.numbers import Count, Seconds
 from reconciler.resources.ref import ResourceRef

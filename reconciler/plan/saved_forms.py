@@ -6,13 +6,12 @@ there, and a shard that is missing an empty text.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields
-from typing import Any, Literal, NamedTuple, Self, TypeAlias, TypeVar
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, Self, TypeAlias
 
 from reconciler.diagnostics import Diagnostic, Severity, SourceLocation
 from reconciler.plan.digest import essence
-from reconciler.plan.integrity import SavedFileError, check_planned_spec
+from reconciler.plan.integrity import SavedFileError, check_planned_spec, like
 from reconciler.plan.kept_lists import emptied
 from reconciler.plan.model import Adopt, Cause, CauseKind, Change, Create, Delete, Scope, Update
 from reconciler.resources.fields import Spec
@@ -22,21 +21,7 @@ from reconciler.resources.shard import read_shard
 from reconciler.resources.strict_json import LATER
 from reconciler.state import ObservedObject, Resource
 
-T = TypeVar("T")
-
 Nothing: TypeAlias = tuple[()]
-
-
-def like(kind: Callable[..., T], *sources: object, **others: object) -> T:
-    """Return a dataclass with other values, and the rest from the fields of the same name."""
-    known: Any = kind
-    values = {
-        field.name: getattr(source, field.name)
-        for field in fields(known)
-        for source in sources
-        if field.name not in others and hasattr(source, field.name)
-    }
-    return kind(**values, **others)
 
 
 def _place_of(place: SourceLocation | None) -> object:

@@ -7,13 +7,15 @@ is observed and no secret. Such a plan says how old the snapshot is.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, replace
 
-from reconciler.plan.integrity import Document, SavedFileError, check_spec, sealed, unsealed
+from reconciler.plan.integrity import Document, SavedFileError, check_spec, like, sealed, unsealed
 from reconciler.resources.capabilities import CAPABILITIES, SOURCE
-from reconciler.resources.normal import LATER, without_idle
+from reconciler.resources.normal import LATER as LATER_FIELDS
+from reconciler.resources.normal import without_idle
 from reconciler.resources.numbers import Count, Seconds
 from reconciler.resources.ref import Kind, ResourceRef, fold
+from reconciler.resources.strict_json import LATER
 from reconciler.state import ObservedObject, ObservedState
 
 FORMAT = "reconciler-snapshot"
@@ -68,10 +70,7 @@ class SnapshotFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SnapshotDocument(Document):
-    """The fields of a snapshot in the order of the file; ``elsewhere`` has a name, then trees.
-
-    Files of older versions lack those with a default.
-    """
+    """The fields of a snapshot in the order of the file; ``elsewhere`` has a name, then trees."""
 
     tool_version: str
     taken_at: Seconds
@@ -85,52 +84,30 @@ class _SnapshotDocument(Document):
     caller_objects: frozenset[str]
     doubles: tuple[ObservedObject, ...]
     objects: tuple[ObservedObject, ...]
-    keeps_history: bool = True
-    knows_audience: bool | None = True
-    capabilities: str = SOURCE
-    generation: Count | None = None
-    own_project: str = ""
-    unidentified: str = ""
-    only_active: frozenset[str] = frozenset()
+    keeps_history: bool = field(default=True, metadata=LATER)
+    knows_audience: bool | None = field(default=True, metadata=LATER)
+    capabilities: str = field(default=SOURCE, metadata=LATER)
+    generation: Count | None = field(default=None, metadata=LATER)
+    own_project: str = field(default="", metadata=LATER)
+    unidentified: str = field(default="", metadata=LATER)
+    only_active: frozenset[str] = field(default=frozenset(), metadata=LATER)
 
 
 def snapshot_content(file: SnapshotFile) -> bytes:
     """Return the content of a snapshot: the same for the same state, to the byte."""
     state = file.state
-    document = _SnapshotDocument(
-        tool_version=file.tool_version,
-        taken_at=file.taken_at,
-        instance=state.instance,
-        service=file.service,
+    document = like(
+        _SnapshotDocument,
+        state,
+        file,
         all=file.organizations is None,
         organizations=tuple(sorted(file.organizations or ())),
-        incomplete=state.incomplete,
-        unexpressed=state.unexpressed,
         elsewhere=tuple((name, *sorted(state.elsewhere[name])) for name in sorted(state.elsewhere)),
-        caller_objects=state.caller_objects,
         doubles=tuple(map(_shortened, sorted(state.name_clashes, key=_place))),
         objects=tuple(_shortened(state.objects[key]) for key in sorted(state.objects)),
-        keeps_history=state.keeps_history,
-        knows_audience=state.knows_audience,
-        capabilities=state.capabilities,
-        generation=state.generation,
-        own_project=state.own_project,
-        unidentified=state.unidentified,
         only_active=frozenset(state.only_active),
     )
-    return sealed(FORMAT, FORMAT_VERSION, _written(document))
-
-
-def _written(document: _SnapshotDocument) -> Mapping[str, object]:
-    """Return the fields to write: optional ones only where they differ from their defaults.
-
-    So older versions read the snapshots of most services, and every state has one content.
-    """
-    return {
-        each.name: getattr(document, each.name)
-        for each in fields(document)
-        if getattr(document, each.name) != each.default
-    }
+    return sealed(FORMAT, FORMAT_VERSION, document)
 
 
 def read_snapshot(content: bytes) -> SnapshotFile:
@@ -146,20 +123,12 @@ def read_snapshot(content: bytes) -> SnapshotFile:
         raise SavedFileError("has invalid trees of an organization")
     if document.capabilities not in CAPABILITIES:
         raise SavedFileError("is of a service with capabilities that are not known here")
-    state = ObservedState(
-        document.instance,
-        {held.ref.key: held for held in document.objects},
-        document.incomplete,
-        document.unexpressed,
-        document.doubles,
-        {name: frozenset(trees) for name, *trees in document.elsewhere},
-        document.caller_objects,
-        keeps_history=document.keeps_history,
-        knows_audience=document.knows_audience,
-        capabilities=document.capabilities,
-        generation=document.generation,
-        own_project=document.own_project,
-        unidentified=document.unidentified,
+    state = like(
+        ObservedState,
+        document,
+        objects={held.ref.key: held for held in document.objects},
+        name_clashes=document.doubles,
+        elsewhere={name: frozenset(trees) for name, *trees in document.elsewhere},
         only_active=frozenset(kind for kind in Kind if kind in document.only_active),
     )
     organizations = None if document.all else document.organizations
@@ -189,7 +158,7 @@ def _shortened(held: ObservedObject) -> ObservedObject:
 
 
 def _filled(held: ObservedObject) -> ObservedObject:
-    later = LATER[held.ref.kind]
+    later = LATER_FIELDS[held.ref.kind]
     if later.keys() <= held.spec.keys():
         return held
     return replace(held, spec={**later, **held.spec})
