@@ -10,8 +10,9 @@ from collections.abc import Callable, Generator
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
-from reconciler.errors import ServiceError, ServiceUnavailableError
+from reconciler.errors import PreconditionFailedError, ServiceError, ServiceUnavailableError
 from reconciler.resources.call import Call, Code
+from reconciler.resources.ref import ResourceRef
 from reconciler.service_client.port import Written
 from reconciler.service_client.refusals import AGAIN, UNKNOWN
 from reconciler.service_client.wire import NO_ANSWER, Answer, Reply, WireRefusal
@@ -84,3 +85,10 @@ def is_conflict(refusal: WireRefusal) -> bool:
 def lost(message: str) -> ServiceUnavailableError:
     """Return the error of a write of which it is not known whether it was made."""
     return ServiceUnavailableError(message, remedy=AGAIN)
+
+
+def changed_since(ref: ResourceRef) -> PreconditionFailedError:
+    """Return the error of a write to an object that somebody else has changed."""
+    return PreconditionFailedError(
+        f"{ref} has changed since it was planned", remedy="Run `reconciler plan` again and review."
+    )

@@ -11,7 +11,7 @@ from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from reconciler.errors import PreconditionFailedError, ServiceError
+from reconciler.errors import ServiceError
 from reconciler.resources.call import Call, JsonObject
 from reconciler.resources.fields import Spec
 from reconciler.resources.flows import FLOW_NAMED, FLOWS, TRIGGER_NUMBERED, Flow, flow_id
@@ -23,7 +23,7 @@ from reconciler.service_client.orders import calls_of, unchanged, written
 from reconciler.service_client.port import CreateOrder, DeleteOrder, UpdateOrder, Written
 from reconciler.service_client.refusals import answers_of, error_id, service_error
 from reconciler.service_client.wire import Answer, Reply, Wire, WireRefusal
-from reconciler.service_client.zitadel.asking import Pause, Steps, despite_conflicts
+from reconciler.service_client.zitadel.asking import Pause, Steps, changed_since, despite_conflicts
 from reconciler.service_client.zitadel.objects import Owner
 from reconciler.state import ObservedObject
 
@@ -158,10 +158,7 @@ def _moved_on(
     is_same = all(number == len(held[name]) for name, number in now.items())
     if is_same and (not triggers or sequence_of({"sequence": "0", **_details(found)}) <= sequence):
         return None
-    return PreconditionFailedError(
-        f"{ref} has changed since it was planned",
-        remedy="Run `reconciler plan` again and review.",
-    )
+    return changed_since(ref)
 
 
 class AwaitedFlows:

@@ -12,7 +12,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from reconciler.errors import PreconditionFailedError, ServiceError
+from reconciler.errors import ServiceError
 from reconciler.resources.call import Call, Code
 from reconciler.resources.capabilities import BEYOND
 from reconciler.resources.ref import Kind
@@ -30,7 +30,13 @@ from reconciler.service_client.port import (
 )
 from reconciler.service_client.refusals import AGAIN, error_id, service_error
 from reconciler.service_client.wire import Answer, Reply, WireRefusal
-from reconciler.service_client.zitadel.asking import Pause, Steps, despite_conflicts, lost
+from reconciler.service_client.zitadel.asking import (
+    Pause,
+    Steps,
+    changed_since,
+    despite_conflicts,
+    lost,
+)
 from reconciler.service_client.zitadel.creates import create, create_provider, observed_item
 from reconciler.service_client.zitadel.flows import write_flow
 from reconciler.service_client.zitadel.objects import Owner
@@ -208,10 +214,7 @@ def _moved_on(
         return ServiceError("the service answered without details", remedy=AGAIN)
     # Another writer may still come between this read and the write: there is no If-Match.
     if sequence_of(details) > held.sequence:
-        return PreconditionFailedError(
-            f"{held.ref} has changed since it was planned",
-            remedy="Run `reconciler plan` again and review.",
-        )
+        return changed_since(held.ref)
     return None
 
 
