@@ -137,9 +137,9 @@ def clear_flow(call: Writing, request: FlowRequest) -> Answer:
 def drop_action(call: Writing, action: ObjectRow) -> None:
     """Take an action that was removed out of every trigger."""
     for flow in FLOWS:
-        held = _held(call, action.organization, flow)
-        if held.row:
-            _change(call, held, FlowActionDropped(action.id))
+        row = call.view.get_object(flow_id(action.organization, flow))
+        if row is not None:
+            _change(call, _as_held(row), FlowActionDropped(action.id))
 
 
 def _flow(field: str, number: str) -> Flow:
@@ -165,10 +165,14 @@ def _held(call: Reading, organization: str, flow: Flow) -> _Held:
     name = flow_id(organization, flow)
     row = call.view.get_object(name)
     if row is not None:
-        return _Held(StreamAt(organization, name, row.version), row, row.sequence)
+        return _as_held(row)
     version = call.view.stream_version(name)
     last = call.view.read_stream(name, after=version - 1, limit=1) if version else ()
     return _Held(StreamAt(organization, name, version), None, last[0].sequence if last else 0)
+
+
+def _as_held(row: ObjectRow) -> _Held:
+    return _Held(StreamAt(row.organization, row.id, row.version), row, row.sequence)
 
 
 def _expected(call: Writing, flow: Flow) -> _Held:
