@@ -54,9 +54,7 @@ def _other_capabilities(desired: DesiredState, observed: ObservedState) -> Itera
         )
 
 
-def _logouts_checked(
-    changes: Sequence[Change],
-) -> Iterator[Diagnostic]:
+def _logouts_checked(changes: Sequence[Change]) -> Iterator[Diagnostic]:
     """Yield a note on updates that send an old back-channel logout URI, which is checked again."""
     sent = [
         change.resource

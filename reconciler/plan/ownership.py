@@ -12,7 +12,7 @@ is delivered by the next apply; what it keeps for other trees is counted and lef
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from reconciler.diagnostics import Diagnostic, error, warning
 from reconciler.errors import UsageError
@@ -43,12 +43,24 @@ def flag_to_delete(held: ObservedObject, tree: str) -> DeletedBy:
     return DeletedBy.PRUNE if is_owned_by(held, tree) else DeletedBy.PRUNE_UNMANAGED
 
 
-def is_pruned(held: ObservedObject, scope: Scope) -> bool:
+def _is_pruned(held: ObservedObject, scope: Scope) -> bool:
     """Return whether a run deletes an object that it does not declare."""
     flag = flag_to_delete(held, scope.tree)
     return flag is not DeletedBy.NO_FLAG and (
         scope.prune_unmanaged or (scope.prune and flag is DeletedBy.PRUNE)
     )
+
+
+def divided(
+    leftover: Iterable[ObservedObject], observed: ObservedState, scope: Scope
+) -> tuple[list[ObservedObject], list[ObservedObject]]:
+    """Return the undeclared objects that are deleted, and those that are kept."""
+    deleted: list[ObservedObject] = []
+    kept: list[ObservedObject] = []
+    for held in leftover:
+        is_deleted = _is_pruned(held, scope) and not observed.is_own(held)
+        (deleted if is_deleted else kept).append(held)
+    return deleted, kept
 
 
 def is_to_take_over(resource: Resource, scope: Scope) -> bool:

@@ -37,8 +37,8 @@ from reconciler.plan.ordering import in_order
 from reconciler.plan.own_project import unsure_deletes
 from reconciler.plan.ownership import (
     cannot_take_over,
+    divided,
     flag_to_delete,
-    is_pruned,
     lost_secrets,
     new_owner_of,
     owed_elsewhere,
@@ -89,8 +89,7 @@ def build_plan(
             in_step.append(ref)
         else:
             changes.append(change)
-    deleted = [held for held in matching.leftover if _is_deleted(held, observed, scope)]
-    kept = [held for held in matching.leftover if not _is_deleted(held, observed, scope)]
+    deleted, kept = divided(matching.leftover, observed, scope)
     changes += [Delete(held) for held in deleted]
     ordered, swapped = in_order(changes)
     allowed = allowed or Allowances()
@@ -168,10 +167,6 @@ def _change(
     update = Update if scope.tree in held.trees else Adopt
     kept = kept_lists(resource, held, generation)
     return update(completed(resource, held), held, is_rotated, new_owner, kept)
-
-
-def _is_deleted(held: ObservedObject, observed: ObservedState, scope: Scope) -> bool:
-    return is_pruned(held, scope) and not observed.is_own(held)
 
 
 def _unmanaged(
