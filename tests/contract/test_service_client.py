@@ -92,15 +92,6 @@ def test_what_was_written_is_observed_as_it_was_written(house: House) -> None:
     assert len(results[0].client_secret.reveal()) == 64
 
 
-def test_only_what_was_asked_for_is_observed(house: House) -> None:
-    """A run reads the organizations its manifests name."""
-    state = house.client.observe([house.organization.upper(), "nobody"])
-
-    assert {held.ref.organization for held in state.objects.values()} == {house.organization}
-    assert state.incomplete == ()
-    assert house.client.observe([]).objects == {}
-
-
 def test_the_same_key_gives_the_first_answer_again(house: House) -> None:
     """That is what makes a repeated create safe, one-time secret included."""
     order = house.create(Kind.OIDC_APPLICATION, "web")
