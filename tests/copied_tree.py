@@ -54,14 +54,14 @@ class CopiedTree:
         for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*"):
             compiled.unlink()
 
-    def test(self, *arguments: str, within: float, keep_compiled: bool = False) -> Outcome:
+    def test(self, *arguments: str, within: float) -> Outcome:
         """Run pytest in the copy, and end it after so many seconds."""
         self._told_in.write_text("", encoding="utf-8")
         command = ["-m", "pytest", "-p", "tests.outcomes", "--outcomes", str(self._told_in)]
         process = subprocess.Popen(
             [sys.executable, *command, *arguments],
             cwd=self.folder,
-            env=self._environment(keep_compiled=keep_compiled),
+            env=self._environment(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
@@ -74,12 +74,9 @@ class CopiedTree:
             return Outcome(None)
         return self._told(code)
 
-    def _environment(self, *, keep_compiled: bool) -> dict[str, str]:
+    def _environment(self) -> dict[str, str]:
         clean = {name: value for name, value in os.environ.items() if "PYTEST" not in name}
-        told = {"PYTHONPATH": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"}
-        if keep_compiled:
-            del told["PYTHONDONTWRITEBYTECODE"]
-        return clean | told
+        return {**clean, "PYTHONPATH": str(self.folder)}
 
     def _told(self, code: int) -> Outcome:
         lines = self._told_in.read_text(encoding="utf-8").splitlines()
@@ -96,7 +93,7 @@ class CopiedTree:
         told = subprocess.run(
             [sys.executable, "-c", asked],
             cwd=self.folder.parent,
-            env=self._environment(keep_compiled=False),
+            env=self._environment(),
             capture_output=True,
             text=True,
             check=True,

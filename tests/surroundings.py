@@ -7,6 +7,7 @@ A test that is about such a variable sets it itself.
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Mapping
 
@@ -25,6 +26,7 @@ _SINGLE = frozenset(
         "LINES",
         "NO_COLOR",
         "PAGER",
+        "PYTHONDONTWRITEBYTECODE",  # every process would compile what it imports
         "PYTHONHASHSEED",
         "PYTHONWARNINGS",
         "SOURCE_DATE_EPOCH",
@@ -51,5 +53,6 @@ def settle_in() -> None:
     wanted = usual(os.environ)
     os.environ.clear()
     os.environ.update(wanted)
+    sys.dont_write_bytecode = False  # the modules of tests, too, are compiled once
     time.tzset()
     os.umask(UMASK)
