@@ -35,8 +35,7 @@ from reconciler.service.transport.listener import (
     tls_context,
 )
 from reconciler.service.transport.logs import set_up_logs
-from reconciler.service.transport.metrics import Metrics, StoreFigures
-from reconciler.service.transport.observer import Observer
+from reconciler.service.transport.observer import Metrics, Observer, StoreFigures
 from reconciler.service.transport.process import ListenError
 from reconciler.service_client.endpoint import is_loopback
 

@@ -8,19 +8,20 @@ import pytest
 
 from reconciler.service.operations.lists import MAX_PAGE
 from reconciler.service.operations.texts import MAX_LIST_BYTES, MAX_PAGE_BYTES
+from reconciler.service.transport.bodies import MAX_SIGNS
 from reconciler.service.transport.calls import MAX_MESSAGE
 from reconciler.service.transport.grpc_server import MAX_METADATA, STREAMS
-from reconciler.service.transport.json_bodies import MAX_SIGNS
 from reconciler.service.transport.limits import (
     KIB,
     MAX_JSON,
     MIB,
     SMALL_BODY,
     STREAM_WINDOW,
+    UNREAD,
+    WAITING_OF_ONE,
     Limits,
+    most_memory,
 )
-from reconciler.service.transport.memory import most_memory
-from reconciler.service.transport.reading import UNREAD, WAITING_OF_ONE
 from tests.program import ROOT
 
 LIMITS = Limits()

@@ -24,8 +24,7 @@ from reconciler.service.transport.batching import Batcher
 from reconciler.service.transport.connections import RESERVED, fitted
 from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.listener import Serving, bind, one_queue, serve
-from reconciler.service.transport.metrics import Metrics
-from reconciler.service.transport.observer import Observer
+from reconciler.service.transport.observer import Metrics, Observer
 from reconciler.service.transport.protobuf import METHODS
 from reconciler.service.transport.splice import REFUSED
 from tests import h2

@@ -23,8 +23,7 @@ from reconciler.service.build import open_sqlite
 from reconciler.service.transport.batching import Batcher
 from reconciler.service.transport.limits import RECEIVE_BYTES, Limits
 from reconciler.service.transport.listener import Serving, bind, one_queue, serve
-from reconciler.service.transport.metrics import Metrics
-from reconciler.service.transport.observer import Observer
+from reconciler.service.transport.observer import Metrics, Observer
 from tests.raw_http import exchange, read_response, request
 from tests.running import Server, prepare, running_server
 

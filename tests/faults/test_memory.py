@@ -15,8 +15,7 @@ import pytest
 
 from reconciler.service.eventstore import sqlite_tables as tables
 from reconciler.service.eventstore.rows import ObjectRow
-from reconciler.service.transport.limits import MIB, Limits
-from reconciler.service.transport.memory import most_memory
+from reconciler.service.transport.limits import MIB, Limits, most_memory
 from tests import h2
 from tests.raw_http import request
 from tests.running import Server, running_server

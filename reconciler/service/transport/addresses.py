@@ -1,14 +1,20 @@
-"""Addresses and verbs of the operations: made from the table, and looked up."""
+"""Addresses and verbs of the operations: made from the table, looked up, and deprecated.
+
+Each answer of a deprecated call, a refusal included, has the header ``Deprecation`` (RFC 9745) and
+a ``Link`` to its successor (RFC 5829); over gRPC they are trailing metadata. The call works on.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from urllib.parse import unquote_to_bytes
+from functools import cache
+from urllib.parse import quote, unquote_to_bytes
 
+from reconciler.resources.call import ADDRESSES
 from reconciler.service.domain.refusal import Code, Refusal, invalid
-from reconciler.service.operations.operation import Operation
+from reconciler.service.operations.operation import MANAGEMENT, SUCCESSORS, Operation
 from reconciler.service.transport.http_answers import HttpRefusal
 
 # What no part of an address may hold, however it is written: another reader of the same address
@@ -16,6 +22,7 @@ from reconciler.service.transport.http_answers import HttpRefusal
 _CONFUSING = re.compile(r"[\x00-\x1f\x7f/\\;]")
 _DOTS = frozenset({".", ".."})
 _SAME_AS_GET = "HEAD"
+DEPRECATED_SINCE = "@1795305600"  # 2026-11-22, in seconds since the epoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,3 +122,30 @@ def _wrong_verb(verbs: set[str]) -> Refusal:
         "verb.unknown",
         allow=", ".join(sorted(allowed)),
     )
+
+
+def http_headers(operation: str, fields: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    """Return the headers that deprecate an operation; none if it is not deprecated.
+
+    ``fields`` are those of the address: the successor of a call that names an object names it, too.
+    """
+    successor = SUCCESSORS.get(operation)
+    if successor is None:
+        return []
+    _, _, path = ADDRESSES[successor][0].partition(" ")
+    for value in fields.values():
+        path = path.replace("{id}", quote(value, safe=""))
+    return [(b"deprecation", DEPRECATED_SINCE.encode()), (b"link", _link(path).encode())]
+
+
+@cache
+def grpc_metadata(operation: str) -> tuple[tuple[str, str], ...]:
+    """Return the trailing metadata that deprecates an operation; none if it is not deprecated."""
+    successor = SUCCESSORS.get(operation)
+    if successor is None:
+        return ()
+    return (("deprecation", DEPRECATED_SINCE), ("link", _link(f"/{MANAGEMENT}/{successor}")))
+
+
+def _link(target: str) -> str:
+    return f'<{target}>; rel="successor-version"'

@@ -30,10 +30,10 @@ from reconciler.service.operations.dispatch import (
 from reconciler.service.operations.request import bearer_token, caller_key
 from reconciler.service.operations.table import needs_token, writes
 from reconciler.service.transport.admission import Shares
+from reconciler.service.transport.limits import WAITING, WAITING_OF_ONE
 from reconciler.service.transport.reading import (
     BATCH,
     TURN_SECONDS,
-    WAITING_OF_ONE,
     Job,
     Readers,
     Spent,
@@ -41,7 +41,6 @@ from reconciler.service.transport.reading import (
 )
 
 LOG = logging.getLogger("reconciler.service")
-WAITING = 4096  # calls that are not answered yet
 THREADS = 16
 READY_SECONDS = 3.0  # which the store has to show that it can be read
 BUSY = Received(

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
+from reconciler.service.transport.limits import MOST_KEPT
 from reconciler.service.transport.stream_messages import Entry, Messages, Sizes
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -20,7 +21,6 @@ DATA, HEADERS, RST_STREAM, CONTINUATION = 0x0, 0x1, 0x3, 0x9
 END_STREAM, END_HEADERS, PADDED = 0x1, 0x4, 0x8
 _FRAME_HEAD = 9
 _LONGEST_FRAME = 16_384  # every peer takes frames of this length
-MOST_KEPT = 64 * 1024  # bytes of a call; more than peers may send before they get more window
 
 
 class FramesError(Exception):

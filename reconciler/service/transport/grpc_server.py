@@ -26,6 +26,7 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 from reconciler.service.domain.refusal import Refusal, invalid
 from reconciler.service.operations.table import needs_token
+from reconciler.service.transport.addresses import grpc_metadata
 from reconciler.service.transport.admission import NOBODY, Admission, Shares, UnreadError, no_room
 from reconciler.service.transport.calls import (
     MAX_MESSAGE,
@@ -38,7 +39,6 @@ from reconciler.service.transport.calls import (
     too_large,
     too_slow,
 )
-from reconciler.service.transport.deprecation import grpc_metadata
 from reconciler.service.transport.limits import KIB, STREAM_WINDOW, Limits
 from reconciler.service.transport.new_calls import NewCalls
 from reconciler.service.transport.observer import Answer

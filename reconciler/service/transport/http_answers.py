@@ -12,7 +12,7 @@ from reconciler.resources.call import JsonObject
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.answers import error_body
 from reconciler.service.operations.texts import answer_bytes, json_bytes
-from reconciler.service.transport.reading import UNCOUNTED
+from reconciler.service.transport.limits import UNCOUNTED
 
 RETRY_AFTER_SECONDS = 1
 

@@ -22,11 +22,9 @@ from reconciler.service.operations.operation import without_null
 from reconciler.service.operations.request import CUSTODY, ORGANIZATION, bearer_token
 from reconciler.service.operations.table import operations
 from reconciler.service.operations.texts import answer_bytes
-from reconciler.service.transport.addresses import Addresses, Found
-from reconciler.service.transport.bodies import HAS_LEFT, Bodies, CallerLeftError
-from reconciler.service.transport.deprecation import http_headers
+from reconciler.service.transport.addresses import Addresses, Found, http_headers
+from reconciler.service.transport.bodies import HAS_LEFT, Bodies, CallerLeftError, read_body
 from reconciler.service.transport.http_answers import HttpRefusal, json_answer, send_answer
-from reconciler.service.transport.json_bodies import read_body
 from reconciler.service.transport.limits import MAX_JSON
 from reconciler.service.transport.observer import (
     Answer,

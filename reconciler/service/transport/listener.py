@@ -39,11 +39,9 @@ from reconciler.service.transport.connections import (
     fitted,
     raise_file_limit,
 )
-from reconciler.service.transport.limits import MIB, RECEIVE_BYTES, Limits
-from reconciler.service.transport.memory import most_memory
-from reconciler.service.transport.metrics import StoreFigures, metrics_app
+from reconciler.service.transport.limits import MIB, RECEIVE_BYTES, Limits, most_memory
 from reconciler.service.transport.new_calls import Inside
-from reconciler.service.transport.observer import Observer
+from reconciler.service.transport.observer import Observer, StoreFigures, metrics_app
 from reconciler.service.transport.pages import State, build_app
 from reconciler.service.transport.process import ListenError, on_signals
 from reconciler.service.transport.protocol import StrictProtocol

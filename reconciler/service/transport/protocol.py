@@ -15,9 +15,8 @@ from reconciler.service.transport.bodies import HAS_LEFT
 from reconciler.service.transport.connections import Room
 from reconciler.service.transport.framing import Framing, FramingError, Part
 from reconciler.service.transport.http_answers import HttpRefusal, raw_refusal
-from reconciler.service.transport.limits import SMALL_BODY, Limits
+from reconciler.service.transport.limits import SMALL_BODY, UNCOUNTED, Limits
 from reconciler.service.transport.observer import Observer
-from reconciler.service.transport.reading import UNCOUNTED
 
 _CODES = {
     400: Code.INVALID_ARGUMENT,

@@ -18,15 +18,11 @@ from functools import partial
 from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.operations.request import caller_key
 from reconciler.service.transport.admission import Tally
-from reconciler.service.transport.limits import KIB, MIB
+from reconciler.service.transport.limits import READERS, UNCOUNTED, UNREAD, WAITING_OF_ONE
 
-UNREAD = 16 * MIB  # of answers that callers have not taken yet
-UNCOUNTED = 8 * KIB  # the number of connections and of calls bounds shorter answers
 BATCH = 256
-READERS = 8  # threads that read at one time
 READERS_OF_ONE = 4  # for one caller
 READERS_OF_SLOW = 2
-WAITING_OF_ONE = 1024
 GATHER_SECONDS = 0.002  # for several calls of one caller to become more
 TURN_SECONDS = 0.025  # a call that has begun is finished
 SLOW_SECONDS = 0.1  # of the processor; more than a page of 1,000 objects takes

@@ -17,7 +17,7 @@ from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.operations.engine import Engine
 from reconciler.service.operations.request import Request
 from reconciler.service.transport.batching import THREADS, Batcher, StoreCheck
-from reconciler.service.transport.reading import READERS
+from reconciler.service.transport.limits import READERS
 from tests.memory_store import MemoryEventStore, open_memory
 from tests.running import furnish
 from tests.unit.service.transport.batches import (

@@ -13,8 +13,9 @@ import pytest
 
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.dispatch import Incoming, Received
-from reconciler.service.transport.batching import WAITING, Batcher
-from reconciler.service.transport.reading import BATCH, READERS, WAITING_OF_ONE
+from reconciler.service.transport.batching import Batcher
+from reconciler.service.transport.limits import READERS, WAITING, WAITING_OF_ONE
+from reconciler.service.transport.reading import BATCH
 from tests.memory_store import open_memory
 from tests.unit.service.transport.batches import bearer, refusal_of
 

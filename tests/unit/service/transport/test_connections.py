@@ -17,8 +17,7 @@ import uvloop
 from reconciler.service.transport.connections import Acceptor, Room
 from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.listener import bind, tls_context
-from reconciler.service.transport.metrics import Metrics
-from reconciler.service.transport.observer import Observer
+from reconciler.service.transport.observer import Metrics, Observer
 from tests.acceptance.test_serve import make_certificate
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.service.transport.frames import MOST_KEPT, CallerFrames, Frames, FramesError
+from reconciler.service.transport.frames import CallerFrames, Frames, FramesError
+from reconciler.service.transport.limits import MOST_KEPT
 from reconciler.service.transport.stream_messages import Entry, Sizes
 from tests import h2
 from tests.wires import frame as message

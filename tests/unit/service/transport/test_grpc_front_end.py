@@ -10,8 +10,7 @@ from reconciler.service.transport.admission import Budget
 from reconciler.service.transport.bodies import Bodies
 from reconciler.service.transport.grpc_front_end import grpc_front_ends
 from reconciler.service.transport.limits import Limits
-from reconciler.service.transport.metrics import Metrics
-from reconciler.service.transport.observer import Observer
+from reconciler.service.transport.observer import Metrics, Observer
 from reconciler.service.transport.protobuf import SERVICES
 
 

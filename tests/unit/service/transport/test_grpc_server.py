@@ -19,8 +19,7 @@ from reconciler.service.transport.admission import Budget
 from reconciler.service.transport.bodies import Bodies
 from reconciler.service.transport.grpc_front_end import grpc_front_ends
 from reconciler.service.transport.limits import Limits
-from reconciler.service.transport.metrics import Metrics
-from reconciler.service.transport.observer import Observer
+from reconciler.service.transport.observer import Metrics, Observer
 from tests.wires import refused_by
 
 LIST_ACTIONS = "/zitadel.management.v1.ManagementService/ListActions"

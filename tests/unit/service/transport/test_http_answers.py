@@ -19,7 +19,7 @@ from reconciler.service.transport.http_answers import (
     raw_refusal,
     send_answer,
 )
-from reconciler.service.transport.reading import UNCOUNTED
+from reconciler.service.transport.limits import UNCOUNTED
 
 
 @pytest.mark.parametrize("code", Code)

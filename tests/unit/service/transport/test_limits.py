@@ -1,13 +1,26 @@
-"""Limits of a server: those of one caller leave room for others, and a message fits in."""
+"""Limits of a server: none is for one caller alone, and all together fit the container."""
 
 from __future__ import annotations
 
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
+import yaml
 
+from reconciler.service.eventstore.sqlite import READERS_KEPT
+from reconciler.service.eventstore.sqlite_files import CACHE_KIB, READER_CACHE_KIB
 from reconciler.service.transport.calls import MAX_MESSAGE
-from reconciler.service.transport.limits import MAX_JSON, Limits
+from reconciler.service.transport.limits import (
+    KIB,
+    MAX_JSON,
+    MIB,
+    READERS,
+    STORE,
+    WAITING,
+    Limits,
+    most_memory,
+)
 
 LIMITS = Limits()
 
@@ -38,3 +51,51 @@ def test_no_share_is_the_whole(share: str, whole: str) -> None:
 def test_a_message_of_full_length_fits_into_a_body_and_into_a_share() -> None:
     assert MAX_JSON == MAX_MESSAGE < LIMITS.body_bytes <= LIMITS.large_share_bytes
     assert LIMITS.body_bytes < LIMITS.grpc_share_bytes
+
+
+ROOT = Path(__file__).parents[4]
+UNITS = {"Ki": KIB, "Mi": MIB, "Gi": 1024 * MIB}
+
+
+def in_bytes(size: str) -> int:
+    return int(size[:-2]) * UNITS[size[-2:]]
+
+
+def test_all_limits_together_fit_the_container() -> None:
+    """Beside them, files in memory count for a container as well."""
+    documents = yaml.safe_load_all((ROOT / "docs/serving/kubernetes.yaml").read_text("utf-8"))
+    (pod,) = [
+        each["spec"]["template"]["spec"] for each in documents if each["kind"] == "Deployment"
+    ]
+    limit = in_bytes(pod["containers"][0]["resources"]["limits"]["memory"])
+    files = sum(
+        in_bytes(volume["emptyDir"]["sizeLimit"])
+        for volume in pod["volumes"]
+        if volume.get("emptyDir", {}).get("medium") == "Memory"
+    )
+    parts = most_memory(Limits())
+
+    assert limit == 512 * MIB
+    assert sum(parts.values()) + files <= limit, {name: size / MIB for name, size in parts.items()}
+
+
+def test_every_limit_of_a_number_counts() -> None:
+    """Raising one without a thought for the container is seen."""
+    usual = sum(most_memory(Limits()).values())
+    more = [
+        Limits(connections=1000),
+        Limits(head_bytes=MIB),
+        Limits(large_bytes=64 * MIB),
+        Limits(grpc_calls=10_000),
+        Limits(grpc_large_bytes=64 * MIB),
+    ]
+
+    assert [limits for limits in more if sum(most_memory(limits).values()) <= usual] == []
+    assert Limits().grpc_calls <= WAITING
+
+
+def test_the_readers_of_a_store_and_its_writer_keep_what_the_sum_says() -> None:
+    """A transport does not know its store, so the sum has a number of its own for it."""
+    readers = max(READERS, READERS_KEPT)
+
+    assert (CACHE_KIB + readers * READER_CACHE_KIB) * KIB == STORE

@@ -13,17 +13,14 @@ import pytest
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.operations.request import bearer_token
+from reconciler.service.transport.limits import READERS, UNCOUNTED, UNREAD, WAITING_OF_ONE
 from reconciler.service.transport.reading import (
     MOST_BUSY,
-    READERS,
     READERS_OF_ONE,
     READERS_OF_SLOW,
     SEVERAL,
     SLOW_FOR_SECONDS,
     SLOW_SECONDS,
-    UNCOUNTED,
-    UNREAD,
-    WAITING_OF_ONE,
     Job,
     Readers,
     Spent,
