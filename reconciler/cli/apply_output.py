@@ -23,14 +23,21 @@ from reconciler.cli.streams import chosen
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import InterruptedRunError, ReconcilerError
 from reconciler.plan.model import Change, Plan
-from reconciler.report import stream
 from reconciler.report.apply_report import (
+    Record,
+    end_record,
+    error_record,
+    place_record,
+    plan_records,
     progress_bar,
     progress_line,
     report_as_json,
     report_as_text,
+    report_records,
+    start_record,
+    version_record,
 )
-from reconciler.report.place import Place, place_of
+from reconciler.report.plan_parts import Place, place_of
 from reconciler.report.plan_text import plan_as_text, plan_in_short
 
 TERMINAL_SECONDS = 0.1
@@ -173,11 +180,11 @@ class StreamOutput(JsonOutput):
     @contextmanager
     def of_a_run(self) -> Iterator[None]:
         """Begin with the version; end with the error if the run ends early."""
-        _write([stream.version_record()])
+        _write([version_record()])
         try:
             yield
         except ReconcilerError as failure:
-            _write([stream.error_record(failure)])
+            _write([error_record(failure)])
             raise
 
     def show_plan(
@@ -185,8 +192,8 @@ class StreamOutput(JsonOutput):
     ) -> None:
         """Write what is planned, and show it on stderr."""
         super().show_plan(plan, service, findings, extent)
-        _write([stream.place_record(place_of(plan, service))])
-        _write(stream.plan_records(plan, findings))
+        _write([place_record(place_of(plan, service))])
+        _write(plan_records(plan, findings))
 
     def watch(self) -> TerminalWatch:
         """Return a display that also writes a record of each change that begins and ends."""
@@ -194,21 +201,21 @@ class StreamOutput(JsonOutput):
 
     def show_report(self, report: ApplyReport, place: Place) -> None:
         """Write the results."""
-        _write(stream.report_records(report, place))
+        _write(report_records(report, place))
 
 
 class _RecordingWatch(TerminalWatch):
     def begins(self, changes: Sequence[Change]) -> None:
         """Write that changes are about to be sent."""
-        _write(map(stream.start_record, changes))
+        _write(map(start_record, changes))
 
     def progress(self, progress: Progress) -> None:
         """Write what became of a change."""
-        _write([stream.end_record(progress.latest)])
+        _write([end_record(progress.latest)])
         super().progress(progress)
 
 
-def _write(records: Iterable[stream.Record]) -> None:
+def _write(records: Iterable[Record]) -> None:
     for record in records:
         now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         sys.stdout.write(json.dumps({**record, "@timestamp": now}) + "\n")

@@ -23,7 +23,7 @@ from reconciler.configuration.search import find_configuration
 from reconciler.diagnostics import Diagnostic, SourceLocation, warning
 from reconciler.errors import InvalidConfigurationError, UsageError
 from reconciler.manifests.layers import NO_LAYERS, Layers
-from reconciler.report.place import without_credentials
+from reconciler.report.visible import without_credentials
 from reconciler.resources.installation import STATE_FOLDER
 from reconciler.resources.origin import as_localhost
 

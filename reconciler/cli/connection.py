@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reconciler.errors import ServiceError, UsageError
-from reconciler.report.place import without_credentials
+from reconciler.report.visible import without_credentials
 from reconciler.resources.installation import STATE_FOLDER
 from reconciler.resources.secret import MAX_KEEP_OWED_SECONDS
 

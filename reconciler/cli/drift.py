@@ -20,8 +20,8 @@ from reconciler.loop import look_for_drift
 from reconciler.plan.drift import Drift
 from reconciler.plan.model import Scope
 from reconciler.plan.own_project import unidentified
-from reconciler.report.drift_report import drift_as_json, drift_as_markdown, drift_as_text
-from reconciler.report.place import Place
+from reconciler.report.drift_and_history import drift_as_json, drift_as_markdown, drift_as_text
+from reconciler.report.plan_parts import Place
 from reconciler.resources.shard import Shard
 from reconciler.state import ObservedState
 

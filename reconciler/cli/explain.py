@@ -15,7 +15,7 @@ from reconciler.cli.configured import NOT_CONFIGURED, configured
 from reconciler.cli.output import stdout_style
 from reconciler.configuration.schema import configuration_schema
 from reconciler.manifests.extent import CONFIGURATION
-from reconciler.report.style import Style
+from reconciler.report.visible import Style
 from reconciler.resources.installation import schema_path
 from reconciler.resources.kinds import KINDS, OVERLAID
 from reconciler.resources.ref import Kind

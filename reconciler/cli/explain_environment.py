@@ -11,8 +11,7 @@ from reconciler.cli.configured import Configured
 from reconciler.configuration.model import Configuration, Environment, Variable
 from reconciler.errors import InvalidConfigurationError
 from reconciler.manifests.layers import VariableValue
-from reconciler.report.style import Style
-from reconciler.report.visible import visible
+from reconciler.report.visible import Style, visible
 
 LONGEST = 500
 """Characters of a value that are shown."""

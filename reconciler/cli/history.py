@@ -20,7 +20,7 @@ from reconciler.errors import ObjectNotFoundError
 from reconciler.loop import history_of
 from reconciler.plan.causes import steps_of
 from reconciler.plan.flow_history import action_names, with_specs
-from reconciler.report.history_report import history_as_json, history_as_text
+from reconciler.report.drift_and_history import history_as_json, history_as_text
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.service_client.port import ReadOnlyService
 from reconciler.state import ObservedState

@@ -82,7 +82,7 @@ class LazyGroup(click.Group):
 
 @click.group(
     cls=LazyGroup,
-    # Colour is decided by report.style; click is to leave text as it is.
+    # Colour is decided by report.visible; click is to leave text as it is.
     context_settings={
         "help_option_names": ["-h", "--help"],
         "max_content_width": 100,

@@ -22,8 +22,7 @@ from reconciler.errors import ReconcilerError
 from reconciler.manifests.discovery import MAX_FILE
 from reconciler.manifests.opening import OpeningError, open_folder, read_file
 from reconciler.report.findings import Layout, findings_as_text, wrapped
-from reconciler.report.style import Style, style_of
-from reconciler.report.visible import visible
+from reconciler.report.visible import Style, style_of, visible
 
 _BOM = "\ufeff"
 

@@ -37,7 +37,7 @@ from reconciler.plan.model import Scope
 from reconciler.plan.own_project import unidentified
 from reconciler.plan.ownership import lost_secrets, owed_elsewhere, owed_to
 from reconciler.report.apply_report import delivered_as_text
-from reconciler.report.place import Place, place_as_text
+from reconciler.report.plan_parts import Place, place_as_text
 from reconciler.report.visible import visible
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.service_client.port import ServiceClient

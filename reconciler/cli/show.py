@@ -26,7 +26,7 @@ from reconciler.errors import UsageError
 from reconciler.plan.model import Plan
 from reconciler.report.plan_parts import DOCS, About
 from reconciler.report.plan_text import plan_as_text
-from reconciler.report.style import LEAST, LIMIT
+from reconciler.report.visible import LEAST, LIMIT
 
 
 class PlanForm(NamedTuple):

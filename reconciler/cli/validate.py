@@ -21,7 +21,7 @@ from reconciler.errors import LocalFileError
 from reconciler.manifests.known_files import KnownFiles
 from reconciler.manifests.loader import load
 from reconciler.report.findings import FORMAT_VERSION, counts, finding_as_json
-from reconciler.report.style import PLAIN, Style
+from reconciler.report.visible import PLAIN, Style
 from reconciler.resources.shard import Shard
 from reconciler.validation.desired import judge, unmet_needs
 from reconciler.validation.references import undeclared_actions, undeclared_owners
@@ -116,7 +116,7 @@ def _json(outcome: Outcome) -> None:
 
 
 def _github(outcome: Outcome) -> None:
-    from reconciler.report.github import findings_as_annotations, findings_as_summary
+    from reconciler.report.ci import findings_as_annotations, findings_as_summary
 
     findings = outcome.findings
     if findings:
@@ -139,13 +139,13 @@ def _append(path: str, text: str) -> None:
 
 
 def _sarif(outcome: Outcome) -> None:
-    from reconciler.report.sarif import findings_as_sarif
+    from reconciler.report.ci import findings_as_sarif
 
     print_json(findings_as_sarif(outcome.findings))
 
 
 def _junit(outcome: Outcome) -> None:
-    from reconciler.report.junit import findings_as_junit
+    from reconciler.report.ci import findings_as_junit
 
     click.echo(findings_as_junit(outcome.findings, outcome.files))
 

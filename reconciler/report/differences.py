@@ -12,8 +12,7 @@ from itertools import groupby, islice, zip_longest
 from typing import NamedTuple
 
 from reconciler.plan.diff import CREDENTIAL, FieldChange, ItemChange
-from reconciler.report.style import Style
-from reconciler.report.visible import visible
+from reconciler.report.visible import Style, visible
 
 CONTEXT = 3
 _RESET = "not in the manifest: the update resets it"

@@ -15,9 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from reconciler.diagnostics import Diagnostic, Severity, SourceLocation
-from reconciler.report.place import without_credentials
-from reconciler.report.style import PLAIN, Style
-from reconciler.report.visible import visible
+from reconciler.report.visible import PLAIN, Style, visible, without_credentials
 from reconciler.resources.call import JsonObject
 
 _LOOKS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}

@@ -21,12 +21,12 @@ from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Plan, Unmanaged, ref_of
 from reconciler.plan.risk import CLASSES, MEANINGS
 from reconciler.report.html_change import changed, named, shown_text, tag, tags, words
-from reconciler.report.place import Place, place_of
 from reconciler.report.plan_parts import (
     LEFT_INACTIVE,
     NOTHING,
     TITLE,
     About,
+    Place,
     Shown,
     flag_in_words,
     in_review_order,
@@ -34,10 +34,11 @@ from reconciler.report.plan_parts import (
     next_step,
     owed_line,
     owed_sentences,
+    place_of,
     risky,
 )
 from reconciler.report.plan_text import IN_STEP, OTHER_SHARDS, THE_SAME, headline, untouched
-from reconciler.report.style import WHOLE
+from reconciler.report.visible import WHOLE
 from reconciler.resources.ref import Kind, ResourceRef
 
 LIMIT = 12_000_000

@@ -21,7 +21,6 @@ from reconciler.plan.model import Create, Delete, Plan, Unmanaged, held_of, ref_
 from reconciler.plan.risk import CLASSES, MEANINGS, expected_problems
 from reconciler.report.differences import note_on, rows_of, sides_of, unified, value_as_text
 from reconciler.report.findings import counts
-from reconciler.report.place import place_as_code, place_as_marker, place_of
 from reconciler.report.plan_parts import (
     NOTHING,
     TITLE,
@@ -32,11 +31,13 @@ from reconciler.report.plan_parts import (
     next_step,
     owed_line,
     owed_sentences,
+    place_as_code,
+    place_as_marker,
+    place_of,
     risky,
 )
 from reconciler.report.plan_text import OTHER_SHARDS, headline, untouched
-from reconciler.report.style import LEAST, LIMIT
-from reconciler.report.visible import visible
+from reconciler.report.visible import LEAST, LIMIT, visible
 from reconciler.resources.oidc import MESSAGES
 from reconciler.resources.ref import ResourceRef
 from reconciler.state import OwedSecret

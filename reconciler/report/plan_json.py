@@ -13,8 +13,7 @@ from reconciler.plan.model import Cause, Change, Plan, Unmanaged, held_of, ref_o
 from reconciler.plan.risk import expected_problems
 from reconciler.report.differences import fields_as_json
 from reconciler.report.findings import FORMAT_VERSION, finding_as_json
-from reconciler.report.place import place_as_json, place_of
-from reconciler.report.plan_parts import risks_in
+from reconciler.report.plan_parts import place_as_json, place_of, risks_in
 from reconciler.resources.call import JsonObject
 from reconciler.resources.oidc import MESSAGES
 from reconciler.resources.ref import ResourceRef

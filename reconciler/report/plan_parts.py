@@ -1,4 +1,7 @@
-"""Parts that all reports of a plan share: order of changes, owed secrets, head and next step.
+"""Parts that reports of a plan share: its place, order of changes, owed secrets, and next step.
+
+A run that was pointed at the wrong service shows it in its place, the first line of every plan,
+question and report.
 
 The facts about a report are not in the digest. Each is made safe before it reaches a report: a
 date and a commit have a fixed form, and the address of the documents holds no character of markup.
@@ -11,15 +14,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
+from urllib.parse import quote
 
-from reconciler.diagnostics import Diagnostic
+from reconciler.diagnostics import Diagnostic, name_as_text
 from reconciler.plan.causes import causes_in_words
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Change, Create, DeletedBy, Plan, Unmanaged, ref_of
 from reconciler.plan.risk import Risk, expected_problems, most_dangerous, risks_of
-from reconciler.report.style import WHOLE
-from reconciler.report.visible import visible
+from reconciler.report.visible import WHOLE, visible, without_credentials
+from reconciler.resources.call import JsonObject
 from reconciler.resources.ref import ResourceRef
+from reconciler.resources.shard import Shard
 from reconciler.state import OwedSecret
 
 
@@ -187,3 +192,112 @@ def owed_line(secret: OwedSecret) -> str:
 
 def _count(number: int) -> str:
     return "1 client secret is" if number == 1 else f"{number} client secrets are"
+
+
+LONGEST = 400
+"""Characters of the line in Markdown, whose head has a limit."""
+
+NEW = "new: there is no store yet"
+NOT_ASKED = "not asked"
+_TICKS = re.compile("`+")
+
+
+class Place(NamedTuple):
+    """The service and the tree of a run.
+
+    Attributes:
+        service: The address as it was given.
+        instance: Id of the service; empty where there is none yet.
+        tree: Name of the body of manifests.
+        environment: Name of the environment of ``reconciler.yaml``; empty for none.
+        is_asked: Whether the service was asked; a refused plan is made without.
+        compared_with: Of a comparison, the environment it is compared with; empty otherwise. No
+            service is asked then.
+    """
+
+    service: str
+    instance: str
+    tree: str
+    environment: str = ""
+    is_asked: bool = True
+    compared_with: str = ""
+
+    @property
+    def instance_in_words(self) -> str:
+        """Return the id of the service, or why it is not known."""
+        return self.instance or (NEW if self.is_asked else NOT_ASKED)
+
+    @property
+    def address(self) -> str:
+        """Return the address without credentials."""
+        return name_as_text(without_credentials(self.service))
+
+
+def place_of(plan: Plan, service: str) -> Place:
+    """Return the service and the tree of a plan."""
+    scope = plan.scope
+    is_asked = not (plan.is_refused or plan.compared_with)
+    return Place(
+        service, plan.instance, scope.tree, scope.environment, is_asked, plan.compared_with
+    )
+
+
+def place_as_text(place: Place) -> str:
+    """Return the line for a terminal."""
+    if place.compared_with:
+        return visible(f"Environment {place.environment} compared with {place.compared_with}")
+    instance = f"instance {place.instance}" if place.instance else place.instance_in_words
+    head = f"Environment {place.environment}: service" if place.environment else "Service"
+    return visible(f"{head} {place.address} ({instance}), tree {place.tree}")
+
+
+def place_as_code(place: Place) -> str:
+    """Return the line for Markdown, as code that its text cannot leave."""
+    text = place_as_text(place)
+    if len(_as_code(text)) > LONGEST:
+        text = f"{text[: LONGEST // 3]} [cut]"  # its back-ticks come three times at most
+    return _as_code(text)
+
+
+def _as_code(text: str) -> str:
+    ticks = "`" * (1 + max(map(len, _TICKS.findall(text)), default=0))
+    pad = " " if "`" in text else ""
+    return f"{ticks}{pad}{text}{pad}{ticks}"
+
+
+def place_as_marker(place: Place, shard: Shard | None) -> str:
+    """Return the line by which the comment of a plan is found again.
+
+    Each environment, service and tree has a comment of its own, and each shard of a tree.
+    """
+    names = [f"environment={_encoded(place.environment)}"] if place.environment else []
+    if place.compared_with:
+        names.append(f"compared-with={_encoded(place.compared_with)}")
+        return f"<!-- reconciler-comparison {' '.join(names)} -->"
+    names += [f"service={_encoded(place.address)}", f"tree={_encoded(place.tree)}"]
+    names += [f"shard={shard}"] if shard is not None else []
+    return f"<!-- reconciler-plan {' '.join(names)} -->"
+
+
+def _encoded(name: str) -> str:
+    """Return a name that cannot end an HTML comment; of a long one, the start and a hash."""
+    encoded = quote(name, safe=":/@", errors="surrogatepass").replace("--", "-%2D")
+    if len(encoded) <= LONGEST // 2:
+        return encoded
+    import hashlib
+
+    return f"{encoded[: LONGEST // 4]}~{hashlib.sha256(encoded.encode()).hexdigest()[:16]}"
+
+
+def place_as_json(place: Place) -> JsonObject:
+    """Return the place in stable keys; ``instance`` is null where there is no store yet.
+
+    ``environment`` is there only if one was chosen, ``compared_with`` only in a comparison.
+    """
+    names = {"environment": place.environment, "compared_with": place.compared_with}
+    return {
+        **{key: name for key, name in names.items() if name},
+        "service": place.address or None,
+        "instance": place.instance or None,
+        "tree": place.tree,
+    }

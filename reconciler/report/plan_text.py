@@ -14,7 +14,6 @@ from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Change, Create, Delete, Plan, Summary, Update, ref_of, word
 from reconciler.plan.risk import Risk, expected_problems, risks_of
 from reconciler.report.differences import field_lines
-from reconciler.report.place import place_as_text, place_of
 from reconciler.report.plan_parts import (
     LEFT_INACTIVE,
     TITLE,
@@ -25,11 +24,12 @@ from reconciler.report.plan_parts import (
     in_review_order,
     owed_line,
     owed_sentences,
+    place_as_text,
+    place_of,
     risks_in,
     risky,
 )
-from reconciler.report.style import PLAIN, Style
-from reconciler.report.visible import visible
+from reconciler.report.visible import PLAIN, Style, visible
 from reconciler.resources.oidc import MESSAGES
 from reconciler.resources.ref import Kind
 

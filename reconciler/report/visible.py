@@ -1,8 +1,8 @@
-"""Making text from manifests and services safe to print: nothing hidden, nothing obeyed.
+"""Text that is safe to print: nothing hidden, nothing obeyed, no password; and its colours.
 
 Terminals obey control characters, readers are deceived by bidirectional and zero-width ones,
 and CI runners take commands from log lines (reliability-security T-06, finding 12). Every string
-that this program did not write itself goes through here on its way out.
+that this program did not write itself goes through ``visible`` on its way out.
 
 What is shown stays as it is when it is shown again, so a text that was written like an escape
 looks like one: no way to tell the two apart would leave scripts and patterns readable.
@@ -12,6 +12,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import IO
 
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 # Letters and marks, by Unicode's categories, that nevertheless show nothing (most of them are its
@@ -52,3 +55,56 @@ def _shown(character: str) -> str:
 
 def _escaped(character: str) -> str:
     return f"\\u{{{ord(character):x}}}"
+
+
+_CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """Colours of text on one stream."""
+
+    colour: bool = False
+
+    def __call__(self, text: str, *looks: str) -> str:
+        """Return a text in these looks."""
+        if not self.colour or not text:
+            return text
+        return f"\x1b[{';'.join(_CODES[look] for look in looks)}m{text}\x1b[0m"
+
+
+PLAIN = Style()
+
+
+def style_of(stream: IO[str], environ: Mapping[str, str], color: str = "auto") -> Style:
+    """Return the style of a stream.
+
+    ``color`` decides where it is ``always`` or ``never``; then NO_COLOR, FORCE_COLOR, TERM, and
+    last whether the stream is a terminal.
+    """
+    if color != "auto":
+        return Style(colour=color == "always")
+    if environ.get("NO_COLOR"):
+        return PLAIN
+    if environ.get("FORCE_COLOR"):
+        return Style(colour=True)
+    if environ.get("TERM") == "dumb":
+        return PLAIN
+    return Style(colour=stream.isatty())
+
+
+LIMIT = 60_000
+"""GitHub refuses comments past 65,536 characters."""
+
+LEAST = 2_000
+"""The summary alone is never longer than this."""
+
+WHOLE = 50
+"""Plain creates, or objects that were made, that a folded report shows; the others are counted."""
+_IN_USER = re.compile(r"(://[^/?#@:]*):[^/?#]*@")
+_IN_QUERY = re.compile(r"([?&](?:ssl)?password=)[^&#]*", re.IGNORECASE)
+
+
+def without_credentials(address: str) -> str:
+    """Return an address with every password in it replaced by ``***``."""
+    return _IN_QUERY.sub(r"\1***", _IN_USER.sub(r"\1:***@", address))

@@ -29,14 +29,12 @@ from reconciler.plan.planfile import (
 from reconciler.plan.saved_forms import SavedFinding, SavedResource
 from reconciler.plan.snapshot import FORMAT as SNAPSHOT_FORMAT
 from reconciler.plan.snapshot import SnapshotFile, read_snapshot, snapshot_content
+from reconciler.report.ci import findings_as_annotations, findings_as_junit, findings_as_sarif
 from reconciler.report.findings import findings_as_text
-from reconciler.report.github import findings_as_annotations
 from reconciler.report.html import plan_as_html
-from reconciler.report.junit import findings_as_junit
 from reconciler.report.markdown import plan_as_markdown
 from reconciler.report.plan_json import plan_as_json
 from reconciler.report.plan_text import plan_as_text
-from reconciler.report.sarif import findings_as_sarif
 from reconciler.resources.kinds import KINDS
 from reconciler.resources.models import model_with
 from reconciler.resources.normal import LEFT_AS_HELD, normal_form

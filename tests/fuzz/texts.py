@@ -8,8 +8,7 @@ from urllib.parse import urlsplit
 from google.protobuf.duration_pb2 import Duration
 
 from reconciler.report.markdown import plan_as_markdown
-from reconciler.report.style import LEAST, LIMIT
-from reconciler.report.visible import visible
+from reconciler.report.visible import LEAST, LIMIT, visible
 from reconciler.resources.duration import (
     ACTION_TIMEOUT,
     CLOCK_SKEW,

@@ -8,7 +8,7 @@ from reconciler.plan.diff import FieldChange
 from reconciler.plan.model import Update
 from reconciler.report.differences import Row, field_lines, fields_as_json, rows_of, unified
 from reconciler.report.plan_json import plan_as_json
-from reconciler.report.style import PLAIN
+from reconciler.report.visible import PLAIN
 from tests.builders import WEB, a_plan, declared, held
 
 URIS = [f"https://a.test/{number}" for number in range(9)]

@@ -18,6 +18,7 @@ from reconciler.diagnostics import (
     warning,
 )
 from reconciler.report import findings as findings_module
+from reconciler.report.ci import findings_as_annotations, findings_as_junit, findings_as_sarif
 from reconciler.report.findings import (
     Layout,
     counts,
@@ -27,10 +28,7 @@ from reconciler.report.findings import (
     findings_as_text,
     wrapped,
 )
-from reconciler.report.github import findings_as_annotations
-from reconciler.report.junit import findings_as_junit
-from reconciler.report.sarif import findings_as_sarif
-from reconciler.report.style import Style
+from reconciler.report.visible import Style
 from tests.builders import WEB
 
 PLACE = SourceLocation("shop.yaml", 7, 3)

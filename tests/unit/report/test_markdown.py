@@ -17,7 +17,7 @@ from reconciler.plan.model import Create, Delete, Plan, Unmanaged, Update
 from reconciler.plan.risk import CLASSES, MEANINGS
 from reconciler.report.markdown import plan_as_markdown
 from reconciler.report.plan_parts import About
-from reconciler.report.style import LEAST, LIMIT
+from reconciler.report.visible import LEAST, LIMIT
 from reconciler.resources.ref import Kind
 from tests.builders import (
     GREET,

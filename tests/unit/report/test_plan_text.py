@@ -13,7 +13,7 @@ from reconciler.diagnostics import error
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Adopt, Change, Create, Delete, Summary, Unmanaged, Update, ref_of
 from reconciler.report.plan_text import change_as_text, plan_as_text, summary_sentence
-from reconciler.report.style import Style
+from reconciler.report.visible import Style
 from reconciler.resources.oidc import MESSAGES
 from reconciler.resources.ref import Kind
 from tests.builders import (
