@@ -1,6 +1,18 @@
-"""``python -m reconciler``."""
+"""The entry of the program, also as ``python -m reconciler``: signals and streams come first."""
 
-from reconciler.cli.entry import main
+from reconciler.cli.signals import leave_on_signals
+
+
+def main() -> None:
+    """Load the command line, run it and leave with its exit code."""
+    leave_on_signals()
+    from reconciler.cli.process import open_streams
+
+    open_streams()
+    from reconciler.cli.main import main as run_program
+
+    run_program()
+
 
 if __name__ == "__main__":
     main()

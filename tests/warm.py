@@ -31,7 +31,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any, Self
 
-from reconciler.cli import entry
+from reconciler import __main__ as entry
 from reconciler.resources import crashpoint
 from tests.warm_client import ask, number, tell
 

@@ -35,9 +35,8 @@ from reconciler.cli.manifests import read_whole, revision_of
 from reconciler.cli.options import format_option, full_option, option, paths_argument, takes_scope
 from reconciler.cli.output import timed
 from reconciler.cli.parameter_types import settle_seconds
-from reconciler.cli.process_exit import ExitCode, exit_code_of
+from reconciler.cli.process import ExitCode, exit_code_of, lost_output
 from reconciler.cli.sink import secrets_option, sink_for, warn_without_sink, why_a_sink
-from reconciler.cli.streams import lost_output
 from reconciler.cli.trusted import refused_plan, untrusted
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import BlockedPlanError, OutputError, StalePlanError, UsageError

@@ -18,8 +18,8 @@ import click
 
 from reconciler.apply.outcome import ApplyReport, Progress
 from reconciler.cli.output import is_folded, print_json, show_warnings, stdout_style, style_on
+from reconciler.cli.process import chosen
 from reconciler.cli.signals import SIGNALS
-from reconciler.cli.streams import chosen
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import InterruptedRunError, ReconcilerError
 from reconciler.plan.model import Change, Plan

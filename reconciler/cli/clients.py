@@ -20,7 +20,7 @@ from reconciler.cli.connection import Connection, is_database, is_remote, no_sto
 from reconciler.cli.environment import TOKEN, variable
 from reconciler.cli.options import keep_owed_option, option, service_option, takes
 from reconciler.cli.output import detail
-from reconciler.cli.streams import chosen
+from reconciler.cli.process import chosen
 from reconciler.errors import AccessDeniedError, LocalFileError, UsageError
 from reconciler.resources.installation import STATE_FOLDER
 from reconciler.service_client.client import OperationsClient

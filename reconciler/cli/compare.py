@@ -12,7 +12,7 @@ from reconciler.cli.configuration_options import environments, with_configuratio
 from reconciler.cli.configured import configured
 from reconciler.cli.manifests import Made, read_offline, revision_of
 from reconciler.cli.options import option, paths_argument
-from reconciler.cli.process_exit import ExitCode
+from reconciler.cli.process import ExitCode
 from reconciler.cli.show import PlanForm, show_plan, takes_plan_form
 from reconciler.diagnostics import of_all
 from reconciler.plan.comparison import compare

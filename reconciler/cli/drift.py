@@ -14,7 +14,7 @@ from reconciler.cli.connection import Connection
 from reconciler.cli.manifests import read_desired
 from reconciler.cli.options import format_option, option, paths_argument, shard_option, tree_option
 from reconciler.cli.output import print_json, show_warnings, stdout_style
-from reconciler.cli.process_exit import ExitCode
+from reconciler.cli.process import ExitCode
 from reconciler.diagnostics import warning
 from reconciler.loop import look_for_drift
 from reconciler.plan.drift import Drift

@@ -19,7 +19,7 @@ from reconciler.cli.connection import (
     store_path,
 )
 from reconciler.cli.output import timed
-from reconciler.cli.streams import chosen
+from reconciler.cli.process import chosen
 from reconciler.errors import ServiceError
 from reconciler.resources.call import Call, JsonObject
 from reconciler.service.build import (

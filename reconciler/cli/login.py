@@ -8,7 +8,7 @@ import sys
 
 import click
 
-from reconciler.cli.process_exit import ExitCode
+from reconciler.cli.process import ExitCode
 from reconciler.errors import UsageError
 from reconciler.report.visible import visible
 from reconciler.service_client.credentials import MAX_FILE, token_of

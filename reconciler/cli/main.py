@@ -1,4 +1,4 @@
-"""The command line: the one place where errors become words and exit codes."""
+"""The command line: its commands, and the one place where errors become words and exit codes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,15 @@ from typing import Any, NoReturn
 import click
 
 from reconciler import __version__
-from reconciler.cli.process_exit import end, exit_on_signals, forget_kept, raise_on_signals
-from reconciler.cli.streams import choose, forget_choice, lost_output
+from reconciler.cli.process import (
+    choose,
+    end,
+    exit_code_of,
+    exit_on_signals,
+    forget_run,
+    lost_output,
+    raise_on_signals,
+)
 from reconciler.errors import (
     InterruptedRunError,
     InvalidManifestsError,
@@ -44,8 +51,8 @@ COMMANDS = {
     "token": "reconciler.cli.token:token_group",
     "login": "reconciler.cli.login:login_command",
     "logout": "reconciler.cli.login:logout_command",
-    "completion": "reconciler.cli.program:completion_command",
-    "version": "reconciler.cli.program:version_command",
+    "completion": "reconciler.cli.main:completion_command",
+    "version": "reconciler.cli.main:version_command",
 }
 
 
@@ -120,8 +127,7 @@ def run(arguments: list[str] | None = None, on_command: Callable[[], None] = lam
 
     ``on_command`` is called once the command's modules are loaded, before it runs.
     """
-    forget_kept()
-    forget_choice()
+    forget_run()
     try:
         result: Any = cli.main(
             arguments, prog_name="reconciler", standalone_mode=False, obj=on_command
@@ -160,9 +166,44 @@ def _after_printing(code: int) -> int:
 def _show_failure(failure: ReconcilerError) -> int:
     """Print an expected failure on stderr; return its exit code."""
     from reconciler.cli.output import show_error, show_warnings
-    from reconciler.cli.process_exit import exit_code_of
 
     if isinstance(failure, InvalidManifestsError):
         show_warnings(failure.diagnostics)
     show_error(failure)
     return exit_code_of(failure)
+
+
+@click.command("version")
+@click.option(  # not of options.py: the version is shown even where a variable is wrong
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Form of the output.",
+)
+def version_command(form: str) -> None:
+    """Tell the version of this program."""
+    if form == "json":
+        from reconciler.cli.output import print_json
+
+        print_json({"version": __version__})
+    else:
+        click.echo(f"reconciler {__version__}")
+
+
+@click.command("completion")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion_command(ctx: click.Context, shell: str) -> None:
+    """Print the completion script of a shell.
+
+    For bash: eval "$(reconciler completion bash)"
+    """
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise click.BadParameter(f"there is no completion for {shell}")
+    script = kind(ctx.find_root().command, {}, "reconciler", "_RECONCILER_COMPLETE")
+    click.echo(script.source())

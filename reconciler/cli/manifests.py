@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from reconciler.cli.capabilities import chosen_capabilities, judging_capabilities
 from reconciler.cli.configured import Configured
 from reconciler.cli.output import timed
-from reconciler.cli.process_exit import keep_until_exit
+from reconciler.cli.process import keep_until_exit
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import InvalidManifestsError, UsageError
 from reconciler.manifests.discovery import in_one_order

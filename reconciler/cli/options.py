@@ -20,7 +20,7 @@ from reconciler.cli.parameter_types import (
     shard_named,
     tree_named,
 )
-from reconciler.cli.streams import choose
+from reconciler.cli.process import choose
 from reconciler.cli.trusted import untrusted
 from reconciler.errors import UsageError
 from reconciler.resources.ref import ESCAPES_IN_WORDS, Kind, ResourceRef, fold

@@ -16,7 +16,7 @@ from typing import IO, Any
 
 import click
 
-from reconciler.cli.streams import chosen, lost_output
+from reconciler.cli.process import chosen, lost_output
 from reconciler.diagnostics import Diagnostic, Severity, SourceLocation
 from reconciler.errors import ReconcilerError
 from reconciler.manifests.discovery import MAX_FILE

@@ -16,7 +16,7 @@ from reconciler.cli.manifests import Made, read_whole, revision_of
 from reconciler.cli.options import option, paths_argument, takes_scope
 from reconciler.cli.output import timed
 from reconciler.cli.parameter_types import seconds_of
-from reconciler.cli.process_exit import ExitCode, keep_until_exit
+from reconciler.cli.process import ExitCode, keep_until_exit
 from reconciler.cli.show import PlanForm, show_plan, takes_plan_form
 from reconciler.cli.sink import secrets_option, sink_for, warn_without_sink, why_a_sink
 from reconciler.cli.trusted import refused_plan, untrusted

@@ -24,9 +24,8 @@ from reconciler.cli.locks import locked, open_journal
 from reconciler.cli.options import tree_option
 from reconciler.cli.output import print_done, show_warnings, stdout_style
 from reconciler.cli.parameter_types import RefType
-from reconciler.cli.process_exit import ExitCode, exit_code_of
+from reconciler.cli.process import ExitCode, exit_code_of, lost_output
 from reconciler.cli.sink import secrets_option, sink_for
-from reconciler.cli.streams import lost_output
 from reconciler.errors import (
     ObjectNotFoundError,
     OutputError,

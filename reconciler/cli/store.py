@@ -13,7 +13,7 @@ from reconciler.cli.connection import Connection, is_database, store_path
 from reconciler.cli.embedded import open_service, store_errors
 from reconciler.cli.options import format_option, service_option
 from reconciler.cli.output import print_done, print_json, stdout_style
-from reconciler.cli.process_exit import ExitCode
+from reconciler.cli.process import ExitCode
 from reconciler.errors import OutputError, UsageError
 from reconciler.report.visible import visible
 

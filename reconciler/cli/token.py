@@ -18,8 +18,7 @@ from reconciler.cli.embedded import open_service
 from reconciler.cli.options import format_option, option, service_option
 from reconciler.cli.output import print_json
 from reconciler.cli.parameter_types import seconds_of
-from reconciler.cli.process_exit import ExitCode
-from reconciler.cli.streams import lost_output
+from reconciler.cli.process import ExitCode, lost_output
 from reconciler.errors import ObjectNotFoundError, OutputError, UsageError
 from reconciler.report.visible import visible
 from reconciler.resources.ref import Kind, fold

@@ -15,7 +15,7 @@ from reconciler.cli.configuration_options import in_all_environments
 from reconciler.cli.configured import Configured, configured
 from reconciler.cli.options import format_option, paths_argument, shard_option
 from reconciler.cli.output import print_json, show_findings, stdout_style
-from reconciler.cli.process_exit import ExitCode, keep_until_exit
+from reconciler.cli.process import ExitCode, keep_until_exit
 from reconciler.diagnostics import Diagnostic, of_all
 from reconciler.errors import LocalFileError
 from reconciler.manifests.known_files import KnownFiles

@@ -12,7 +12,7 @@ import pytest
 
 from reconciler.apply.outcome import Outcome, Progress, Status
 from reconciler.cli.apply_output import TerminalWatch
-from reconciler.cli.streams import choose, forget_choice
+from reconciler.cli.process import choose, forget_run
 from reconciler.plan.model import Create
 from tests.builders import WEB, declared
 
@@ -28,7 +28,7 @@ class Terminal(io.StringIO):
 @pytest.fixture(autouse=True)
 def no_choice() -> Iterator[None]:
     yield
-    forget_choice()
+    forget_run()
 
 
 def watched(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, step: float) -> str:
@@ -65,7 +65,7 @@ def test_quiet_shows_no_progress_and_verbose_no_bar(monkeypatch: pytest.MonkeyPa
     """Among other lines a bar would be torn."""
     choose("quiet", value=True)
     quiet = watched(monkeypatch, Terminal(), 1.0)
-    forget_choice()
+    forget_run()
     choose("verbose", value=True)
     verbose = watched(monkeypatch, Terminal(), 1.0)
 

@@ -23,7 +23,7 @@ from reconciler.cli.output import (
     timed,
     width_of,
 )
-from reconciler.cli.streams import choose, forget_choice
+from reconciler.cli.process import choose, forget_run
 from reconciler.diagnostics import SourceLocation, note, warning
 from reconciler.errors import UsageError
 
@@ -33,9 +33,9 @@ WARNED, NOTED = warning("A", "be careful", "Look."), note("B", "by the way", "No
 @pytest.fixture(autouse=True)
 def _forgotten() -> Iterator[None]:
     """Begin and end with the defaults."""
-    forget_choice()
+    forget_run()
     yield
-    forget_choice()
+    forget_run()
 
 
 @pytest.mark.parametrize(

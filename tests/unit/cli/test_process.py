@@ -1,10 +1,12 @@
-"""The exit of a process: its code, its output, and the memory that is not freed."""
+"""The process: streams that lose nothing without a word, exit codes, memory that is not freed."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import weakref
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,17 +14,84 @@ import pytest
 
 from reconciler import errors
 from reconciler.apply.outcome import ApplyReport, Delivered, Outcome, Status
-from reconciler.cli import apply, plan
+from reconciler.cli import apply, plan, process
 from reconciler.cli.main import run
-from reconciler.cli.process_exit import exit_code_of, forget_kept, keep_until_exit
+from reconciler.cli.process import (
+    OutputChoice,
+    choose,
+    chosen,
+    exit_code_of,
+    forget_run,
+    keep_until_exit,
+    lost_output,
+)
 from reconciler.diagnostics import error, warning
-from reconciler.errors import ReconcilerError
+from reconciler.errors import ReconcilerError, UsageError
 from reconciler.plan.model import Create, Plan, Unmanaged
 from tests.builders import GREET, WEB, a_plan, declared
 
+
+@pytest.fixture(autouse=True)
+def _forgotten() -> Iterator[None]:
+    """Begin and end with the defaults."""
+    forget_run()
+    yield
+    forget_run()
+
+
+def test_a_reader_that_has_gone_is_remembered_and_nothing_is_raised(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    out = process._text(process._Stream(writer, "w"), None)
+    monkeypatch.setattr(sys, "stdout", out)
+
+    out.write("one\n")
+    out.write("two\n")
+
+    assert lost_output() == "its reader has gone"
+    monkeypatch.undo()
+    out.close()
+
+
+def test_a_stream_that_takes_everything_has_lost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, writer = os.pipe()
+    out = process._text(process._Stream(writer, "w"), None)
+    monkeypatch.setattr(sys, "stdout", out)
+
+    out.write("é\ud800\n")
+
+    assert lost_output() == ""
+    monkeypatch.undo()
+    out.close()
+    assert os.read(reader, 99) == "é\\ud800\n".encode(), "what has no bytes is escaped"
+    os.close(reader)
+
+
+def test_another_stream_lost_nothing() -> None:
+    """That of a test, or of a program that uses this one as a library."""
+    assert lost_output() == ""
+
+
+def test_options_are_taken_where_they_were_given() -> None:
+    choose("color", "never")
+    choose("verbose", value=True)
+    choose("color", None)
+
+    assert chosen() == OutputChoice("never", verbose=True)
+
+
+def test_contradicting_options_are_refused() -> None:
+    choose("quiet", value=True)
+
+    with pytest.raises(UsageError, match="contradict"):
+        choose("verbose", value=True)
+
+
 PROGRAM = """
 import atexit, os, sys
-from reconciler.cli.process_exit import end, keep_until_exit
+from reconciler.cli.process import end, keep_until_exit
 class Large:
     def __del__(self, write=os.write):
         write(1, b"taken apart")
@@ -60,7 +129,7 @@ def test_another_run_in_the_process_lets_go_of_what_the_last_one_held() -> None:
     del large
     assert gone() is not None
 
-    forget_kept()
+    forget_run()
     assert gone() is None
 
 
@@ -81,7 +150,7 @@ def test_signals_are_handled_before_anything_slow_is_loaded() -> None:
     """Until then Python's own handler prints a traceback on SIGINT."""
     source = (
         "import sys; known = set(sys.modules)\n"
-        "import reconciler.cli.entry\n"
+        "import reconciler.__main__\n"
         "print(*sorted(set(sys.modules) - known))"
     )
     environment = {"PYTHONPATH": str(Path(__file__).parents[3])}
@@ -91,7 +160,7 @@ def test_signals_are_handled_before_anything_slow_is_loaded() -> None:
     )  # fmt: skip
 
     loaded = set(done.stdout.split())
-    assert "reconciler.cli.entry" in loaded
+    assert "reconciler.cli.signals" in loaded
     assert loaded.isdisjoint({"typing", "re", "dataclasses", "click", "reconciler.errors"})
 
 
