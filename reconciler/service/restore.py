@@ -1,18 +1,27 @@
-"""Restoring a store from a backup: the backup is verified first, and the store before is kept."""
+"""Restoring a store from a backup: the backup is verified first, and the store before is kept.
+
+A copy takes the place of a store as a whole or not at all, and never of one in use.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from reconciler.resources.ref import Kind, ResourceRef
-from reconciler.service.eventstore.errors import StoreError, StoreUnusableError
+from reconciler.service.eventstore import sqlite_files
+from reconciler.service.eventstore.errors import (
+    StoreError,
+    StoreReadOnlyError,
+    StoreUnusableError,
+)
+from reconciler.service.eventstore.files import publish, publish_over, temporary_file
 from reconciler.service.eventstore.port import Snapshot
 from reconciler.service.eventstore.rows import ObjectRow
 from reconciler.service.eventstore.sqlite import SqliteReadOnlyStore
-from reconciler.service.eventstore.sqlite_restore import replace
 from reconciler.service.projections.maintenance import log, verify
 from reconciler.service.projections.upgrade import readable
 
@@ -50,7 +59,7 @@ def restore(
             f"{backup} is damaged: {findings[0]}", "Restore another backup. Nothing was changed."
         )
     approve(_lost(backup, path) if path.exists() else None)
-    return replace(backup, path)
+    return _replace(backup, path)
 
 
 def _lost(backup: Path, path: Path) -> Lost:
@@ -96,3 +105,57 @@ def _ref(row: ObjectRow, rows: Mapping[str, ObjectRow]) -> ResourceRef:
     """Return the ref of an application, with the names that its owners have in the same store."""
     owner, project = rows[row.organization].name, rows[row.parent].name
     return ResourceRef(Kind.OIDC_APPLICATION, owner, project, row.name)
+
+
+def _replace(backup: Path, target: Path) -> Path | None:
+    """Put a copy of a sound store in the place of another, or at a free place.
+
+    Return the file that keeps the store before, beside it; None where there was none.
+
+    Raises:
+        StoreError: the target is in use, is not a store of ours, or cannot be written. It was
+            not touched.
+    """
+    if target.exists() and not sqlite_files.is_ours(target):
+        raise StoreUnusableError(
+            f"{target} is not a store of the identity service",
+            "Name another file. This one was left as it is.",
+        )
+    try:
+        with temporary_file(target) as unfinished:
+            # A crash leaves one whole store: the copy is complete before the old file gets its
+            # second name, and then takes its place in one step.
+            with closing(sqlite_files.connect_to_read(backup)) as source:
+                sqlite_files.copy_into(unfinished, backup, source)
+            # A damaged store is left as it is: no process can be working with it.
+            with suppress(StoreUnusableError):
+                if target.exists():
+                    sqlite_files.recognise(target)
+                    sqlite_files.quiesce(target)
+            kept = _keep(target)
+            publish_over(unfinished, target)
+            return kept
+    except OSError as error:
+        raise StoreReadOnlyError(
+            f"{target} cannot be written: {error.strerror}",
+            "Make the file and its folder writable for this user.",
+        ) from error
+
+
+def _keep(target: Path) -> Path | None:
+    """Give a store a second name with the time in it, and take its log there, too.
+
+    A log is left only beside a damaged store, or where the file itself was deleted; beside
+    another store it would be replayed into it.
+    """
+    moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
+    kept = target.with_name(f"{target.name}.replaced-{moment}")
+    was_there = target.exists()
+    if was_there:
+        publish(target, kept)
+    log = target.with_name(target.name + sqlite_files.LOG)
+    if log.exists():
+        log.rename(kept.with_name(kept.name + sqlite_files.LOG))
+    # SQLite makes the index anew.
+    target.with_name(target.name + sqlite_files.INDEX).unlink(missing_ok=True)
+    return kept if was_there else None

@@ -2,26 +2,83 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from reconciler.resources.crashpoint import crashpoint
 from reconciler.service.eventstore import sqlite_files as files
-from reconciler.service.eventstore.errors import StoreBusyError, StoreError, StoreReadOnlyError
+from reconciler.service.eventstore.errors import (
+    StoreBusyError,
+    StoreError,
+    StoreMovedError,
+    StoreReadOnlyError,
+)
 from reconciler.service.eventstore.files import publish, temporary_file
 from reconciler.service.eventstore.sql import SqlSnapshot
-from reconciler.service.eventstore.sqlite_errors import store_errors
-from reconciler.service.eventstore.sqlite_place import Place
-from reconciler.service.eventstore.sqlite_tables import DIALECT, SET_META
-from reconciler.service.eventstore.sqlite_writes import SqliteTransaction
+from reconciler.service.eventstore.sqlite_files import INDEX, LOG, store_errors
+from reconciler.service.eventstore.sqlite_tables import (
+    DIALECT,
+    SET_META,
+    SqliteTransaction,
+    is_outdated,
+)
 
-READERS_KEPT = 8
+READERS_KEPT = 8  # each costs memory and open files
+VIEWED_FOR = 0.05  # seconds for which a view needs no look at the files: it promises nothing
 
 
-class SqliteEventStore:
+class _OpenStore:
+    """A store file and a connection to it, for what needs no transaction."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self._path = path
+        self._connection = connection
+
+    def is_outdated(self) -> bool:
+        """Return whether an earlier version made the store, and nothing has upgraded it since."""
+        with store_errors(self._path):
+            return is_outdated(self._connection)
+
+    def damage(self) -> Sequence[str]:
+        """Return what SQLite itself finds wrong with the file's structure."""
+        try:
+            with store_errors(self._path):
+                found = [
+                    str(line) for (line,) in self._connection.execute("PRAGMA integrity_check")
+                ]
+                found += [
+                    f"a row of {row[0]} refers to nothing"
+                    for row in self._connection.execute("PRAGMA foreign_key_check")
+                ]
+        except StoreError as error:
+            return [error.problem]
+        return [line for line in found if line != "ok"]
+
+    def backup(self, target: Path) -> None:
+        """Copy the store into a new file, durably, while it is in use.
+
+        Raises:
+            StoreError: the file exists or cannot be written.
+        """
+        try:
+            with temporary_file(target) as unfinished:
+                files.copy_into(unfinished, self._path, self._connection)
+                publish(unfinished, target)
+        except FileExistsError as error:
+            raise StoreError(f"{target} exists", "Name a file that does not.") from error
+        except OSError as error:
+            raise StoreReadOnlyError(
+                f"{target} cannot be written: {error.strerror}",
+                "Name a file in a folder that this user may write to.",
+            ) from error
+
+
+class SqliteEventStore(_OpenStore):
     """A thread-safe ``EventStore`` over a file."""
 
     def __init__(self, path: Path, now: Callable[[], int]) -> None:
@@ -31,10 +88,9 @@ class SqliteEventStore:
             StoreError: the file is no sound store, or cannot be used.
         """
         files.recognise(path)
-        self._path = path
+        super().__init__(path, files.connect(path))
         self._now = now
         self._lock = threading.Lock()
-        self._writer = files.connect(path)
         self._place = self._held()
         self._readers: list[sqlite3.Connection] = []
 
@@ -53,15 +109,15 @@ class SqliteEventStore:
             crashpoint("S1")
             # IMMEDIATE takes the write lock now. A transaction that began as a reader would fail at
             # its first write if another process had written since.
-            self._writer.execute("BEGIN IMMEDIATE")
+            self._connection.execute("BEGIN IMMEDIATE")
             crashpoint("S2")
             try:
-                yield SqliteTransaction(self._writer, self._now)
+                yield SqliteTransaction(self._connection, self._now)
                 crashpoint("S7")
-                self._writer.execute("COMMIT")
+                self._connection.execute("COMMIT")
             finally:
-                if self._writer.in_transaction:
-                    self._writer.execute("ROLLBACK")
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
             crashpoint("S8")
             # Nothing is acknowledged that went into a file that the path no longer names.
             self._place.check()
@@ -88,7 +144,7 @@ class SqliteEventStore:
         try:
             return Place(self._path)
         except BaseException:
-            self._writer.close()
+            self._connection.close()
             raise
 
     def _reader(self) -> sqlite3.Connection:
@@ -122,34 +178,17 @@ class SqliteEventStore:
             StoreError: the store cannot be written to.
         """
         with self._lock, store_errors(self._path):
-            self._writer.execute(SET_META, (name, value))
-
-    def is_outdated(self) -> bool:
-        """Return whether an earlier version made the store, and nothing has upgraded it since."""
-        with store_errors(self._path):
-            return files.is_outdated(self._writer)
-
-    def damage(self) -> Sequence[str]:
-        """Return what SQLite itself finds wrong with the file's structure."""
-        return _damage(self._path, self._writer)
-
-    def backup(self, target: Path) -> None:
-        """Copy the store into a new file, durably, while it is in use.
-
-        Raises:
-            StoreError: the file exists or cannot be written.
-        """
-        copy(self._path, self._writer, target)
+            self._connection.execute(SET_META, (name, value))
 
     def close(self) -> None:
         """Let go of everything. A closed store is not used again."""
         with store_errors(self._path):
             while self._readers:
                 self._readers.pop().close()
-            self._writer.close()
+            self._connection.close()
 
 
-class SqliteReadOnlyStore:
+class SqliteReadOnlyStore(_OpenStore):
     """A store that is only looked at. No file is made, and none changed."""
 
     def __init__(self, path: Path) -> None:
@@ -159,9 +198,8 @@ class SqliteReadOnlyStore:
             StoreError: the file is no sound store, or cannot be read.
         """
         files.recognise(path)
-        self._path = path
         self._fingerprint = files.fingerprint(path)
-        self._connection = files.connect_to_read(path)
+        super().__init__(path, files.connect_to_read(path))
 
     @contextmanager
     def snapshot(self) -> Iterator[SqlSnapshot]:
@@ -200,56 +238,58 @@ class SqliteReadOnlyStore:
         """
         raise StoreReadOnlyError(f"{self._path} was opened to be read only", "Open it for writing.")
 
-    def is_outdated(self) -> bool:
-        """Return whether an earlier version made the store, and nothing has upgraded it since."""
-        with store_errors(self._path):
-            return files.is_outdated(self._connection)
-
-    def damage(self) -> Sequence[str]:
-        """Return what SQLite itself finds wrong with the file's structure."""
-        return _damage(self._path, self._connection)
-
-    def backup(self, target: Path) -> None:
-        """Copy the store into a new file, durably.
-
-        Raises:
-            StoreError: the file exists or cannot be written.
-        """
-        copy(self._path, self._connection, target)
-
     def close(self) -> None:
         """Let go of the file."""
         self._connection.close()
 
 
-def _damage(path: Path, connection: sqlite3.Connection) -> Sequence[str]:
-    try:
-        with store_errors(path):
-            found = [str(line) for (line,) in connection.execute("PRAGMA integrity_check")]
-            found += [
-                f"a row of {row[0]} refers to nothing"
-                for row in connection.execute("PRAGMA foreign_key_check")
-            ]
-    except StoreError as error:
-        return [error.problem]
-    return [line for line in found if line != "ok"]
+class Place:
+    """The files that a store has opened, by device and inode."""
 
+    def __init__(self, path: Path) -> None:
+        """Remember the files of a store that was opened just now, its log included.
 
-def copy(path: Path, connection: sqlite3.Connection, target: Path) -> None:
-    """Copy an open store into a new file, durably.
+        Raises:
+            StoreMovedError: they are gone already.
+        """
+        real = os.path.realpath(path)  # SQLite keeps the log beside the file, not beside a link
+        self._path = path
+        self._names = (os.fspath(path), real + LOG, real + INDEX)
+        self._checked = 0.0
+        self._opened = self._found()
 
-    Raises:
-        StoreError: the target exists or cannot be written.
-    """
-    try:
-        with temporary_file(target) as unfinished:
-            with store_errors(path), closing(sqlite3.connect(unfinished)) as made:
-                connection.backup(made)
-            publish(unfinished, target)
-    except FileExistsError as error:
-        raise StoreError(f"{target} exists", "Name a file that does not.") from error
-    except OSError as error:
-        raise StoreReadOnlyError(
-            f"{target} cannot be written: {error.strerror}",
-            "Name a file in a folder that this user may write to.",
-        ) from error
+    def check(self) -> None:
+        """Compare the files of these names with those that are open: three system calls.
+
+        Raises:
+            StoreMovedError: one is gone, or another one.
+        """
+        now = time.monotonic()
+        self._checked = 0.0  # until they are found as they were, every view looks
+        if self._found() != self._opened:
+            raise self._moved()
+        self._checked = now
+
+    def check_to_view(self) -> None:
+        """Compare the files, unless that was done just now: views are many, and cheap.
+
+        Raises:
+            StoreMovedError: one is gone, or another one.
+        """
+        if time.monotonic() - self._checked > VIEWED_FOR:
+            self.check()
+
+    def _found(self) -> list[tuple[int, int]]:
+        try:
+            return [(found.st_dev, found.st_ino) for found in map(os.stat, self._names)]
+        except OSError as error:
+            raise self._moved() from error
+
+    def _moved(self) -> StoreMovedError:
+        return StoreMovedError(
+            f"{self._path}, or its {LOG} or {INDEX} file, was deleted, moved or replaced while the"
+            " store was in use",
+            "Put the file back under its name: it is used again at once. To go on with another"
+            " file or a backup, restart what uses the store. A write that was under way may be in"
+            " the file that was taken away.",
+        )

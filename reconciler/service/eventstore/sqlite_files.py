@@ -1,34 +1,41 @@
-"""The file of a SQLite store: making it, recognising it, opening it.
+"""The file of a SQLite store: making it, recognising it, opening it, and its errors in words.
 
 A file is looked at before SQLite is: what is not a store, is another program's, is newer or is
-cut short is refused with its bytes untouched.
+cut short is refused with its bytes untouched. Only this module knows the error codes of SQLite.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
 from reconciler.resources.crashpoint import crashpoint
-from reconciler.service.eventstore.errors import StoreReadOnlyError, StoreUnusableError
+from reconciler.service.eventstore.errors import (
+    StoreBusyError,
+    StoreError,
+    StoreFullError,
+    StoreReadOnlyError,
+    StoreUnusableError,
+)
 from reconciler.service.eventstore.files import publish, temporary_file
-from reconciler.service.eventstore.sqlite_errors import store_errors
 from reconciler.service.eventstore.sqlite_tables import (
     ADD_META,
     APPLICATION_ID,
     OLDEST_VERSION,
     SCHEMA_VERSION,
     TABLES,
-    VERSION,
 )
 
 BUSY_SECONDS = 10.0
 CACHE_KIB = 16 * 1024  # of the writer: holds a whole batch, which else is written twice
 READER_CACHE_KIB = 2 * 1024  # there are many readers, and the system keeps the pages as well
-HEADER = 100
+LOG = "-wal"  # the file beside the store that holds its last commits
+INDEX = "-shm"  # the index of the log
+HEADER = 100  # bytes
 MAGIC = b"SQLite format 3\0"
 
 
@@ -40,7 +47,7 @@ def create(path: Path) -> None:
             the new one.
         StoreError: the folder cannot be written to, or is full.
     """
-    log = path.with_name(path.name + "-wal")
+    log = path.with_name(path.name + LOG)
     if has_log(path) and not path.exists():
         raise StoreUnusableError(
             f"{path} is missing, but its log is still there: the file was deleted or moved",
@@ -196,13 +203,25 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
         return _opened(path, rest)
 
 
-def connect_alone(path: Path) -> sqlite3.Connection:
-    """Open a store to have it to oneself, with a short wait for others.
+def quiesce(path: Path) -> None:
+    """Make sure that no process has a store open, and that no log is left beside it.
 
     Raises:
-        sqlite3.Error: it cannot be.
+        StoreBusyError: a process has it open.
     """
-    return _opened(path, "mode=rw", seconds=1.0)
+    with store_errors(path), closing(_opened(path, "mode=rw", seconds=1.0)) as held:
+        # Leaving WAL writes the log into the file. It is refused while another connection is open.
+        held.execute("PRAGMA journal_mode = DELETE")
+
+
+def copy_into(target: Path, path: Path, connection: sqlite3.Connection) -> None:
+    """Copy an open store, with what is still in its log, into an empty file.
+
+    Raises:
+        StoreError: the store cannot be read, or the file cannot be written.
+    """
+    with store_errors(path), closing(sqlite3.connect(target)) as made:
+        connection.backup(made)
 
 
 def _opened(path: Path, how: str, *, seconds: float = BUSY_SECONDS) -> sqlite3.Connection:
@@ -215,19 +234,10 @@ def _opened(path: Path, how: str, *, seconds: float = BUSY_SECONDS) -> sqlite3.C
     )
 
 
-def is_outdated(connection: sqlite3.Connection) -> bool:
-    """Return whether an earlier version made a store.
-
-    The header of the file may say so for a while after an upgrade, until the log is copied in.
-    """
-    (version,) = connection.execute(VERSION).fetchone()
-    return bool(version < SCHEMA_VERSION)
-
-
 def has_log(path: Path) -> bool:
     """Return whether commits lie beside the store that are not in its file yet."""
     try:
-        return path.with_name(path.name + "-wal").stat().st_size > 0
+        return path.with_name(path.name + LOG).stat().st_size > 0
     except OSError:
         return False
 
@@ -243,3 +253,79 @@ def fingerprint(path: Path) -> tuple[int, int, int, bool]:
     except OSError as error:
         raise _unopened(path, error) from error
     return found.st_ino, found.st_mtime_ns, found.st_size, has_log(path)
+
+
+_Meaning = tuple[type[StoreError], str, str]
+
+_DAMAGED: _Meaning = (
+    StoreUnusableError,
+    "{path} is damaged",
+    "Restore a backup with `store restore`. The file was left as it is.",
+)
+_UNREACHABLE: _Meaning = (
+    StoreUnusableError,
+    "{path} cannot be opened",
+    "Check that it is a file, and that this user may read and write it and its folder.",
+)
+_BUSY: _Meaning = (
+    StoreBusyError,
+    "another program is writing to {path}",
+    "Wait until it is done, then run the command again.",
+)
+# By primary error code, which is the lowest byte of the extended one.
+_MEANINGS: dict[int, _Meaning] = {
+    sqlite3.SQLITE_NOTADB: (
+        StoreUnusableError,
+        "{path} is not a store of the identity service",
+        "Name another file. This one was left as it is.",
+    ),
+    sqlite3.SQLITE_CORRUPT: _DAMAGED,
+    sqlite3.SQLITE_READONLY: (
+        StoreReadOnlyError,
+        "{path} cannot be written to",
+        "Make the file and its folder writable for this user.",
+    ),
+    sqlite3.SQLITE_PERM: _UNREACHABLE,
+    sqlite3.SQLITE_CANTOPEN: _UNREACHABLE,
+    sqlite3.SQLITE_FULL: (
+        StoreFullError,
+        "there is no room left to write {path}",
+        "Free some space and run the command again. Nothing was lost.",
+    ),
+    sqlite3.SQLITE_IOERR: (
+        StoreError,
+        "the disk failed while {path} was in use",
+        "Check the disk, then run `store verify`.",
+    ),
+    sqlite3.SQLITE_BUSY: _BUSY,
+    sqlite3.SQLITE_LOCKED: _BUSY,
+}
+_UNKNOWN: _Meaning = (
+    StoreError,
+    "{path} cannot be used",
+    "Run `store verify` to see whether it is sound.",
+)
+
+
+@contextmanager
+def store_errors(path: Path) -> Iterator[None]:
+    """Turn what SQLite raises in the block into a ``StoreError`` about this file.
+
+    Raises:
+        StoreError: SQLite raised.
+    """
+    try:
+        yield
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        raise store_error(path, error) from error
+
+
+def store_error(path: Path, error: sqlite3.Error | UnicodeDecodeError) -> StoreError:
+    """Return what an error of SQLite means for the person whose file it is.
+
+    It reports some damage in bytes of the damage itself, which are then no text.
+    """
+    damaged = isinstance(error, UnicodeDecodeError)
+    code = sqlite3.SQLITE_CORRUPT if damaged else getattr(error, "sqlite_errorcode", 0) & 0xFF
+    kind, problem, remedy = _MEANINGS.get(code, _UNKNOWN)
+    return kind(problem.format(path=path), remedy)

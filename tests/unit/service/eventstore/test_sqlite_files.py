@@ -6,7 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
@@ -23,51 +23,26 @@ from reconciler.service.eventstore.errors import (
     StoreUnusableError,
 )
 from reconciler.service.eventstore.sqlite import SqliteEventStore, SqliteReadOnlyStore
-from reconciler.service.eventstore.sqlite_files import CACHE_KIB, READER_CACHE_KIB, create
+from reconciler.service.eventstore.sqlite_files import (
+    CACHE_KIB,
+    READER_CACHE_KIB,
+    create,
+    store_error,
+    store_errors,
+)
 from reconciler.service.operations.request import Request
 from reconciler.service.projections.maintenance import verify
-from reconciler.service.restore import restore
 from tests.examples import Clock
 from tests.unit.service.asking import Asking
+from tests.unit.service.stored import SPOILT, contents, fill
 
 PAGE = 4096
 
 
-def fill(path: Path, actions: int = 20) -> None:
-    """Make a store with something in it."""
-    with closing(open_sqlite(path, create=True, now=Clock())) as service:
-        ask = Asking(service, Clock())
-        ask.prepare()
-        for number in range(actions):
-            ask.an_action(f"a{number}", script="x" * 500)
-
-
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(filled: Path) -> Path:
     """Return the path of a store with something in it."""
-    fill(tmp_path / "identity.db")
-    return tmp_path / "identity.db"
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    """Return every file of a folder."""
-    return {found.name: found.read_bytes() for found in folder.iterdir() if found.is_file()}
-
-
-def change(offset: int, value: bytes) -> Callable[[bytes], bytes]:
-    return lambda held: held[:offset] + value + held[offset + len(value) :]
-
-
-SPOILT: dict[str, tuple[Callable[[bytes], bytes], str]] = {
-    "empty": (lambda _: b"", "is not a database"),
-    "a text": (lambda _: b"apiVersion: reconciler/v1\n" * 50, "is not a database"),
-    "only the magic": (lambda held: held[:16], "is cut short"),
-    "half of it": (lambda held: held[: len(held) // 2], "is cut short"),
-    "less its last byte": (lambda held: held[:-1], "is cut short"),
-    "another program's": (change(68, b"\0\0\0\1"), "is a database of another program"),
-    "newer": (change(60, b"\0\0\0\3"), "was made by a newer version"),
-    "of no version": (change(60, b"\0\0\0\0"), "has schema 0"),
-}
+    return filled
 
 
 @pytest.mark.parametrize("read_only", [False, True])
@@ -220,7 +195,7 @@ def test_a_store_that_is_busy_for_too_long_is_told(path: Path) -> None:
     """Waiting ends, with a sentence about who is in the way."""
     with closing(SqliteEventStore(path, Clock())) as store, closing(sqlite3.connect(path)) as other:
         other.execute("BEGIN IMMEDIATE")
-        store._writer.execute("PRAGMA busy_timeout = 10")
+        store._connection.execute("PRAGMA busy_timeout = 10")
         with pytest.raises(StoreBusyError) as caught, store.transaction():
             pass
         other.rollback()
@@ -244,7 +219,7 @@ def test_two_writers_on_one_file_lose_nothing(path: Path) -> None:
 def test_what_is_committed_is_synced_before_it_is_acknowledged(path: Path) -> None:
     """With anything less than FULL, a power cut takes back what a caller was told is kept."""
     with closing(SqliteEventStore(path, Clock())) as store:
-        (level,) = store._writer.execute("PRAGMA synchronous").fetchone()
+        (level,) = store._connection.execute("PRAGMA synchronous").fetchone()
 
     assert level == 2
 
@@ -256,7 +231,7 @@ def test_a_full_disk_refuses_the_write_and_keeps_the_rest(path: Path) -> None:
         ask.organization = ask("ListOrgs")["result"][0]["id"]
         store = service.store
         assert isinstance(store, SqliteEventStore)
-        store._writer.execute("PRAGMA max_page_count = 1")  # as many as there are, at least
+        store._connection.execute("PRAGMA max_page_count = 1")  # as many as there are, at least
 
         with pytest.raises(StoreFullError) as caught:
             ask.service.call_many([many_actions(ask, number) for number in range(100)])
@@ -264,7 +239,7 @@ def test_a_full_disk_refuses_the_write_and_keeps_the_rest(path: Path) -> None:
         assert "no room" in caught.value.problem
         assert verify(store) == []
         held = ask.event_count()
-        store._writer.execute("PRAGMA max_page_count = 1000000")
+        store._connection.execute("PRAGMA max_page_count = 1000000")
         ask.an_action("again")
         assert ask.event_count() == held + 1
         assert verify(store) == []
@@ -309,6 +284,7 @@ def everybodys_folder() -> Iterator[Path]:
         yield Path(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.untraced
 def test_a_store_that_may_only_be_read_is_read(everybodys_folder: Path) -> None:
     """Neither file nor folder can be written to: reading works, writing is refused."""
@@ -329,136 +305,6 @@ def test_a_store_that_may_only_be_read_is_read(everybodys_folder: Path) -> None:
     assert run.stderr == ""
     assert run.stdout.split() == ["acme", "StoreReadOnlyError", "StoreReadOnlyError"]
     assert set(contents(everybodys_folder)) == {"identity.db"}
-
-
-# Backup and restore -----------------------------------------------------------------------------
-
-
-def test_a_backup_is_taken_while_the_store_is_in_use_and_restores_it(path: Path) -> None:
-    """What was written after the backup is gone, and everything else is there."""
-    saved = path.with_name("saved.db")
-    with closing(open_sqlite(path)) as service:
-        ask = Asking(service, Clock())
-        before = ask("ListOrgs")
-        service.store.backup(saved)
-        ask("AddOrg", name="globex")
-    assert saved.stat().st_mode & 0o777 == 0o600
-
-    kept = restore(saved, path)
-
-    assert kept is not None
-    with closing(open_sqlite(path)) as service:
-        assert Asking(service, Clock())("ListOrgs") == before
-        assert verify(service.store) == []
-    assert set(contents(path.parent)) == {"identity.db", "saved.db", kept.name}
-
-
-def test_a_read_only_store_can_be_backed_up_and_restored_where_there_was_none(path: Path) -> None:
-    """A backup needs no right to write to what it saves."""
-    with closing(SqliteReadOnlyStore(path)) as store:
-        store.backup(path.with_name("saved.db"))
-
-    restore(path.with_name("saved.db"), path.with_name("new.db"))
-
-    with closing(SqliteReadOnlyStore(path.with_name("new.db"))) as store:
-        assert verify(store) == []
-
-
-def test_a_backup_overwrites_nothing(path: Path) -> None:
-    """The file that is there may be the only good backup."""
-    saved = path.with_name("saved.db")
-    saved.write_text("precious")
-
-    with closing(open_sqlite(path)) as service, pytest.raises(StoreError) as caught:
-        service.store.backup(saved)
-
-    assert "exists" in caught.value.problem
-    assert saved.read_text() == "precious"
-    with closing(open_sqlite(path)) as service, pytest.raises(StoreReadOnlyError):
-        service.store.backup(path.with_name("nowhere") / "saved.db")
-
-
-@pytest.mark.parametrize("spoilt", [*SPOILT, "a changed script", "a forgotten event"])
-def test_a_backup_that_is_not_sound_is_not_restored(path: Path, spoilt: str) -> None:
-    """The store it should replace is not touched."""
-    saved = path.with_name("saved.db")
-    with closing(SqliteReadOnlyStore(path)) as store:
-        store.backup(saved)
-    if spoilt in SPOILT:
-        saved.write_bytes(SPOILT[spoilt][0](saved.read_bytes()))
-    else:
-        tamper(saved, TAMPERED[spoilt])
-    before = contents(path.parent)
-
-    with pytest.raises(StoreUnusableError):
-        restore(saved, path)
-
-    assert contents(path.parent) == before
-
-
-TAMPERED = {
-    "a changed script": "UPDATE events SET payload = replace(payload, 'xxx', 'xyx')",
-    "a forgotten event": "DELETE FROM events WHERE position = 9",
-}
-
-
-def tamper(path: Path, statement: str) -> None:
-    """Change a store as one could who may write the file; close it so that it is one file."""
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA foreign_keys = OFF")
-        connection.execute(statement)
-        connection.commit()
-
-
-def test_a_store_in_use_is_not_replaced_under_its_users(path: Path) -> None:
-    """Whoever has it open would go on writing into a file that is no longer there."""
-    saved = path.with_name("saved.db")
-    with closing(SqliteReadOnlyStore(path)) as store:
-        store.backup(saved)
-    other = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    assert other.stdout is not None
-    other.stdout.readline()
-
-    with pytest.raises(StoreBusyError):
-        restore(saved, path)
-
-    other.communicate(b"")
-    restore(saved, path)
-    with closing(SqliteReadOnlyStore(path)) as store:
-        assert verify(store) == []
-
-
-HOLD = """
-import sys
-from pathlib import Path
-from reconciler.service.build import open_sqlite
-service = open_sqlite(Path(sys.argv[1]))
-with service.store.snapshot() as view:
-    view.heads()
-    sys.stdout.write("open\\n")
-    sys.stdout.flush()
-    sys.stdin.read()
-service.close()
-"""
-
-
-def test_a_damaged_store_can_be_replaced_and_a_strangers_file_cannot(path: Path) -> None:
-    """Restoring is for when the store is broken; it is not a way to overwrite anything."""
-    saved = path.with_name("saved.db")
-    with closing(SqliteReadOnlyStore(path)) as store:
-        store.backup(saved)
-    path.write_bytes(path.read_bytes()[:5000])
-    restore(saved, path)
-    with closing(SqliteReadOnlyStore(path)) as store:
-        assert verify(store) == []
-
-    stranger = path.with_name("notes.txt")
-    stranger.write_text("precious")
-    with pytest.raises(StoreUnusableError):
-        restore(saved, stranger)
-    assert stranger.read_text() == "precious"
 
 
 @pytest.mark.parametrize("read_only", [False, True])
@@ -517,3 +363,68 @@ def test_readers_keep_fewer_pages_in_memory_than_the_writer(
         sizes = [each.execute("PRAGMA cache_size").fetchone()[0] for each in connections]
 
     assert sizes == [-CACHE_KIB, *[-READER_CACHE_KIB] * 3]
+
+
+def test_a_backup_overwrites_nothing(path: Path) -> None:
+    """The file that is there may be the only good backup."""
+    saved = path.with_name("saved.db")
+    saved.write_text("precious")
+
+    with closing(open_sqlite(path)) as service, pytest.raises(StoreError) as caught:
+        service.store.backup(saved)
+
+    assert "exists" in caught.value.problem
+    assert saved.read_text() == "precious"
+    with closing(open_sqlite(path)) as service, pytest.raises(StoreReadOnlyError):
+        service.store.backup(path.with_name("nowhere") / "saved.db")
+
+
+PATH = Path("identity.db")
+
+
+def an_error(code: int) -> sqlite3.Error:
+    error = sqlite3.OperationalError("the library's sentence")
+    error.sqlite_errorcode = code
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (an_error(sqlite3.SQLITE_NOTADB), StoreUnusableError),
+        (an_error(sqlite3.SQLITE_CORRUPT), StoreUnusableError),
+        (an_error(sqlite3.SQLITE_CORRUPT | 1 << 8), StoreUnusableError),
+        (an_error(sqlite3.SQLITE_READONLY), StoreReadOnlyError),
+        (an_error(sqlite3.SQLITE_READONLY_DBMOVED), StoreReadOnlyError),
+        (an_error(sqlite3.SQLITE_CANTOPEN), StoreUnusableError),
+        (an_error(sqlite3.SQLITE_FULL), StoreFullError),
+        (an_error(sqlite3.SQLITE_IOERR_FSYNC), StoreError),
+        (an_error(sqlite3.SQLITE_BUSY_SNAPSHOT), StoreBusyError),
+        (an_error(sqlite3.SQLITE_LOCKED), StoreBusyError),
+        (an_error(sqlite3.SQLITE_MISMATCH), StoreError),
+        (sqlite3.ProgrammingError("no code"), StoreError),
+        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "damage"), StoreUnusableError),
+    ],
+)
+def test_an_error_says_what_it_means_for_the_file(
+    error: sqlite3.Error | UnicodeDecodeError, kind: type[StoreError]
+) -> None:
+    """Extended codes mean what their primary code means; no sentence of the library shows."""
+    told = store_error(PATH, error)
+
+    assert type(told) is kind
+    assert "identity.db" in told.problem
+    assert "sentence" not in told.problem + told.remedy
+    assert told.remedy.endswith(".")
+
+
+def test_what_a_block_raises_is_told_and_its_cause_is_kept() -> None:
+    with pytest.raises(StoreUnusableError) as caught, store_errors(PATH):
+        raise an_error(sqlite3.SQLITE_CORRUPT)
+
+    assert isinstance(caught.value.__cause__, sqlite3.Error)
+
+
+def test_what_is_no_error_of_the_library_passes() -> None:
+    with pytest.raises(ZeroDivisionError), store_errors(PATH):
+        raise ZeroDivisionError

@@ -12,7 +12,7 @@ from reconciler.service.eventstore.errors import StreamConflictError
 from reconciler.service.eventstore.rows import Author, NewEvent, StreamAt
 from reconciler.service.eventstore.sqlite import SqliteEventStore
 from reconciler.service.eventstore.sqlite_files import create
-from reconciler.service.eventstore.sqlite_writes import SqliteTransaction
+from reconciler.service.eventstore.sqlite_tables import SqliteTransaction
 
 ADDED = NewEvent("action.added", "{}")
 US = Author("us", "")

@@ -16,7 +16,7 @@ from reconciler.cli.embedded import open_wire
 from reconciler.errors import ServiceError
 from reconciler.resources.call import Call
 from reconciler.service.build import IdentityService, open_sqlite
-from reconciler.service.eventstore import sqlite_place
+from reconciler.service.eventstore import sqlite
 from reconciler.service.eventstore.errors import StoreError, StoreMovedError, StoreUnusableError
 from reconciler.service.eventstore.sqlite import SqliteReadOnlyStore
 from reconciler.service.operations.dispatch import Incoming
@@ -29,17 +29,14 @@ from tests.unit.service.asking import Asking
 @pytest.fixture(autouse=True)
 def every_view_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no view rely on an earlier look at the files."""
-    monkeypatch.setattr(sqlite_place, "VIEWED_FOR", -1.0)
+    monkeypatch.setattr(sqlite, "VIEWED_FOR", -1.0)
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(filled_store: Path, tmp_path: Path) -> Path:
     """Return the path of a store with an organization in it."""
     (tmp_path / "held").mkdir()
-    path = tmp_path / "held" / "identity.db"
-    with closing(open_sqlite(path, create=True, now=Clock())) as service:
-        Asking(service, Clock()).prepare()
-    return path
+    return Path(shutil.copy(filled_store, tmp_path / "held"))
 
 
 @pytest.fixture
@@ -141,7 +138,7 @@ def test_views_look_now_and_then_and_each_time_once_something_is_wrong(
     path: Path, service: IdentityService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A view acknowledges nothing: what was there a moment ago is shown a moment longer."""
-    monkeypatch.setattr(sqlite_place, "VIEWED_FOR", 3600.0)
+    monkeypatch.setattr(sqlite, "VIEWED_FOR", 3600.0)
     assert service.dispatcher.can_read()  # there is a reader from now on
     rename(path)
     assert service.dispatcher.can_read()
