@@ -12,6 +12,8 @@ from typing import NamedTuple, Protocol
 from reconciler.resources.numbers import Count
 from reconciler.resources.ref import ResourceRef
 
+MAX_SHOWN = 60  # characters of a value in a sentence
+
 _HALVES = re.compile("[\ud800-\udfff]")
 
 
@@ -29,6 +31,16 @@ def name_as_text(name: str) -> str:
     Python has half a character for each, which no encoding and no JSON parser takes.
     """
     return _HALVES.sub(lambda half: f"\\u{{{ord(half.group()):x}}}", name)
+
+
+def cut(value: object) -> str:
+    """Return a value as text of a length that fits into a sentence, cut between words if it can."""
+    text = str(value)
+    if len(text) <= MAX_SHOWN:
+        return text
+    start = text[: MAX_SHOWN - 3]
+    whole_words = start.rpartition(" ")[0]
+    return f"{whole_words if len(whole_words) > MAX_SHOWN // 2 else start}..."
 
 
 class SourceLocation(NamedTuple):
@@ -82,6 +94,10 @@ class Diagnostic:
         if self.location and self.location.value_from:
             notes.append(self.location.value_from)
         return f"{self.summary} ({'; '.join(notes)})" if notes else self.summary
+
+    def at(self, location: SourceLocation, ref: ResourceRef | None = None) -> Diagnostic:
+        """Return this finding of a value at the place of the value."""
+        return replace(self, location=location, ref=ref)
 
 
 class Source(Protocol):

@@ -23,8 +23,7 @@ from reconciler.manifests.loader import load
 from reconciler.report.findings import FORMAT_VERSION, counts, finding_as_json
 from reconciler.report.visible import PLAIN, Style
 from reconciler.resources.shard import Shard
-from reconciler.validation.desired import judge, unmet_needs
-from reconciler.validation.references import undeclared_actions, undeclared_owners
+from reconciler.validation.desired import judge, undeclared_actions, undeclared_owners, unmet_needs
 
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 

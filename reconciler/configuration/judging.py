@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from reconciler.configuration.schema import ENVIRONMENT_NAME
-from reconciler.diagnostics import Diagnostic, error
+from reconciler.diagnostics import Diagnostic, cut, error
 from reconciler.manifests.manifest import Manifest
 from reconciler.resources.nearest import nearest, one_of
 from reconciler.validation.explain import empty, name_of, rule_broken, with_nul
-from reconciler.validation.problem import Problem, cut, wrong
 from reconciler.validation.schema import SchemaFault
 
 
@@ -38,25 +37,25 @@ def _findings(document: Manifest, fault: SchemaFault) -> Iterator[Diagnostic]:
         yield words(fault).at(document.place(*fault.path))
 
 
-def _unknown(name: str, known: list[str]) -> Problem:
+def _unknown(name: str, known: list[str]) -> Diagnostic:
     meant = nearest(name, known)
     hint = f"Did you mean {meant}?" if meant else f"Remove it. Fields are {', '.join(known)}."
-    return wrong("SCHEMA-UNKNOWN-FIELD", f"unknown field {cut(name)}", hint)
+    return error("SCHEMA-UNKNOWN-FIELD", f"unknown field {cut(name)}", hint)
 
 
-def _wrong_name(fault: SchemaFault) -> Problem:
+def _wrong_name(fault: SchemaFault) -> Diagnostic:
     if fault.expected == ENVIRONMENT_NAME:
         rule = "a small letter, then at most 39 small letters, digits and hyphens"
     else:
         rule = "a letter, then at most 63 letters, digits and underscores"
     what = "an environment" if fault.expected == ENVIRONMENT_NAME else "a variable"
-    return wrong("CONFIG-NAME", f"{cut(fault.value)} cannot name {what}", f"Write {rule}.")
+    return error("CONFIG-NAME", f"{cut(fault.value)} cannot name {what}", f"Write {rule}.")
 
 
-def _mistyped(fault: SchemaFault) -> Problem:
+def _mistyped(fault: SchemaFault) -> Diagnostic:
     wanted = fault.expected if isinstance(fault.expected, list) else [fault.expected]
     types = one_of(_TYPES[each] for each in wanted)
-    return wrong("SCHEMA-TYPE", f"{_name(fault)} has a value of a wrong type", f"Write {types}.")
+    return error("SCHEMA-TYPE", f"{_name(fault)} has a value of a wrong type", f"Write {types}.")
 
 
 _TYPES = {
@@ -68,23 +67,23 @@ _TYPES = {
 }
 
 
-def _not_allowed(fault: SchemaFault) -> Problem:
+def _not_allowed(fault: SchemaFault) -> Diagnostic:
     allowed = [fault.expected] if fault.keyword == "const" else fault.expected
     summary = f"{_name(fault)} cannot be {cut(fault.value)}"
-    return wrong("SCHEMA-VALUE", summary, f"Write {one_of(allowed)}.")
+    return error("SCHEMA-VALUE", summary, f"Write {one_of(allowed)}.")
 
 
-def _too_many(fault: SchemaFault) -> Problem:
+def _too_many(fault: SchemaFault) -> Diagnostic:
     summary = f"{_name(fault)} has more than {fault.expected} entries"
-    return wrong("SCHEMA-TOO-LONG", summary, f"Keep at most {fault.expected}.")
+    return error("SCHEMA-TOO-LONG", summary, f"Keep at most {fault.expected}.")
 
 
-def _too_long(fault: SchemaFault) -> Problem:
+def _too_long(fault: SchemaFault) -> Diagnostic:
     summary = f"{_name(fault)} is longer than {fault.expected} characters"
-    return wrong("SCHEMA-TOO-LONG", summary, "Shorten it.")
+    return error("SCHEMA-TOO-LONG", summary, "Shorten it.")
 
 
-_WORDS: Mapping[str, Callable[[SchemaFault], Problem]] = {
+_WORDS: Mapping[str, Callable[[SchemaFault], Diagnostic]] = {
     "type": _mistyped,
     "enum": _not_allowed,
     "const": _not_allowed,

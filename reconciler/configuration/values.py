@@ -15,10 +15,9 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from reconciler.configuration.model import Configuration, Environment, Variable, VariableType
-from reconciler.diagnostics import Diagnostic, SourceLocation
+from reconciler.diagnostics import Diagnostic, SourceLocation, cut, error
 from reconciler.manifests.layers import VariableValue
 from reconciler.resources.nearest import nearest
-from reconciler.validation.problem import Problem, cut, wrong
 from reconciler.validation.schema import PatternError, matcher
 
 MAX_VALUE = 64 * 1024
@@ -66,18 +65,18 @@ def values_in(
             findings.append(undeclared(each.name, configuration.variables).at(each.place))
             continue
         value = _read(variable, each.text)
-        problem = value if isinstance(value, Problem) else value_problem(variable, value)
+        problem = value if isinstance(value, Diagnostic) else value_problem(variable, value)
         if problem:
             findings.append(problem.at(each.place))
         values[each.name] = VariableValue(value, each.place)
     return values, findings
 
 
-def undeclared(name: str, known: Iterable[str]) -> Problem:
+def undeclared(name: str, known: Iterable[str]) -> Diagnostic:
     """Return the problem of a value for a variable that is not declared."""
     meant = nearest(name, known)
     hint = f"Did you mean {meant}? " if meant else ""
-    return wrong(
+    return error(
         "CONFIG-UNDECLARED",
         f"there is no variable {cut(name)}",
         f"{hint}Variables are declared in reconciler.yaml, below variables.",
@@ -94,26 +93,26 @@ def _read(variable: Variable, text: str) -> Any:
         return json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError):
         hint = _HINTS[variable.type]
-        return wrong("CONFIG-VALUE", f"{variable.name} is not given as JSON", hint)
+        return error("CONFIG-VALUE", f"{variable.name} is not given as JSON", hint)
 
 
 def _refuse(constant: str) -> None:
     raise ValueError(constant)
 
 
-def value_problem(variable: Variable, value: Any) -> Problem | None:
+def value_problem(variable: Variable, value: Any) -> Diagnostic | None:
     """Return why a value cannot be one of a variable, or None."""
     if not _TYPES[variable.type](value):
         summary = f"{variable.name} is declared as a {variable.type}, and this is something else"
-        return wrong("CONFIG-VALUE", summary, _HINTS[variable.type])
+        return error("CONFIG-VALUE", summary, _HINTS[variable.type])
     if any(isinstance(number, float) and not isfinite(number) for number in _texts(value)):
         summary = f"a number of {variable.name} is too large"
-        return wrong("CONFIG-VALUE", summary, "Write a smaller number.")
+        return error("CONFIG-VALUE", summary, "Write a smaller number.")
     texts = [text for text in _texts(value) if isinstance(text, str)]
     if problem := _text_problem(variable.name, texts):
         return problem
     if variable.pattern and not all(map(_matcher(variable.pattern), texts)):
-        return wrong(
+        return error(
             "CONFIG-VALUE",
             f"{variable.name} does not match its pattern",
             f"The pattern is {cut(variable.pattern)}, and the value {cut(str(value))}.",
@@ -121,25 +120,25 @@ def value_problem(variable: Variable, value: Any) -> Problem | None:
     return None
 
 
-def _text_problem(name: str, texts: Sequence[str]) -> Problem | None:
+def _text_problem(name: str, texts: Sequence[str]) -> Diagnostic | None:
     """Return why texts cannot stand in any value, or None."""
     if any("${" in text for text in texts):
-        return wrong(
+        return error(
             "CONFIG-NESTED",
             f"the value of {name} holds ${{",
             "Write the text itself: values are not resolved, so variables cannot name each other.",
         )
     if any("\0" in text for text in texts):
-        return wrong("SCHEMA-NUL", f"{name} contains NUL", "Remove the NUL character.")
+        return error("SCHEMA-NUL", f"{name} contains NUL", "Remove the NUL character.")
     if any(map(_SURROGATE.search, texts)):
         summary = f"the value of {name} is not valid UTF-8"
-        return wrong("CONFIG-VALUE", summary, "Write it in UTF-8, without lone surrogates.")
+        return error("CONFIG-VALUE", summary, "Write it in UTF-8, without lone surrogates.")
     return None
 
 
-def _too_long(name: str) -> Problem:
+def _too_long(name: str) -> Diagnostic:
     summary = f"the value of {name} is longer than {MAX_VALUE} characters"
-    return wrong("CONFIG-VALUE", summary, "Shorten it.")
+    return error("CONFIG-VALUE", summary, "Shorten it.")
 
 
 @cache

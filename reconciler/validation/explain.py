@@ -11,7 +11,7 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any
 
-from reconciler.diagnostics import Diagnostic
+from reconciler.diagnostics import Diagnostic, cut, error
 from reconciler.manifests.manifest import Manifest
 from reconciler.resources.duration import (
     ACTION_TIMEOUT,
@@ -22,8 +22,7 @@ from reconciler.resources.duration import (
 )
 from reconciler.resources.nearest import letters, nearest, one_of
 from reconciler.resources.schemas import DEFAULTS, Judged, spellings
-from reconciler.validation.problem import Problem, cut, unshown, wrong
-from reconciler.validation.schema import MAX_FAULTS, SchemaFault, faults, schema_of
+from reconciler.validation.schema import MAX_FAULTS, SchemaFault, faults, schema_of, unshown
 
 _LONGEST = {limits.pattern: limits.longest for limits in (CLOCK_SKEW, ACTION_TIMEOUT)}
 
@@ -73,7 +72,7 @@ def _number(fault: SchemaFault) -> int:
     return 1
 
 
-_PARITY = wrong(
+_PARITY = error(
     "SCHEMA-INTERNAL",
     "the manifest is refused, and nothing can say why",
     "This is a mistake in the reconciler: please report it with the manifest.",
@@ -98,23 +97,23 @@ def _findings(judged: Judged, manifest: Manifest, fault: SchemaFault) -> Iterato
         yield words(fault).at(manifest.place(*fault.path))
 
 
-def _unknown(judged: Judged, fault: SchemaFault, name: str) -> Problem:
+def _unknown(judged: Judged, fault: SchemaFault, name: str) -> Diagnostic:
     code, summary = "SCHEMA-UNKNOWN-FIELD", f"unknown field {cut(name)}"
     known = fault.schema["properties"]
     advice = _NOT_WRITTEN.get(letters(name))
     if advice is not None:
-        return wrong(code, summary, advice)
+        return error(code, summary, advice)
     is_kind = judged == DEFAULTS and fault.path == ("spec",)
     meant = nearest(name, (other for other in known if is_kind or other not in fault.value))
     section = _section_of(judged, name)
     if section is not None and section != fault.path[:1]:
         where = section[0] if section else "the top of the manifest"
-        return wrong(code, summary, f"Move {cut(name)} to {where}.")
+        return error(code, summary, f"Move {cut(name)} to {where}.")
     if meant is not None:
-        return wrong(code, summary, f"Did you mean {meant}?")
+        return error(code, summary, f"Did you mean {meant}?")
     if not known:
-        return wrong(code, summary, f"{name_of(fault)} of this kind has no fields: remove it.")
-    return wrong(code, summary, f"Remove it. Known fields are {', '.join(known)}.")
+        return error(code, summary, f"{name_of(fault)} of this kind has no fields: remove it.")
+    return error(code, summary, f"Remove it. Known fields are {', '.join(known)}.")
 
 
 def _section_of(judged: Judged, name: str) -> tuple[str, ...] | None:
@@ -127,40 +126,40 @@ def _section_of(judged: Judged, name: str) -> tuple[str, ...] | None:
     )
 
 
-def _missing(fault: SchemaFault, name: str) -> Problem:
+def _missing(fault: SchemaFault, name: str) -> Diagnostic:
     known = fault.schema["properties"]
     misspelt = nearest(name, (other for other in fault.value if other not in known))
     hint = f"Is {cut(misspelt)} meant to be {name}?" if misspelt else f"Write {name}."
     described = known[name].get("description", "")
-    return wrong(
+    return error(
         "SCHEMA-MISSING-FIELD",
         f"{name_of(fault)} has no {name}",
         f"{hint} {described}".rstrip(),
     )
 
 
-def _script(fault: SchemaFault) -> Problem:
+def _script(fault: SchemaFault) -> Diagnostic:
     if "script" in fault.value:
-        return wrong(
+        return error(
             "SCHEMA-SCRIPT",
             "both script and scriptFile are given",
             "Keep one of them: the script itself, or the path of its file.",
         )
-    return wrong(
+    return error(
         "SCHEMA-SCRIPT",
         "the action has no script",
         "Write script with the JavaScript itself, or scriptFile with the path of its file.",
     )
 
 
-def _mistyped(fault: SchemaFault) -> Problem:
+def _mistyped(fault: SchemaFault) -> Diagnostic:
     wanted = fault.expected if isinstance(fault.expected, str) else fault.expected[0]
     value = fault.value
     longest = _LONGEST.get(fault.schema.get("pattern", ""))
     if longest is not None and _type(value) == "number":
         return duration_problem(name_of(fault), value, longest)
     summary = f"{name_of(fault)} is {_ARTICLES[_type(value)]}, not {_ARTICLES[wanted]}"
-    return wrong("SCHEMA-TYPE", summary, _typing_hint(wanted, value))
+    return error("SCHEMA-TYPE", summary, _typing_hint(wanted, value))
 
 
 def _typing_hint(wanted: str, value: Any) -> str:
@@ -199,14 +198,14 @@ def _type(value: Any) -> str:
     return next((name for kind, name in names if isinstance(value, kind)), "number")
 
 
-def _not_in_enum(fault: SchemaFault) -> Problem:
+def _not_in_enum(fault: SchemaFault) -> Diagnostic:
     words = [fault.expected] if fault.keyword == "const" else fault.expected
     words = [word for word in words if word is not None]
     meant = nearest(fault.value, words) if isinstance(fault.value, str) else None
     allowed = _in_one_spelling(words, meant)
     hint = f"Did you mean {meant}? " if meant and len(allowed) > 1 else ""
     code = "MANIFEST-API-VERSION" if fault.path == ("apiVersion",) else "SCHEMA-VALUE"
-    return wrong(
+    return error(
         code,
         f"{name_of(fault)} cannot be {cut(fault.value)}",
         f"{hint}Write {one_of(allowed)}.",
@@ -221,24 +220,24 @@ def _in_one_spelling(words: list[str], meant: str | None) -> list[str]:
     return [*short.values()] if meant in short.values() else [*short]
 
 
-def empty(fault: SchemaFault) -> Problem:
+def empty(fault: SchemaFault) -> Diagnostic:
     """Return the problem of a text that is too short."""
-    return wrong("SCHEMA-EMPTY", f"{name_of(fault)} is empty", "Write a value.")
+    return error("SCHEMA-EMPTY", f"{name_of(fault)} is empty", "Write a value.")
 
 
-def _too_long(fault: SchemaFault) -> Problem:
-    return wrong(
+def _too_long(fault: SchemaFault) -> Diagnostic:
+    return error(
         "SCHEMA-TOO-LONG",
         f"{name_of(fault)} is longer than {fault.expected} characters",
         f"It has {len(fault.value)}; shorten it to at most {fault.expected}.",
     )
 
 
-def _wrong_pattern(fault: SchemaFault) -> Problem:
+def _wrong_pattern(fault: SchemaFault) -> Diagnostic:
     if fault.expected in _LONGEST:
         return duration_problem(name_of(fault), fault.value, _LONGEST[fault.expected])
     if fault.path == ("metadata", "id"):
-        return wrong(
+        return error(
             "SCHEMA-ID",
             "the id is not valid",
             "Write the id as the service shows it: letters, digits, - and _, at most 200.",
@@ -246,14 +245,14 @@ def _wrong_pattern(fault: SchemaFault) -> Problem:
     return with_nul(fault) if "\0" in fault.value else rule_broken(fault)
 
 
-def with_nul(fault: SchemaFault) -> Problem:
+def with_nul(fault: SchemaFault) -> Diagnostic:
     """Return the problem of a text that contains NUL."""
-    return wrong("SCHEMA-NUL", f"{name_of(fault)} contains NUL", "Remove the NUL character.")
+    return error("SCHEMA-NUL", f"{name_of(fault)} contains NUL", "Remove the NUL character.")
 
 
-def rule_broken(fault: SchemaFault) -> Problem:
+def rule_broken(fault: SchemaFault) -> Diagnostic:
     """Return the problem of a value for whose fault there are no better words."""
-    return wrong(
+    return error(
         "SCHEMA-VALUE",
         f"{name_of(fault)} breaks the rule {fault.keyword} of the schema",
         f"The rule says {cut(fault.expected)}.",
@@ -268,15 +267,15 @@ def name_of(fault: SchemaFault, whole: str = "the manifest") -> str:
     return f"item {last + 1} of {fault.path[-2]}" if isinstance(last, int) else last
 
 
-def _not_one(fault: SchemaFault) -> Problem:
+def _not_one(fault: SchemaFault) -> Diagnostic:
     names = one_of([*fault.schema["properties"]])
     count = len(fault.value) or "none"
-    return wrong(
+    return error(
         "SCHEMA-VALUE", f"{name_of(fault)} has {count} of its fields, not one", f"Write {names}."
     )
 
 
-_WORDS: Mapping[str, Callable[[SchemaFault], Problem]] = {
+_WORDS: Mapping[str, Callable[[SchemaFault], Diagnostic]] = {
     "minProperties": _not_one,
     "maxProperties": _not_one,
     "type": _mistyped,
@@ -302,7 +301,7 @@ _SECONDS = {
 _MEASURED = re.compile(r"\+?([0-9]{1,12}(?:\.[0-9]{1,9})?|\.[0-9]{1,9}) ?([a-zµ]*)")
 
 
-def duration_problem(field: str, written: str | float, longest: int) -> Problem:
+def duration_problem(field: str, written: str | float, longest: int) -> Diagnostic:
     """Return why a value is no duration of a field, and what to write.
 
     Args:
@@ -315,11 +314,11 @@ def duration_problem(field: str, written: str | float, longest: int) -> Problem:
     if meant is not None and meant > longest:
         exact = format_duration(meant)
         shown = f"{cut(written)} is {exact}" if exact != written else exact
-        return wrong(CODE, f"{field} is too long: {shown}", f"Write at most {limit}.")
+        return error(CODE, f"{field} is too long: {shown}", f"Write at most {limit}.")
     summary = f"{field} is not a duration: {cut(written)}"
     if meant is None:
-        return wrong(CODE, summary, f"Write seconds followed by s, from 0s to {limit}: 5s or 1.5s.")
-    return wrong(CODE, summary, f"Write {format_duration(meant)}.")
+        return error(CODE, summary, f"Write seconds followed by s, from 0s to {limit}: 5s or 1.5s.")
+    return error(CODE, summary, f"Write {format_duration(meant)}.")
 
 
 def _nanoseconds(text: str) -> int | None:

@@ -12,6 +12,7 @@ from functools import cache
 from itertools import islice
 from typing import Any, NamedTuple
 
+from reconciler.diagnostics import Diagnostic, error, warning
 from reconciler.resources.schemas import Judged, Schema, Stage, schema_for
 
 MAX_FAULTS = 100  # nobody mends more of one document at a time
@@ -33,6 +34,16 @@ class SchemaFault(NamedTuple):
     value: Any
     expected: Any
     schema: Schema
+
+
+def unshown(number: int, *, is_error: bool) -> Diagnostic:
+    """Return the finding that stands for so many further ones of a document."""
+    noun = "finding" if number == 1 else "findings"
+    return (error if is_error else warning)(
+        "MANIFEST-MORE",
+        f"{number} more {noun} in this document",
+        "Fix those that are shown, then run again.",
+    )
 
 
 @cache

@@ -1,18 +1,15 @@
-"""Rules that a schema cannot express, for each resource on its own.
-
-Names are for people to read and compare: one spelling, nothing hidden in them (reliability T-30).
-"""
+"""Rules that a schema cannot express, for each resource on its own."""
 
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 
-from reconciler.diagnostics import Diagnostic
+from reconciler.diagnostics import Diagnostic, cut, error, note, warning
 from reconciler.manifests.manifest import Manifest
 from reconciler.resources.fields import Spec
+from reconciler.resources.flows import FLOW_NAMED, FLOWS
+from reconciler.resources.nearest import nearest, one_of
 from reconciler.resources.normal import SETS, wire_spelling
 from reconciler.resources.oidc import (
     MESSAGES,
@@ -21,18 +18,18 @@ from reconciler.resources.oidc import (
     compliance_problems,
     oidc_problems,
 )
-from reconciler.resources.ref import ACTION, ACTION_FLOW, APPLICATION, PROVIDER
+from reconciler.resources.ref import ACTION, ACTION_FLOW, APPLICATION, PROVIDER, fold
 from reconciler.state import Resource
-from reconciler.validation.flows import flow_problems
-from reconciler.validation.problem import Problem, cut, doubtful, noteworthy, unshown, wrong
-from reconciler.validation.schema import MAX_FAULTS
+from reconciler.validation.schema import MAX_FAULTS, unshown
 from reconciler.validation.script import CompileError, ScriptCompiler
-from reconciler.validation.uris import (
+from reconciler.validation.texts import (
     duplicates,
     endpoint_problems,
     header_problems,
     is_ordinary,
+    is_plain,
     issuer_problems,
+    name_problems,
     redirect_uri_problems,
 )
 
@@ -42,14 +39,14 @@ _HEADLINE = PREFIX + "V1.NotCompliant"
 # Characters that turn the direction of text: what a reviewer sees is not what runs.
 _TURNING = "[\u202a-\u202e\u2066-\u2069]"
 
-_CRLF = noteworthy(
+_CRLF = note(
     "SCRIPT-CRLF",
     "the script has Windows line ends (CRLF)",
     "They are sent as they are, so that a checkout with other line ends shows an update. Save the "
     "script with LF, and add `*.js text eol=lf` to .gitattributes.",
 )
 
-_Found = tuple[Problem, tuple[str | int, ...]]
+_Found = tuple[Diagnostic, tuple[str | int, ...]]
 
 
 class Semantics:
@@ -69,7 +66,7 @@ class Semantics:
         elif kind is PROVIDER:
             found += _identity_provider(resource)
         elif kind is ACTION_FLOW:
-            found += flow_problems(resource)
+            found += _flow(resource)
         if len(found) > MAX_FAULTS:
             found.sort(key=_errors_first)
             left_out = found[MAX_FAULTS:]
@@ -134,7 +131,7 @@ def _uris(spec: Spec) -> Iterator[_Found]:
                 yield _TWICE, ("spec", field, position)
 
 
-_TWICE = doubtful("URI-DUPLICATE", "the same entry is in this list already", "Remove one.")
+_TWICE = warning("URI-DUPLICATE", "the same entry is in this list already", "Remove one.")
 
 
 def _words_twice(spec: Spec, written: Spec) -> Iterator[_Found]:
@@ -146,9 +143,9 @@ def _words_twice(spec: Spec, written: Spec) -> Iterator[_Found]:
                 yield _word_twice(words[position]), ("spec", field, position)
 
 
-def _word_twice(word: str) -> Problem:
+def _word_twice(word: str) -> Diagnostic:
     summary = f"{word} is in this list already"
-    return doubtful("VALUE-DUPLICATE", summary, "Remove one; the short spelling is the same value.")
+    return warning("VALUE-DUPLICATE", summary, "Remove one; the short spelling is the same value.")
 
 
 def _refused(resource: Resource, written: Spec) -> Iterator[_Found]:
@@ -160,12 +157,12 @@ def _refused(resource: Resource, written: Spec) -> Iterator[_Found]:
             yield _refusal(problem), ("spec", problem.field, problem.position)
 
 
-def _refusal(problem: FieldProblem) -> Problem:
+def _refusal(problem: FieldProblem) -> Diagnostic:
     if problem.field == "additionalOrigins":
-        return wrong(
+        return error(
             "OIDC-ORIGIN", "the additional origin is not valid", _sentence(problem.message)
         )
-    return wrong("OIDC-GRANT", "a response type without its grant type", _sentence(problem.message))
+    return error("OIDC-GRANT", "a response type without its grant type", _sentence(problem.message))
 
 
 def _sentence(text: str) -> str:
@@ -186,9 +183,9 @@ def _compliance(spec: Spec) -> Iterator[_Found]:
             yield _predicted(key), ("spec", _field_of(key))
 
 
-def _predicted(key: str) -> Problem:
+def _predicted(key: str) -> Diagnostic:
     remedy = f"{MESSAGES[key]} The service will report {key}."
-    return doubtful("OIDC-COMPLIANCE", f"breaks the rule {key.removeprefix(PREFIX)}", remedy)
+    return warning("OIDC-COMPLIANCE", f"breaks the rule {key.removeprefix(PREFIX)}", remedy)
 
 
 def _field_of(key: str) -> str:
@@ -206,17 +203,17 @@ def _dangerous_settings(spec: Spec) -> Iterator[_Found]:
         yield _USERINFO, ("spec", "idTokenUserinfoAssertion")
 
 
-_DEV_MODE = doubtful(
+_DEV_MODE = warning(
     "OIDC-DEV-MODE",
     "development mode is on",
     "Some checks of the OIDC specification are not performed: turn it off in production.",
 )
-_IMPLICIT = doubtful(
+_IMPLICIT = warning(
     "OIDC-IMPLICIT",
     "the implicit grant is allowed",
     "Tokens show in the address bar and its history: use the authorization code grant.",
 )
-_USERINFO = doubtful(
+_USERINFO = warning(
     "OIDC-USERINFO",
     "user info in the id token",
     "This violates the OIDC specification: read the claims from the userinfo endpoint.",
@@ -231,21 +228,49 @@ def _identity_provider(resource: Resource) -> Iterator[_Found]:
     yield from _all_at(header_problems(spec["headerName"]), "headerName")
 
 
-def _all_at(problems: Iterable[Problem], field: str) -> Iterator[_Found]:
+def _all_at(problems: Iterable[Diagnostic], field: str) -> Iterator[_Found]:
     for problem in problems:
         yield problem, ("spec", field)
 
 
-def _does_not_compile(error: CompileError) -> Problem:
-    return wrong(
+def _flow(resource: Resource) -> Iterator[_Found]:
+    triggers = [trigger.name for trigger in FLOW_NAMED[resource.ref.name].triggers]
+    for trigger, names in resource.spec.items():
+        if trigger in resource.written and trigger not in triggers:
+            yield _not_of_the_flow(resource.ref.name, trigger, triggers), ("spec", trigger)
+        for position in duplicates([fold(name) for name in names]):
+            yield _twice(names[position]), ("spec", trigger, position)
+
+
+def _not_of_the_flow(flow: str, trigger: str, triggers: list[str]) -> Diagnostic:
+    others = [each.name for each in FLOWS if trigger in {one.name for one in each.triggers}]
+    meant = nearest(trigger, triggers)
+    hint = f"Did you mean {meant}? " if meant else ""
+    return error(
+        "FLOW-TRIGGER",
+        f"{flow} has no trigger {trigger}",
+        f"{hint}Write {one_of(triggers)}; {trigger} is a trigger of {one_of(others)}.",
+    )
+
+
+def _twice(name: str) -> Diagnostic:
+    return error(
+        "FLOW-ACTION-TWICE",
+        f"the action {cut(name)} is in this list already",
+        "Remove one: a trigger runs an action once.",
+    )
+
+
+def _does_not_compile(failure: CompileError) -> Diagnostic:
+    return error(
         "ACTION-SCRIPT",
-        f"the script does not compile: {cut(error.message)}",
+        f"the script does not compile: {cut(failure.message)}",
         "Correct the JavaScript here or in the line above.",
     )
 
 
-def _no_function(name: str) -> Problem:
-    return doubtful(
+def _no_function(name: str) -> Diagnostic:
+    return warning(
         "ACTION-FUNCTION",
         f"the script defines no function named {cut(name)}",
         "The service calls the function that has the action's name. Rename the action or the "
@@ -253,72 +278,9 @@ def _no_function(name: str) -> Problem:
     )
 
 
-def _turned(character: str) -> Problem:
-    return doubtful(
+def _turned(character: str) -> Diagnostic:
+    return warning(
         "ACTION-DIRECTION",
         f"the script contains the direction mark U+{ord(character):04X}",
         "Code around it shows in another order than it runs: write an escape, such as \\u202e.",
     )
-
-
-# Letters of these scripts look like each other's; within any one of them they do not.
-_LOOKALIKE = {"LATIN", "CYRILLIC", "GREEK", "COPTIC", "ARMENIAN", "CHEROKEE", "LISU"}
-_STYLED = {"FULLWIDTH", "MATHEMATICAL", "CIRCLED", "PARENTHESIZED", "SQUARED", "MODIFIER"}
-_CONTROL = {"Cc", "Zl", "Zp", "Cs"}
-
-# Drawn as nothing although they are letters or marks to Unicode, besides all of category Cf.
-_BLANK = frozenset(
-    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
-    + "".join(map(chr, range(0xFE00, 0xFE10)))
-)
-
-
-def is_plain(name: str) -> bool:
-    """Return whether a name is of visible ASCII characters only: nothing to judge."""
-    return name.isascii() and name.isprintable() and name == name.strip(" ")
-
-
-@lru_cache(maxsize=4096)  # the names of organizations and projects come back all the time
-def name_problems(name: str) -> tuple[Problem, ...]:
-    """Return what is wrong or dangerous about a name."""
-    return () if is_plain(name) else tuple(_problems(name))
-
-
-def _problems(name: str) -> Iterator[Problem]:
-    hidden = next((character for character in name if _is_hidden(character)), None)
-    if name != name.strip():
-        yield wrong(
-            "NAME-SPACE",
-            "the name starts or ends with a space",
-            "Remove the space: it cannot be seen, and it is part of the name.",
-        )
-    if hidden is not None:
-        yield wrong(
-            "NAME-INVISIBLE",
-            f"the name contains the invisible character U+{ord(hidden):04X}",
-            "Remove it: the name looks like another one.",
-        )
-    elif not unicodedata.is_normalized("NFC", name):
-        yield wrong(
-            "NAME-NFC",
-            "the name is not in Unicode's normal form NFC",
-            f"Write it as {unicodedata.normalize('NFC', name)!a} (escapes shown).",
-        )
-    else:
-        yield from _confusables(name)
-
-
-def _is_hidden(character: str) -> bool:
-    category = unicodedata.category(character)
-    return category in _CONTROL or category == "Cf" or character in _BLANK
-
-
-def _confusables(name: str) -> Iterator[Problem]:
-    scripts = {unicodedata.name(letter, "").split(" ")[0] for letter in name if letter.isalpha()}
-    found = sorted(scripts & (_LOOKALIKE | _STYLED))
-    if len(found) > 1 or scripts & _STYLED:
-        yield doubtful(
-            "NAME-CONFUSABLE",
-            f"the name mixes letters that look alike ({', '.join(found).lower()})",
-            f"Make sure that it is what it looks like: {name!a}.",
-        )

@@ -23,7 +23,7 @@ from reconciler.resources.ref import Kind
 from reconciler.service.transport.framing import Framing
 from reconciler.service.transport.limits import Limits
 from reconciler.validation.schema import accepts
-from reconciler.validation.uris import (
+from reconciler.validation.texts import (
     endpoint_problems,
     header_problems,
     is_ordinary,

@@ -5,15 +5,18 @@ from __future__ import annotations
 import pytest
 
 from reconciler.diagnostics import (
+    MAX_SHOWN,
     Severity,
     SourceLocation,
     by_place,
+    cut,
     error,
     name_as_text,
     note,
     of_all,
     warning,
 )
+from tests.builders import WEB
 
 
 @pytest.mark.parametrize(
@@ -78,3 +81,26 @@ def test_a_finding_names_its_environments_unless_it_is_in_all_of_them() -> None:
     ]
     assert of_all({"": [two, one]}) == (one, two)
     assert of_all({"live": [one]}) == (one,)
+
+
+def test_a_finding_of_a_value_gets_its_place() -> None:
+    place = SourceLocation("a.yaml", 2, 3)
+
+    found = error("CODE", "summary", "Remedy.").at(place, WEB)
+
+    assert found == error("CODE", "summary", "Remedy.", place, WEB)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("short", "short"),
+        (7, "7"),
+        ("x" * MAX_SHOWN, "x" * MAX_SHOWN),
+        ("x" * (MAX_SHOWN + 1), "x" * (MAX_SHOWN - 3) + "..."),
+        ("word " * 20, ("word " * 11).strip() + "..."),
+        ("a " + "x" * 99, "a " + "x" * (MAX_SHOWN - 5) + "..."),
+    ],
+)
+def test_a_long_value_is_cut_between_words_if_it_can_be(value: object, shown: str) -> None:
+    assert cut(value) == shown

@@ -478,6 +478,7 @@ def test_long_values_are_cut(judge_text: Judge) -> None:
         assert len(finding.remedy) < 400
 
 
+@pytest.mark.slow
 @pytest.mark.untraced
 def test_thousands_of_mistakes_take_no_time(judge_text: Judge) -> None:
     document = {**ACTION, "spec": {f"field{number}": 1 for number in range(20_000)}}

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from reconciler.resources.capabilities import SOURCE
+from reconciler.resources.flows import FLOWS
 from reconciler.validation.desired import unmet_needs
-from reconciler.validation.semantics import name_problems
 from tests.unit.validation.conftest import Judge
 from tests.unit.validation.documents import (
     ACTION,
+    ACTION_FLOW,
     APPLICATION,
     IDP,
     ORGANIZATION,
@@ -250,52 +251,6 @@ def test_each_wrong_origin_is_told_at_its_own_place(judge_text: Judge) -> None:
     assert len(set(columns)) == 2
 
 
-COMPOSED, DECOMPOSED = "Caf\u00e9", "Cafe\u0301"
-
-
-@pytest.mark.parametrize(
-    ("name", "codes"),
-    [
-        pytest.param("storefront", [], id="a plain name"),
-        pytest.param("Shop (new) #2 / é", [], id="spaces, signs and accents inside"),
-        pytest.param("Магазин", [], id="a Cyrillic name"),
-        pytest.param("店 shop", [], id="scripts that do not look alike"),
-        pytest.param("shop 🛒", [], id="an emoji"),
-        pytest.param(COMPOSED, [], id="NFC"),
-        pytest.param(DECOMPOSED, ["NAME-NFC"], id="NFD"),
-        pytest.param("\u212bngström", ["NAME-NFC"], id="a sign that NFC replaces"),
-        pytest.param(" shop", ["NAME-SPACE"], id="a leading space"),
-        pytest.param("shop ", ["NAME-SPACE"], id="a trailing space"),
-        pytest.param(" ", ["NAME-SPACE"], id="a blank"),
-        pytest.param("shop\u00a0", ["NAME-SPACE"], id="a trailing no-break space"),
-        pytest.param("shop\n", ["NAME-SPACE", "NAME-INVISIBLE"], id="a trailing line break"),
-        pytest.param("a\tb", ["NAME-INVISIBLE"], id="a tab"),
-        pytest.param("a\x1b[31mb", ["NAME-INVISIBLE"], id="a terminal escape"),
-        pytest.param("a\x7fb", ["NAME-INVISIBLE"], id="DEL"),
-        pytest.param("a\x9bb", ["NAME-INVISIBLE"], id="a C1 control"),
-        pytest.param("a\u200bb", ["NAME-INVISIBLE"], id="a zero-width space"),
-        pytest.param("a\u200db", ["NAME-INVISIBLE"], id="a zero-width joiner"),
-        pytest.param("a\u202eb", ["NAME-INVISIBLE"], id="a direction override"),
-        pytest.param("a\u2066b", ["NAME-INVISIBLE"], id="a direction isolate"),
-        pytest.param("a\u2028b", ["NAME-INVISIBLE"], id="a line separator"),
-        pytest.param("a\u00adb", ["NAME-INVISIBLE"], id="a soft hyphen"),
-        pytest.param("a\ufe0fb", ["NAME-INVISIBLE"], id="a variation selector"),
-        pytest.param("a\u3164b", ["NAME-INVISIBLE"], id="a letter drawn as nothing"),
-        pytest.param("a\ufeffb", ["NAME-INVISIBLE"], id="a byte order mark"),
-        pytest.param("\u0430pple", ["NAME-CONFUSABLE"], id="a Cyrillic letter among Latin ones"),
-        pytest.param("\u03bfffice", ["NAME-CONFUSABLE"], id="a Greek letter among Latin ones"),
-        pytest.param("\uff41pple", ["NAME-CONFUSABLE"], id="a full-width letter"),
-        pytest.param("\U0001d41aa", ["NAME-CONFUSABLE"], id="a mathematical letter"),
-    ],
-)
-def test_a_name_is_what_it_looks_like(name: str, codes: list[str]) -> None:
-    problems = name_problems(name)
-
-    assert [problem.code for problem in problems] == codes
-    assert all(problem.is_error is (problem.code != "NAME-CONFUSABLE") for problem in problems)
-    assert all(problem.remedy.isascii() for problem in problems)
-
-
 @pytest.mark.parametrize("field", ["organization", "project", "name"])
 def test_every_name_of_a_manifest_is_judged_at_its_place(judge_text: Judge, field: str) -> None:
     document = with_metadata(APPLICATION, **{field: "a\u200bb"})
@@ -378,3 +333,52 @@ def test_scripts_have_1_to_2000_code_points(
     judgement = judge_text(text)
 
     assert (judgement.is_valid and not unmet_needs(judgement.desired, SOURCE)) is fits
+
+
+def flow(name: str, **spec: Any) -> str:
+    return text_of({**with_metadata(ACTION_FLOW, name=name), "spec": spec})
+
+
+@pytest.mark.parametrize("each", FLOWS, ids=lambda each: each.name)
+def test_a_flow_has_its_own_triggers(judge_text: Judge, each: Any) -> None:
+    spec = {trigger.name: ["greet", "log"] for trigger in each.triggers}
+
+    assert judge_text(flow(each.name, **spec)).diagnostics == ()
+
+
+def test_a_flow_may_run_nothing(judge_text: Judge) -> None:
+    """That is how a flow is kept empty."""
+    assert judge_text(flow("COMPLEMENT_TOKEN")).is_valid
+
+
+def test_a_trigger_of_another_flow_is_refused_at_its_place(judge_text: Judge) -> None:
+    (found,) = judge_text(flow("COMPLEMENT_TOKEN", POST_AUTHENTICATION=["greet"])).diagnostics
+
+    assert found.code == "FLOW-TRIGGER"
+    assert found.summary == "COMPLEMENT_TOKEN has no trigger POST_AUTHENTICATION"
+    assert found.remedy == (
+        "Write PRE_USERINFO_CREATION or PRE_ACCESS_TOKEN_CREATION; POST_AUTHENTICATION is a "
+        "trigger of EXTERNAL_AUTHENTICATION or INTERNAL_AUTHENTICATION."
+    )
+
+
+def test_a_flow_of_a_misspelt_name_is_told_the_nearest(judge_text: Judge) -> None:
+    (found,) = judge_text(flow("COMPLEMENT_TOKENS")).diagnostics
+
+    assert found.code == "SCHEMA-VALUE"
+    assert "Did you mean COMPLEMENT_TOKEN?" in found.remedy
+
+
+def test_a_misspelt_trigger_is_told_the_nearest(judge_text: Judge) -> None:
+    (found,) = judge_text(flow("COMPLEMENT_TOKEN", PRE_USERINFO=["greet"])).diagnostics
+
+    assert found.code == "SCHEMA-UNKNOWN-FIELD"
+    assert "PRE_USERINFO_CREATION" in found.remedy
+
+
+@pytest.mark.parametrize("again", ["greet", "Greet"])
+def test_an_action_is_named_once_at_a_trigger(judge_text: Judge, again: str) -> None:
+    found = judge_text(flow("COMPLEMENT_TOKEN", PRE_USERINFO_CREATION=["greet", "log", again]))
+
+    assert [each.code for each in found.diagnostics] == ["FLOW-ACTION-TWICE"]
+    assert again in found.diagnostics[0].summary

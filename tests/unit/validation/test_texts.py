@@ -1,4 +1,4 @@
-"""Redirect URIs: what can never be right, what is dangerous, and what is fine."""
+"""Redirect URIs and names: what can never be right, what is dangerous, and what is fine."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.validation.uris import is_ordinary, redirect_uri_problems
+from reconciler.validation.texts import is_ordinary, name_problems, redirect_uri_problems
 
 # The corpus of B13 that is ours: the class of the input is in the id.
 ERRORS = [
@@ -199,10 +199,12 @@ def test_what_is_dangerous_is_a_warning(
 
 
 @given(
-    uri=st.from_regex(r"https://[a-z0-9.:@-]{0,12}[a-z0-9](/[\w.~%*#-]{0,6}){0,3}", fullmatch=True)
+    host=st.text("ab09.:@-", max_size=12),
+    path=st.lists(st.text("aZ0_.~%*#-é", max_size=6), max_size=3),
 )
-def test_the_short_way_agrees_with_the_long_one(uri: str) -> None:
+def test_the_short_way_agrees_with_the_long_one(host: str, path: list[str]) -> None:
     """What is accepted at a glance has nothing wrong with it."""
+    uri = "/".join([f"https://{host}a", *path])
     if is_ordinary(uri):
         assert redirect_uri_problems(uri, native=False, dev_mode=False) == ()
 
@@ -228,3 +230,49 @@ def test_a_custom_scheme_that_others_could_claim_is_a_warning(uri: str, *, nativ
     [problem] = redirect_uri_problems(uri, native=native, dev_mode=False)
 
     assert (problem.is_error, problem.code) == (False, "URI-CUSTOM-SCHEME")
+
+
+COMPOSED, DECOMPOSED = "Caf\u00e9", "Cafe\u0301"
+
+
+@pytest.mark.parametrize(
+    ("name", "codes"),
+    [
+        pytest.param("storefront", [], id="a plain name"),
+        pytest.param("Shop (new) #2 / é", [], id="spaces, signs and accents inside"),
+        pytest.param("Магазин", [], id="a Cyrillic name"),
+        pytest.param("店 shop", [], id="scripts that do not look alike"),
+        pytest.param("shop 🛒", [], id="an emoji"),
+        pytest.param(COMPOSED, [], id="NFC"),
+        pytest.param(DECOMPOSED, ["NAME-NFC"], id="NFD"),
+        pytest.param("\u212bngström", ["NAME-NFC"], id="a sign that NFC replaces"),
+        pytest.param(" shop", ["NAME-SPACE"], id="a leading space"),
+        pytest.param("shop ", ["NAME-SPACE"], id="a trailing space"),
+        pytest.param(" ", ["NAME-SPACE"], id="a blank"),
+        pytest.param("shop\u00a0", ["NAME-SPACE"], id="a trailing no-break space"),
+        pytest.param("shop\n", ["NAME-SPACE", "NAME-INVISIBLE"], id="a trailing line break"),
+        pytest.param("a\tb", ["NAME-INVISIBLE"], id="a tab"),
+        pytest.param("a\x1b[31mb", ["NAME-INVISIBLE"], id="a terminal escape"),
+        pytest.param("a\x7fb", ["NAME-INVISIBLE"], id="DEL"),
+        pytest.param("a\x9bb", ["NAME-INVISIBLE"], id="a C1 control"),
+        pytest.param("a\u200bb", ["NAME-INVISIBLE"], id="a zero-width space"),
+        pytest.param("a\u200db", ["NAME-INVISIBLE"], id="a zero-width joiner"),
+        pytest.param("a\u202eb", ["NAME-INVISIBLE"], id="a direction override"),
+        pytest.param("a\u2066b", ["NAME-INVISIBLE"], id="a direction isolate"),
+        pytest.param("a\u2028b", ["NAME-INVISIBLE"], id="a line separator"),
+        pytest.param("a\u00adb", ["NAME-INVISIBLE"], id="a soft hyphen"),
+        pytest.param("a\ufe0fb", ["NAME-INVISIBLE"], id="a variation selector"),
+        pytest.param("a\u3164b", ["NAME-INVISIBLE"], id="a letter drawn as nothing"),
+        pytest.param("a\ufeffb", ["NAME-INVISIBLE"], id="a byte order mark"),
+        pytest.param("\u0430pple", ["NAME-CONFUSABLE"], id="a Cyrillic letter among Latin ones"),
+        pytest.param("\u03bfffice", ["NAME-CONFUSABLE"], id="a Greek letter among Latin ones"),
+        pytest.param("\uff41pple", ["NAME-CONFUSABLE"], id="a full-width letter"),
+        pytest.param("\U0001d41aa", ["NAME-CONFUSABLE"], id="a mathematical letter"),
+    ],
+)
+def test_a_name_is_what_it_looks_like(name: str, codes: list[str]) -> None:
+    problems = name_problems(name)
+
+    assert [problem.code for problem in problems] == codes
+    assert all(problem.is_error is (problem.code != "NAME-CONFUSABLE") for problem in problems)
+    assert all(problem.remedy.isascii() for problem in problems)

@@ -1,16 +1,18 @@
-"""URIs and header names, judged as text: nothing is repaired, so nothing hides (reliability 3.7).
+"""URIs, header names and names of resources, judged as text: nothing is repaired.
 
 The service takes any text here. What can never be right is an error; what is only dangerous is
-a warning.
+a warning. Names are for people to read and compare: one spelling, nothing hidden in them.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
+from functools import lru_cache
 
+from reconciler.diagnostics import Diagnostic, cut, error, warning
 from reconciler.resources.origin import DEFAULT_PORTS, check_host, is_loopback_host, parse_port
-from reconciler.validation.problem import Problem, cut, doubtful, wrong
 
 _DANGEROUS = {"javascript", "data", "file", "vbscript", "blob", "about"}
 _SCHEME = r"([A-Za-z][A-Za-z0-9+.-]*):(.*)"
@@ -31,7 +33,7 @@ class UriError(Exception):
 
     def __init__(self, code: str, summary: str, remedy: str) -> None:
         super().__init__(summary)
-        self.problem = wrong(code, summary, remedy)
+        self.problem = error(code, summary, remedy)
 
 
 def is_ordinary(uri: str) -> bool:
@@ -42,7 +44,7 @@ def is_ordinary(uri: str) -> bool:
     return len(uri) <= _ORDINARY_LENGTH and _ORDINARY.fullmatch(uri) is not None
 
 
-def redirect_uri_problems(uri: str, *, native: bool, dev_mode: bool) -> tuple[Problem, ...]:
+def redirect_uri_problems(uri: str, *, native: bool, dev_mode: bool) -> tuple[Diagnostic, ...]:
     """Return what is wrong or dangerous about a redirect URI or post-logout redirect URI."""
     try:
         check_text(uri)
@@ -56,7 +58,7 @@ def redirect_uri_problems(uri: str, *, native: bool, dev_mode: bool) -> tuple[Pr
     warnings = [*_insecure(scheme, host, native=native, dev_mode=dev_mode)]
     if port == DEFAULT_PORTS[scheme]:
         warnings.append(
-            doubtful(
+            warning(
                 "URI-DEFAULT-PORT",
                 f"port {port} is the port of {scheme} anyway",
                 "URIs are compared as text: leave the port out unless clients send it.",
@@ -162,32 +164,32 @@ def _check_custom(scheme: str, rest: str) -> None:
     _check_path(path.partition("?")[0])
 
 
-def _claimable(scheme: str, *, native: bool) -> Iterator[Problem]:
+def _claimable(scheme: str, *, native: bool) -> Iterator[Diagnostic]:
     if not native:
-        yield doubtful(
+        yield warning(
             "URI-CUSTOM-SCHEME",
             f"the custom scheme {cut(scheme)} in an application that is not native",
             "Write an https URI, or set appType: OIDC_APP_TYPE_NATIVE.",
         )
     elif "." not in scheme:
-        yield doubtful(
+        yield warning(
             "URI-CUSTOM-SCHEME",
             f"the custom scheme {cut(scheme)} has no dot",
             "Any app can claim it: write a domain of yours backwards, com.example.app:/callback.",
         )
 
 
-def _insecure(scheme: str, host: str, *, native: bool, dev_mode: bool) -> Iterator[Problem]:
+def _insecure(scheme: str, host: str, *, native: bool, dev_mode: bool) -> Iterator[Diagnostic]:
     if scheme != "http":
         return
     if not is_loopback_host(host):
-        yield doubtful(
+        yield warning(
             "URI-HTTP",
             "plain http to a host other than this machine",
             "Codes and tokens are sent there in the clear: write https.",
         )
     elif not native and not dev_mode:
-        yield doubtful(
+        yield warning(
             "URI-LOOPBACK",
             "a loopback address in an application that is not native",
             "It works on one machine only: leave it to an application with devMode: true.",
@@ -210,14 +212,14 @@ _NOT_FOR_TOKENS = {
 }
 
 
-def endpoint_problems(url: str) -> Iterator[Problem]:
+def endpoint_problems(url: str) -> Iterator[Diagnostic]:
     """Yield what is wrong or dangerous about a URL that the service asks for tokens or keys."""
     if is_ordinary(url):
         return
     scheme, colon, rest = url.partition(":")
     if not colon or scheme not in DEFAULT_PORTS:
         remedy = "Write the whole URL, such as https://login.example.com/keys."
-        yield wrong("IDP-ENDPOINT", f"{cut(url)} is not an http or https URL", remedy)
+        yield error("IDP-ENDPOINT", f"{cut(url)} is not an http or https URL", remedy)
         return
     try:
         check_text(url)
@@ -229,25 +231,88 @@ def endpoint_problems(url: str) -> Iterator[Problem]:
         yield _plain_http()
 
 
-def issuer_problems(issuer: str) -> Iterator[Problem]:
+def issuer_problems(issuer: str) -> Iterator[Diagnostic]:
     """Yield what is dangerous about an issuer; it is compared as text and may be any."""
     if issuer.startswith("http://"):
         yield _plain_http()
 
 
-def header_problems(name: str) -> Iterator[Problem]:
+def header_problems(name: str) -> Iterator[Diagnostic]:
     """Yield why a header cannot carry a token; empty means ``authorization``."""
     if not name:
         return
     if not _TOKEN.fullmatch(name):
         remedy = "Write letters, digits and hyphens, such as x-partner-token."
-        yield wrong("IDP-HEADER", "the header name is not valid", remedy)
+        yield error("IDP-HEADER", "the header name is not valid", remedy)
     elif name.lower() in _NOT_FOR_TOKENS:
         remedy = "HTTP itself needs this header; write another, such as x-partner-token."
-        yield wrong("IDP-HEADER", f"the header {name.lower()} cannot carry a token", remedy)
+        yield error("IDP-HEADER", f"the header {name.lower()} cannot carry a token", remedy)
 
 
-def _plain_http() -> Problem:
-    return doubtful(
+def _plain_http() -> Diagnostic:
+    return warning(
         "IDP-HTTP", "plain http", "Anyone on the way can replace what is sent: write https."
     )
+
+
+# Letters of these scripts look like each other's; within any one of them they do not.
+_LOOKALIKE = {"LATIN", "CYRILLIC", "GREEK", "COPTIC", "ARMENIAN", "CHEROKEE", "LISU"}
+_STYLED = {"FULLWIDTH", "MATHEMATICAL", "CIRCLED", "PARENTHESIZED", "SQUARED", "MODIFIER"}
+_CONTROL = {"Cc", "Zl", "Zp", "Cs"}
+
+# Drawn as nothing although they are letters or marks to Unicode, besides all of category Cf.
+_BLANK = frozenset(
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
+    + "".join(map(chr, range(0xFE00, 0xFE10)))
+)
+
+
+def is_plain(name: str) -> bool:
+    """Return whether a name is of visible ASCII characters only: nothing to judge."""
+    return name.isascii() and name.isprintable() and name == name.strip(" ")
+
+
+@lru_cache(maxsize=4096)  # the names of organizations and projects come back all the time
+def name_problems(name: str) -> tuple[Diagnostic, ...]:
+    """Return what is wrong or dangerous about a name."""
+    return () if is_plain(name) else tuple(_problems(name))
+
+
+def _problems(name: str) -> Iterator[Diagnostic]:
+    hidden = next((character for character in name if _is_hidden(character)), None)
+    if name != name.strip():
+        yield error(
+            "NAME-SPACE",
+            "the name starts or ends with a space",
+            "Remove the space: it cannot be seen, and it is part of the name.",
+        )
+    if hidden is not None:
+        yield error(
+            "NAME-INVISIBLE",
+            f"the name contains the invisible character U+{ord(hidden):04X}",
+            "Remove it: the name looks like another one.",
+        )
+    elif not unicodedata.is_normalized("NFC", name):
+        yield error(
+            "NAME-NFC",
+            "the name is not in Unicode's normal form NFC",
+            f"Write it as {unicodedata.normalize('NFC', name)!a} (escapes shown).",
+        )
+    else:
+        yield from _confusables(name)
+
+
+def _is_hidden(character: str) -> bool:
+    category = unicodedata.category(character)
+    return category in _CONTROL or category == "Cf" or character in _BLANK
+
+
+def _confusables(name: str) -> Iterator[Diagnostic]:
+    scripts = {unicodedata.name(letter, "").split(" ")[0] for letter in name if letter.isalpha()}
+    found = sorted(scripts & (_LOOKALIKE | _STYLED))
+    if len(found) > 1 or scripts & _STYLED:
+        yield warning(
+            "NAME-CONFUSABLE",
+            f"the name mixes letters that look alike ({', '.join(found).lower()})",
+            f"Make sure that it is what it looks like: {name!a}.",
+        )
