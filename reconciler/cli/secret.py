@@ -40,7 +40,7 @@ from reconciler.report.plan_parts import Place, place_as_text
 from reconciler.report.visible import visible
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.service_client.port import ServiceClient
-from reconciler.service_client.refusals import no_custody
+from reconciler.service_client.wire import no_custody
 from reconciler.state import ObservedObject, ObservedState, OwedSecret
 
 

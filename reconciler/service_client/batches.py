@@ -17,9 +17,16 @@ from itertools import islice
 from typing import NamedTuple
 
 from reconciler.resources.call import ORDER_KEYS, WRITE_BATCH, Call, Code, JsonObject
-from reconciler.service_client.refusals import refusal_in
-from reconciler.service_client.retries import pause
-from reconciler.service_client.wire import Answer, Reply, Wire, WireRefusal, lost, unsent
+from reconciler.service_client.wire import (
+    Answer,
+    Reply,
+    Wire,
+    WireRefusal,
+    lost,
+    pause,
+    refusal_in,
+    unsent,
+)
 
 MOST_ORDERS = 500  # of one batch: between two batches the lease is renewed and signals are heeded
 MAX_BYTES = 1_000_000  # of a request; our service takes 1 MiB

@@ -39,8 +39,7 @@ from reconciler.service_client.port import (
     Written,
 )
 from reconciler.service_client.read_only import HistoryClient
-from reconciler.service_client.refusals import answers_of, no_custody
-from reconciler.service_client.wire import Reply, Wire, WireRefusal
+from reconciler.service_client.wire import Reply, Wire, WireRefusal, answers_of, no_custody
 from reconciler.state import ObservedObject, ObservedState, OwedSecret
 
 

@@ -10,8 +10,7 @@ from reconciler.service_client.client import OperationsClient
 from reconciler.service_client.locks import LocalLock, ProcessIdentity
 from reconciler.service_client.port import ReadOnlyService, ServiceClient
 from reconciler.service_client.read_only import ReadOnlyClient, ReadOnlyWire
-from reconciler.service_client.refusals import service_error
-from reconciler.service_client.wire import Wire, WireRefusal
+from reconciler.service_client.wire import Wire, WireRefusal, service_error
 
 # Between two batches the lease is renewed and signals are heeded.
 BATCH = 64  # orders at a time over HTTP

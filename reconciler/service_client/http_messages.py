@@ -6,6 +6,8 @@ import json
 import re
 import socket
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -14,14 +16,23 @@ from reconciler.resources.call import (
     ADDRESSES,
     HEADERS,
     ORGANIZATION_OF_ZITADEL,
+    WRITE_BATCH,
     Call,
     Code,
     JsonObject,
 )
 from reconciler.resources.strict_json import JsonError, check_count, read_object
 from reconciler.service_client.endpoint import Endpoint
-from reconciler.service_client.refusals import UNKNOWN, refusal_in
-from reconciler.service_client.wire import Answer, Reply, WireRefusal, is_id, lost
+from reconciler.service_client.wire import (
+    UNKNOWN,
+    Answer,
+    Reply,
+    WireRefusal,
+    is_id,
+    is_read,
+    lost,
+    refusal_in,
+)
 
 _PARAMETER = re.compile(r"\{(\w+)\}", re.ASCII)
 
@@ -137,6 +148,43 @@ def _read(content: bytes) -> JsonObject:
 
 def _is_json(content_type: str) -> bool:
     return content_type.partition(";")[0].strip().lower() == "application/json"
+
+
+LONGEST_ASKED = 60.0  # seconds, of what a service may ask for
+_SECONDS = re.compile(r"[0-9]{1,10}", re.ASCII)
+# Writes that are safe to repeat without a key of their own: a repeated claim only adds one more
+# event, and each order of a batch has a key.
+_REPEATABLE = frozenset(
+    {"RenewLease", "ReleaseLease", "ClaimSecrets", "AcknowledgeSecrets", WRITE_BATCH}
+)
+
+
+def may_repeat(call: Call) -> bool:
+    """Return whether a call may be sent again when its first result is unknown.
+
+    A read may. A write may where the service keeps a second one from counting: by its
+    idempotency key, or because it expects a sequence that the first one moved on.
+    """
+    return bool(
+        is_read(call)
+        or call.idempotency_key
+        or call.expected_sequence is not None
+        or call.operation in _REPEATABLE
+    )
+
+
+def asked_pause(retry_after: str, now: datetime) -> float:
+    """Return the seconds that a ``Retry-After`` asks for, at most a minute; 0 for nonsense."""
+    text = retry_after.strip()
+    if _SECONDS.fullmatch(text):
+        return min(float(text), LONGEST_ASKED)
+    try:
+        until = parsedate_to_datetime(text)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return 0.0
+    if until.tzinfo is None:
+        until = until.replace(tzinfo=UTC)
+    return min(max((until - now).total_seconds(), 0.0), LONGEST_ASKED)
 
 
 _UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"

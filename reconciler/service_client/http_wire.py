@@ -29,15 +29,16 @@ from reconciler.service_client.credentials import Credentials
 from reconciler.service_client.endpoint import Endpoint
 from reconciler.service_client.http_messages import (
     Target,
+    asked_pause,
     connection_failure,
     failure_in_words,
     headers_of,
     is_untrusted,
+    may_repeat,
     reply_of,
     target_of,
 )
-from reconciler.service_client.retries import asked_pause, may_repeat, pause
-from reconciler.service_client.wire import Answer, Reply, WireRefusal, lost, unsent
+from reconciler.service_client.wire import Answer, Reply, WireRefusal, lost, pause, unsent
 
 AT_ONCE = 8  # requests, each on a connection of its own
 RETRIED = frozenset({429, 502, 503, 504})  # HTTP statuses of a service that may do better soon

@@ -16,8 +16,7 @@ from reconciler.errors import (
 from reconciler.resources.call import Call, Code
 from reconciler.resources.ref import fold
 from reconciler.service_client.locks import ProcessIdentity, lock_error
-from reconciler.service_client.refusals import service_error
-from reconciler.service_client.wire import Reply, Wire, WireRefusal
+from reconciler.service_client.wire import Reply, Wire, WireRefusal, service_error
 
 LEASE_SECONDS = 120  # much longer than a batch takes: it is renewed between two of them
 RENEW_AFTER_SECONDS = LEASE_SECONDS / 4

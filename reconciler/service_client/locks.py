@@ -17,8 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from reconciler.errors import LocalFileError, LockHeldError, ReconcilerError
-from reconciler.service_client.refusals import service_error
-from reconciler.service_client.wire import WireRefusal
+from reconciler.service_client.wire import WireRefusal, service_error
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,8 @@ from reconciler.resources.kinds import KINDS
 from reconciler.resources.numbers import MAX_SEQUENCE
 from reconciler.resources.ref import APPLICATION, PROJECT, Kind, ResourceRef, fold
 from reconciler.service_client.flows import with_action_names
-from reconciler.service_client.refusals import answers_of
 from reconciler.service_client.specs import read_spec
-from reconciler.service_client.wire import Wire, is_id
+from reconciler.service_client.wire import Wire, answers_of, is_id
 from reconciler.state import ObservedObject
 
 PAGE = 1000  # objects

@@ -30,8 +30,7 @@ from reconciler.service_client.port import (
     UpdateOrder,
     Written,
 )
-from reconciler.service_client.refusals import AGAIN, service_error
-from reconciler.service_client.wire import Answer, Reply, WireRefusal
+from reconciler.service_client.wire import AGAIN, Answer, Reply, WireRefusal, service_error
 from reconciler.state import ObservedObject, holds, is_in_step, is_owned_by
 
 T = TypeVar("T")

@@ -22,14 +22,15 @@ from reconciler.service_client.observation import (
     unsound,
 )
 from reconciler.service_client.port import Context, CreateOrder, Order, SecretOrder, Written
-from reconciler.service_client.refusals import (
+from reconciler.service_client.wire import (
+    Wire,
+    WireRefusal,
     answers_of,
     lease_lost,
     no_custody,
     not_claimed,
     service_error,
 )
-from reconciler.service_client.wire import Wire, WireRefusal
 from reconciler.state import ObservedObject, OwedSecret
 
 AT_ONCE = 500  # secrets of one claim or acknowledgement

@@ -22,8 +22,7 @@ from reconciler.service_client.observation import (
     unsound,
 )
 from reconciler.service_client.port import ServiceReader
-from reconciler.service_client.refusals import service_error
-from reconciler.service_client.wire import Answer, Reply, Wire, is_read
+from reconciler.service_client.wire import Answer, Reply, Wire, is_read, service_error
 from reconciler.state import ObjectEvent, ObservedState, Removal
 
 _KINDS = {kind.value: kind for kind in Kind}

@@ -23,8 +23,7 @@ from reconciler.service.transport.grpc_web import (
 from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.protobuf import METHODS, fields_of, message_of
 from reconciler.service_client.http_messages import reply_of
-from reconciler.service_client.refusals import error_id
-from reconciler.service_client.wire import WireRefusal
+from reconciler.service_client.wire import WireRefusal, error_id
 from tests.fuzz.services import Story
 
 _ENCODINGS = ("", "gzip", "identity", "br")

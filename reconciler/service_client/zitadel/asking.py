@@ -14,8 +14,7 @@ from reconciler.errors import PreconditionFailedError, ServiceError, ServiceUnav
 from reconciler.resources.call import Call, Code
 from reconciler.resources.ref import ResourceRef
 from reconciler.service_client.port import Written
-from reconciler.service_client.refusals import AGAIN, UNKNOWN
-from reconciler.service_client.wire import NO_ANSWER, Answer, Reply, WireRefusal
+from reconciler.service_client.wire import AGAIN, NO_ANSWER, UNKNOWN, Answer, Reply, WireRefusal
 
 TRIES = 8  # of one call
 FAILED = frozenset({UNKNOWN, Code.INTERNAL})

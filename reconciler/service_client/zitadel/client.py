@@ -31,8 +31,15 @@ from reconciler.service_client.port import (
     Written,
 )
 from reconciler.service_client.read_only import no_history
-from reconciler.service_client.refusals import UNKNOWN, no_custody, service_error
-from reconciler.service_client.wire import NO_ANSWER, Wire, WireRefusal, is_id
+from reconciler.service_client.wire import (
+    NO_ANSWER,
+    UNKNOWN,
+    Wire,
+    WireRefusal,
+    is_id,
+    no_custody,
+    service_error,
+)
 from reconciler.service_client.zitadel.asking import Pause, Steps
 from reconciler.service_client.zitadel.flows import AwaitedFlows, read_flows
 from reconciler.service_client.zitadel.generation import ask_generation

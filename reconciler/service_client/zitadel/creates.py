@@ -15,8 +15,7 @@ from reconciler.resources.ref import Kind, ResourceRef, fold
 from reconciler.service_client.observation import id_of, sequence_of, text_of
 from reconciler.service_client.orders import written
 from reconciler.service_client.port import CreateOrder, Written
-from reconciler.service_client.refusals import AGAIN, service_error
-from reconciler.service_client.wire import Answer, Reply, WireRefusal
+from reconciler.service_client.wire import AGAIN, Answer, Reply, WireRefusal, service_error
 from reconciler.service_client.zitadel.asking import (
     CATCH_UP,
     FAILED,

@@ -21,8 +21,15 @@ from reconciler.service_client.flows import GET
 from reconciler.service_client.observation import id_of, objects_of, sequence_of, text_of, unsound
 from reconciler.service_client.orders import calls_of, unchanged, written
 from reconciler.service_client.port import CreateOrder, DeleteOrder, UpdateOrder, Written
-from reconciler.service_client.refusals import answers_of, error_id, service_error
-from reconciler.service_client.wire import Answer, Reply, Wire, WireRefusal
+from reconciler.service_client.wire import (
+    Answer,
+    Reply,
+    Wire,
+    WireRefusal,
+    answers_of,
+    error_id,
+    service_error,
+)
 from reconciler.service_client.zitadel.asking import Pause, Steps, changed_since, despite_conflicts
 from reconciler.service_client.zitadel.objects import Owner
 from reconciler.state import ObservedObject

@@ -8,8 +8,7 @@ to every user, changes nothing and has a small answer.
 from __future__ import annotations
 
 from reconciler.resources.call import Call
-from reconciler.service_client.refusals import error_id
-from reconciler.service_client.wire import Answer, Wire
+from reconciler.service_client.wire import Answer, Wire, error_id
 from reconciler.service_client.zitadel.providers import is_unknown_address
 
 BEFORE_4, FROM_4, UNKNOWN = 3, 4, 0

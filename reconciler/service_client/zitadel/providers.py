@@ -19,8 +19,7 @@ from reconciler.resources.ref import Kind, fold
 from reconciler.service_client.observation import id_of, text_of, unsound
 from reconciler.service_client.orders import in_turn, switch_of
 from reconciler.service_client.port import CreateOrder, UpdateOrder
-from reconciler.service_client.refusals import AGAIN, error_id, service_error
-from reconciler.service_client.wire import Reply, WireRefusal
+from reconciler.service_client.wire import AGAIN, Reply, WireRefusal, error_id, service_error
 from reconciler.service_client.zitadel.objects import (
     BESIDE_IDP,
     Owner,

@@ -28,8 +28,14 @@ from reconciler.service_client.port import (
     UpdateOrder,
     Written,
 )
-from reconciler.service_client.refusals import AGAIN, error_id, service_error
-from reconciler.service_client.wire import Answer, Reply, WireRefusal
+from reconciler.service_client.wire import (
+    AGAIN,
+    Answer,
+    Reply,
+    WireRefusal,
+    error_id,
+    service_error,
+)
 from reconciler.service_client.zitadel.asking import (
     Pause,
     Steps,

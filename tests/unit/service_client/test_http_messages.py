@@ -6,6 +6,7 @@ import json
 import socket
 import tracemalloc
 from contextlib import closing
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -22,12 +23,20 @@ from reconciler.service_client.endpoint import parse_endpoint
 from reconciler.service_client.http_messages import (
     MAX_VALUES,
     Target,
+    asked_pause,
     connection_failure,
+    may_repeat,
     reply_of,
     target_of,
 )
-from reconciler.service_client.refusals import error_id, service_error
-from reconciler.service_client.wire import Answer, WireRefusal, is_id, unsent
+from reconciler.service_client.wire import (
+    Answer,
+    WireRefusal,
+    error_id,
+    is_id,
+    service_error,
+    unsent,
+)
 from tests.examples import Clock
 from tests.memory_store import open_memory
 from tests.unit.service.asking import Asking
@@ -274,3 +283,52 @@ def test_behind_a_proxy_the_proxy_is_what_cannot_be_reached() -> None:
 
     assert "through the proxy" in why.problem
     assert "HTTPS_PROXY" in why.remedy
+
+
+@pytest.mark.parametrize(
+    ("call", "may"),
+    [
+        (Call("ListApps"), True),
+        (Call("AddOIDCApp"), False),
+        (Call("AddOIDCApp", idempotency_key="k"), True),
+        (Call("UpdateAction"), False),
+        (Call("UpdateAction", expected_sequence=0), True),
+        (Call("DeleteAction", expected_sequence=7), True),
+        (Call("RegenerateOIDCClientSecret"), False),
+        (Call("RenewLease"), True),
+        (Call("AcquireLease"), False),
+    ],
+)
+def test_what_counts_twice_is_not_repeated(call: Call, *, may: bool) -> None:
+    """Only where the service itself keeps a second one from counting."""
+    assert may_repeat(call) is may
+
+
+NOON = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("told", "seconds"),
+    [
+        ("0", 0.0),
+        ("7", 7.0),
+        (" 7 ", 7.0),
+        ("60", 60.0),
+        ("61", 60.0),
+        ("9999999999", 60.0),
+        ("99999999999999999999", 0.0),
+        ("-1", 0.0),
+        ("1.5", 0.0),
+        ("\u0667", 0.0),
+        ("", 0.0),
+        ("soon", 0.0),
+        ("Thu, 01 Jan 2026 12:00:09 GMT", 9.0),
+        ("Thu, 01 Jan 2026 11:00:00 GMT", 0.0),
+        ("Thu, 01 Jan 2099 12:00:00 GMT", 60.0),
+        ("Thu, 01 Jan 2026 12:00:09 -0000", 9.0),
+        ("Thu, 99 Foo 2026 12:00:09 GMT", 0.0),
+    ],
+)
+def test_what_a_service_asks_for_is_read_and_bounded(told: str, seconds: float) -> None:
+    """Seconds or a date; nonsense is nothing, and nobody is waited for longer than a minute."""
+    assert asked_pause(told, NOON) == seconds

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.service_client.refusals import refusal_in
-from reconciler.service_client.wire import Answer, WireRefusal
+from reconciler.service_client.wire import Answer, WireRefusal, refusal_in
 from reconciler.service_client.zitadel.generation import ask_generation
 from tests.unit.service_client.fake_wire import FakeWire, Reply
 

@@ -6,8 +6,7 @@ import pytest
 
 from reconciler.errors import AccessDeniedError
 from reconciler.resources.call import Call
-from reconciler.service_client.refusals import refusal_in
-from reconciler.service_client.wire import Answer
+from reconciler.service_client.wire import Answer, refusal_in
 from reconciler.service_client.zitadel.organizations import OrganizationCalls
 from tests.unit.service_client.fake_wire import FakeWire, Reply
 
