@@ -14,28 +14,24 @@ from reconciler.errors import (
 )
 from reconciler.resources.call import Call, Code, JsonObject
 from reconciler.resources.ref import ResourceRef, fold
+from reconciler.service_client.answers import id_of, objects_of, text_of
 from reconciler.service_client.batches import MOST_ORDERS, BatchingWire
 from reconciler.service_client.leases import Leases, UntilRefused
 from reconciler.service_client.locks import ProcessIdentity
 from reconciler.service_client.observation import (
     Owner,
-    id_of,
     listings,
     not_among,
-    objects_of,
     observed_objects,
     only_active,
-    text_of,
     trees_of,
 )
 from reconciler.service_client.orders import calls_of, confirmed_result, result_of, unchanged
 from reconciler.service_client.owed import Custody, owed_by_tree
 from reconciler.service_client.port import (
     Context,
-    DeleteOrder,
     Order,
     SecretOrder,
-    UpdateOrder,
     Written,
 )
 from reconciler.service_client.read_only import HistoryClient
@@ -198,7 +194,7 @@ class OperationsClient(HistoryClient):
         # The first try of an update or delete may be what made its second try fail.
         unsure = [index for index, reply in enumerate(replies) if _may_be_done_already(reply)]
         if unsure:
-            names = {_ref(asked[index][0]).organization for index in unsure}
+            names = {asked[index][0].ref.organization for index in unsure}
             now = {held.id: held for held in self.observe(names).objects.values()}
             for index in unsure:
                 results[index] = confirmed_result(*asked[index], now) or results[index]
@@ -230,7 +226,7 @@ def _owners(organizations: Collection[str], seen: Mapping[str, JsonObject]) -> M
 
 def _as_sent(order: Order, call: Call, leases: Mapping[str, str]) -> Call:
     """Return a call with what every write has. A new secret is made once per order."""
-    lease = leases.get(fold(_ref(order).organization), "")
+    lease = leases.get(order.ref.key.organization, "")
     if isinstance(order, SecretOrder):
         # The key lets the wire repeat the call without a second secret.
         return replace(call, idempotency_key=uuid.uuid4().hex, lease=lease)
@@ -244,10 +240,6 @@ def _may_be_done_already(reply: Reply) -> bool:
         and reply.unsure
         and reply.code in {Code.NOT_FOUND, Code.PRECONDITION_FAILED}
     )
-
-
-def _ref(order: Order) -> ResourceRef:
-    return order.held.ref if isinstance(order, UpdateOrder | DeleteOrder) else order.ref
 
 
 def _cut_short(

@@ -6,23 +6,35 @@ nothing is written from half a picture.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TypeAlias
 
-from reconciler.errors import ServiceError
 from reconciler.resources.call import Call, JsonObject
 from reconciler.resources.kinds import KINDS
-from reconciler.resources.numbers import MAX_SEQUENCE
-from reconciler.resources.ref import APPLICATION, PROJECT, Kind, ResourceRef, fold
-from reconciler.service_client.flows import with_action_names
-from reconciler.service_client.specs import read_spec
-from reconciler.service_client.wire import Wire, answers_of, is_id
+from reconciler.resources.normal import DEFAULTS
+from reconciler.resources.ref import (
+    ACTION,
+    ACTION_FLOW,
+    APPLICATION,
+    PROJECT,
+    Kind,
+    ResourceRef,
+    fold,
+)
+from reconciler.service_client.answers import (
+    MOST_PAGES,
+    PAGE,
+    id_of,
+    objects_of,
+    read_spec,
+    sequence_of,
+    text_of,
+    unsound,
+)
+from reconciler.service_client.wire import Wire, answers_of
 from reconciler.state import ObservedObject
 
-PAGE = 1000  # objects
-MOST_PAGES = 1000  # of one listing; a service that never ends is left
 TOGETHER = 32  # organizations: while one page is read, the service makes the next ones
 Owner: TypeAlias = tuple[str, str]
 """Id and name of an organization, as the service spells it."""
@@ -97,46 +109,6 @@ def listings(
             for listing, page in zip(unfinished, pages, strict=True):
                 listing.take(page)
         yield from together
-
-
-def cursor_pages(
-    ask: Callable[[Sequence[Call]], Sequence[JsonObject]], calls: Mapping[str, Call], cursor: str
-) -> Iterator[tuple[str, JsonObject]]:
-    """Yield every page of some lists, each with its name; a page of each list at a time.
-
-    ``calls`` ask for the first pages, by the names of the lists; ``cursor`` is the field that asks
-    for another one.
-
-    Raises:
-        ServiceError: a list does not end.
-    """
-    seen = {name: {""} for name in calls}
-    for _ in range(MOST_PAGES):
-        if not calls:
-            return
-        following: dict[str, Call] = {}
-        for (name, call), page in zip(calls.items(), ask([*calls.values()]), strict=True):
-            yield name, page
-            # The last page has no cursor, which counts as seen. One that comes again would repeat
-            # what was read.
-            if (here := text_of(page, "next")) not in seen[name]:
-                seen[name].add(here)
-                following[name] = replace(call, fields={**call.fields, cursor: here})
-        calls = following
-    if calls:
-        raise unsound("?", "its pages do not end")
-
-
-def objects_of(page: JsonObject, name: str) -> Sequence[JsonObject]:
-    """Return a list of objects in an answer.
-
-    Raises:
-        ServiceError: it is none.
-    """
-    value = page.get(name)
-    if not isinstance(value, list) or not all(type(each) is dict for each in value):
-        raise unsound("?", f"{name} is not a list of objects")
-    return value
 
 
 def _found(wire: Wire, names: Sequence[str]) -> Mapping[str, Owner]:
@@ -257,53 +229,6 @@ def only_active(objects: Collection[ObservedObject]) -> frozenset[Kind]:
     return frozenset(kind for kind, row in KINDS.items() if row.has_state)
 
 
-def id_of(fields: JsonObject) -> str:
-    """Return the id of an answered object.
-
-    Raises:
-        ServiceError: it has none that can be used.
-    """
-    value = fields.get("id")
-    if not is_id(value):
-        raise unsound("?", "its id is missing or has odd characters")
-    return str(value)
-
-
-def text_of(fields: JsonObject, name: str) -> str:
-    """Return a text of an answered object.
-
-    Raises:
-        ServiceError: it is missing, or no text.
-    """
-    value = fields.get(name)
-    if not isinstance(value, str):
-        raise unsound(str(fields.get("id", "?")), f"its {name} is missing or not a text")
-    return value
-
-
-def sequence_of(details: JsonObject, name: str = "sequence") -> int:
-    """Return the sequence in an object's details: a number that JSON carries as text.
-
-    Raises:
-        ServiceError: there is none.
-    """
-    value = details.get(name)
-    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) <= 20:
-        number = int(value)
-        if number <= MAX_SEQUENCE:
-            return number
-    raise unsound("?", f"its {name} is missing or not a number")
-
-
-def unsound(object_id: str, why: str) -> ServiceError:
-    """Return the error that an answered object is not as the interface has it."""
-    return ServiceError(
-        f"the service's answer cannot be used: object {object_id[:200]}: {why}",
-        remedy="Nothing was written. Check that the address is that of the service itself, and "
-        "that this version of the reconciler knows the service's interface.",
-    )
-
-
 def trees_of(fields: JsonObject) -> frozenset[str]:
     """Return the trees that applied an answered object.
 
@@ -343,3 +268,41 @@ def _mark(object_id: str, fields: JsonObject, name: str) -> bool | None:
     if value is not None and type(value) is not bool:
         raise unsound(object_id, f"its {name} is neither true nor false")
     return value
+
+
+def with_action_names(
+    listed: Sequence[JsonObject], organization: str, incomplete: list[str]
+) -> Sequence[JsonObject]:
+    """Return the listed objects of an organization with flows that name their actions.
+
+    A flow is answered with the ids of its actions, without triggers that have none. A flow whose
+    actions are not listed is added to the incomplete.
+    """
+    if not any(fields.get("kind") == ACTION_FLOW for fields in listed):
+        return listed
+    names = {
+        str(fields.get("id")): str(fields.get("name"))
+        for fields in listed
+        if fields.get("kind") == ACTION
+    }
+    return [
+        {**fields, "spec": _named(fields, names, organization, incomplete)}
+        if fields.get("kind") == ACTION_FLOW and isinstance(fields.get("spec"), dict)
+        else fields
+        for fields in listed
+    ]
+
+
+def _named(
+    fields: JsonObject, names: Mapping[str, str], organization: str, incomplete: list[str]
+) -> JsonObject:
+    spec = {
+        trigger: [names.get(str(action), str(action)) for action in actions]
+        for trigger, actions in fields["spec"].items()
+        if isinstance(actions, list)
+    }
+    ids = {str(action) for trigger in spec for action in fields["spec"][trigger]}
+    if not ids <= names.keys():
+        flow = fields.get("name")
+        incomplete.append(f"{organization} lists actions of {flow} that it does not list.")
+    return {**DEFAULTS[ACTION_FLOW], **fields["spec"], **spec}

@@ -1,4 +1,8 @@
-"""Orders as calls of operations, and the replies to these calls as results of orders."""
+"""Orders as calls of operations, and the replies to these calls as results of orders.
+
+On the wire a flow and a trigger are numbers, and the actions of a trigger are ids. No call makes a
+flow: it is there as soon as one of its triggers has actions, and gone when the last one is emptied.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +13,11 @@ from typing import NamedTuple, TypeVar
 
 from reconciler.errors import ServiceError, ServiceUnavailableError
 from reconciler.resources.call import Call, JsonObject
-from reconciler.resources.ref import Kind
+from reconciler.resources.flows import FLOW_NAMED, TRIGGER_NUMBERED, flow_id
+from reconciler.resources.normal import DEFAULTS
+from reconciler.resources.ref import ACTION_FLOW, Kind, fold
 from reconciler.resources.secret import Secret
-from reconciler.service_client.flows import (
-    CLEAR,
-    SET,
-    clear_fields,
-    id_of_new,
-    is_of_flow,
-    runs_as_asked,
-    trigger_fields,
-)
-from reconciler.service_client.observation import id_of, sequence_of, text_of
+from reconciler.service_client.answers import id_of, sequence_of, text_of
 from reconciler.service_client.port import (
     Context,
     CreateOrder,
@@ -31,9 +28,10 @@ from reconciler.service_client.port import (
     Written,
 )
 from reconciler.service_client.wire import AGAIN, Answer, Reply, WireRefusal, service_error
-from reconciler.state import ObservedObject, holds, is_in_step, is_owned_by
+from reconciler.state import ObservedObject, Resource, holds, is_in_step, is_owned_by
 
 T = TypeVar("T")
+_SET_TRIGGER, _CLEAR_FLOW = "SetTriggerActions", "ClearFlow"
 
 
 class _Operations(NamedTuple):
@@ -67,9 +65,8 @@ _OPERATIONS: Mapping[Kind, _Operations] = {
     Kind.ACTION: _Operations(
         "CreateAction", "UpdateAction", "UpdateAction", "DeleteAction", "id", "Action"
     ),
-    Kind.ACTION_FLOW: _Operations("", configure=SET, remove=CLEAR),
+    Kind.ACTION_FLOW: _Operations("", configure=_SET_TRIGGER, remove=_CLEAR_FLOW),
 }
-
 
 # Calls that write the audience; the older ones leave it as it is. They are used only for it, so
 # that a service without them does everything else.
@@ -86,27 +83,30 @@ def calls_of(order: Order, context: Context, run: str = "") -> Sequence[Call]:
     if order.reason:
         context = {**context, "reason": order.reason}
     match order:
-        case CreateOrder() if is_of_flow(order):
-            return [_new_flow(order, context, fields) for fields in trigger_fields(order)]
+        case CreateOrder() if order.ref.kind is ACTION_FLOW:
+            return [_new_flow(order, context, fields) for fields in _trigger_fields(order)]
         case CreateOrder():
-            return (_create(order, context, run),)
+            return [_create(order, context, run)]
         case UpdateOrder():
-            return [_update(order, context, *call) for call in _changes(order)] or [
+            changes = in_turn(_rewrites(order), switch_of(order), active=order.resource.active)
+            # Where nothing but marks changes, these are recorded.
+            return [_update(order, context, *change) for change in changes] or [
                 _update(order, context, "RecordContext", {"id": order.held.id})
             ]
         case DeleteOrder():
-            return (_delete(order, context),)
+            return [_delete(order, context)]
         case SecretOrder():
-            fields = {"projectId": order.project_id, "appId": order.id}
-            return (
-                Call(
-                    "RegenerateOIDCClientSecret",
-                    fields,
-                    organization=order.organization_id,
-                    context=json.dumps(context),
-                    custody=run,
-                ),
-            )
+            return [_new_secret(order, context, run)]
+
+
+def _new_secret(order: SecretOrder, context: Context, run: str) -> Call:
+    return Call(
+        "RegenerateOIDCClientSecret",
+        {"projectId": order.project_id, "appId": order.id},
+        organization=order.organization_id,
+        context=json.dumps(context),
+        custody=run,
+    )
 
 
 def _create(order: CreateOrder, context: Context, run: str) -> Call:
@@ -124,15 +124,34 @@ def _create(order: CreateOrder, context: Context, run: str) -> Call:
         fields,
         organization=order.organization_id,
         idempotency_key=order.key,
-        context=_context_text(context, order.prevent_delete, order.critical),
+        context=_context_text(context, order),
         custody=run,
     )
 
 
 def _new_flow(order: CreateOrder, context: Context, fields: JsonObject) -> Call:
-    """Return a call that makes a flow, if it is still without actions."""
-    marks = _context_text(context, order.prevent_delete, order.critical)
-    return Call(SET, fields, order.organization_id, expected_sequence=0, context=marks)
+    return Call(
+        _SET_TRIGGER,
+        fields,
+        organization=order.organization_id,
+        expected_sequence=0,  # the flow must still be without actions
+        context=_context_text(context, order),
+    )
+
+
+def _trigger_fields(order: CreateOrder | UpdateOrder) -> Iterator[JsonObject]:
+    """Yield the fields of one call for each trigger whose actions change."""
+    if isinstance(order, CreateOrder):
+        before, wanted = DEFAULTS[ACTION_FLOW], order.spec
+    else:
+        before, wanted = order.held.spec, order.resource.spec
+    flow = FLOW_NAMED[order.ref.name]
+    # Triggers are emptied last, so that a flow is not without actions on the way.
+    for trigger in sorted(flow.triggers, key=lambda each: not wanted[each.name]):
+        names = wanted[trigger.name]
+        if names != before[trigger.name]:
+            ids = [order.actions[fold(name)] for name in names]
+            yield {"flowType": flow.number, "triggerType": trigger.number, "actionIds": ids}
 
 
 _DEACTIVATE, _REACTIVATE = "Deactivate", "Reactivate"
@@ -144,7 +163,7 @@ def switch_of(order: UpdateOrder) -> tuple[str, JsonObject] | None:
     if active in {None, held.active}:
         return None
     verb = _REACTIVATE if active else _DEACTIVATE
-    return f"{verb}{_OPERATIONS[held.ref.kind].state}", {**_target(held)}
+    return f"{verb}{_OPERATIONS[held.ref.kind].state}", _target(held)
 
 
 def in_turn(changes: Iterable[T], switch: T | None, *, active: bool | None) -> Iterator[T]:
@@ -160,17 +179,12 @@ def in_turn(changes: Iterable[T], switch: T | None, *, active: bool | None) -> I
         yield switch
 
 
-def _changes(order: UpdateOrder) -> Iterator[tuple[str, JsonObject]]:
-    """Yield operation and fields of each call of an update; none if nothing but marks changes."""
-    return in_turn(_rewrites(order), switch_of(order), active=order.resource.active)
-
-
 def _rewrites(order: UpdateOrder) -> Iterator[tuple[str, JsonObject]]:
     """Yield operation and fields of each call for name and spec; none if they stay."""
     held, wanted = order.held, order.resource
     operations, name = _OPERATIONS[wanted.ref.kind], {"name": wanted.ref.name}
-    if is_of_flow(order):
-        yield from ((SET, fields) for fields in trigger_fields(order))
+    if order.ref.kind is ACTION_FLOW:
+        yield from ((_SET_TRIGGER, fields) for fields in _trigger_fields(order))
         return
     is_renamed, is_changed = held.ref.name != wanted.ref.name, not holds(held, wanted.spec)
     if not operations.configure:  # organizations have nothing that changes
@@ -193,8 +207,8 @@ def _rewrites(order: UpdateOrder) -> Iterator[tuple[str, JsonObject]]:
 
 def _target(held: ObservedObject) -> JsonObject:
     """Return the fields that name a held object."""
-    if held.ref.kind is Kind.ACTION_FLOW:
-        return clear_fields(held)
+    if held.ref.kind is ACTION_FLOW:
+        return {"type": FLOW_NAMED[held.ref.name].number}
     project = {"projectId": held.project_id} if held.ref.kind is Kind.OIDC_APPLICATION else {}
     return {**project, _OPERATIONS[held.ref.kind].id_field: held.id}
 
@@ -211,32 +225,34 @@ def _update(order: UpdateOrder, context: Context, operation: str, fields: JsonOb
     return Call(
         operation,
         fields,
-        organization=order.held.organization_id,
+        organization=order.organization_id,
         expected_sequence=None if order.is_moved else order.held.sequence,
-        context=_context_text(context, order.resource.prevent_delete, order.resource.critical),
+        context=_context_text(context, order.resource),
     )
 
 
 def _delete(order: DeleteOrder, context: Context) -> Call:
-    held = order.held
     return Call(
-        _OPERATIONS[held.ref.kind].remove,
-        _target(held),
-        organization=held.organization_id,
-        expected_sequence=None if order.is_moved else held.sequence,
+        _OPERATIONS[order.ref.kind].remove,
+        _target(order.held),
+        organization=order.organization_id,
+        expected_sequence=None if order.is_moved else order.held.sequence,
         context=json.dumps(context),
     )
 
 
-def _context_text(context: Context, prevent_delete: object, critical: object) -> str:
-    return json.dumps({**context, "preventDelete": prevent_delete, "critical": critical})
+def _context_text(context: Context, wanted: CreateOrder | Resource) -> str:
+    marks = {"preventDelete": wanted.prevent_delete, "critical": wanted.critical}
+    return json.dumps({**context, **marks})
 
 
 def unchanged(order: Order) -> Written:
     """Return the result of an order before any of its calls: what is known of the object."""
     match order:
+        case CreateOrder() if order.ref.kind is ACTION_FLOW:  # its id is known before
+            return Written(flow_id(order.organization_id, FLOW_NAMED[order.ref.name]), 0)
         case CreateOrder():
-            return Written(id_of_new(order) if is_of_flow(order) else "", 0)
+            return Written("", 0)
         case SecretOrder():
             return Written(order.id, 0, order.client_id)
         case _:
@@ -269,11 +285,8 @@ def result_of(order: Order, reply: Reply) -> Written | ServiceError:
 
 
 def written(order: Order, answer: Answer) -> Written | ServiceError:
-    """Return what a write answered.
-
-    It was carried out: an answer that cannot be read is an error that says to run the command
-    again.
-    """
+    """Return what a write answered; an error says to run the command again."""
+    # The write was carried out, even if its answer cannot be read.
     known, fields = unchanged(order), answer.fields
     made = next((fields[name] for name in ("id", "appId", "idpId") if name in fields), known.id)
     secret, details = fields.get("clientSecret"), fields.get("details")
@@ -292,29 +305,30 @@ def written(order: Order, answer: Answer) -> Written | ServiceError:
 
 
 def confirmed_result(order: Order, call: Call, now: Mapping[str, ObservedObject]) -> Written | None:
-    """Return what carrying out the call gave if the service now holds what it asked for."""
-    if isinstance(order, DeleteOrder):
-        gone = order.held.id not in now
-        return Written(order.held.id, order.held.sequence, order.held.client_id) if gone else None
-    if isinstance(order, CreateOrder | UpdateOrder) and call.operation == SET:
-        return _flow_result(order, call, now)
-    if not isinstance(order, UpdateOrder):
-        return None
-    held = now.get(order.held.id)
-    if held is None or not _is_as_asked(order, call, held):
-        return None
-    return Written(held.id, held.sequence, held.client_id)
-
-
-def _flow_result(
-    order: CreateOrder | UpdateOrder, call: Call, now: Mapping[str, ObservedObject]
-) -> Written | None:
-    """Return what setting a trigger gave; the flow is gone once no trigger has actions."""
+    """Return what the call gave, if the service now (objects by id) holds what it asked for."""
     before = unchanged(order)
     held = now.get(before.id)
-    if not runs_as_asked(order, call, held) or not (held is None or _is_ours(call, held)):
-        return None
-    return replace(before, sequence=held.sequence if held else 0)
+    match order:
+        case DeleteOrder():
+            return None if held else before
+        case CreateOrder() | UpdateOrder() if call.operation == _SET_TRIGGER:
+            # The flow is gone once no trigger has actions.
+            is_done = _runs_as_asked(order, call, held) and (held is None or _is_ours(call, held))
+            return replace(before, sequence=held.sequence if held else 0) if is_done else None
+        case UpdateOrder() if held is not None and _is_as_asked(order, call, held):
+            return Written(held.id, held.sequence, held.client_id)
+        case _:
+            return None
+
+
+def _runs_as_asked(
+    order: CreateOrder | UpdateOrder, call: Call, held: ObservedObject | None
+) -> bool:
+    """Return whether a flow has the actions that a call sets at a trigger."""
+    trigger = TRIGGER_NUMBERED[str(call.fields["triggerType"])]
+    names: Iterable[str] = held.spec[trigger.name] if held else ()
+    ids = [order.actions.get(fold(name)) for name in names]
+    return bool(ids == call.fields["actionIds"])
 
 
 def _is_as_asked(order: UpdateOrder, call: Call, held: ObservedObject) -> bool:

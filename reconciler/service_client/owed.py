@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 from reconciler.errors import ServiceError
 from reconciler.resources.call import Call, Code, JsonObject
 from reconciler.resources.secret import Secret
-from reconciler.service_client.observation import (
+from reconciler.service_client.answers import (
     PAGE,
     cursor_pages,
     id_of,

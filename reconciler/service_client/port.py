@@ -70,6 +70,16 @@ class UpdateOrder:
     is_new: bool = False
     is_moved: bool = False
 
+    @property
+    def ref(self) -> ResourceRef:
+        """Return the ref under which the object is held."""
+        return self.held.ref
+
+    @property
+    def organization_id(self) -> str:
+        """Return the id of the organization that owns the object."""
+        return self.held.organization_id
+
 
 @dataclass(frozen=True, slots=True)
 class DeleteOrder:
@@ -82,6 +92,16 @@ class DeleteOrder:
     held: ObservedObject
     reason: str = ""
     is_moved: bool = False
+
+    @property
+    def ref(self) -> ResourceRef:
+        """Return the ref under which the object is held."""
+        return self.held.ref
+
+    @property
+    def organization_id(self) -> str:
+        """Return the id of the organization that owns the object."""
+        return self.held.organization_id
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from reconciler.errors import NoHistoryError, ObjectNotFoundError
 from reconciler.resources.call import Call, Code, JsonObject
 from reconciler.resources.ref import Kind, ResourceRef
-from reconciler.service_client.observation import (
+from reconciler.service_client.answers import (
     MOST_PAGES,
     PAGE,
     cursor_pages,

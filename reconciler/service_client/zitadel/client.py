@@ -18,8 +18,7 @@ from typing import Any
 from reconciler.errors import ServiceError
 from reconciler.resources.call import Call, Code
 from reconciler.resources.capabilities import SOURCE, capabilities_of
-from reconciler.resources.ref import ResourceRef, fold
-from reconciler.service_client.flows import is_of_flow
+from reconciler.resources.ref import ACTION_FLOW, ResourceRef, fold
 from reconciler.service_client.locks import LocalLock
 from reconciler.service_client.port import (
     Context,
@@ -275,7 +274,7 @@ class ZitadelClient:
     def _await(self, order: Order, written: Written) -> None:
         """Take note of what must show. A new secret never does."""
         match order:
-            case CreateOrder() | UpdateOrder() | DeleteOrder() if is_of_flow(order):
+            case CreateOrder() | UpdateOrder() | DeleteOrder() if order.ref.kind is ACTION_FLOW:
                 self._flows.note(order, written)
             case CreateOrder():
                 self._awaited[order.ref.key, written.id] = 1

@@ -12,7 +12,7 @@ from dataclasses import replace
 from reconciler.errors import AlreadyExistsError, ServiceError
 from reconciler.resources.call import Call, Code, JsonObject
 from reconciler.resources.ref import Kind, ResourceRef, fold
-from reconciler.service_client.observation import id_of, sequence_of, text_of
+from reconciler.service_client.answers import id_of, sequence_of, text_of
 from reconciler.service_client.orders import written
 from reconciler.service_client.port import CreateOrder, Written
 from reconciler.service_client.wire import AGAIN, Answer, Reply, WireRefusal, service_error

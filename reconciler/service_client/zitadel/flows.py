@@ -17,8 +17,7 @@ from reconciler.resources.fields import Spec
 from reconciler.resources.flows import FLOW_NAMED, FLOWS, TRIGGER_NUMBERED, Flow, flow_id
 from reconciler.resources.normal import DEFAULTS
 from reconciler.resources.ref import ACTION, ACTION_FLOW, ResourceRef, fold
-from reconciler.service_client.flows import GET
-from reconciler.service_client.observation import id_of, objects_of, sequence_of, text_of, unsound
+from reconciler.service_client.answers import id_of, objects_of, sequence_of, text_of, unsound
 from reconciler.service_client.orders import calls_of, unchanged, written
 from reconciler.service_client.port import CreateOrder, DeleteOrder, UpdateOrder, Written
 from reconciler.service_client.wire import (
@@ -51,7 +50,7 @@ def read_flows(wire: Wire, objects: Iterable[ObservedObject]) -> list[ObservedOb
             actions.setdefault(held.organization_id, {})[held.id] = held.ref.name
             owners[held.organization_id] = Owner(held.organization_id, held.ref.organization)
     asked = [(owner, flow) for owner in owners.values() for flow in FLOWS]
-    calls = [Call(GET, {"type": flow.number}, owner.id) for owner, flow in asked]
+    calls = [Call("GetFlow", {"type": flow.number}, owner.id) for owner, flow in asked]
     found = zip(asked, answers_of(wire, calls), strict=True)
     flows = [_observed(flow, _flow_in(each), owner, actions) for (owner, flow), each in found]
     return [each for each in flows if each is not None]
@@ -155,7 +154,7 @@ def _moved_on(
         ref, organization = order.held.ref, order.held.organization_id
         held, sequence = order.held.spec, order.held.sequence
     flow = FLOW_NAMED[ref.name]
-    reply = yield Call(GET, {"type": flow.number}, organization)
+    reply = yield Call("GetFlow", {"type": flow.number}, organization)
     if isinstance(reply, WireRefusal):
         return service_error(reply)
     found = _flow_in(reply.fields)

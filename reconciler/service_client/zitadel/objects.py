@@ -13,8 +13,14 @@ from typing import NamedTuple
 from reconciler.resources.call import JsonObject
 from reconciler.resources.normal import DEFAULTS, TYPES, normal_form
 from reconciler.resources.ref import Kind, ResourceRef
-from reconciler.service_client.observation import id_of, sequence_of, text_of, unsound
-from reconciler.service_client.specs import ReadSpec, read_spec
+from reconciler.service_client.answers import (
+    ReadSpec,
+    id_of,
+    read_spec,
+    sequence_of,
+    text_of,
+    unsound,
+)
 from reconciler.state import ObservedObject
 
 # Told by the service, and never sent to it.

@@ -16,7 +16,7 @@ from typing import Any
 from reconciler.errors import ObjectNotFoundError, ServiceError
 from reconciler.resources.call import Call, Code, JsonObject
 from reconciler.resources.ref import Kind, fold
-from reconciler.service_client.observation import id_of, text_of, unsound
+from reconciler.service_client.answers import id_of, text_of, unsound
 from reconciler.service_client.orders import in_turn, switch_of
 from reconciler.service_client.port import CreateOrder, UpdateOrder
 from reconciler.service_client.wire import AGAIN, Reply, WireRefusal, error_id, service_error

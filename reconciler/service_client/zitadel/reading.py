@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from reconciler.resources.call import Call, JsonObject
 from reconciler.resources.ref import Kind, ResourceRef
-from reconciler.service_client.observation import id_of, text_of, unsound
+from reconciler.service_client.answers import id_of, text_of, unsound
 from reconciler.service_client.wire import Answer, Wire, WireRefusal, error_id, service_error
 from reconciler.service_client.zitadel.objects import (
     Owner,

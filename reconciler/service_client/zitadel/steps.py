@@ -15,9 +15,8 @@ from functools import partial
 from reconciler.errors import ServiceError
 from reconciler.resources.call import Call, Code
 from reconciler.resources.capabilities import BEYOND
-from reconciler.resources.ref import Kind
-from reconciler.service_client.flows import is_of_flow
-from reconciler.service_client.observation import sequence_of
+from reconciler.resources.ref import ACTION_FLOW, Kind
+from reconciler.service_client.answers import sequence_of
 from reconciler.service_client.orders import calls_of, unchanged, written
 from reconciler.service_client.port import (
     Context,
@@ -70,7 +69,7 @@ NOT_CHANGED = frozenset(
 def steps_of(order: Order, context: Context, providers: ProviderCalls) -> Steps:
     """Return the steps that carry out an order, and give what came of it."""
     match order:
-        case CreateOrder() | UpdateOrder() | DeleteOrder() if is_of_flow(order):
+        case CreateOrder() | UpdateOrder() | DeleteOrder() if order.ref.kind is ACTION_FLOW:
             return write_flow(order)
         case CreateOrder(ref=ref) if is_provider(ref.kind):
             return create_provider(order, providers)

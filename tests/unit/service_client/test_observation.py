@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
-from reconciler.errors import ServiceError
-from reconciler.resources.call import Call, JsonObject
 from reconciler.resources.ref import Kind
-from reconciler.service_client.observation import MOST_PAGES, cursor_pages, observed_objects
-from tests.unit.service_client.test_specs import SPECS
+from reconciler.service_client.observation import observed_objects, with_action_names
+from tests.builders import TOKEN, declared
+from tests.unit.service_client.test_answers import SPECS
 
 
 def listed(kind: str, object_id: str, name: str, **more: Any) -> dict[str, Any]:
@@ -22,6 +20,7 @@ def listed(kind: str, object_id: str, name: str, **more: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
+USERINFO = "PRE_USERINFO_CREATION"
 ORG, SHOP = listed("Organization", "1", "acme"), listed("Project", "2", "shop")
 
 
@@ -61,37 +60,17 @@ def test_an_organization_must_be_in_its_own_listing() -> None:
     assert incomplete == ["acme is not in its own listing."]
 
 
-def paged(pages: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
-    """Return the lists and cursors that are asked for, where each list answers these cursors."""
-    asked: list[tuple[str, str]] = []
+def test_listed_flows_name_their_actions() -> None:
+    """A flow without an action that is listed makes the listing incomplete."""
+    flow = {
+        "kind": "ActionFlow",
+        "name": "COMPLEMENT_TOKEN",
+        "spec": {"PRE_USERINFO_CREATION": ["7", "9"]},
+    }
+    listed: list[dict[str, Any]] = [flow, {"kind": "Action", "id": "7", "name": "greet"}]
+    incomplete: list[str] = []
 
-    def ask(calls: Sequence[Call]) -> Sequence[JsonObject]:
-        here = [(str(call.fields["list"]), str(call.fields["cursor"])) for call in calls]
-        turns = [sum(name == known for known, _ in asked) for name, _ in here]
-        asked.extend(here)
-        return [{"next": pages[name][turn]} for (name, _), turn in zip(here, turns, strict=True)]
+    (named, _) = with_action_names(listed, "acme", incomplete)
 
-    calls = {name: Call("L", {"list": name, "cursor": ""}) for name in pages}
-    names = [name for name, _ in cursor_pages(ask, calls, "cursor")]
-    assert names == [name for name, _ in asked]
-    return asked
-
-
-def test_lists_are_read_together_to_their_ends() -> None:
-    """A page of each at a time; one that answers a cursor again has ended."""
-    asked = paged({"a": ["1", "2", ""], "b": [""], "c": ["1", "1"]})
-
-    assert asked == [("a", ""), ("b", ""), ("c", ""), ("a", "1"), ("c", "1"), ("a", "2")]
-
-
-def test_a_list_without_an_end_is_an_error() -> None:
-    """The run is told, and does not read for ever."""
-    with pytest.raises(ServiceError, match="do not end"):
-        paged({"a": [str(number) for number in range(1, MOST_PAGES + 1)]})
-
-
-def test_a_list_of_the_most_pages_is_read() -> None:
-    """Only a page that follows them is too many."""
-    pages = [*map(str, range(1, MOST_PAGES)), ""]
-
-    assert len(paged({"a": pages})) == MOST_PAGES
+    assert named["spec"] == declared(TOKEN, {USERINFO: ["greet", "9"]}).spec
+    assert incomplete == ["acme lists actions of COMPLEMENT_TOKEN that it does not list."]

@@ -1,15 +1,24 @@
-"""Specs as a service answers them, against what this version knows."""
+"""Specs as a service answers them, against what this version knows; lists to their ends."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
+from reconciler.errors import ServiceError
+from reconciler.resources.call import Call, JsonObject
 from reconciler.resources.fields import flag, text
 from reconciler.resources.normal import LATER
 from reconciler.resources.ref import Kind
-from reconciler.service_client.specs import ReadSpec, read_spec, with_later_fields
+from reconciler.service_client.answers import (
+    MOST_PAGES,
+    ReadSpec,
+    cursor_pages,
+    read_spec,
+    with_later_fields,
+)
 from tests.builders import GREET, PARTNER, SHOP, TOKEN, WEB, declared, held
 
 SPECS = {
@@ -115,3 +124,39 @@ def test_a_field_that_an_older_service_lacks_is_at_its_default(
     fields = (text("a", "A.", longest=9), flag("later", "B.")._replace(since="0.2"))
 
     assert with_later_fields(fields, answered) == read
+
+
+def paged(pages: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
+    """Return the lists and cursors that are asked for, where each list answers these cursors."""
+    asked: list[tuple[str, str]] = []
+
+    def ask(calls: Sequence[Call]) -> Sequence[JsonObject]:
+        here = [(str(call.fields["list"]), str(call.fields["cursor"])) for call in calls]
+        turns = [sum(name == known for known, _ in asked) for name, _ in here]
+        asked.extend(here)
+        return [{"next": pages[name][turn]} for (name, _), turn in zip(here, turns, strict=True)]
+
+    calls = {name: Call("L", {"list": name, "cursor": ""}) for name in pages}
+    names = [name for name, _ in cursor_pages(ask, calls, "cursor")]
+    assert names == [name for name, _ in asked]
+    return asked
+
+
+def test_lists_are_read_together_to_their_ends() -> None:
+    """A page of each at a time; one that answers a cursor again has ended."""
+    asked = paged({"a": ["1", "2", ""], "b": [""], "c": ["1", "1"]})
+
+    assert asked == [("a", ""), ("b", ""), ("c", ""), ("a", "1"), ("c", "1"), ("a", "2")]
+
+
+def test_a_list_without_an_end_is_an_error() -> None:
+    """The run is told, and does not read for ever."""
+    with pytest.raises(ServiceError, match="do not end"):
+        paged({"a": [str(number) for number in range(1, MOST_PAGES + 1)]})
+
+
+def test_a_list_of_the_most_pages_is_read() -> None:
+    """Only a page that follows them is too many."""
+    pages = [*map(str, range(1, MOST_PAGES)), ""]
+
+    assert len(paged({"a": pages})) == MOST_PAGES

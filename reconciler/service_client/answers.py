@@ -1,21 +1,117 @@
-"""Specs as a service answers them, held against what this version knows of each kind.
+"""Answers of a service, read strictly: ids, texts, sequences, lists and specs.
 
-What it does not know is told apart from what it does: fields that an update sends back as they
-are, and values that nobody here can say, so that nothing of either is overwritten unseen. No
-models here: every object of a listing comes by.
+What cannot be understood is an error. In a spec, unknown fields are carried, so that an update
+sends them back as they are, and values that no manifest can say are named, so that nothing of
+either is overwritten unseen. No models here: every object of a listing comes by.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
+from reconciler.errors import ServiceError
+from reconciler.resources.call import Call, JsonObject
 from reconciler.resources.capabilities import BEYOND
 from reconciler.resources.duration import normal_duration
 from reconciler.resources.fields import Field, Form, Spec
 from reconciler.resources.kinds import KINDS
 from reconciler.resources.normal import DURATIONS, TYPES
+from reconciler.resources.numbers import MAX_SEQUENCE
 from reconciler.resources.ref import Kind
+from reconciler.service_client.wire import is_id
+
+PAGE = 1000  # objects
+MOST_PAGES = 1000  # of one listing; a service that never ends is left
+
+
+def cursor_pages(
+    ask: Callable[[Sequence[Call]], Sequence[JsonObject]], calls: Mapping[str, Call], cursor: str
+) -> Iterator[tuple[str, JsonObject]]:
+    """Yield every page of some lists, each with its name; a page of each list at a time.
+
+    ``calls`` ask for the first pages, by the names of the lists; ``cursor`` is the field that asks
+    for another one.
+
+    Raises:
+        ServiceError: a list does not end.
+    """
+    seen = {name: {""} for name in calls}
+    for _ in range(MOST_PAGES):
+        if not calls:
+            return
+        following: dict[str, Call] = {}
+        for (name, call), page in zip(calls.items(), ask([*calls.values()]), strict=True):
+            yield name, page
+            # The last page has no cursor, which counts as seen. One that comes again would repeat
+            # what was read.
+            if (here := text_of(page, "next")) not in seen[name]:
+                seen[name].add(here)
+                following[name] = replace(call, fields={**call.fields, cursor: here})
+        calls = following
+    if calls:
+        raise unsound("?", "its pages do not end")
+
+
+def objects_of(page: JsonObject, name: str) -> Sequence[JsonObject]:
+    """Return a list of objects in an answer.
+
+    Raises:
+        ServiceError: it is none.
+    """
+    value = page.get(name)
+    if not isinstance(value, list) or not all(type(each) is dict for each in value):
+        raise unsound("?", f"{name} is not a list of objects")
+    return value
+
+
+def id_of(fields: JsonObject) -> str:
+    """Return the id of an answered object.
+
+    Raises:
+        ServiceError: it has none that can be used.
+    """
+    value = fields.get("id")
+    if not is_id(value):
+        raise unsound("?", "its id is missing or has odd characters")
+    return str(value)
+
+
+def text_of(fields: JsonObject, name: str) -> str:
+    """Return a text of an answered object.
+
+    Raises:
+        ServiceError: it is missing, or no text.
+    """
+    value = fields.get(name)
+    if not isinstance(value, str):
+        raise unsound(str(fields.get("id", "?")), f"its {name} is missing or not a text")
+    return value
+
+
+def sequence_of(details: JsonObject, name: str = "sequence") -> int:
+    """Return the sequence in an object's details: a number that JSON carries as text.
+
+    Raises:
+        ServiceError: there is none.
+    """
+    value = details.get(name)
+    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) <= 20:
+        number = int(value)
+        if number <= MAX_SEQUENCE:
+            return number
+    raise unsound("?", f"its {name} is missing or not a number")
+
+
+def unsound(object_id: str, why: str) -> ServiceError:
+    """Return the error that an answered object is not as the interface has it."""
+    return ServiceError(
+        f"the service's answer cannot be used: object {object_id[:200]}: {why}",
+        remedy="Nothing was written. Check that the address is that of the service itself, and "
+        "that this version of the reconciler knows the service's interface.",
+    )
+
 
 _WORDS: Mapping[Kind, Mapping[str, frozenset[str]]] = {
     kind: {field.name: frozenset(field.words) for field in row.fields if field.words}
