@@ -19,10 +19,10 @@ from click.core import ParameterSource
 from reconciler.cli.connection import is_database, is_file, is_remote, store_path
 from reconciler.cli.environment import VARIABLE_PREFIX
 from reconciler.cli.environment import variable as value_of
-from reconciler.configuration.search import find_configuration
 from reconciler.diagnostics import Diagnostic, SourceLocation, warning
 from reconciler.errors import InvalidConfigurationError, UsageError
-from reconciler.manifests.layers import NO_LAYERS, Layers
+from reconciler.manifests.files import find_configuration
+from reconciler.manifests.placeholders import NO_LAYERS, Layers
 from reconciler.report.visible import without_credentials
 from reconciler.resources.installation import STATE_FOLDER
 from reconciler.resources.origin import as_localhost

@@ -10,7 +10,7 @@ import click
 from reconciler.cli.configured import Configured
 from reconciler.configuration.model import Configuration, Environment, Variable
 from reconciler.errors import InvalidConfigurationError
-from reconciler.manifests.layers import VariableValue
+from reconciler.manifests.placeholders import VariableValue
 from reconciler.report.visible import Style, visible
 
 LONGEST = 500

@@ -21,8 +21,8 @@ from reconciler.cli.options import option
 from reconciler.cli.starters import ONE, two_environments
 from reconciler.cli.workflows import TEMPLATES, for_environments
 from reconciler.configuration.model import Configuration
-from reconciler.configuration.search import FILE
 from reconciler.errors import InvalidConfigurationError, LocalFileError, UsageError
+from reconciler.manifests.files import CONFIGURATION_FILE
 from reconciler.report.visible import visible
 from reconciler.resources.installation import (
     DISTRIBUTION,
@@ -145,11 +145,11 @@ def _environments() -> Configuration | None:
     Raises:
         InvalidConfigurationError: it cannot be used.
     """
-    if not Path(FILE).exists():
+    if not Path(CONFIGURATION_FILE).exists():
         return None
     from reconciler.configuration.reading import read_configuration
 
-    configuration, findings = read_configuration(FILE)
+    configuration, findings = read_configuration(CONFIGURATION_FILE)
     if configuration is None:
         raise InvalidConfigurationError(findings)
     return configuration if configuration.environments else None

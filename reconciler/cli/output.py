@@ -20,7 +20,7 @@ from reconciler.cli.process import chosen, lost_output
 from reconciler.diagnostics import Diagnostic, Severity, SourceLocation
 from reconciler.errors import ReconcilerError
 from reconciler.manifests.discovery import MAX_FILE
-from reconciler.manifests.opening import OpeningError, open_folder, read_file
+from reconciler.manifests.files import OpeningError, open_folder, read_file
 from reconciler.report.findings import Layout, findings_as_text, wrapped
 from reconciler.report.visible import Style, style_of, visible
 

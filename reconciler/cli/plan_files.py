@@ -21,7 +21,7 @@ from reconciler.diagnostics import Diagnostic, name_as_text, warning
 from reconciler.errors import LocalFileError
 from reconciler.loop import preview
 from reconciler.manifests.discovery import EXTENSIONS, in_one_order, is_folder
-from reconciler.manifests.opening import OpeningError, open_folder, read_file
+from reconciler.manifests.files import OpeningError, open_folder, read_file
 from reconciler.plan.digest import declared_digest
 from reconciler.plan.guards import Allowances
 from reconciler.plan.integrity import MAX_SIZE, SavedFileError, seal_of

@@ -18,8 +18,7 @@ from reconciler.cli.output import print_json, show_findings, stdout_style
 from reconciler.cli.process import ExitCode, keep_until_exit
 from reconciler.diagnostics import Diagnostic, of_all
 from reconciler.errors import LocalFileError
-from reconciler.manifests.known_files import KnownFiles
-from reconciler.manifests.loader import load
+from reconciler.manifests.loader import KnownFiles, load
 from reconciler.report.findings import FORMAT_VERSION, counts, finding_as_json
 from reconciler.report.visible import PLAIN, Style
 from reconciler.resources.shard import Shard

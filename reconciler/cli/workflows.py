@@ -16,8 +16,8 @@ from functools import cache
 from pathlib import Path
 
 from reconciler.configuration.model import Configuration, Environment
-from reconciler.configuration.search import FILE
 from reconciler.errors import UsageError
+from reconciler.manifests.files import CONFIGURATION_FILE
 from reconciler.report.visible import visible
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -113,7 +113,7 @@ def _words(configuration: Configuration, named: Iterable[Environment]) -> Mappin
                 f"no jobs can be written for the folder {visible(folder)}",
                 remedy="Give it a name of letters, digits and . _ - /: it stands in their scripts.",
             )
-    tops = sorted({FILE, *(each.split("/")[0] for each in folders)})
+    tops = sorted({CONFIGURATION_FILE, *(each.split("/")[0] for each in folders)})
     return {
         "@NAME@": chosen[0].name if len(chosen) == 1 else "NAME",
         "@TOPS@": " ".join(tops),

@@ -13,7 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from reconciler.diagnostics import SourceLocation
-from reconciler.manifests.layers import Layers, VariableValue
+from reconciler.manifests.placeholders import Layers, VariableValue
 from reconciler.resources.installation import STATE_FOLDER
 
 SQLITE = "sqlite:"

@@ -12,10 +12,9 @@ from reconciler.configuration.schema import configuration_schema
 from reconciler.configuration.semantics import semantic_findings
 from reconciler.diagnostics import Diagnostic, SourceLocation, by_place, error, name_as_text
 from reconciler.manifests.discovery import MAX_FILE, opening_finding
-from reconciler.manifests.git import git_root
-from reconciler.manifests.layers import VariableValue
+from reconciler.manifests.files import OpeningError, git_root, open_folder, read_file
 from reconciler.manifests.manifest import Manifest, Root, SourceFile
-from reconciler.manifests.opening import OpeningError, open_folder, read_file
+from reconciler.manifests.placeholders import VariableValue
 from reconciler.manifests.text import TextError, decode
 from reconciler.validation.schema import faults_in
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from reconciler.configuration.model import OWN_STORE, SQLITE, Configuration, Environment
 from reconciler.configuration.values import undeclared, value_problem
 from reconciler.diagnostics import Diagnostic, SourceLocation, error
-from reconciler.manifests.layers import VariableValue
 from reconciler.manifests.manifest import Manifest
+from reconciler.manifests.placeholders import VariableValue
 from reconciler.resources.installation import STATE_FOLDER
 from reconciler.resources.origin import as_localhost, parse_origin
 from reconciler.resources.shard import DEFAULT_TREE

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from reconciler.configuration.model import Configuration, Environment, Variable, VariableType
 from reconciler.diagnostics import Diagnostic, SourceLocation, cut, error
-from reconciler.manifests.layers import VariableValue
+from reconciler.manifests.placeholders import VariableValue
 from reconciler.resources.nearest import nearest
 from reconciler.validation.schema import PatternError, matcher
 

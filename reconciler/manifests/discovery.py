@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error, name_as_text, note
+from reconciler.manifests.files import OpeningError, Reason, open_folder, read_file
 from reconciler.manifests.manifest import Root
-from reconciler.manifests.opening import OpeningError, Reason, open_folder, read_file
 
 MAX_FILE = 1024 * 1024  # reads in well under a second; a manifest has about a kilobyte
 MAX_FOLDERS = 32  # each level holds a handle while it is walked

@@ -15,7 +15,8 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from reconciler.manifests.placeholders import escaped
-from reconciler.manifests.scalars import YamlMapping, YamlValue, typed
+from reconciler.manifests.text import YamlMapping, YamlValue
+from reconciler.manifests.yaml_source import typed
 from reconciler.resources.kinds import API_VERSION
 from reconciler.resources.normal import DEFAULTS, TYPES
 from reconciler.resources.ref import Kind, ResourceRef, fold

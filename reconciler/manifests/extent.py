@@ -12,10 +12,8 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from reconciler.manifests.discovery import EXTENSIONS, MAX_FILE, Enclosing, is_folder
-from reconciler.manifests.git import git_root
-from reconciler.manifests.opening import OpeningError, open_folder, read_file
-from reconciler.manifests.scalars import YamlValue
-from reconciler.manifests.text import TextError, decode
+from reconciler.manifests.files import OpeningError, git_root, open_folder, read_file
+from reconciler.manifests.text import TextError, YamlValue, decode
 from reconciler.manifests.yaml_source import read_documents
 
 _MARK = b"apiVersion: reconciler/"

@@ -5,20 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error, name_as_text, warning
 from reconciler.manifests.defaults import FolderDefaults, is_defaults
 from reconciler.manifests.discovery import Discovery, FoundFile
 from reconciler.manifests.extent import enclosing, is_configuration, is_whole, is_within
-from reconciler.manifests.growth import Growth
-from reconciler.manifests.known_files import KnownFiles
-from reconciler.manifests.layers import NO_LAYERS, Layers
-from reconciler.manifests.manifest import Loaded, Manifest, SourceFile
+from reconciler.manifests.manifest import Growth, Loaded, Manifest, SourceFile
+from reconciler.manifests.placeholders import NO_LAYERS, Layers
 from reconciler.manifests.resolve import Resolver
-from reconciler.manifests.scalars import YamlValue
-from reconciler.manifests.text import TextError, decode
+from reconciler.manifests.text import TextError, YamlValue, decode
 from reconciler.manifests.variables import Variables, unused
+from reconciler.manifests.yaml_source import Start
 from reconciler.resources.collector import collector_paused
 from reconciler.resources.kinds import VERSIONS
 from reconciler.resources.shard import Shard
@@ -230,3 +228,32 @@ def _in_overlay(path: str) -> Diagnostic:
 def _empty(name: str) -> Diagnostic:
     remedy = "Write a manifest into it, or remove it."
     return warning("FILE-EMPTY", "the file holds no manifest", remedy, SourceLocation(name))
+
+
+class KnownFiles:
+    """The documents of texts that were read in one run.
+
+    Each reading gets copies of its own, because variables are replaced in them where they stand. A
+    text in which something is wrong is not kept.
+    """
+
+    def __init__(self) -> None:
+        self._by_text: dict[str, tuple[list[Any], list[Start]]] = {}
+
+    def read(self, file: SourceFile) -> list[Any] | None:
+        """Return the documents of a file, or None where only its trace can tell what is wrong."""
+        known = self._by_text.get(file.text)
+        if known is not None:
+            file.starts += known[1]
+            return [*map(_copied, known[0])]
+        documents = file.read()
+        if documents is not None:
+            self._by_text[file.text] = ([*map(_copied, documents)], [*file.starts])
+        return documents
+
+
+def _copied(value: Any) -> Any:
+    """Return a copy of a plain value; its texts and numbers are shared."""
+    if type(value) is dict:
+        return {name: _copied(inner) for name, inner in value.items()}
+    return [_copied(inner) for inner in value] if type(value) is list else value

@@ -8,11 +8,9 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
-from reconciler.diagnostics import Diagnostic, SourceLocation
-from reconciler.manifests.layers import VariableValue
-from reconciler.manifests.placeholders import names_in, value_text, written_position
-from reconciler.manifests.scalars import YamlValue
-from reconciler.manifests.trace import Mark, Trace
+from reconciler.diagnostics import Diagnostic, SourceLocation, error
+from reconciler.manifests.placeholders import VariableValue, names_in, value_text, written_position
+from reconciler.manifests.text import Mark, Trace, YamlValue
 from reconciler.manifests.yaml_source import Start, read_documents, trace_documents
 from reconciler.resources.ref import Kind
 
@@ -240,3 +238,45 @@ def _trace_of(file: SourceFile, document: int | None) -> Trace:
     start, *after = file.starts[document : document + 2]
     end = after[0].characters if after else len(file.text)
     return trace_documents(file.text[start.characters : end], file.name, start.lines)
+
+
+MAX_PUT_IN = 32 * 1024 * 1024
+"""Characters, about."""
+
+
+class Growth:
+    """Counts what is put in. A few characters of a manifest can stand for many."""
+
+    def __init__(self, most: int = MAX_PUT_IN) -> None:
+        self.findings: list[Diagnostic] = []
+        self.without_room: set[tuple[str, int, int]] = set()
+        self._most = self._left = most
+
+    def is_room_for(self, size: int) -> bool:
+        """Return whether there is room for so many more characters."""
+        return self._left >= size
+
+    def take(self, size: int) -> None:
+        """Count characters for which there is room."""
+        self._left -= size
+
+    def has_room(self, size: int, manifest: Manifest, path: Path) -> bool:
+        """Count what is put in at a place; the first for which there is no room is told.
+
+        The places of all of them are kept: findings there only follow from this one.
+        """
+        self._left -= size
+        if self._left >= 0:
+            return True
+        place = manifest.place(*path)
+        self.without_room.add(place[:3])
+        if not self.findings:
+            self.findings.append(
+                error(
+                    "VARIABLE-SIZE",
+                    f"variables and Defaults put in more than {self._most} characters",
+                    "Write shorter values, or use them in fewer places.",
+                    place,
+                )
+            )
+        return False

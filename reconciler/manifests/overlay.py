@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from reconciler.diagnostics import Diagnostic, error
 from reconciler.manifests.defaults import FolderDefaults
 from reconciler.manifests.manifest import Manifest, Origin, Path
-from reconciler.manifests.scalars import YamlMapping, YamlValue
+from reconciler.manifests.text import YamlMapping, YamlValue
 from reconciler.resources.kinds import KINDS, OVERLAID
 from reconciler.resources.nearest import nearest
 from reconciler.resources.normal import SHORT

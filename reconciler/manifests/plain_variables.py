@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from reconciler.manifests.layers import VariableValue
-from reconciler.manifests.placeholders import LITERAL, OPENING, as_text, size_of
-from reconciler.manifests.scalars import YamlMapping, YamlValue
+from reconciler.manifests.placeholders import LITERAL, OPENING, VariableValue, as_text, size_of
+from reconciler.manifests.text import YamlMapping, YamlValue
 from reconciler.manifests.yaml_source import MAX_SCALAR
 
 SECTIONS = frozenset({"metadata", "spec"})

@@ -21,13 +21,11 @@ from pathlib import Path
 from reconciler.diagnostics import SourceLocation, name_as_text
 from reconciler.manifests.defaults import FolderDefaults, is_defaults
 from reconciler.manifests.discovery import EXTENSIONS, MAX_FILE, FoundFile, is_folder
-from reconciler.manifests.git import git_root
-from reconciler.manifests.growth import Growth
+from reconciler.manifests.files import OpeningError, Reason, git_root, open_folder, read_file
 from reconciler.manifests.loader import Reader
-from reconciler.manifests.manifest import Manifest, Root
-from reconciler.manifests.opening import OpeningError, Reason, open_folder, read_file
+from reconciler.manifests.manifest import Growth, Manifest, Root
 from reconciler.manifests.placeholders import has_variables, tokens
-from reconciler.manifests.scalars import YamlValue
+from reconciler.manifests.text import YamlValue
 from reconciler.resources.kinds import VERSIONS
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.state import Elsewhere, ObservedObject

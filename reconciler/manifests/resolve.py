@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 from reconciler.diagnostics import Diagnostic, error
+from reconciler.manifests.files import OpeningError, Reason, open_folder, read_file
 from reconciler.manifests.manifest import Manifest, Root
-from reconciler.manifests.opening import OpeningError, Reason, open_folder, read_file
 from reconciler.manifests.placeholders import left_over, may_have_left_over, position
 from reconciler.manifests.variables import SCRIPT, Variables, left_over_warning
 from reconciler.resources.kinds import KINDS, MAX_SCRIPT, MAX_SCRIPT_BYTES

@@ -1,4 +1,4 @@
-"""Text of a YAML file: its encoding, and words for what is not YAML.
+"""Text of a YAML file: its encoding, the places of its values, and words for what is not YAML.
 
 Only UTF-8 is read, and nothing that an editor would not show.
 """
@@ -7,9 +7,85 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error
-from reconciler.manifests.trace import Mark
+
+YamlValue: TypeAlias = Any
+"""A text, a number, true, false, None, a list of values, or a mapping of texts to values."""
+
+YamlMapping: TypeAlias = dict[str, YamlValue]
+
+
+class Mark(NamedTuple):
+    """Line and column, from 1, and the style in which the scalar there is written."""
+
+    line: int
+    column: int
+    style: str = ""
+
+
+NOWHERE = Mark(0, 0)
+
+
+@dataclass(slots=True)
+class Trace:
+    """Findings of a second, slower pass over a file, and the place of every value.
+
+    Attributes:
+        file: Name of the file as it is shown.
+        lines_before: Number of lines of the file before what was read.
+        documents: The documents of the file, in order; None where there is nothing to judge.
+        keys: Places of keys, by the identity of their mapping (kept alive by ``documents``).
+        values: Places of values, by the identity of their mapping or list.
+    """
+
+    file: str
+    lines_before: int = 0
+    findings: list[Diagnostic] = field(default_factory=list)
+    documents: list[YamlValue] = field(default_factory=list)
+    keys: dict[tuple[int, str | int], Mark] = field(default_factory=dict)
+    values: dict[tuple[int, str | int], Mark] = field(default_factory=dict)
+
+    def refuse(self, code: str, summary: str, remedy: str, mark: Mark = NOWHERE) -> None:
+        """Note a finding that stops the run."""
+        place = SourceLocation(self.file, mark.line, mark.column)
+        self.findings.append(error(code, summary, remedy, place))
+
+    def value_mark(self, document: int, path: Sequence[str | int]) -> Mark:
+        """Return the place of a value, or of the nearest one above it."""
+        container, key = self._nearest(document, path)
+        return self.values.get((id(container), key), NOWHERE)
+
+    def written(self, document: int, path: Sequence[str | int]) -> YamlValue:
+        """Return the value under a path as it is written, or the nearest one above it."""
+        container, key = self._nearest(document, path)
+        return container[key]
+
+    def key_mark(self, document: int, path: Sequence[str | int]) -> Mark:
+        """Return the place of the key of a value, or of the value itself if it has no key."""
+        container, key = self._nearest(document, path)
+        place = (id(container), key)
+        return self.keys.get(place) or self.values.get(place, NOWHERE)
+
+    def _nearest(self, document: int, path: Sequence[str | int]) -> tuple[YamlValue, str | int]:
+        container: YamlValue = self.documents
+        key: str | int = document
+        for step in path:
+            inner = container[key]
+            if not _has(inner, step):
+                break
+            container, key = inner, step
+        return container, key
+
+
+def _has(container: YamlValue, step: str | int) -> bool:
+    if isinstance(container, dict):
+        return step in container
+    return isinstance(container, list) and isinstance(step, int) and 0 <= step < len(container)
+
 
 _BOM = "\ufeff"
 _OTHER_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)

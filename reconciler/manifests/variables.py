@@ -13,11 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from reconciler.diagnostics import Diagnostic, Severity, SourceLocation, error, warning
 from reconciler.manifests.discovery import Discovery
-from reconciler.manifests.growth import Growth
-from reconciler.manifests.layers import Layers
-from reconciler.manifests.manifest import Manifest, Path
+from reconciler.manifests.manifest import Growth, Manifest, Path
 from reconciler.manifests.placeholders import (
     OPENING,
+    Layers,
     Token,
     TooLongError,
     as_text,
@@ -36,7 +35,7 @@ from reconciler.manifests.plain_variables import (
     PlainVariables,
     UnusualError,
 )
-from reconciler.manifests.scalars import YamlMapping, YamlValue
+from reconciler.manifests.text import YamlMapping, YamlValue
 from reconciler.manifests.yaml_source import MAX_SCALAR
 from reconciler.resources.nearest import MOST_HINTS, nearest
 

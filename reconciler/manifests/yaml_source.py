@@ -12,6 +12,8 @@ every place. For the place of a later finding, only the document that it is in i
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -27,15 +29,20 @@ from yaml.events import (
     SequenceStartEvent,
 )
 
-from reconciler.manifests.scalars import MAY_BE_TYPED, YamlMapping, YamlValue, typed
-from reconciler.manifests.text import syntax_fault, unreadable_character
-from reconciler.manifests.trace import Mark, Trace
+from reconciler.manifests.text import (
+    Mark,
+    Trace,
+    YamlMapping,
+    YamlValue,
+    syntax_fault,
+    unreadable_character,
+)
 
 MAX_DEPTH = 32  # a manifest needs four; the builder below recurses once per level
 MAX_NODES = 100_000  # as many as fit in the time a person waits for one file
 MAX_SCALAR = 64 * 1024  # a script may have 2,000 characters
 MAX_DOCUMENTS = 10_000
-MAX_FINDINGS = 100  # nobody mends more of one file at a time
+MAX_FINDINGS = 100  # as many as a person fixes in one file at a time
 
 # A text this short cannot hold MAX_NODES nodes (two characters make three at most, ``?,``)
 # nor a scalar of MAX_SCALAR: its events are not counted.
@@ -46,7 +53,6 @@ _usual_keys: dict[str, str] = {}
 _MAX_USUAL_KEYS = 1000
 
 _Event = Any
-_NextEvent = Callable[[], _Event]
 
 
 class _GiveUpError(Exception):
@@ -54,12 +60,7 @@ class _GiveUpError(Exception):
 
 
 class Start(NamedTuple):
-    """Start of the line in which a document begins.
-
-    Attributes:
-        characters: Number of characters before it.
-        lines: Number of lines before it.
-    """
+    """Numbers of characters and lines before the line in which a document begins."""
 
     characters: int
     lines: int
@@ -113,23 +114,28 @@ class _Reader:
         self._trace = trace
         self._starts = starts
         self._depth = 0
-        self._next: _NextEvent = CParser(text).get_event
+        self._next: Callable[[], _Event] = CParser(text).get_event
         if len(text) > _SHORT:
             self._next = self._counted(self._next)
 
     def read(self) -> None:
         """Read every document."""
-        next_event, documents, trace = self._next, self.documents, self._trace
-        starts = self._starts
+        next_event, documents, trace, starts = self._next, self.documents, self._trace, self._starts
         next_event()  # the start of the stream
         while type(event := next_event()) is DocumentStartEvent:
             findings = len(trace.findings) if trace is not None else 0
             if event.tags or event.version not in (None, (1, 2)):
-                self._refuse_directive(event)
+                self._refuse(
+                    event,
+                    "YAML-DIRECTIVE",
+                    "a directive other than %YAML 1.2",
+                    "Remove the line that starts with %: manifests are YAML 1.2 without tags.",
+                )
             if len(documents) == MAX_DOCUMENTS:
                 self._stop(event, "YAML-DOCUMENTS", f"more than {MAX_DOCUMENTS} documents")
             if starts is not None:
-                starts.append(_start(event))
+                mark: Any = event.start_mark
+                starts.append(Start(mark.index - mark.column, mark.line))
             if trace is None:
                 documents.append(self._value(next_event()))
             else:
@@ -261,14 +267,6 @@ class _Reader:
                 "Manifests have no tags: remove it, and write text in quotes.",
             )
 
-    def _refuse_directive(self, event: _Event) -> None:
-        self._refuse(
-            event,
-            "YAML-DIRECTIVE",
-            "a directive other than %YAML 1.2",
-            "Remove the line that starts with %: manifests are YAML 1.2 without tags.",
-        )
-
     def _refuse(self, event: _Event, code: str, summary: str, remedy: str) -> None:
         if self._trace is None:
             raise _GiveUpError
@@ -282,7 +280,7 @@ class _Reader:
         self._refuse(event, code, summary, remedy)
         raise _GiveUpError
 
-    def _counted(self, next_event: _NextEvent) -> _NextEvent:
+    def _counted(self, next_event: Callable[[], _Event]) -> Callable[[], _Event]:
         nodes = 0
 
         def counted() -> _Event:
@@ -300,12 +298,50 @@ class _Reader:
         return counted
 
 
-def _start(event: _Event) -> Start:
-    mark = event.start_mark
-    return Start(mark.index - mark.column, mark.line)
-
-
 def _mark(trace: Trace, event: _Event) -> Mark:
     start = event.start_mark
     style = event.style if type(event) is ScalarEvent else ""
     return Mark(trace.lines_before + start.line + 1, start.column + 1, style or "")
+
+
+MAX_NUMBER = 64  # characters; int() is quadratic in the length
+
+# Plain scalars that start otherwise are text; most do, so this is asked before anything else.
+MAY_BE_TYPED = frozenset({"", *"nNtTfF~+-.0123456789"})
+
+_WORDS: dict[str, bool | None] = {
+    "": None,
+    **dict.fromkeys(("~", "null", "Null", "NULL"), None),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+_INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)", re.ASCII)
+_BASED = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+", re.ASCII)
+_FLOAT = re.compile(
+    r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", re.ASCII
+)
+_ODD = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)", re.ASCII)
+
+
+def typed(text: str) -> YamlValue:
+    """Return what a plain scalar stands for by the core schema of YAML 1.2.
+
+    ``no``, ``on``, ``12:30:00``, ``010``, ``1_000`` and dates, on which versions of YAML disagree,
+    stay text. Nothing in a manifest is a number: numbers exist only to be told from text.
+
+    Raises:
+        ValueError: it is a number that no value can hold.
+    """
+    if text in _WORDS:
+        return _WORDS[text]
+    if _ODD.fullmatch(text):
+        raise ValueError("not a finite number")
+    base = 10 if _INTEGER.fullmatch(text) else 0 if _BASED.fullmatch(text) else None
+    if base is None and not _FLOAT.fullmatch(text):
+        return text
+    if len(text) > MAX_NUMBER:
+        raise ValueError(f"a number of {len(text)} characters")
+    number = float(text) if base is None else int(text, base)
+    if number in (math.inf, -math.inf):
+        raise ValueError("a number too large to hold")
+    return number

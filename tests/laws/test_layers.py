@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.diagnostics import SourceLocation
-from reconciler.manifests.layers import Layers, VariableValue
 from reconciler.manifests.loader import load
-from reconciler.manifests.placeholders import escaped
+from reconciler.manifests.placeholders import Layers, VariableValue, escaped
 from reconciler.plan.digest import plan_digest
 from reconciler.report.plan_json import plan_as_json
 from reconciler.state import DesiredState

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from reconciler.configuration.model import Configuration, Environment
 from reconciler.diagnostics import SourceLocation
-from reconciler.manifests.layers import VariableValue
+from reconciler.manifests.placeholders import VariableValue
 
 PLACE = SourceLocation("reconciler.yaml", 1, 1)
 STAGING = Environment("staging", PLACE, overlay="environments/staging")

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from reconciler.diagnostics import SourceLocation
-from reconciler.manifests.layers import NO_LAYERS, Layers, VariableValue
 from reconciler.manifests.loader import load
 from reconciler.manifests.manifest import Loaded
+from reconciler.manifests.placeholders import NO_LAYERS, Layers, VariableValue
 from reconciler.resources.shard import Shard, shard_of
 from reconciler.validation.desired import judge
 from tests.unit.manifests.trees import codes, write_tree

@@ -12,9 +12,9 @@ import pytest
 
 from reconciler.diagnostics import Severity, SourceLocation
 from reconciler.manifests.discovery import DEEPEST, MAX_FILE, MAX_FOLDERS, MOST
+from reconciler.manifests.files import OpeningError, open_folder, read_file
 from reconciler.manifests.loader import load
 from reconciler.manifests.manifest import Loaded
-from reconciler.manifests.opening import OpeningError, open_folder, read_file
 from tests.unit.manifests.trees import a_project, codes, write_tree
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from reconciler.diagnostics import Diagnostic, SourceLocation
-from reconciler.manifests.layers import Layers, VariableValue
 from reconciler.manifests.loader import load
 from reconciler.manifests.manifest import Loaded
+from reconciler.manifests.placeholders import Layers, VariableValue
 from reconciler.resources.shard import Shard, shard_of
 from reconciler.validation.desired import judge
 from tests.unit.manifests.trees import codes, write_tree

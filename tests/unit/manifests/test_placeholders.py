@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.diagnostics import SourceLocation
-from reconciler.manifests.layers import VariableValue
 from reconciler.manifests.placeholders import (
+    NO_LAYERS,
+    Layers,
     TooLongError,
+    VariableValue,
     as_text,
     escaped,
     expanded,
@@ -161,3 +163,16 @@ def test_lists_and_mappings_have_no_text() -> None:
     values: list[Any] = [[1], {}, "x", 1.5, None]
 
     assert [as_text(each) for each in values] == [None, None, "x", "1.5", "null"]
+
+
+@pytest.mark.parametrize(
+    ("layers", "folders"),
+    [
+        (NO_LAYERS, ()),
+        (Layers(overlay="a"), ("a",)),
+        (Layers(other_overlays=("b", "c")), ("b", "c")),
+        (Layers(overlay="a", other_overlays=("b",)), ("a", "b")),
+    ],
+)
+def test_the_overlays_of_all_environments(layers: Layers, folders: tuple[str, ...]) -> None:
+    assert layers.overlays == folders

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from reconciler.diagnostics import SourceLocation
-from reconciler.manifests.growth import Growth
-from reconciler.manifests.layers import Layers, VariableValue
-from reconciler.manifests.manifest import Manifest, Root, SourceFile
+from reconciler.manifests.manifest import Growth, Manifest, Root, SourceFile
+from reconciler.manifests.placeholders import Layers, VariableValue
 from reconciler.manifests.plain_variables import PlainVariables, UnusualError
 from reconciler.manifests.variables import Variables
 

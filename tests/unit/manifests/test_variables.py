@@ -9,10 +9,9 @@ import pytest
 
 from reconciler.diagnostics import SourceLocation
 from reconciler.manifests import loader
-from reconciler.manifests.growth import Growth
-from reconciler.manifests.layers import Layers, VariableValue
 from reconciler.manifests.loader import load
-from reconciler.manifests.manifest import Loaded
+from reconciler.manifests.manifest import Growth, Loaded
+from reconciler.manifests.placeholders import Layers, VariableValue
 from reconciler.manifests.variables import MAX_FAULTS
 from reconciler.validation.desired import judge
 from tests.unit.manifests.trees import codes, write_tree

@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.manifests.opening import OpeningError, Reason, open_folder, read_file
+from reconciler.manifests.files import (
+    OpeningError,
+    Reason,
+    find_configuration,
+    git_root,
+    open_folder,
+    read_file,
+)
 
 LIMIT = 10
 
@@ -95,3 +102,34 @@ def test_a_link_to_a_folder_is_followed_where_the_operator_named_it(tmp_path: Pa
 
     with open_folder(str(tmp_path / "folder"), follow=True) as folder:
         assert os.fstat(folder).st_ino == (tmp_path / "target").stat().st_ino
+
+
+def test_the_nearest_folder_that_holds_git_is_the_root(tmp_path: Path) -> None:
+    """A work tree has a file of this name, and a link that leads nowhere counts too."""
+    inner = tmp_path / "module" / "folder"
+    inner.mkdir(parents=True)
+
+    assert git_root(inner) is None
+    (tmp_path / ".git").mkdir()
+    assert git_root(inner) == git_root(tmp_path) == tmp_path
+    (inner.parent / ".git").write_text("gitdir: elsewhere", encoding="utf-8")
+    assert git_root(inner) == inner.parent
+    (inner / ".git").symlink_to("nowhere")
+    assert git_root(inner) == inner
+
+
+def test_the_nearest_file_up_to_the_git_root_is_found(tmp_path: Path) -> None:
+    """A folder of the repository may have a configuration of its own."""
+    outer, root = tmp_path / "reconciler.yaml", tmp_path / "root"
+    inner = root / "team" / "deep"
+    inner.mkdir(parents=True)
+    outer.touch()
+
+    assert find_configuration(inner) is None
+    assert find_configuration(tmp_path) == outer
+    (root / ".git").touch()
+    assert find_configuration(inner) is None
+    (root / "reconciler.yaml").touch()
+    assert find_configuration(inner) == root / "reconciler.yaml"
+    (root / "team" / "reconciler.yaml").symlink_to(outer)
+    assert find_configuration(inner) == root / "team" / "reconciler.yaml"

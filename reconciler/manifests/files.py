@@ -1,6 +1,7 @@
-"""Opening files: never through a symbolic link, never waiting, never without a limit.
+"""Files: opening them safely, and finding the Git root and the configuration of a folder.
 
-What is checked and what is read is the same open file, so nothing can be swapped in between.
+Nothing is opened through a symbolic link, waited for, or read without a limit. What is checked and
+what is read is the same open file, so nothing can be swapped in between.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
+from pathlib import Path
 
 # O_NONBLOCK: opening a named pipe that nobody writes to would wait for ever.
 _FILE = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
@@ -108,3 +110,27 @@ def _is_symlink(name: str, parent: int | None) -> bool:
         return stat.S_ISLNK(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
     except OSError:
         return False
+
+
+def git_root(path: Path) -> Path | None:
+    """Return the nearest folder at or above a path that holds ``.git``, or None."""
+    return next((top for top in (path, *path.parents) if os.path.lexists(top / ".git")), None)
+
+
+CONFIGURATION_FILE = "reconciler.yaml"
+
+
+def find_configuration(start: Path) -> Path | None:
+    """Return the nearest ``reconciler.yaml`` at or above a folder, or None.
+
+    The search ends at the Git root. Without Git only the folder itself is looked at: what lies
+    above it may belong to another user.
+    """
+    top = git_root(start)
+    folders = [start] if top is None else [start, *start.parents]
+    for folder in folders:
+        if os.path.lexists(folder / CONFIGURATION_FILE):
+            return folder / CONFIGURATION_FILE
+        if folder == top:
+            break
+    return None
