@@ -25,18 +25,10 @@ from reconciler.service.eventstore.port import RemoteStore
 from reconciler.service.operations.answers import MICROSECONDS
 from reconciler.service.operations.callers import all_tokens
 from reconciler.service.transport.batching import Batcher
-from reconciler.service.transport.listener import (
-    Serving,
-    bind,
-    no_wait,
-    one_queue,
-    run_loop,
-    serve,
-    tls_context,
-)
+from reconciler.service.transport.connections import ListenError, bind, tls_context
+from reconciler.service.transport.listener import Serving, no_wait, one_queue, run_loop, serve
 from reconciler.service.transport.logs import set_up_logs
 from reconciler.service.transport.observer import Metrics, Observer, StoreFigures
-from reconciler.service.transport.process import ListenError
 from reconciler.service_client.endpoint import is_loopback
 
 LOG = logging.getLogger("reconciler.serve")

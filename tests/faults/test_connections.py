@@ -21,9 +21,9 @@ import uvloop
 
 from reconciler.service.build import IdentityService, open_sqlite
 from reconciler.service.transport.batching import Batcher
-from reconciler.service.transport.connections import RESERVED, fitted
+from reconciler.service.transport.connections import RESERVED, bind, fitted
 from reconciler.service.transport.limits import Limits
-from reconciler.service.transport.listener import Serving, bind, one_queue, serve
+from reconciler.service.transport.listener import Serving, one_queue, serve
 from reconciler.service.transport.observer import Metrics, Observer
 from reconciler.service.transport.protobuf import METHODS
 from reconciler.service.transport.splice import REFUSED

@@ -15,9 +15,8 @@ from typing import Any
 import grpc
 import pytest
 
-from reconciler.service.transport.calls import MAX_MESSAGE
 from reconciler.service.transport.grpc_server import MAX_METADATA
-from reconciler.service.transport.limits import MIB
+from reconciler.service.transport.limits import MAX_MESSAGE, MIB
 from reconciler.service.transport.protobuf import METHODS, SERVICES
 from tests import h2
 from tests.running import Server, running_server

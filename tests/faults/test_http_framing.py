@@ -21,8 +21,9 @@ import pytest
 
 from reconciler.service.build import open_sqlite
 from reconciler.service.transport.batching import Batcher
+from reconciler.service.transport.connections import bind
 from reconciler.service.transport.limits import RECEIVE_BYTES, Limits
-from reconciler.service.transport.listener import Serving, bind, one_queue, serve
+from reconciler.service.transport.listener import Serving, one_queue, serve
 from reconciler.service.transport.observer import Metrics, Observer
 from tests.raw_http import exchange, read_response, request
 from tests.running import Server, prepare, running_server
@@ -355,7 +356,6 @@ async def _served(store: Path, talk: Talk, limits: Limits = QUICK) -> None:
             observer=Observer(Metrics()),
             listening=bind("127.0.0.1", 0),
             limits=limits,
-            grpc=False,
             figures=lambda: None,
             is_open=lambda: True,
             on_ready=lambda address: ready.set_result(int(address.rpartition(":")[2])),

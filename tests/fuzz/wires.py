@@ -11,7 +11,6 @@ import httptools
 from google.protobuf.message import DecodeError
 
 from reconciler.service.domain.refusal import Refusal
-from reconciler.service.transport.calls import MAX_MESSAGE
 from reconciler.service.transport.framing import Framing, FramingError, Part
 from reconciler.service.transport.grpc_web import (
     percent_encoded,
@@ -20,7 +19,7 @@ from reconciler.service.transport.grpc_web import (
     write_answer,
     write_refusal,
 )
-from reconciler.service.transport.limits import Limits
+from reconciler.service.transport.limits import MAX_MESSAGE, Limits
 from reconciler.service.transport.protobuf import METHODS, fields_of, message_of
 from reconciler.service_client.http_messages import reply_of
 from reconciler.service_client.wire import WireRefusal, error_id

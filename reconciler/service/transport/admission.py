@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.dispatch import Incoming
 from reconciler.service.operations.request import Headers, bearer_token, caller_key
-from reconciler.service.transport.limits import Limits
+from reconciler.service.transport.limits import MAX_MESSAGE, Limits
 from reconciler.service.transport.observer import Answer
 
 # A token that is revoked meanwhile can have a message read, but no call carried out.
@@ -255,4 +255,13 @@ def no_room() -> Refusal:
         Code.RESOURCE_EXHAUSTED,
         "the service is busy with other large requests; ask again",
         "service.busy",
+    )
+
+
+def too_large() -> Refusal:
+    """Refuse a message of gRPC for its size."""
+    return Refusal(
+        Code.RESOURCE_EXHAUSTED,
+        f"a message must be at most {MAX_MESSAGE} bytes long",
+        "message.too_large",
     )

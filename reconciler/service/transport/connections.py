@@ -1,4 +1,4 @@
-"""Connections: accepting them, how many there may be, and which one makes room for another.
+"""Connections: listening for them, how many there may be, and which one makes room for another.
 
 A connection over HTTP/1.1 takes one file descriptor; one over HTTP/2 takes three, because it is
 spliced to the gRPC server over a pair of sockets. Every connection is counted from the moment it
@@ -19,15 +19,17 @@ import ssl
 from collections.abc import Callable, MutableSet
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Protocol
 
-from reconciler.service.transport.limits import Limits
+from reconciler.service.transport.limits import RECEIVE_BYTES, Limits
 from reconciler.service.transport.observer import Observer
 
 RESERVED = 192  # descriptors of the store, its threads, logs, and of connections being refused
 REFUSALS = 64  # connections that are told why they are refused, before the others are just closed
 SPLICED = 2  # descriptors that a connection over HTTP/2 takes beside its own
 LEAST = 16
+BACKLOG = 2048  # connections that the system keeps until they are accepted
 BURST = 4  # connections that are accepted before others get their turn of the event loop
 PAUSE_SECONDS = 0.2  # after the process ran out of descriptors
 TOO_MANY = "there are too many connections"
@@ -160,6 +162,62 @@ def fitted(limits: Limits, descriptors: int) -> Limits:
     http2 = min(limits.http2_connections, left // (2 * (1 + SPLICED)))
     connections = min(limits.connections, left - SPLICED * http2)
     return replace(limits, connections=connections, http2_connections=http2)
+
+
+class ListenError(Exception):
+    """A server that cannot listen as it was told: what is wrong, and what to do about it."""
+
+    def __init__(self, problem: str, remedy: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.remedy = remedy
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Return a socket that listens; port 0 takes a free one.
+
+    Raises:
+        ListenError: the address is in use, or is none of this machine.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listening = socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except (OSError, OverflowError, UnicodeError) as failure:
+        reason = getattr(failure, "strerror", None) or "no such address"
+        raise ListenError(
+            f"cannot listen on {host}:{port}: {reason}",
+            "Choose another address with --listen HOST:PORT; port 0 takes a free one.",
+        ) from failure
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
+    return listening
+
+
+def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
+    """Return what a server needs to speak TLS.
+
+    HTTP/1.1 comes first, so that only those get HTTP/2 who speak nothing else: gRPC.
+
+    Raises:
+        ListenError: certificate or key cannot be used.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(certificate, key)
+    except (OSError, ssl.SSLError) as failure:
+        raise ListenError(
+            f"cannot use the certificate {certificate} with the key {key}",
+            "Name a certificate chain and its unencrypted key, both in PEM.",
+        ) from failure
+    context.set_alpn_protocols(["http/1.1", "h2"])
+    return context
+
+
+def address_of(listening: socket.socket, *, is_tls: bool) -> str:
+    """Return the address at which a socket is reached."""
+    host, port = listening.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    return f"{'https' if is_tls else 'http'}://{shown}:{port}"
 
 
 class Acceptor:

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 
@@ -25,27 +25,20 @@ from grpc_health.v1.health import aio as health
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 from reconciler.service.domain.refusal import Refusal, invalid
-from reconciler.service.operations.table import needs_token
 from reconciler.service.transport.addresses import grpc_metadata
-from reconciler.service.transport.admission import NOBODY, Admission, Shares, UnreadError, no_room
-from reconciler.service.transport.calls import (
-    MAX_MESSAGE,
-    NO_ROOM,
-    TOO_LARGE,
-    CallContext,
-    answer_bytes,
-    no_message,
-    status_bytes,
-    too_large,
-    too_slow,
-)
-from reconciler.service.transport.limits import KIB, STREAM_WINDOW, Limits
-from reconciler.service.transport.new_calls import NewCalls
+from reconciler.service.transport.grpc_intake import CallContext, Intake
+from reconciler.service.transport.limits import KIB, MAX_MESSAGE, STREAM_WINDOW
 from reconciler.service.transport.observer import Answer
-from reconciler.service.transport.protobuf import METHODS, SERVICES, Method, load_pool
+from reconciler.service.transport.protobuf import (
+    METHODS,
+    SERVICES,
+    Method,
+    answer_bytes,
+    load_pool,
+    status_bytes,
+)
 
 GOODBYE = 0.5  # seconds
-ENDED_WITHIN = 0.1  # seconds
 SECOND = 1000  # milliseconds, the unit of the library's options
 MAX_METADATA = 8 * KIB
 STREAMS = 100  # of one connection
@@ -117,97 +110,6 @@ class GrpcServer:
         await self._server.stop(None)
 
 
-class Intake:
-    """Decides whose calls are taken in, how many at a time, and how long messages may take."""
-
-    def __init__(self, admission: Admission, new_calls: NewCalls, limits: Limits) -> None:
-        """Take in what ``admission`` lets in; tell ``new_calls`` of each call that has begun."""
-        self._admission = admission
-        self._new_calls = new_calls
-        self.limits = limits
-        self._known = Shares(limits.grpc_known, limits.grpc_known_of_one)
-        self._open = Shares(limits.grpc_open, limits.grpc_open)
-        self._streams = Shares(limits.grpc_open, limits.grpc_open)
-
-    @asynccontextmanager
-    async def message(
-        self, context: CallContext, operation: str, headers: Mapping[str, list[str]]
-    ) -> AsyncIterator[bytes | Refusal]:
-        """Yield the message of a call, or why it was not taken in.
-
-        The call keeps its place as long as the block runs, which is until it is answered.
-        """
-        self.begun(context)
-        if not needs_token(operation):
-            async with self.open_message(context) as message:
-                yield message
-            return
-        try:
-            caller = await self._admission.caller(headers)
-        except UnreadError as refusal:
-            self._new_calls.judged(_name_of(context), is_known=False)
-            yield refusal
-            return
-        self._new_calls.judged(_name_of(context), is_known=True)
-        seconds = self.limits.body_seconds
-        async with self._message(context, self._known, caller, seconds) as message:
-            yield message
-
-    def open_message(self, context: CallContext) -> AbstractAsyncContextManager[bytes | Refusal]:
-        """Yield the message of a call that needs no token, or why it was not taken in."""
-        return self._message(context, self._open, NOBODY, self.limits.head_seconds)
-
-    async def stream(self, context: CallContext, run: Callable[[], Awaitable[None]]) -> None:
-        """Carry out a call that needs no token and has many messages, if there is room."""
-        try:
-            with self._streams.place(NOBODY):
-                async with asyncio.timeout(self.limits.grpc_stream_seconds):
-                    await run()
-        except TimeoutError:
-            _refuse(context, too_slow())
-        except Refusal as refusal:
-            _refuse(context, refusal)
-
-    def begun(self, context: CallContext) -> None:
-        """Note that the server has begun a call: another one may come to it."""
-        self._new_calls.begun(_name_of(context))
-
-    @asynccontextmanager
-    async def _message(
-        self, context: CallContext, shares: Shares, caller: bytes, seconds: float
-    ) -> AsyncIterator[bytes | Refusal]:
-        with ExitStack() as place:
-            try:
-                place.enter_context(shares.place(caller))
-            except UnreadError as refusal:
-                message: bytes | Refusal = refusal
-            else:
-                message = await _read(context, seconds)
-            yield message
-
-
-def _name_of(context: CallContext) -> str:
-    """Return the name of the connection of a call, which is an address; see ``connected``."""
-    return str(context.peer()).rpartition("/")[2]
-
-
-async def _read(context: CallContext, seconds: float) -> bytes | Refusal:
-    """Return the message of a call, or the refusal of a call without one."""
-    try:
-        async with asyncio.timeout(seconds):
-            message: bytes = await context.read()
-    except TimeoutError:
-        return too_slow()
-    if message is grpc.aio.EOF:
-        # A call that the library has refused, or whose caller went away, is cancelled soon.
-        # One that is still there ended without a message, and is answered.
-        await asyncio.sleep(ENDED_WITHIN)
-        return no_message()
-    if message == NO_ROOM:
-        return no_room()
-    return too_large() if message == TOO_LARGE else message
-
-
 class _InFlight:
     """The calls of operations that are not answered yet, to the last byte."""
 
@@ -267,6 +169,15 @@ def _refuse(context: CallContext, refusal: Refusal, told: Sequence[tuple[str, st
     return b""
 
 
+async def _stream(intake: Intake, context: CallContext, run: Callable[[], Awaitable[None]]) -> None:
+    """Carry out a call that has many messages, unless there is no room for it."""
+    try:
+        async with intake.stream():
+            await run()
+    except Refusal as refusal:
+        _refuse(context, refusal)
+
+
 def _health_check(servicer: health.HealthServicer, intake: Intake) -> object:
     """Return the handlers that answer the health of a service, once or as a stream."""
 
@@ -281,7 +192,7 @@ def _health_check(servicer: health.HealthServicer, intake: Intake) -> object:
     async def watch(_: object, context: CallContext) -> None:
         asked = await _health_asked(intake, context)
         if asked is not None:
-            await intake.stream(context, lambda: servicer.Watch(asked, context))
+            await _stream(intake, context, lambda: servicer.Watch(asked, context))
 
     handlers = {
         "Check": grpc.stream_unary_rpc_method_handler(check),
@@ -329,7 +240,7 @@ def _reflection(intake: Intake) -> tuple[object, ...]:
                 await context.write(answer)
 
         intake.begun(context)
-        await intake.stream(context, run)
+        await _stream(intake, context, run)
 
     method = grpc.stream_stream_rpc_method_handler(
         reflect,

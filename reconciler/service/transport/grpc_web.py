@@ -21,11 +21,12 @@ from reconciler.service.domain.refusal import Code, Refusal, invalid
 from reconciler.service.operations.request import bearer_token
 from reconciler.service.operations.table import needs_token
 from reconciler.service.transport.addresses import grpc_metadata
+from reconciler.service.transport.admission import too_large
 from reconciler.service.transport.bodies import Bodies, CallerLeftError
-from reconciler.service.transport.calls import MAX_MESSAGE, answer_bytes, status_bytes, too_large
 from reconciler.service.transport.http_answers import ALWAYS, HttpAnswer, send_answer
+from reconciler.service.transport.limits import MAX_MESSAGE
 from reconciler.service.transport.observer import Answer
-from reconciler.service.transport.protobuf import METHODS, Method
+from reconciler.service.transport.protobuf import METHODS, Method, answer_bytes, status_bytes
 
 OK = 0
 DEADLINE_EXCEEDED = 4

@@ -16,6 +16,7 @@ from reconciler.service.operations.texts import MAX_PAGE_BYTES, MAX_TEXTS_BYTES
 KIB = 1024
 MIB = 1024 * KIB
 MAX_JSON = MIB
+MAX_MESSAGE = MIB  # of gRPC, without its head
 # What the system keeps of a connection until it is read; it doubles the number for its own needs,
 # and would let it grow to megabytes.
 RECEIVE_BYTES = 32 * KIB

@@ -1,4 +1,7 @@
-"""Messages of the gRPC front end, to JSON-shaped fields as the operations read them, and back.
+"""Messages of gRPC and gRPC-web, to JSON-shaped fields as the operations read them, and back.
+
+``answer_bytes`` carries out a call for both wires: the bytes of a message in, those of the answer
+out. What differs between the wires is how bytes and refusals are framed.
 
 The messages come from a descriptor set made of ``proto/`` (``make protos``). They live in a pool
 of their own, so that a program may load other code of the same names beside them.
@@ -11,10 +14,12 @@ of the field, as it does a word it does not know.
 
 from __future__ import annotations
 
+import logging
 from calendar import timegm
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -22,15 +27,20 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.duration_pb2 import Duration
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.timestamp_pb2 import Timestamp
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from reconciler.resources.call import JsonObject
 from reconciler.resources.duration import NANOSECONDS, format_duration, parse_duration
-from reconciler.service.domain.refusal import invalid
+from reconciler.service.domain.refusal import Code, Refusal, invalid
+from reconciler.service.operations.dispatch import Incoming
+from reconciler.service.operations.request import Headers
 from reconciler.service.operations.table import operations
+from reconciler.service.transport.observer import Answer
+
+LOG = logging.getLogger("reconciler.service")
 
 DESCRIPTORS = Path(__file__).parent / "proto" / "descriptors.binpb"
 
@@ -237,3 +247,72 @@ def _fill_timestamp(part: Timestamp, text: str) -> None:
 
 
 _FILLING: Mapping[str, Fill] = {DURATION: _fill_duration, TIMESTAMP: _fill_timestamp}
+
+
+DOMAIN = "reconciler"
+ERROR_DETAIL = "zitadel.v1.ErrorDetail"
+ERROR_INFO = "google.rpc.ErrorInfo"
+
+_Make: TypeAlias = Callable[..., Any]  # generated classes, whose fields no checker knows
+_STATUS: _Make = message_class("google.rpc.Status")
+_ERROR_DETAIL: _Make = message_class(ERROR_DETAIL)
+_ERROR_INFO: _Make = message_class(ERROR_INFO)
+
+
+async def answer_bytes(
+    answer: Answer, method: Method, asked: bytes | Refusal, headers: Headers, delivery: ExitStack
+) -> bytes | Refusal:
+    """Carry out a call. Nothing is raised: a refusal is an answer.
+
+    ``asked`` is a refusal where the message could not be taken in; that is told only to callers
+    who may know. ``delivery`` ends once the network has taken the answer.
+    """
+    encode = _encoding_of(method)
+    fields = _fields(method, asked)
+    received = await answer(Incoming(method.operation, fields, headers, encode, delivery=delivery))
+    if isinstance(received.answer, Refusal):
+        return received.answer
+    try:
+        return received.body or encode(received.answer)
+    except Exception:  # a defect of ours must not show itself
+        LOG.exception("an answer does not fit its message")
+        return Refusal(Code.INTERNAL, "the service failed", "service.failed")
+
+
+@cache
+def _encoding_of(method: Method) -> Callable[[JsonObject], bytes]:
+    """Return the encoding of the answers of a method: always the same, as kept ones are named."""
+    return partial(_message_bytes, method)
+
+
+def _message_bytes(method: Method, answer: JsonObject) -> bytes:
+    return message_of(method.answer, answer).SerializeToString()
+
+
+def status_bytes(refusal: Refusal) -> bytes:
+    """Return a refusal as ``google.rpc.Status``, which ``grpc-status-details-bin`` carries.
+
+    Its first detail is the one that JSON answers. The facts that stand among its members there
+    have a second one here, because a message has only the fields that everybody gave it.
+    """
+    details = [(ERROR_DETAIL, _ERROR_DETAIL(id=refusal.reason, message=refusal.message))]
+    if refusal.details:
+        facts = {name: str(fact) for name, fact in refusal.details.items()}
+        info = _ERROR_INFO(reason=refusal.reason, domain=DOMAIN, metadata=facts)
+        details.append((ERROR_INFO, info))
+    status = _STATUS(code=int(refusal.code), message=refusal.message)
+    for name, detail in details:
+        status.details.add(type_url=f"type.googleapis.com/{name}", value=detail.SerializeToString())
+    data: bytes = status.SerializeToString()
+    return data
+
+
+def _fields(method: Method, asked: bytes | Refusal) -> JsonObject | Refusal:
+    if isinstance(asked, Refusal):
+        return asked
+    try:
+        return fields_of(method.request.FromString(asked))
+    except DecodeError:
+        return invalid("request", f"must be a message {method.request.DESCRIPTOR.full_name}")
+    except Refusal as refusal:
+        return refusal

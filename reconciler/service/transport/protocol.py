@@ -36,6 +36,8 @@ class StrictProtocol(HttpToolsProtocol):
         config: Config,
         server_state: ServerState,
         app_state: dict[str, object],
+        _loop: asyncio.AbstractEventLoop | None = None,
+        *,
         limits: Limits,
         observer: Observer,
         room: Room | None = None,

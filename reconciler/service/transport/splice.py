@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import cast
 
 from reconciler.service.domain.refusal import Refusal
-from reconciler.service.transport.calls import MAX_MESSAGE, NO_ROOM, TOO_LARGE
 from reconciler.service.transport.connections import Room
 from reconciler.service.transport.frames import (
     PREFACE,
@@ -21,10 +21,9 @@ from reconciler.service.transport.frames import (
     Frames,
     FramesError,
 )
-from reconciler.service.transport.limits import SMALL_BODY
-from reconciler.service.transport.new_calls import Inside
-from reconciler.service.transport.process import connected
-from reconciler.service.transport.stream_messages import Entry, Sizes
+from reconciler.service.transport.grpc_intake import Inside, connected
+from reconciler.service.transport.limits import MAX_MESSAGE, SMALL_BODY
+from reconciler.service.transport.stream_messages import NO_ROOM, TOO_LARGE, Entry, Sizes
 
 # Settings without a word, and GOAWAY: no call was begun, and there are too many connections.
 REFUSED = bytes.fromhex("000000040000000000 000008070000000000 000000000000000b")
@@ -132,7 +131,8 @@ class Splice:
         self._now = asyncio.get_running_loop().time
         self.last_seen = self._now()
         self._calls_began = 0.0  # when the newest call came
-        self._asked = CallerFrames(self._given_up, self._large, SIZES, self._new_calls.may_begin)
+        may_begin = partial(self._all_new_calls.may_begin, self._new_calls)
+        self._asked = CallerFrames(self._given_up, self._large, SIZES, may_begin)
         self._answered = Frames(self._ended)
         self._outside = _End(self._lost, self._from_outside)
         self._inside = _End(self._lost, self._from_inside)
@@ -150,7 +150,7 @@ class Splice:
     def begin(self, seen: bytes) -> None:
         """Connect to the gRPC server; the other side waits until that is done."""
         self._room.connections.add(self)
-        self._new_calls.join()
+        self._all_new_calls.add(self._new_calls)
         self._outside.transport.set_protocol(self._outside)
         self._outside.transport.pause_reading()
         self._task = asyncio.get_running_loop().create_task(self._connect(seen))
@@ -186,7 +186,7 @@ class Splice:
         if self._outside.is_lost and self._inside.is_lost:
             self._room.connections.discard(self)
             self._room.unsplice(self)
-            self._new_calls.leave()
+            self._all_new_calls.remove(self._new_calls)
 
     def _from_outside(self, data: bytes) -> bytes:
         self.last_seen = self._now()
@@ -217,7 +217,7 @@ class Splice:
     def _given_up(self, stream: int) -> None:
         """Give back what a call held whose caller wants no answer."""
         self._asked.forget(stream)
-        self._new_calls.ended(stream)
+        self._all_new_calls.ended(self._new_calls, stream)
         self._give_back(stream)
 
     def _ended(self, stream: int) -> None:

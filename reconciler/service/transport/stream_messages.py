@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum, auto
+from secrets import token_bytes
 from typing import NamedTuple
 
 MESSAGE_HEAD = 5
+# Marks that the gRPC server finds in the place of a message that is refused; see ``Sizes``.
+TOO_LARGE, NO_ROOM = token_bytes(16), token_bytes(16)
 
 
 class Entry(Enum):

@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 import uvloop
 
-from reconciler.service.transport.connections import Acceptor, Room
+from reconciler.service.transport.connections import Acceptor, Room, bind, tls_context
 from reconciler.service.transport.limits import Limits
-from reconciler.service.transport.listener import bind, tls_context
 from reconciler.service.transport.observer import Metrics, Observer
 from tests.acceptance.test_serve import make_certificate
 

@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
+from typing import NoReturn
+
+import pytest
 
 from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.transport.admission import Budget
 from reconciler.service.transport.bodies import Bodies
-from reconciler.service.transport.grpc_front_end import grpc_front_ends
+from reconciler.service.transport.connections import ListenError
+from reconciler.service.transport.grpc_front_end import (
+    LOCK,
+    SOCKET,
+    grpc_front_ends,
+    private_folder,
+)
 from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.observer import Metrics, Observer
 from reconciler.service.transport.protobuf import SERVICES
@@ -40,3 +55,149 @@ def test_the_socket_is_private_and_goes_with_the_server() -> None:
     asyncio.run(main())
 
     assert [address for address in addresses if Path(address).parent.exists()] == []
+
+
+KILLED = """
+import os, signal, socket
+from reconciler.service.transport.grpc_front_end import private_folder
+with private_folder() as folder:
+    socket.socket(socket.AF_UNIX).bind(str(folder / "grpc"))
+    print(folder, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.fixture
+def top(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return an empty folder for temporary files."""
+    top = tmp_path / "top"
+    top.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(top))
+    return top
+
+
+def killed(top: Path) -> Path:
+    """Return the folder that a server left which was killed."""
+    ended = subprocess.run(
+        [sys.executable, "-c", KILLED],
+        env={**os.environ, "TMPDIR": str(top)},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == -signal.SIGKILL
+    left = Path(ended.stdout.strip())
+    assert sorted(path.name for path in left.iterdir()) == [SOCKET, LOCK]
+    return left
+
+
+def left_over(top: Path, name: str = "reconciler-old") -> Path:
+    """Make a folder such as a killed server leaves."""
+    folder = top / name
+    folder.mkdir(mode=0o700)
+    (folder / SOCKET).write_text("")
+    (folder / LOCK).write_text("")
+    return folder
+
+
+def make_socket(name: str) -> None:
+    """Make the file of a socket in the working folder: the path of a socket must be short."""
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(name)
+
+
+def test_the_next_start_clears_what_a_killed_server_left(top: Path) -> None:
+    """And nothing of a server that lives."""
+    left = killed(top)
+    with private_folder() as living:
+        assert not left.exists()
+        assert living.stat().st_mode & 0o777 == 0o700
+        with private_folder() as other:
+            assert living.exists()
+            assert other.exists()
+        assert [path.name for path in top.iterdir()] == [living.name]
+    assert list(top.iterdir()) == []
+
+
+def test_a_connection_that_a_killed_server_was_making_goes_with_its_folder(
+    top: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The socket of a connection has a file with a number for its name, for a moment."""
+    left = left_over(top)
+    monkeypatch.chdir(left)
+    make_socket("17")
+
+    with private_folder():
+        assert not left.exists()
+
+
+@pytest.mark.parametrize(("name", "is_socket"), [("17", False), ("a7", True), ("\u0661", True)])
+def test_a_name_that_is_no_connection_of_a_server_stays(
+    top: Path, name: str, *, is_socket: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And all that is beside it, also a connection."""
+    left = left_over(top)
+    monkeypatch.chdir(left)
+    make_socket("16")
+    if is_socket:
+        make_socket(name)
+    else:
+        (left / name).write_text("mine")
+
+    with private_folder():
+        assert {path.name for path in left.iterdir()} == {SOCKET, LOCK, "16", name}
+
+
+def test_what_no_server_left_stays(top: Path) -> None:
+    """Other files and names, links that lead elsewhere, a pipe that would block."""
+    elsewhere = top.with_name("elsewhere")
+    elsewhere.mkdir()
+    target = left_over(elsewhere, "target")
+    (top / "reconciler-link").symlink_to(target)
+    links = top / "reconciler-links"
+    links.mkdir()
+    (links / LOCK).symlink_to(target / LOCK)
+    pipe = top / "reconciler-pipe"
+    pipe.mkdir()
+    os.mkfifo(pipe / LOCK)
+    full = left_over(top, "reconciler-full")
+    (full / "notes.txt").write_text("mine")
+    (top / "reconciler-file").write_text("mine")
+    (top / "reconciler-empty").mkdir()
+    other = left_over(top, "another-program")
+    gone = left_over(top)
+
+    with private_folder() as folder:
+        names = {path.name for path in top.iterdir()}
+
+    assert names == {
+        "reconciler-link", "reconciler-links", "reconciler-pipe", "reconciler-full",
+        "reconciler-file", "reconciler-empty", "another-program", folder.name,
+    }  # fmt: skip
+    assert not gone.exists()
+    assert sorted(path.name for path in target.iterdir()) == [SOCKET, LOCK]
+    assert sorted(path.name for path in other.iterdir()) == [SOCKET, LOCK]
+    assert len(list(full.iterdir())) == 3
+
+
+def test_a_folder_of_another_user_stays(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who may write to the same place may make a folder of any name in it."""
+    foreign = left_over(top)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+
+    with private_folder():
+        assert foreign.exists()
+
+    assert sorted(path.name for path in foreign.iterdir()) == [SOCKET, LOCK]
+
+
+def test_a_server_without_room_for_the_socket_says_what_to_do() -> None:
+    """Containers often have a file system that cannot be written to."""
+
+    def no_room(**_: str) -> NoReturn:
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    with pytest.raises(ListenError, match="no folder for temporary files") as caught:
+        private_folder(no_room).__enter__()
+
+    assert "TMPDIR" in caught.value.remedy

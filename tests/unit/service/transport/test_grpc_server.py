@@ -14,7 +14,7 @@ from reconciler.service.domain.refusal import Refusal
 from reconciler.service.operations.callers import unauthenticated
 from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.operations.request import bearer_token
-from reconciler.service.transport import grpc_server
+from reconciler.service.transport import grpc_intake
 from reconciler.service.transport.admission import Budget
 from reconciler.service.transport.bodies import Bodies
 from reconciler.service.transport.grpc_front_end import grpc_front_ends
@@ -145,13 +145,13 @@ def test_only_so_many_messages_are_waited_for_of_one_token_and_of_all(
 ) -> None:
     """One caller that sends nothing does not keep another from calling."""
     awaited: asyncio.Queue[None] = asyncio.Queue()
-    read = grpc_server._read
+    read = grpc_intake._read
 
     async def noted(context: Any, seconds: float) -> bytes | Refusal:
         awaited.put_nowait(None)
         return await read(context, seconds)
 
-    monkeypatch.setattr(grpc_server, "_read", noted)
+    monkeypatch.setattr(grpc_intake, "_read", noted)
     others = [(("authorization", f"Bearer good{number}"),) for number in range(2)]
 
     async def main(_: Door, channel: grpc.aio.Channel) -> None:

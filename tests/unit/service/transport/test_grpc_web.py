@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.service.domain.refusal import Code, Refusal, moved_on, not_found
-from reconciler.service.transport.calls import MAX_MESSAGE, status_bytes
 from reconciler.service.transport.grpc_web import (
     percent_encoded,
     read_message,
@@ -23,7 +22,8 @@ from reconciler.service.transport.grpc_web import (
     write_refusal,
     write_too_late,
 )
-from reconciler.service.transport.protobuf import message_class
+from reconciler.service.transport.limits import MAX_MESSAGE
+from reconciler.service.transport.protobuf import message_class, status_bytes
 
 STATUS: Any = message_class("google.rpc.Status")
 

@@ -10,10 +10,10 @@ import yaml
 
 from reconciler.service.eventstore.sqlite import READERS_KEPT
 from reconciler.service.eventstore.sqlite_files import CACHE_KIB, READER_CACHE_KIB
-from reconciler.service.transport.calls import MAX_MESSAGE
 from reconciler.service.transport.limits import (
     KIB,
     MAX_JSON,
+    MAX_MESSAGE,
     MIB,
     READERS,
     STORE,

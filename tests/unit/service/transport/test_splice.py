@@ -14,12 +14,12 @@ import pytest
 import uvloop
 
 from reconciler.service.transport.admission import Budget
-from reconciler.service.transport.calls import NO_ROOM
 from reconciler.service.transport.connections import Room
 from reconciler.service.transport.frames import PREFACE
+from reconciler.service.transport.grpc_intake import Inside, NewCalls, NewCallsOfOne
 from reconciler.service.transport.limits import Limits
-from reconciler.service.transport.new_calls import Inside, NewCalls, NewCallsOfOne
 from reconciler.service.transport.splice import FirstBytes
+from reconciler.service.transport.stream_messages import NO_ROOM
 from tests import h2
 from tests.wires import frame as message
 
@@ -40,7 +40,7 @@ class Http(asyncio.Protocol):
 class EveryCall(NewCalls):
     """Lets every call begin: what is inside here tells nothing of calls that it has begun."""
 
-    def has_place(self, connection: NewCallsOfOne) -> bool:
+    def _has_place(self, connection: NewCallsOfOne) -> bool:
         return True
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from reconciler.service.transport.grpc_front_end import SOCKET
+from reconciler.service.transport.grpc_intake import NAMES, NewCalls, NewCallsOfOne
 from reconciler.service.transport.limits import Limits
-from reconciler.service.transport.new_calls import NAMES, NewCalls, NewCallsOfOne
-from reconciler.service.transport.process import SOCKET
 
 LIMITS = Limits(grpc_new_of_one=3, grpc_new_of_strangers=2, grpc_held_bytes=100)
 
@@ -13,8 +13,9 @@ class Connection:
     """A connection on which calls wait, and begin as soon as they may."""
 
     def __init__(self, calls: NewCalls) -> None:
+        self.all = calls
         self.calls = calls.of_connection(self.go_on, self.end)
-        self.calls.join()
+        calls.add(self.calls)
         self.begun: list[int] = []
         self.waiting: list[int] = []
         self.has_ended = False
@@ -24,7 +25,7 @@ class Connection:
         self.go_on()
 
     def go_on(self) -> None:
-        while self.waiting and self.calls.may_begin(self.waiting[0]):
+        while self.waiting and self.all.may_begin(self.calls, self.waiting[0]):
             self.begun.append(self.waiting.pop(0))
 
     def end(self) -> None:
@@ -99,11 +100,11 @@ def test_a_call_that_ended_before_it_began_gives_its_place_back() -> None:
     calls = NewCalls(LIMITS)
     first, second = Connection(calls), Connection(calls)
     first.ask(1, 3)
-    first.calls.ended(1)
-    first.calls.ended(1)
+    calls.ended(first.calls, 1)
+    calls.ended(first.calls, 1)
     assert first.begun == [1, 3]
     second.ask(1)
-    second.calls.ended(5)
+    calls.ended(second.calls, 5)
     assert second.calls.streams == [1]
 
 
@@ -113,8 +114,8 @@ def test_a_connection_that_is_lost_gives_its_places_back() -> None:
     first, second, third, fourth = (Connection(calls) for _ in range(4))
     for stranger in (first, second, third, fourth):
         stranger.ask(1)
-    third.calls.leave()
-    first.calls.leave()
+    calls.remove(third.calls)
+    calls.remove(first.calls)
     calls.begun(first.calls.name)
     calls.judged(first.calls.name, is_known=True)
 
