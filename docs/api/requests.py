@@ -19,7 +19,7 @@ from reconciler.resources.origin import DEFAULT_PORTS
 from reconciler.resources.ref import Kind
 from reconciler.resources.schemas import or_null
 from reconciler.service.operations.batch import MAX_ORDERS
-from reconciler.service.operations.fields import LARGEST
+from reconciler.service.operations.custody import AT_ONCE
 from reconciler.service.operations.leases import MAX_HOLDER, MAX_SECONDS
 from reconciler.service.operations.lists import (
     ACTION_STATES,
@@ -31,7 +31,7 @@ from reconciler.service.operations.lists import (
     SORTABLE,
 )
 from reconciler.service.operations.operation import Operation
-from reconciler.service.operations.owed_secrets import AT_ONCE
+from reconciler.service.operations.request import LARGEST
 from reconciler.service.operations.table import operations
 
 _OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"

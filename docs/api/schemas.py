@@ -8,7 +8,7 @@ from typing import Any
 from reconciler.resources import schemas
 from reconciler.resources.fields import NO_NUL
 from reconciler.resources.schemas import Schema
-from reconciler.service.operations.fields import LARGEST, MAX_TEXT
+from reconciler.service.operations.request import LARGEST, MAX_TEXT
 
 ID = r"^[A-Za-z0-9_-]{1,200}$"
 TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z$"

@@ -14,7 +14,7 @@ from reconciler.resources.ref import Kind
 from reconciler.service.build import open_postgres
 from reconciler.service.domain.refusal import Code
 from reconciler.service.eventstore.rows import ObjectRow
-from reconciler.service.operations import flows
+from reconciler.service.operations import actions
 from reconciler.service.operations.callers import Caller, Role
 from reconciler.service.operations.session import Writing
 from reconciler.service.projections.maintenance import rebuild, verify
@@ -287,14 +287,14 @@ def test_an_action_that_another_server_removes_meanwhile_is_not_set(
     """The removal is committed after the flow was looked at, and before it is written."""
     ask, other = servers
     action = ask.an_action()["id"]
-    change = flows._change
+    change = actions._change
 
     def delayed(*args: Any) -> int:
-        monkeypatch.setattr(flows, "_change", change)
+        monkeypatch.setattr(actions, "_change", change)
         other("DeleteAction", id=action)
         return change(*args)
 
-    monkeypatch.setattr(flows, "_change", delayed)
+    monkeypatch.setattr(actions, "_change", delayed)
     fields = {"flowType": LOGIN, "triggerType": PRE_CREATION, "actionIds": [action]}
     refusal = ask.refused("SetTriggerActions", organization=ask.organization, **fields)
 

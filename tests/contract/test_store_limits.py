@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from reconciler.service.domain.refusal import Code, Refusal
+from reconciler.service.operations.custody import AT_ONCE
 from reconciler.service.operations.lists import MAX_PAGE, MAX_QUERIES, METHODS
-from reconciler.service.operations.owed_secrets import AT_ONCE
 from reconciler.service.operations.table import operations
 from tests.examples import JWT
 from tests.unit.service.asking import Asking

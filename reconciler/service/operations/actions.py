@@ -1,21 +1,70 @@
-"""Actions: creating, reading, updating, deleting. They are stored, never run by this service."""
+"""Actions, and the flows whose triggers name them. This service stores both and runs no action.
+
+A flow exists as long as one of its triggers has actions. Its id is known before it exists, and its
+sequence goes on where it ended when the flow comes back.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
+from typing import Annotated, NamedTuple
+
+from pydantic import Field
+
+from reconciler.resources.flows import (
+    FLOW_NUMBERED,
+    FLOWS,
+    MAX_TRIGGER_ACTIONS,
+    TRIGGER_NAMED,
+    TRIGGER_NUMBERED,
+    Flow,
+    Trigger,
+    flow_id,
+)
 from reconciler.resources.models import Name, with_fields_of
 from reconciler.resources.ref import Kind
-from reconciler.service.domain.events import ActionAdded, ActionRemoved
-from reconciler.service.domain.state import change_action
-from reconciler.service.operations.answers import (
-    Answer,
-    action_view,
-    details_changed,
-    details_created,
+from reconciler.service.domain.events import (
+    ActionAdded,
+    ActionDeactivated,
+    ActionReactivated,
+    ActionRemoved,
+    FlowActionDropped,
+    FlowChanged,
+    FlowRemoved,
 )
-from reconciler.service.operations.flows import drop_action
-from reconciler.service.operations.models import Id, Message, SpecMessage
+from reconciler.service.domain.events import FlowTriggerSet as TriggerSet
+from reconciler.service.domain.refusal import actions_unknown, invalid
+from reconciler.service.domain.state import change_action, change_flow
+from reconciler.service.eventstore.rows import ObjectRow, StreamAt
+from reconciler.service.operations.answers import Answer, action_view, details_at, details_read
+from reconciler.service.operations.models import Id, IdRequest, Message, SpecMessage
+from reconciler.service.operations.operation import Effect, operation
 from reconciler.service.operations.session import Reading, Writing
 from reconciler.service.projections.objects import state_of
+
+# Words of the API before it had numbers, which its clients may still send.
+_OLD_FLOWS: Mapping[str, str] = {"FLOW_TYPE_EXTERNAL_AUTHENTICATION": "1"}
+_OLD_TRIGGERS: Mapping[str, str] = {
+    "TRIGGER_TYPE_POST_AUTHENTICATION": "1",
+    "TRIGGER_TYPE_PRE_CREATION": "2",
+    "TRIGGER_TYPE_POST_CREATION": "3",
+}
+# Keys of the translated names, by number.
+_FLOW_KEYS: Mapping[str, str] = {
+    "1": "ExternalAuthentication",
+    "2": "CustomiseToken",
+    "3": "InternalAuthentication",
+    "4": "CustomizeSAMLResponse",
+}
+_TRIGGER_KEYS: Mapping[str, str] = {
+    "1": "PostAuthentication",
+    "2": "PreCreation",
+    "3": "PostCreation",
+    "4": "PreUserinfoCreation",
+    "5": "PreAccessTokenCreation",
+    "6": "PreSAMLResponseCreation",
+}
 
 
 @with_fields_of(Kind.ACTION)
@@ -31,20 +80,48 @@ class UpdateActionRequest(CreateActionRequest):
     id: Id
 
 
-class ActionRequest(Message):
-    """Name an action, as the path does."""
+class SetTriggerActionsRequest(Message):
+    """Set the actions of one trigger of a flow, in their order; none empties the trigger."""
 
-    id: Id
+    flow_type: Id
+    trigger_type: Id
+    action_ids: Annotated[
+        tuple[Id, ...],
+        Field(
+            description="Ids of actions of the organization, each once, in the order to run them.",
+            max_length=MAX_TRIGGER_ACTIONS,
+        ),
+    ] = ()
+
+
+class FlowRequest(Message):
+    """Name a flow by its number, as the path does."""
+
+    type: Id
+
+
+class _Held(NamedTuple):
+    """A flow as it is held.
+
+    Attributes:
+        stream: Its stream with all its events.
+        row: None while no trigger has actions.
+        sequence: Of its last event; 0 where there is none.
+    """
+
+    stream: StreamAt
+    row: ObjectRow | None
+    sequence: int
 
 
 def create_action(call: Writing, request: CreateActionRequest) -> Answer:
     """Make an action in the organization of the call."""
     owner = call.organization()
     row = call.create(owner.id, ActionAdded(request.name, request.spec_of(Kind.ACTION)))
-    return {"details": details_created(row), "id": row.id}
+    return {"details": details_read(row), "id": row.id}
 
 
-def get_action(call: Reading, request: ActionRequest) -> Answer:
+def get_action(call: Reading, request: IdRequest) -> Answer:
     """Answer one action."""
     return call.shown_alone("action", action_view, call.object(Kind.ACTION, request.id))
 
@@ -52,15 +129,183 @@ def get_action(call: Reading, request: ActionRequest) -> Answer:
 def update_action(call: Writing, request: UpdateActionRequest) -> Answer:
     """Update a whole action; what is left out is at its default afterwards."""
     row = call.target(Kind.ACTION, request.id)
-    changed = call.change(
-        row, change_action(state_of(row), request.name, request.spec_of(Kind.ACTION))
-    )
-    return {"details": details_changed(changed)}
+    spec = request.spec_of(Kind.ACTION)
+    return call.update(row, change_action(state_of(row), request.name, spec))
 
 
-def delete_action(call: Writing, request: ActionRequest) -> Answer:
+def delete_action(call: Writing, request: IdRequest) -> Answer:
     """Remove an action, also from every trigger that it is part of."""
     row = call.target(Kind.ACTION, request.id)
     call.remove(row, ActionRemoved())
-    drop_action(call, row)
+    _drop_from_flows(call, row)
     return {}
+
+
+def deactivate_action(call: Writing, request: IdRequest) -> Answer:
+    """Switch an action off; one that is off is refused."""
+    return call.switch(call.target(Kind.ACTION, request.id), ActionDeactivated())
+
+
+def reactivate_action(call: Writing, request: IdRequest) -> Answer:
+    """Switch an action on again; one that is on is refused."""
+    return call.switch(call.target(Kind.ACTION, request.id), ActionReactivated())
+
+
+def get_flow(call: Reading, request: FlowRequest) -> Answer:
+    """Answer a flow of the organization of the call: each trigger that has actions, with them."""
+    flow = _flow("type", request.type)
+    held = _held(call, call.organization().id, flow)
+    triggers: Mapping[str, Sequence[str]] = json.loads(held.row.spec) if held.row else {}
+    ids = {action for actions in triggers.values() for action in actions}
+    # Among writes, the second look may see that another writer just removed an action.
+    actions = {row.id: action_view(row) for row in call.view.get_objects(ids)}
+    details = details_read(held.row) if held.row else _details(held.stream, held.sequence)
+    return {
+        "flow": {
+            "type": _type_view(flow.number, flow.name, "Action.Flow.Type", _FLOW_KEYS),
+            "details": details,
+            "state": "FLOW_STATE_ACTIVE",
+            "triggerActions": [
+                {
+                    "triggerType": _trigger_view(TRIGGER_NAMED[name]),
+                    "actions": [actions[action] for action in triggers[name] if action in actions],
+                }
+                for name in TRIGGER_NAMED
+                if name in triggers
+            ],
+        }
+    }
+
+
+def set_trigger_actions(call: Writing, request: SetTriggerActionsRequest) -> Answer:
+    """Set the actions of one trigger of a flow of the organization of the call."""
+    flow = _flow("flowType", request.flow_type)
+    trigger = _trigger(flow, request.trigger_type)
+    held = _expected(call, flow)
+    sequence = _change(call, held, TriggerSet(flow.name, trigger.name, request.action_ids))
+    # After the write, which has locked the organization: no action can be removed meanwhile.
+    _check_actions(call, held.stream.organization, request.action_ids)
+    return {"details": _details(held.stream, sequence)}
+
+
+def clear_flow(call: Writing, request: FlowRequest) -> Answer:
+    """Empty every trigger of a flow of the organization of the call."""
+    held = _expected(call, _flow("type", request.type))
+    sequence = call.remove(held.row, FlowRemoved()).sequence if held.row else held.sequence
+    return {"details": _details(held.stream, sequence)}
+
+
+def _drop_from_flows(call: Writing, action: ObjectRow) -> None:
+    """Take an action that was removed out of every trigger."""
+    for flow in FLOWS:
+        row = call.view.get_object(flow_id(action.organization, flow))
+        if row is not None:
+            _change(call, _as_held(row), FlowActionDropped(action.id))
+
+
+def _flow(field: str, number: str) -> Flow:
+    flow = FLOW_NUMBERED.get(_OLD_FLOWS.get(number, number))
+    if flow is None:
+        raise invalid(field, f"must be the number of a flow: {_numbers(FLOWS)}")
+    return flow
+
+
+def _trigger(flow: Flow, number: str) -> Trigger:
+    trigger = TRIGGER_NUMBERED.get(_OLD_TRIGGERS.get(number, number))
+    if trigger not in flow.triggers:
+        rule = f"must be the number of a trigger of this flow: {_numbers(flow.triggers)}"
+        raise invalid("triggerType", rule)
+    return trigger
+
+
+def _numbers(rows: Sequence[Flow | Trigger]) -> str:
+    return ", ".join(f"{row.number} ({row.name})" for row in rows)
+
+
+def _held(call: Reading, organization: str, flow: Flow) -> _Held:
+    name = flow_id(organization, flow)
+    row = call.view.get_object(name)
+    if row is not None:
+        return _as_held(row)
+    version = call.view.stream_version(name)
+    last = call.view.read_stream(name, after=version - 1, limit=1) if version else ()
+    return _Held(StreamAt(organization, name, version), None, last[0].sequence if last else 0)
+
+
+def _as_held(row: ObjectRow) -> _Held:
+    return _Held(StreamAt(row.organization, row.id, row.version), row, row.sequence)
+
+
+def _expected(call: Writing, flow: Flow) -> _Held:
+    """Return a flow to be written, if it is at the sequence that the caller expects.
+
+    A flow without actions is at the sequence of its last event, and at 0 as well: the caller may
+    know no more of it than that it holds nothing.
+    """
+    held = _held(call, call.organization().id, flow)
+    if held.row:
+        call.expect(held.row)
+    else:
+        call.expect_sequence(held.sequence, 0)
+    return held
+
+
+def _change(call: Writing, held: _Held, event: FlowChanged) -> int:
+    """Write what a change of a flow means; return the sequence of the flow after it."""
+    row = held.row
+    events = change_flow(json.loads(row.spec) if row else {}, event)
+    if not events:
+        return held.sequence
+    if row is None:
+        return call.begin(held.stream, event).sequence
+    if isinstance(events[0], FlowRemoved):
+        return call.remove(row, events[0]).sequence
+    return call.change(row, events).sequence
+
+
+def _check_actions(call: Reading, organization: str, ids: Sequence[str]) -> None:
+    if len(set(ids)) < len(ids):
+        raise actions_unknown()
+    for row in map(call.view.get_object, ids):
+        if row is None or (row.kind, row.organization) != (Kind.ACTION, organization):
+            raise actions_unknown()
+
+
+def _details(stream: StreamAt, sequence: int) -> Answer:
+    """Return the details of a flow that was written; one without any event has no time."""
+    if sequence:
+        return details_at(stream.organization, sequence)
+    return {"sequence": "0", "resourceOwner": stream.organization}
+
+
+def _trigger_view(trigger: Trigger) -> Answer:
+    return _type_view(trigger.number, trigger.name, "Action.TriggerType", _TRIGGER_KEYS)
+
+
+def _type_view(number: str, name: str, prefix: str, keys: Mapping[str, str]) -> Answer:
+    words = name.replace("_", " ").capitalize().replace("saml", "SAML")
+    return {
+        "id": number,
+        "name": {"key": f"{prefix}.{keys[number]}", "localizedMessage": words},
+    }
+
+
+_WRITE = "org.action.write"
+ROWS = (
+    operation("CreateAction", _WRITE, Effect.CREATES, create_action, CreateActionRequest),
+    operation("GetAction", "org.action.read", Effect.READS, get_action, IdRequest),
+    operation("UpdateAction", _WRITE, Effect.CHANGES, update_action, UpdateActionRequest),
+    operation("DeleteAction", "org.action.delete", Effect.REMOVES, delete_action, IdRequest),
+    operation("DeactivateAction", _WRITE, Effect.CHANGES, deactivate_action, IdRequest),
+    operation("ReactivateAction", _WRITE, Effect.CHANGES, reactivate_action, IdRequest),
+    operation("GetFlow", "org.flow.read", Effect.READS, get_flow, FlowRequest),
+    operation(
+        "SetTriggerActions",
+        "org.flow.write",
+        Effect.CHANGES,
+        set_trigger_actions,
+        SetTriggerActionsRequest,
+    ),
+    # A flow that was cleared goes on, so that its sequence can still be expected.
+    operation("ClearFlow", "org.flow.delete", Effect.CHANGES, clear_flow, FlowRequest),
+)

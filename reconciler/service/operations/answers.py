@@ -39,17 +39,13 @@ def to_the_second(seconds: int) -> str:
 
 
 def details_read(row: ObjectRow) -> Answer:
-    """Return the details of an object that was read."""
+    """Return the details of an object that was read, or created: then both dates are the same."""
     return {
         "sequence": str(row.sequence),
         "creationDate": timestamp(row.created),
         "changeDate": timestamp(row.sequence),
         "resourceOwner": row.organization,
     }
-
-
-# A create answers both dates, and they are the same instant.
-details_created = details_read
 
 
 def details_changed(row: ObjectRow) -> Answer:

@@ -1,4 +1,4 @@
-"""OIDC applications: adding, reading, renaming, updating, removing, and their secrets."""
+"""Organizations, projects and OIDC applications: making, reading, changing and removing them."""
 
 from __future__ import annotations
 
@@ -9,26 +9,53 @@ from reconciler.resources.oidc import has_client_secret
 from reconciler.resources.ref import Kind
 from reconciler.resources.secret import Secret
 from reconciler.service.domain.events import (
+    AppDeactivated,
     AppOidcAdded,
     AppOidcSecretChanged,
+    AppReactivated,
     AppRemoved,
     AppRenamed,
+    OrganizationAdded,
+    ProjectAdded,
+    ProjectDeactivated,
+    ProjectReactivated,
 )
 from reconciler.service.domain.oidc_application import check_spec, hash_of, make_secret
-from reconciler.service.domain.refusal import not_found
-from reconciler.service.domain.state import change_oidc_config, rename
+from reconciler.service.domain.refusal import not_allowed, not_found
+from reconciler.service.domain.state import change_oidc_config, change_project, rename
 from reconciler.service.eventstore.rows import ObjectRow
 from reconciler.service.operations.answers import (
     Answer,
     app_view,
     compliance_view,
     details_at,
-    details_changed,
-    details_created,
+    details_read,
+    project_view,
 )
-from reconciler.service.operations.models import Id, Message, SpecMessage
+from reconciler.service.operations.callers import Role
+from reconciler.service.operations.models import Id, IdRequest, Message, SpecMessage
+from reconciler.service.operations.operation import Effect, operation
 from reconciler.service.operations.session import Reading, Writing
 from reconciler.service.projections.objects import state_of
+
+
+class AddOrgRequest(Message):
+    """Make an organization."""
+
+    name: Name
+
+
+@with_fields_of(Kind.PROJECT, after=True)
+class AddProjectRequest(SpecMessage):
+    """Make a project in the organization of the call."""
+
+    name: Name
+
+
+class UpdateProjectRequest(AddProjectRequest):
+    """Update a whole project, its name included."""
+
+    id: Id
 
 
 @with_fields_of(Kind.OIDC_APPLICATION)
@@ -65,6 +92,43 @@ class UpdateAppRequest(AppRequest):
     name: Name
 
 
+def add_org(call: Writing, request: AddOrgRequest) -> Answer:
+    """Make an organization, which only a caller that would see it may."""
+    if call.caller.organizations is not None:
+        raise not_allowed("org.create", Role.ADMIN, " for all organizations")
+    row = call.create("", OrganizationAdded(request.name))
+    return {"id": row.id, "details": details_read(row)}
+
+
+def add_project(call: Writing, request: AddProjectRequest) -> Answer:
+    """Make a project in the organization of the call."""
+    owner = call.organization()
+    row = call.create(owner.id, ProjectAdded(request.name, request.spec_of(Kind.PROJECT)))
+    return {"id": row.id, "details": details_read(row)}
+
+
+def get_project(call: Reading, request: IdRequest) -> Answer:
+    """Answer one project."""
+    return call.shown_alone("project", project_view, call.object(Kind.PROJECT, request.id))
+
+
+def update_project(call: Writing, request: UpdateProjectRequest) -> Answer:
+    """Update a whole project; what is left out is at its default afterwards."""
+    row = call.target(Kind.PROJECT, request.id)
+    spec = request.spec_of(Kind.PROJECT)
+    return call.update(row, change_project(state_of(row), request.name, spec))
+
+
+def deactivate_project(call: Writing, request: IdRequest) -> Answer:
+    """Switch a project off; one that is off is refused."""
+    return call.switch(call.target(Kind.PROJECT, request.id), ProjectDeactivated())
+
+
+def reactivate_project(call: Writing, request: IdRequest) -> Answer:
+    """Switch a project on again; one that is on is refused."""
+    return call.switch(call.target(Kind.PROJECT, request.id), ProjectReactivated())
+
+
 def add_oidc_app(call: Writing, request: AddOIDCAppRequest) -> Answer:
     """Make an application; if it signs in with a secret, answer the secret once."""
     spec = request.spec_of(Kind.OIDC_APPLICATION)
@@ -81,7 +145,7 @@ def add_oidc_app(call: Writing, request: AddOIDCAppRequest) -> Answer:
     row = call.create(project.organization, event)
     return {
         "appId": row.id,
-        "details": details_created(row),
+        "details": details_read(row),
         "clientId": row.client_id,
         **_once(secret),
         **compliance_view(spec),
@@ -90,58 +154,85 @@ def add_oidc_app(call: Writing, request: AddOIDCAppRequest) -> Answer:
 
 def get_app(call: Reading, request: AppRequest) -> Answer:
     """Answer one application."""
-    row = _in_project(call, request.project_id, request.app_id)
-    return call.shown_alone("app", app_view, row)
+    return call.shown_alone("app", app_view, _in_project(call, request))
 
 
 def rename_app(call: Writing, request: UpdateAppRequest) -> Answer:
     """Give an application another name."""
-    row = target_app(call, request.project_id, request.app_id)
-    changed = call.change(row, rename(state_of(row), request.name, AppRenamed))
-    return {"details": details_changed(changed)}
+    row = _target(call, request)
+    return call.update(row, rename(state_of(row), request.name, AppRenamed))
 
 
 def update_config(call: Writing, request: UpdateOIDCAppConfigRequest) -> Answer:
     """Update the whole configuration. No secret is made by it: that is an operation of its own."""
-    row = target_app(call, request.project_id, request.app_id)
-    changed = call.change(
+    row = _target(call, request)
+    return call.update(
         row, change_oidc_config(state_of(row), request.spec_of(Kind.OIDC_APPLICATION))
     )
-    return {"details": details_changed(changed)}
 
 
 def remove_app(call: Writing, request: AppRequest) -> Answer:
     """Remove an application; its client id and secret are gone for good."""
-    row = target_app(call, request.project_id, request.app_id)
+    row = _target(call, request)
     stored = call.remove(row, AppRemoved())
     return {"details": details_at(row.organization, stored.sequence)}
 
 
 def regenerate_secret(call: Writing, request: AppRequest) -> Answer:
     """Make a new client secret and answer it once; the one before ends now."""
-    row = target_app(call, request.project_id, request.app_id)
+    row = _target(call, request)
     secret = make_secret(call.runtime.random_bytes)
-    changed = call.change(row, (AppOidcSecretChanged(hash_of(secret)),))
-    return {**_once(secret), "details": details_changed(changed)}
+    return {**_once(secret), **call.update(row, (AppOidcSecretChanged(hash_of(secret)),))}
+
+
+def deactivate_app(call: Writing, request: AppRequest) -> Answer:
+    """Switch an application off; one that is off is refused."""
+    return call.switch(_target(call, request), AppDeactivated())
+
+
+def reactivate_app(call: Writing, request: AppRequest) -> Answer:
+    """Switch an application on again; one that is on is refused."""
+    return call.switch(_target(call, request), AppReactivated())
 
 
 def _once(secret: Secret | None) -> Answer:
     return {"clientSecret": secret} if secret else {}
 
 
-def _in_project(call: Reading, project_id: str, app_id: str) -> ObjectRow:
-    row = call.object(Kind.OIDC_APPLICATION, app_id)
-    if row.parent != project_id:
+def _in_project(call: Reading, request: AppRequest | UpdateOIDCAppConfigRequest) -> ObjectRow:
+    row = call.object(Kind.OIDC_APPLICATION, request.app_id)
+    if row.parent != request.project_id:
         raise not_found("application")
     return row
 
 
-def target_app(call: Writing, project_id: str, app_id: str) -> ObjectRow:
+def _target(call: Writing, request: AppRequest | UpdateOIDCAppConfigRequest) -> ObjectRow:
     """Return the application that is to be changed or removed.
 
     Raises:
         Refusal: it is missing or must look so, or is no longer what the caller expects.
     """
-    row = _in_project(call, project_id, app_id)
+    row = _in_project(call, request)
     call.expect(row)
     return row
+
+
+_PROJECT, _APP = "project.write", "project.app.write"
+ROWS = (
+    operation("AddOrg", "org.create", Effect.CREATES, add_org, AddOrgRequest),
+    operation("AddProject", "project.create", Effect.CREATES, add_project, AddProjectRequest),
+    operation("GetProjectByID", "project.read", Effect.READS, get_project, IdRequest),
+    operation("UpdateProject", _PROJECT, Effect.CHANGES, update_project, UpdateProjectRequest),
+    operation("DeactivateProject", _PROJECT, Effect.CHANGES, deactivate_project, IdRequest),
+    operation("ReactivateProject", _PROJECT, Effect.CHANGES, reactivate_project, IdRequest),
+    operation("AddOIDCApp", _APP, Effect.CREATES, add_oidc_app, AddOIDCAppRequest),
+    operation("GetAppByID", "project.app.read", Effect.READS, get_app, AppRequest),
+    operation("UpdateApp", _APP, Effect.CHANGES, rename_app, UpdateAppRequest),
+    operation(
+        "UpdateOIDCAppConfig", _APP, Effect.CHANGES, update_config, UpdateOIDCAppConfigRequest
+    ),
+    operation("RemoveApp", "project.app.delete", Effect.REMOVES, remove_app, AppRequest),
+    operation("RegenerateOIDCClientSecret", _APP, Effect.CHANGES, regenerate_secret, AppRequest),
+    operation("DeactivateApp", _APP, Effect.CHANGES, deactivate_app, AppRequest),
+    operation("ReactivateApp", _APP, Effect.CHANGES, reactivate_app, AppRequest),
+)

@@ -16,9 +16,8 @@ from reconciler.resources.call import HEADERS, ORDER_KEYS, JsonObject
 from reconciler.service.domain.refusal import Refusal, invalid
 from reconciler.service.operations.answers import Answer, error_body, made_id
 from reconciler.service.operations.callers import Caller
-from reconciler.service.operations.fields import Fields, shown
 from reconciler.service.operations.operation import Effect, Operation, without_null
-from reconciler.service.operations.request import Request, is_id
+from reconciler.service.operations.request import Fields, Request, is_id, shown
 from reconciler.service.projections.objects import canonical
 
 MAX_ORDERS = 500

@@ -29,9 +29,8 @@ from reconciler.service.operations import custody
 from reconciler.service.operations.answers import Answer, made_id
 from reconciler.service.operations.callers import least_role
 from reconciler.service.operations.custody import KEPT, SHOWN_ONCE, with_secret_shown
-from reconciler.service.operations.fields import Fields
 from reconciler.service.operations.operation import Admitted, Operation
-from reconciler.service.operations.request import Request, check_headers
+from reconciler.service.operations.request import Fields, Request, check_headers
 from reconciler.service.operations.runtime import Batch, Runtime
 from reconciler.service.operations.session import Reading, Writing
 from reconciler.service.operations.table import operation_of, writes

@@ -1,4 +1,4 @@
-"""Custody of client secrets: sealing them, keeping them for a time, and removing them for good.
+"""Client secrets: sealing and keeping them, and the operations on those that are owed.
 
 Secrets that are answered once are sealed at the commit, together, because the cost is per seal.
 Those in custody have a seal of their own: it is kept longer, and it is sealed again without each
@@ -8,17 +8,31 @@ secret whose custody ends.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
+from reconciler.resources.ref import Kind
 from reconciler.resources.secret import Secret
-from reconciler.service.domain.refusal import secret_gone
+from reconciler.service.domain.events import AppOidcSecretClaimed
+from reconciler.service.domain.oidc_application import hash_of
+from reconciler.service.domain.refusal import (
+    Refusal,
+    invalid,
+    lease_lost,
+    not_found,
+    secret_gone,
+    secret_lost,
+    secret_replaced,
+    secret_unreadable,
+)
 from reconciler.service.eventstore.errors import SealingError, StoreError
 from reconciler.service.eventstore.port import Transaction
 from reconciler.service.eventstore.rows import ObjectRow, OwedRow, SealRow
-from reconciler.service.operations.answers import MICROSECONDS, Answer
-from reconciler.service.operations.request import Request
+from reconciler.service.operations.answers import MICROSECONDS, Answer, timestamp
+from reconciler.service.operations.request import Fields, Request
 from reconciler.service.operations.runtime import Batch, Runtime, SealDraft
+from reconciler.service.operations.session import Reading, Writing
 
 KEPT = 24 * 60 * 60 * MICROSECONDS  # answers under an idempotency key
 SHOWN_ONCE = "clientSecret"
@@ -26,6 +40,9 @@ CLAIMED = "secrets"  # answers that hold several secrets have them here
 
 Place = tuple[str | None, int]
 NOWHERE: Place = (None, 0)
+
+PAGE = 1000  # owed secrets
+AT_ONCE = 500  # secrets of one claim or acknowledgement
 
 
 def keep(
@@ -134,19 +151,6 @@ def is_lost(row: OwedRow, now: int) -> bool:
     return row.seal is None or row.expires_at <= now
 
 
-def end(tx: Transaction, row: ObjectRow, batch: Batch) -> None:
-    """End the custody of an application's secret, if it owes one."""
-    for owed in tx.owed([row.id]):
-        remove(tx, owed, batch)
-
-
-def remove(tx: Transaction, owed: OwedRow, batch: Batch) -> None:
-    """Remove an owed secret. The commit seals what is left of its seal again."""
-    tx.remove_owed(owed)
-    if owed.seal is not None:
-        batch.reduced.add(owed.seal)
-
-
 def seal_batch(tx: Transaction, batch: Batch, runtime: Runtime) -> None:
     """Seal the secrets of a batch, remove those whose custody ended, drop what has expired.
 
@@ -183,3 +187,142 @@ def _reduce(tx: Transaction, seal_id: str, runtime: Runtime) -> None:
     left = [secret if slot in needed else None for slot, secret in enumerate(secrets)]
     if left != secrets:
         tx.put_seal(seal._replace(sealed=runtime.seals.seal(left)))
+
+
+class _Asked(NamedTuple):
+    """One owed secret as a caller names it: application, and sequence that made the secret."""
+
+    id: str
+    made_at: int
+
+
+def list_owed_secrets(call: Reading, fields: Fields) -> Answer:
+    """Answer a page of the secrets that are owed in an organization, by application id."""
+    organization = _organization(call, fields)
+    after, limit = fields.text("cursor"), fields.limit(PAGE)
+    fields.end()
+    page = call.view.owed_page(organization.id, after=after, limit=limit + 1)
+    rows = page[:limit]
+    held = _applications(call, rows)
+    now = call.runtime.now()
+    return {
+        "owedSecrets": [_view(row, held[row.id], now) for row in rows if row.id in held],
+        "next": rows[-1].id if len(page) > limit else "",
+    }
+
+
+def _view(row: OwedRow, held: ObjectRow, now: int) -> Answer:
+    return {
+        "id": row.id,
+        "organizationId": row.organization,
+        "projectId": held.parent,
+        "name": held.name,
+        "clientId": held.client_id,
+        "madeAt": str(row.made_at),
+        "since": timestamp(row.made_at),
+        "madeBy": row.made_by,
+        "tree": row.tree,
+        "run": row.run,
+        "state": "lost" if is_lost(row, now) else "owed",
+        "expires": timestamp(row.expires_at),
+    }
+
+
+def claim_secrets(call: Writing, fields: Fields) -> Answer:
+    """Answer owed secrets again, each with an event of its own. They stay owed.
+
+    A secret that cannot be had is an error in its place.
+    """
+    organization, asked = _organization(call, fields), _asked(fields)
+    if call.request.idempotency_key:
+        raise invalid("idempotency-key", "is not for claims: a claim may simply be repeated")
+    if not call.request.lease:
+        raise lease_lost()
+    call.check_lease(organization.folded)
+    owed = {row.id: row for row in call.view.owed([each.id for each in asked])}
+    held = _applications(call, owed.values())
+    return {"secrets": [_claimed(call, organization, each, owed, held) for each in asked]}
+
+
+def _claimed(
+    call: Writing,
+    organization: ObjectRow,
+    asked: _Asked,
+    owed: Mapping[str, OwedRow],
+    held: Mapping[str, ObjectRow],
+) -> Answer:
+    try:
+        row = owed.get(asked.id)
+        application = held.get(asked.id)
+        if row is None or application is None or row.organization != organization.id:
+            raise not_found("owed secret")
+        if row.made_at != asked.made_at:
+            raise secret_replaced()
+        if is_lost(row, call.runtime.now()):
+            raise secret_lost()
+        secret = _unsealed(call, row)
+        if hash_of(secret) != application.secret_hash:
+            raise secret_replaced()
+    except Refusal as refusal:
+        return {
+            "id": asked.id,
+            "error": {"code": int(refusal.code), "message": refusal.message},
+        }
+    call.record_side_event(application, AppOidcSecretClaimed(row.id, str(row.made_at)))
+    return {
+        "id": row.id,
+        "clientId": application.client_id,
+        "madeAt": str(row.made_at),
+        "clientSecret": secret,
+    }
+
+
+def _unsealed(call: Writing, row: OwedRow) -> Secret:
+    """Return an owed secret.
+
+    Raises:
+        Refusal: the key that opens its seal is missing.
+    """
+    try:
+        return unsealed(call.tx, (row.seal, row.slot), call.batch, call.runtime)
+    except Refusal:
+        raise secret_unreadable() from None
+
+
+def acknowledge_secrets(call: Writing, fields: Fields) -> Answer:
+    """End the custody of secrets that were delivered; a secret that is not owed is passed over.
+
+    A call under a lease that was lost is refused: its delivery may have been the later of two.
+    """
+    organization, asked = _organization(call, fields), _asked(fields)
+    call.check_lease(organization.folded)
+    wanted = set(asked)
+    for row in call.view.owed([each.id for each in asked]):
+        if row.organization == organization.id and (row.id, row.made_at) in wanted:
+            call.remove_owed(row)
+    return {}
+
+
+def _organization(call: Reading, fields: Fields) -> ObjectRow:
+    return call.owner(Kind.ORGANIZATION, fields.text("organizationId", required=True))
+
+
+def _asked(fields: Fields) -> Sequence[_Asked]:
+    parts = fields.parts("secrets")
+    fields.end()
+    if not 1 <= len(parts) <= AT_ONCE:
+        raise fields.wrong("secrets", f"must name 1 to {AT_ONCE} secrets")
+    asked = []
+    for part in parts:
+        each = _Asked(part.text("id", required=True), part.number("madeAt"))
+        part.end()
+        if not each.made_at:
+            raise part.wrong("madeAt", "is required")
+        asked.append(each)
+    return asked
+
+
+def _applications(call: Reading, rows: Collection[OwedRow]) -> Mapping[str, ObjectRow]:
+    """Return the applications that owe, by id. A removed application owes nothing."""
+    ids = [row.id for row in rows]
+    return {row.id: row for row in call.view.get_objects(ids)} if ids else {}

@@ -7,16 +7,18 @@ calls is tried again, and those are refused in it. See ``commit`` for the calls 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import TypeVar
 
 from reconciler.resources.call import WRITE_BATCH
+from reconciler.resources.ref import fold
 from reconciler.service.domain.refusal import Refusal, store_unusable
 from reconciler.service.eventstore.errors import ConflictError, SealingError, StoreError
 from reconciler.service.eventstore.port import EventStore, Snapshot, Transaction
+from reconciler.service.eventstore.rows import Lookups
 from reconciler.service.operations.answers import Answer
 from reconciler.service.operations.batch import (
     HELD_SECONDS,
@@ -28,13 +30,14 @@ from reconciler.service.operations.batch import (
 )
 from reconciler.service.operations.callers import valid_token
 from reconciler.service.operations.commit import TRIES, Commit, answered, in_the_way, permitted
-from reconciler.service.operations.prefetch import expected_lookups
 from reconciler.service.operations.request import Request
 from reconciler.service.operations.runtime import Batch, Runtime
 from reconciler.service.operations.table import operation_of, operations, writes
 
 T = TypeVar("T")
 LOG = logging.getLogger("reconciler.service")
+LONGEST_LOOKED_UP = 300  # code points
+_ID_FIELDS = ("projectId", "appId", "idpId", "id")  # fields that name an object
 
 
 @dataclass(slots=True)
@@ -240,3 +243,42 @@ class Engine:
                 unknown[token] = refusal
         if len(unknown) > before:
             raise ConflictError
+
+
+def expected_lookups(requests: Sequence[Request]) -> Lookups:
+    """Return guesses of what calls will look up: their keys, objects, and names they may take.
+
+    The guesses serve speed alone. Nothing has been checked yet, so what no store could hold is
+    left out.
+    """
+    return Lookups(
+        records=frozenset(
+            (request.caller.account, request.idempotency_key)
+            for request in requests
+            if request.idempotency_key and _can_be(request.idempotency_key)
+        ),
+        objects=frozenset(filter(_can_be, _objects(requests))),
+        names=frozenset(
+            fold(name)
+            for request in requests
+            if isinstance(name := request.fields.get("name"), str) and _can_be(name)
+        ),
+        events=len(requests),
+    )
+
+
+def _objects(requests: Sequence[Request]) -> Iterator[str]:
+    for request in requests:
+        yield request.organization
+        yield request.caller.only_organization
+        for name in _ID_FIELDS:
+            object_id = request.fields.get(name)
+            if isinstance(object_id, str):
+                yield object_id
+
+
+def _can_be(text: str) -> bool:
+    """Return whether a store could hold a text: no NUL, no lone surrogate, not endless."""
+    if not 0 < len(text) <= LONGEST_LOOKED_UP or "\0" in text:
+        return False
+    return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)

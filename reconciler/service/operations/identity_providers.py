@@ -1,8 +1,8 @@
-"""Identity providers: adding, reading, renaming, updating their JWT configuration, removing.
+"""Identity providers: making, reading, changing and removing them.
 
-There are two families of calls for the same objects. The template calls are the present ones, and
-the only ones that write the audience. The old calls, the source's 4.1 among them, leave it as it
-is.
+There are two families of calls for the same objects. The template calls (``Provider``) are the
+present ones, and the only ones that write the audience. The old calls (``IDP``), the source's 4.1
+among them, leave it as it is.
 """
 
 from __future__ import annotations
@@ -12,17 +12,24 @@ from typing import Literal
 from reconciler.resources.models import Name, with_fields_of
 from reconciler.resources.normal import LATER
 from reconciler.resources.ref import Kind
-from reconciler.service.domain.events import IdpJwtAdded, IdpRemoved, IdpRenamed
+from reconciler.service.domain.events import (
+    IdpDeactivated,
+    IdpJwtAdded,
+    IdpReactivated,
+    IdpRemoved,
+    IdpRenamed,
+)
 from reconciler.service.domain.state import change_jwt_config, rename
+from reconciler.service.eventstore.rows import ObjectRow
 from reconciler.service.operations.answers import (
     Answer,
     details_at,
-    details_changed,
-    details_created,
+    details_read,
     idp_view,
     provider_view,
 )
-from reconciler.service.operations.models import Id, Message, SpecMessage
+from reconciler.service.operations.models import Id, IdRequest, Message, SpecMessage
+from reconciler.service.operations.operation import ADMIN, Effect, operation
 from reconciler.service.operations.session import Reading, Writing
 from reconciler.service.projections.objects import state_of
 
@@ -54,14 +61,8 @@ class UpdateOrgIDPRequest(Message):
     auto_register: Literal[False] = False
 
 
-class GetOrgIDPByIDRequest(Message):
-    """Read an identity provider."""
-
-    id: Id
-
-
-class RemoveOrgIDPRequest(Message):
-    """Remove an identity provider."""
+class IdpRequest(Message):
+    """Name an identity provider, as the path of an old call does."""
 
     idp_id: Id
 
@@ -93,20 +94,13 @@ class UpdateJWTProviderRequest(SpecMessage):
     provider_options: ProviderOptions = ProviderOptions()
 
 
-class ProviderRequest(Message):
-    """Read or remove an identity provider."""
-
-    id: Id
-
-
 def add_idp(call: Writing, request: AddOrgJWTIDPRequest) -> Answer:
     """Make an identity provider in the organization of the call."""
-    owner = call.organization()
-    row = call.create(owner.id, IdpJwtAdded(request.name, request.spec_of(Kind.IDP_JWT_CONFIG)))
-    return {"details": details_created(row), "idpId": row.id}
+    row = _added(call, request)
+    return {"details": details_read(row), "idpId": row.id}
 
 
-def get_idp(call: Reading, request: GetOrgIDPByIDRequest) -> Answer:
+def get_idp(call: Reading, request: IdRequest) -> Answer:
     """Answer one identity provider."""
     return call.shown_alone("idp", idp_view, call.object(Kind.IDP_JWT_CONFIG, request.id))
 
@@ -114,8 +108,7 @@ def get_idp(call: Reading, request: GetOrgIDPByIDRequest) -> Answer:
 def rename_idp(call: Writing, request: UpdateOrgIDPRequest) -> Answer:
     """Give an identity provider another name."""
     row = call.target(Kind.IDP_JWT_CONFIG, request.idp_id)
-    changed = call.change(row, rename(state_of(row), request.name, IdpRenamed))
-    return {"details": details_changed(changed)}
+    return call.update(row, rename(state_of(row), request.name, IdpRenamed))
 
 
 def update_jwt_config(call: Writing, request: UpdateOrgIDPJWTConfigRequest) -> Answer:
@@ -127,11 +120,10 @@ def update_jwt_config(call: Writing, request: UpdateOrgIDPJWTConfigRequest) -> A
     held = state_of(row)
     later = {n: held.spec[n] for n in LATER[Kind.IDP_JWT_CONFIG] if n in held.spec}
     spec = {**request.spec_of(Kind.IDP_JWT_CONFIG), **later}
-    changed = call.change(row, change_jwt_config(held, spec))
-    return {"details": details_changed(changed)}
+    return call.update(row, change_jwt_config(held, spec))
 
 
-def remove_idp(call: Writing, request: RemoveOrgIDPRequest) -> Answer:
+def remove_idp(call: Writing, request: IdpRequest) -> Answer:
     """Remove an identity provider."""
     call.remove(call.target(Kind.IDP_JWT_CONFIG, request.idp_id), IdpRemoved())
     return {}
@@ -139,12 +131,16 @@ def remove_idp(call: Writing, request: RemoveOrgIDPRequest) -> Answer:
 
 def add_provider(call: Writing, request: AddJWTProviderRequest) -> Answer:
     """Make a JWT identity provider in the organization of the call."""
+    row = _added(call, request)
+    return {"details": details_read(row), "id": row.id}
+
+
+def _added(call: Writing, request: AddOrgJWTIDPRequest | AddJWTProviderRequest) -> ObjectRow:
     owner = call.organization()
-    row = call.create(owner.id, IdpJwtAdded(request.name, request.spec_of(Kind.IDP_JWT_CONFIG)))
-    return {"details": details_created(row), "id": row.id}
+    return call.create(owner.id, IdpJwtAdded(request.name, request.spec_of(Kind.IDP_JWT_CONFIG)))
 
 
-def get_provider(call: Reading, request: ProviderRequest) -> Answer:
+def get_provider(call: Reading, request: IdRequest) -> Answer:
     """Answer one identity provider."""
     return {"idp": provider_view(call.object(Kind.IDP_JWT_CONFIG, request.id))}
 
@@ -155,11 +151,46 @@ def update_provider(call: Writing, request: UpdateJWTProviderRequest) -> Answer:
     held = state_of(row)
     renamed = rename(held, request.name, IdpRenamed)
     configured = change_jwt_config(held, request.spec_of(Kind.IDP_JWT_CONFIG))
-    return {"details": details_changed(call.change(row, (*renamed, *configured)))}
+    return call.update(row, (*renamed, *configured))
 
 
-def remove_provider(call: Writing, request: ProviderRequest) -> Answer:
+def remove_provider(call: Writing, request: IdRequest) -> Answer:
     """Remove an identity provider."""
     row = call.target(Kind.IDP_JWT_CONFIG, request.id)
     stored = call.remove(row, IdpRemoved())
     return {"details": details_at(row.organization, stored.sequence)}
+
+
+def deactivate_idp(call: Writing, request: IdpRequest) -> Answer:
+    """Switch an identity provider off; one that is off is refused."""
+    return call.switch(call.target(Kind.IDP_JWT_CONFIG, request.idp_id), IdpDeactivated())
+
+
+def reactivate_idp(call: Writing, request: IdpRequest) -> Answer:
+    """Switch an identity provider on again; one that is on is refused."""
+    return call.switch(call.target(Kind.IDP_JWT_CONFIG, request.idp_id), IdpReactivated())
+
+
+_READ, _WRITE = "org.idp.read", "org.idp.write"
+ROWS = (
+    operation("AddOrgJWTIDP", _WRITE, Effect.CREATES, add_idp, AddOrgJWTIDPRequest),
+    operation("GetOrgIDPByID", _READ, Effect.READS, get_idp, IdRequest),
+    operation("UpdateOrgIDP", _WRITE, Effect.CHANGES, rename_idp, UpdateOrgIDPRequest),
+    operation(
+        "UpdateOrgIDPJWTConfig",
+        _WRITE,
+        Effect.CHANGES,
+        update_jwt_config,
+        UpdateOrgIDPJWTConfigRequest,
+        f"{ADMIN}/UpdateIDPJWTConfig",
+    ),
+    operation("RemoveOrgIDP", _WRITE, Effect.REMOVES, remove_idp, IdpRequest),
+    operation("DeactivateOrgIDP", _WRITE, Effect.CHANGES, deactivate_idp, IdpRequest),
+    operation("ReactivateOrgIDP", _WRITE, Effect.CHANGES, reactivate_idp, IdpRequest),
+    operation("AddJWTProvider", _WRITE, Effect.CREATES, add_provider, AddJWTProviderRequest),
+    operation("GetProviderByID", _READ, Effect.READS, get_provider, IdRequest),
+    operation(
+        "UpdateJWTProvider", _WRITE, Effect.CHANGES, update_provider, UpdateJWTProviderRequest
+    ),
+    operation("DeleteProvider", _WRITE, Effect.REMOVES, remove_provider, IdRequest),
+)

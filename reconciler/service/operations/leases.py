@@ -8,7 +8,7 @@ from reconciler.resources.ref import Kind, fold
 from reconciler.service.domain.refusal import Code, Refusal, lease_lost, not_found
 from reconciler.service.eventstore.rows import LeaseRow
 from reconciler.service.operations.answers import MICROSECONDS, Answer, timestamp
-from reconciler.service.operations.fields import Fields
+from reconciler.service.operations.request import Fields
 from reconciler.service.operations.session import Writing
 
 MAX_SECONDS = 3600

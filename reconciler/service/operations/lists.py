@@ -17,7 +17,7 @@ from reconciler.service.operations.answers import (
     provider_view,
     timestamp,
 )
-from reconciler.service.operations.fields import Fields
+from reconciler.service.operations.request import Fields
 from reconciler.service.operations.session import Reading
 
 MAX_PAGE = 1000

@@ -1,9 +1,8 @@
-"""Requests as models: text in, a checked model out, or a refusal that names the field.
+"""Requests as models: JSON text in, a checked model out, or a refusal that names the field.
 
-The models themselves stand beside the operations they are for, and take the fields of a spec
-from its declaration in ``resources``, so that no limit is said twice. Where the
-service we are compatible with has fields that we do not offer, their models accept the value that
-changes nothing and no other.
+The models stand beside the operations they are for, and take the fields of a spec from its
+declaration in ``resources``. A field of ZITADEL's that this service does not offer accepts only
+the value that changes nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from reconciler.resources.models import Model, Name, model_of
 from reconciler.resources.normal import stored_form
 from reconciler.resources.ref import Kind
 from reconciler.service.domain.refusal import Refusal, invalid
-from reconciler.service.operations.fields import shown
+from reconciler.service.operations.request import shown
 
 Id = Name
 M = TypeVar("M", bound=Model)
@@ -29,6 +28,12 @@ class Message(Model):
     """A request: frozen, strict and closed as a spec is."""
 
     model_config = ConfigDict(title="request")
+
+
+class IdRequest(Message):
+    """Name an object by its id, as the path does."""
+
+    id: Id
 
 
 class SpecMessage(Message):

@@ -6,13 +6,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from reconciler.resources.call import ADDRESSES
-from reconciler.service.operations.fields import Fields
+from reconciler.service.operations.request import Fields
 
 if TYPE_CHECKING:
     from reconciler.resources.models import Model
+    from reconciler.service.operations.answers import Answer
+    from reconciler.service.operations.session import Writing
+
+M = TypeVar("M", bound="Model")
 
 ADMIN = "zitadel.admin.v1.AdminService"
 MANAGEMENT = "zitadel.management.v1.ManagementService"
@@ -96,6 +100,19 @@ class Operation:
         from reconciler.service.operations.models import checked
 
         return checked(self.request, text)
+
+
+def operation(
+    name: str,
+    permission: str,
+    effect: Effect,
+    handler: Callable[[Writing, M], Answer],
+    request: type[M],
+    *more_methods: str,
+) -> Operation:
+    """Return the row of an operation whose request is a model, and its methods over gRPC."""
+    methods = (f"{MANAGEMENT}/{name}", *more_methods)
+    return Operation(name, permission, effect, handler, request, methods)
 
 
 class Admitted(NamedTuple):

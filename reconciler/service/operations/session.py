@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from reconciler.resources.ref import Kind
-from reconciler.service.domain.events import Event, SideEvent, side_stream
+from reconciler.service.domain.events import (
+    Deactivated,
+    Event,
+    Reactivated,
+    SideEvent,
+    side_stream,
+)
 from reconciler.service.domain.refusal import (
     invalid,
     lease_lost,
@@ -15,6 +21,7 @@ from reconciler.service.domain.refusal import (
     organization_unnamed,
     too_many_trees,
 )
+from reconciler.service.domain.state import switch
 from reconciler.service.eventstore.errors import NameTakenError
 from reconciler.service.eventstore.port import Snapshot, Transaction
 from reconciler.service.eventstore.rows import (
@@ -22,11 +29,11 @@ from reconciler.service.eventstore.rows import (
     LeaseRow,
     ObjectKey,
     ObjectRow,
+    OwedRow,
     StoredEvent,
     StreamAt,
 )
-from reconciler.service.operations import custody
-from reconciler.service.operations.answers import Answer
+from reconciler.service.operations.answers import Answer, details_changed
 from reconciler.service.operations.request import Request
 from reconciler.service.operations.runtime import Batch, Runtime
 from reconciler.service.operations.texts import (
@@ -38,7 +45,7 @@ from reconciler.service.operations.texts import (
     longest_text,
     whole,
 )
-from reconciler.service.projections.objects import encode, next_row, trees_of
+from reconciler.service.projections.objects import encode, next_row, state_of, trees_of
 
 NOUNS = {
     Kind.ORGANIZATION: "organization",
@@ -250,8 +257,24 @@ class Writing(Reading):
         if events:
             self._put(changed)
         if changed.secret_hash != row.secret_hash:
-            custody.end(self.tx, row, self.batch)
+            self._end_custody(row)
         return changed
+
+    def update(self, row: ObjectRow, events: Sequence[Event]) -> Answer:
+        """Write what was decided about an object, and return the answer of an update.
+
+        Raises:
+            Refusal: the new name is taken, or the lease is lost.
+        """
+        return {"details": details_changed(self.change(row, events))}
+
+    def switch(self, row: ObjectRow, event: Deactivated | Reactivated) -> Answer:
+        """Switch an object off or on; return the answer of an update.
+
+        Raises:
+            Refusal: it is in that state already, or the lease is lost.
+        """
+        return self.update(row, switch(state_of(row), event))
 
     def remove(self, row: ObjectRow, event: Event) -> StoredEvent:
         """Write the last event of an object, and return it.
@@ -262,8 +285,18 @@ class Writing(Reading):
         (stored,) = self._record(row, (event,))
         self.tx.remove_object(row.id)
         if row.secret_hash:
-            custody.end(self.tx, row, self.batch)
+            self._end_custody(row)
         return stored
+
+    def _end_custody(self, row: ObjectRow) -> None:
+        for owed in self.tx.owed([row.id]):
+            self.remove_owed(owed)
+
+    def remove_owed(self, owed: OwedRow) -> None:
+        """Remove an owed secret. The commit seals what is left of its seal again."""
+        self.tx.remove_owed(owed)
+        if owed.seal is not None:
+            self.batch.reduced.add(owed.seal)
 
     def record_side_event(self, row: ObjectRow, event: SideEvent) -> None:
         """Write an event that tells of an object and leaves it, and its sequence, as they are."""

@@ -1,9 +1,8 @@
 """Every operation of the service, once: permission, effect, handler and request.
 
 Transports decode, look up here, call, encode; they decide nothing. The operations in this module
-read their fields themselves. An unchanged plan needs no others, so the models of requests, which
-take long to load, stand in ``model_table`` and are loaded when one of its operations is first
-called.
+read their fields themselves, and an unchanged plan needs no others. The rows of the others stand
+beside their models, which take long to load: that happens when one of them is first called.
 """
 
 from __future__ import annotations
@@ -14,9 +13,21 @@ from functools import cache
 from reconciler.resources.call import ADDRESSES, WRITE_BATCH
 from reconciler.service.operations.answers import Answer
 from reconciler.service.operations.batch import write_batch
-from reconciler.service.operations.fields import Fields
-from reconciler.service.operations.history import get_object_history, list_removals
-from reconciler.service.operations.inventory import list_objects, list_trees
+from reconciler.service.operations.custody import (
+    acknowledge_secrets,
+    claim_secrets,
+    list_owed_secrets,
+)
+from reconciler.service.operations.inventory import (
+    get_my_org,
+    get_object_history,
+    get_service_info,
+    healthz,
+    list_objects,
+    list_removals,
+    list_trees,
+    record_context,
+)
 from reconciler.service.operations.leases import acquire_lease, release_lease, renew_lease
 from reconciler.service.operations.lists import (
     list_actions,
@@ -27,17 +38,7 @@ from reconciler.service.operations.lists import (
     list_providers,
 )
 from reconciler.service.operations.operation import ADMIN, MANAGEMENT, Effect, Operation
-from reconciler.service.operations.owed_secrets import (
-    acknowledge_secrets,
-    claim_secrets,
-    list_owed_secrets,
-)
-from reconciler.service.operations.service_info import (
-    get_my_org,
-    get_service_info,
-    healthz,
-    record_context,
-)
+from reconciler.service.operations.request import Fields
 from reconciler.service.operations.session import Reading, Writing
 
 
@@ -94,9 +95,10 @@ _LIGHT: Mapping[str, Operation] = {
 @cache
 def operations() -> Mapping[str, Operation]:
     """Return every operation by name, in the order of their addresses. This loads the models."""
-    from reconciler.service.operations.model_table import ROWS
+    from reconciler.service.operations import actions, applications, identity_providers
 
-    known = {**_LIGHT, **{row.name: row for row in ROWS}}
+    rows = (*applications.ROWS, *identity_providers.ROWS, *actions.ROWS)
+    known = {**_LIGHT, **{row.name: row for row in rows}}
     return {name: known[name] for name in ADDRESSES if name in known}
 
 

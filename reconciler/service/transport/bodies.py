@@ -26,8 +26,7 @@ from reconciler.resources.strict_json import (
     read_object,
 )
 from reconciler.service.domain.refusal import invalid
-from reconciler.service.operations.fields import shown
-from reconciler.service.operations.request import Headers
+from reconciler.service.operations.request import Headers, shown
 from reconciler.service.transport.admission import Admission, Budget
 from reconciler.service.transport.limits import SMALL_BODY
 from reconciler.service.transport.observer import Answer

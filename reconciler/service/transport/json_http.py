@@ -17,9 +17,8 @@ from starlette.types import Receive, Scope, Send
 from reconciler.resources.call import WRITE_BATCH, JsonObject
 from reconciler.service.domain.refusal import Code, Refusal, invalid
 from reconciler.service.operations.dispatch import Incoming, Received
-from reconciler.service.operations.fields import shown
 from reconciler.service.operations.operation import without_null
-from reconciler.service.operations.request import CUSTODY, ORGANIZATION, bearer_token
+from reconciler.service.operations.request import CUSTODY, ORGANIZATION, bearer_token, shown
 from reconciler.service.operations.table import operations
 from reconciler.service.operations.texts import answer_bytes
 from reconciler.service.transport.addresses import Addresses, Found, http_headers

@@ -255,7 +255,7 @@ import os, sys
 from pathlib import Path
 from reconciler.service.build import open_sqlite
 from reconciler.service.eventstore.errors import StoreError
-from reconciler.service.operations import callers, lists, request, service_info
+from reconciler.service.operations import callers, lists, request
 from reconciler.service.eventstore import sqlite, sqlite_files
 from reconciler.service import seal
 if os.geteuid() == 0:

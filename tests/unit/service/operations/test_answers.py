@@ -18,7 +18,7 @@ from reconciler.service.operations.answers import (
     app_view,
     compliance_view,
     details_changed,
-    details_created,
+    details_read,
     error_body,
     idp_view,
     made_id,
@@ -54,7 +54,7 @@ def test_a_time_is_told_to_the_microsecond(microseconds: int, text: str) -> None
 
 
 def test_a_create_answers_both_dates_and_a_change_one() -> None:
-    assert details_created(a_row()) == {
+    assert details_read(a_row()) == {
         "sequence": "1700000000000001",
         "creationDate": "2020-09-13T12:26:40.000000Z",
         "changeDate": "2023-11-14T22:13:20.000001Z",
@@ -93,7 +93,7 @@ def test_an_object_is_answered_with_its_name_and_its_details(view: Any) -> None:
     answer = view(a_row())
 
     assert (answer["id"], answer["name"]) == ("9", "Greet")
-    assert answer["details"] == details_created(a_row())
+    assert answer["details"] == details_read(a_row())
     assert answer["state"].endswith("_STATE_ACTIVE")
 
 

@@ -9,6 +9,7 @@ import threading
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,8 @@ from reconciler.service.build import IdentityService, open_sqlite
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore.errors import StoreError
 from reconciler.service.operations.callers import Caller, Role
-from reconciler.service.operations.engine import Engine
+from reconciler.service.operations.engine import Engine, expected_lookups
+from reconciler.service.operations.request import Request
 from reconciler.service.operations.runtime import Identifiers, LeaseClock, Runtime
 from reconciler.service.projections.maintenance import verify
 from reconciler.service.seal import KeyFile, new_key
@@ -244,3 +246,40 @@ def test_what_an_unchanged_plan_asks_loads_no_models(tmp_path: Path) -> None:
     )
 
     assert run.stdout == "2 []"
+
+
+CI = Caller("ci", Role.EDITOR, frozenset({"1"}))
+
+
+def an_update(fields: dict[str, Any], **beside: Any) -> Request:
+    return Request("UpdateAction", fields, caller=CI, **beside)
+
+
+@pytest.mark.parametrize(
+    ("fields", "objects", "names"),
+    [
+        ({"projectId": "2", "name": "Shop"}, {"1", "2"}, {"shop"}),
+        ({"projectId": "2", "appId": "3"}, {"1", "2", "3"}, set()),
+        ({"idpId": "3"}, {"1", "3"}, set()),
+        ({"id": "3", "name": "É"}, {"1", "3"}, {"é"}),
+        ({"id": 3, "name": None}, {"1"}, set()),
+        ({"id": "a\0b", "name": "\ud800"}, {"1"}, set()),
+        ({"id": "x" * 301, "name": ""}, {"1"}, set()),
+    ],
+)
+def test_objects_and_names_that_calls_name_are_looked_up(
+    fields: dict[str, Any], objects: set[str], names: set[str]
+) -> None:
+    """What no store could hold is left out; it is refused later, in words."""
+    expected = expected_lookups([an_update(fields)])
+
+    assert (set(expected.objects), set(expected.names)) == (objects, names)
+
+
+def test_keys_are_looked_up_for_each_caller() -> None:
+    expected = expected_lookups(
+        [an_update({}, idempotency_key=key) for key in ("a", "", "b", "\0")]
+    )
+
+    assert expected.records == {(CI.account, "a"), (CI.account, "b")}
+    assert expected.events == 4

@@ -7,8 +7,8 @@ import pytest
 from reconciler.resources.call import ADDRESSES
 from reconciler.resources.models import Model
 from reconciler.service.domain.refusal import Refusal
-from reconciler.service.operations.fields import Fields
 from reconciler.service.operations.operation import CORE, Effect, Operation, without_null
+from reconciler.service.operations.request import Fields
 from reconciler.service.operations.table import operations
 
 

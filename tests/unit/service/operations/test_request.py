@@ -10,6 +10,7 @@ from reconciler.resources.call import Call
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.callers import EMBEDDED
 from reconciler.service.operations.request import (
+    Fields,
     Headers,
     Request,
     bearer_token,
@@ -213,3 +214,17 @@ def test_what_is_beyond_them_is_refused_by_its_name(beside: dict[str, str], mess
         check_headers(request(**beside))
 
     assert (caught.value.code, caught.value.message) == (Code.INVALID_ARGUMENT, message)
+
+
+@pytest.mark.parametrize(
+    ("sent", "length"),
+    [({}, 7), ({"limit": None}, 7), ({"limit": 0}, 7), ({"limit": 6}, 6), ({"limit": "8"}, 7)],
+)
+def test_a_page_is_at_most_as_long_as_pages_are(sent: dict[str, object], length: int) -> None:
+    """A client that asks for more gets what there is room for."""
+    assert Fields(sent).limit(7) == length
+
+
+def test_a_length_that_is_no_number_is_refused() -> None:
+    with pytest.raises(Refusal, match="limit: must be a whole number, 0 or more"):
+        Fields({"limit": -1}).limit(7)

@@ -1,4 +1,4 @@
-"""Information on the service, and a take-over without a change."""
+"""Our own reads: the service, what an organization holds, and a take-over without a change."""
 
 from __future__ import annotations
 
