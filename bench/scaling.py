@@ -22,7 +22,7 @@ from bench import generate
 from bench.measure import Job, Series, interleaved, run_once
 from bench.remote import PROGRAM, STORE, requests_so_far, served_copy
 from bench.stages import stages
-from reconciler.resources.shard import shard_of
+from reconciler.resources.ref import shard_of
 
 ROUNDS = 3
 ORGANIZATIONS = (1, 10, 100, 1_000)

@@ -9,8 +9,8 @@ from enum import StrEnum
 from functools import partial
 from typing import NamedTuple, Protocol
 
-from reconciler.resources.numbers import Count
 from reconciler.resources.ref import ResourceRef
+from reconciler.resources.strict_json import Count
 
 MAX_SHOWN = 60  # characters of a value in a sentence
 

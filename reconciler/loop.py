@@ -28,7 +28,7 @@ from reconciler.plan.kept_lists import empties_a_list, kept_notes
 from reconciler.plan.model import Adopt, Cause, Delete, Plan, Scope, Update, ref_of
 from reconciler.plan.planner import build_plan
 from reconciler.resources.capabilities import capabilities_of
-from reconciler.resources.collector import collector_paused
+from reconciler.resources.process import collector_paused
 from reconciler.resources.ref import ResourceRef
 from reconciler.service_client.port import (
     HistoryReader,

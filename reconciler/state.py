@@ -10,9 +10,8 @@ from reconciler.diagnostics import Diagnostic, Source, SourceLocation, error
 from reconciler.resources.call import JsonObject
 from reconciler.resources.capabilities import SOURCE, Capabilities, Use, refusal
 from reconciler.resources.fields import Spec
-from reconciler.resources.numbers import SequenceNumber
 from reconciler.resources.ref import Kind, ResourceRef
-from reconciler.resources.strict_json import LATER
+from reconciler.resources.strict_json import LATER, SequenceNumber
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from reconciler.resources.capabilities import EXTRAS
 from reconciler.resources.flows import FLOWS
-from reconciler.resources.kinds import KINDS
-from reconciler.resources.projects import PROJECT_FLAGS
+from reconciler.resources.kinds import KINDS, PROJECT_FLAGS
 from reconciler.resources.ref import Kind
 
 NAMES = st.sampled_from(

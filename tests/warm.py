@@ -32,7 +32,7 @@ from tempfile import mkdtemp
 from typing import Any, Self
 
 from reconciler import __main__ as entry
-from reconciler.resources import crashpoint
+from reconciler.resources import process
 from tests.warm_client import ask, number, tell
 
 ROOT = Path(__file__).parents[1]
@@ -231,7 +231,7 @@ def _run(asked: Mapping[str, Any], streams: Sequence[int]) -> None:
     os.environ.clear()
     os.environ.update(asked["environment"])
     random.seed()
-    importlib.reload(crashpoint)  # it reads its variable when it is loaded
+    importlib.reload(process)  # it reads its variable when it is loaded
     try:
         _begin(asked["arguments"])
     except SystemExit as leaving:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from docs.kinds.tables import with_tables
-from reconciler.configuration.schema import configuration_schema
+from reconciler.configuration.model import configuration_schema
 from reconciler.resources.schemas import Schema, public_schemas
 
 ROOT = Path(__file__).parents[2]

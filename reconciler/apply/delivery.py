@@ -28,8 +28,8 @@ from reconciler.errors import (
     UsageError,
 )
 from reconciler.plan.model import Adopt, Plan, Update
-from reconciler.resources.crashpoint import crashpoint
 from reconciler.resources.oidc import has_client_secret
+from reconciler.resources.process import crashpoint
 from reconciler.resources.ref import ResourceRef
 from reconciler.service_client.port import Context, ServiceClient, Written
 from reconciler.state import ObservedObject, OwedSecret

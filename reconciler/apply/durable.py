@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from reconciler.errors import LocalFileError
-from reconciler.resources.crashpoint import crashpoint
 from reconciler.resources.installation import STATE_FOLDER
+from reconciler.resources.process import crashpoint
 
 AT_ONCE = 8
 

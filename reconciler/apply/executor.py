@@ -53,7 +53,7 @@ from reconciler.plan.model import (
     ref_of,
 )
 from reconciler.plan.ordering import batches
-from reconciler.resources.crashpoint import crashpoint
+from reconciler.resources.process import crashpoint
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.service_client.port import Context, Order, ServiceClient, Written
 from reconciler.state import ObservedState

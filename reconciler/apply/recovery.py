@@ -38,7 +38,7 @@ from reconciler.errors import (
     ServiceError,
 )
 from reconciler.plan.model import signs_in_with_secret
-from reconciler.resources.crashpoint import crashpoint
+from reconciler.resources.process import crashpoint
 from reconciler.service_client.port import Context, CreateOrder, ServiceClient, Written
 from reconciler.state import ObservedObject, ObservedState
 

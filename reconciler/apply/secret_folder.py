@@ -22,7 +22,7 @@ from reconciler.apply.durable import cannot_write, remove, sync_folder, write_sy
 from reconciler.apply.sink import Application, Kept
 from reconciler.diagnostics import Diagnostic, warning
 from reconciler.errors import LocalFileError
-from reconciler.resources.crashpoint import crashpoint
+from reconciler.resources.process import crashpoint
 
 LOCK_SECONDS = 30.0
 PAUSE_SECONDS = 0.02

@@ -45,7 +45,7 @@ from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
 from reconciler.report.apply_report import report_as_text
 from reconciler.report.plan_parts import Place, place_as_text, place_of
-from reconciler.resources.crashpoint import crashpoint
+from reconciler.resources.process import crashpoint
 from reconciler.service_client.port import ServiceClient
 from reconciler.state import DesiredState, ObservedState
 

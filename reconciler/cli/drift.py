@@ -22,7 +22,7 @@ from reconciler.plan.model import Scope
 from reconciler.plan.own_project import unidentified
 from reconciler.report.drift_and_history import drift_as_json, drift_as_markdown, drift_as_text
 from reconciler.report.plan_parts import Place
-from reconciler.resources.shard import Shard
+from reconciler.resources.ref import Shard
 from reconciler.state import ObservedState
 
 

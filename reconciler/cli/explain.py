@@ -13,7 +13,7 @@ import click
 from reconciler.cli.configuration_options import in_all_environments
 from reconciler.cli.configured import NOT_CONFIGURED, configured
 from reconciler.cli.output import stdout_style
-from reconciler.configuration.schema import configuration_schema
+from reconciler.configuration.model import configuration_schema
 from reconciler.manifests.extent import CONFIGURATION
 from reconciler.report.visible import Style
 from reconciler.resources.installation import schema_path

@@ -23,7 +23,7 @@ from reconciler.manifests.discovery import in_one_order
 from reconciler.manifests.extent import is_within
 from reconciler.manifests.loader import load
 from reconciler.plan.model import Scope
-from reconciler.resources.shard import Shard
+from reconciler.resources.ref import Shard
 from reconciler.state import DesiredState
 from reconciler.validation.desired import judge, unmet_needs
 

@@ -23,8 +23,7 @@ from reconciler.cli.parameter_types import (
 from reconciler.cli.process import choose
 from reconciler.cli.trusted import untrusted
 from reconciler.errors import UsageError
-from reconciler.resources.ref import ESCAPES_IN_WORDS, Kind, ResourceRef, fold
-from reconciler.resources.shard import DEFAULT_TREE, Shard
+from reconciler.resources.ref import DEFAULT_TREE, ESCAPES_IN_WORDS, Kind, ResourceRef, Shard, fold
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 """Gives a command an option, or several."""

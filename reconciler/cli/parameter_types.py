@@ -16,9 +16,16 @@ from click.shell_completion import CompletionItem
 from reconciler.cli.connection import MIN_KEEP_OWED
 from reconciler.errors import UsageError
 from reconciler.report.visible import visible
-from reconciler.resources.ref import ESCAPES_IN_WORDS, Kind, RefError, ResourceRef, parse_ref
+from reconciler.resources.ref import (
+    ESCAPES_IN_WORDS,
+    Kind,
+    RefError,
+    ResourceRef,
+    Shard,
+    parse_ref,
+    read_shard,
+)
 from reconciler.resources.secret import MAX_KEEP_OWED_SECONDS
-from reconciler.resources.shard import Shard, read_shard
 
 LONGEST_REASON = 500  # code points
 _PLAIN = re.compile(r"[A-Za-z0-9._/%@+-]+", re.ASCII)

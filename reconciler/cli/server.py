@@ -18,7 +18,7 @@ from reconciler.cli.output import show_warnings
 from reconciler.diagnostics import warning
 from reconciler.errors import UsageError
 from reconciler.report.visible import visible
-from reconciler.resources.collector import collect_seldom
+from reconciler.resources.process import collect_seldom
 from reconciler.service.build import IdentityService
 from reconciler.service.eventstore.errors import StoreError
 from reconciler.service.eventstore.port import RemoteStore

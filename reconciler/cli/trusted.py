@@ -38,7 +38,7 @@ def untrusted() -> tuple[Diagnostic, ...]:
     if not file:
         return ()
     from reconciler.configuration.reading import read_configuration
-    from reconciler.configuration.trusted import differences
+    from reconciler.configuration.semantics import differences
     from reconciler.plan.model import UNTRUSTED_CONFIG
 
     proposed = configured().configuration

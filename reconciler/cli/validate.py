@@ -21,7 +21,7 @@ from reconciler.errors import LocalFileError
 from reconciler.manifests.loader import KnownFiles, load
 from reconciler.report.findings import FORMAT_VERSION, counts, finding_as_json
 from reconciler.report.visible import PLAIN, Style
-from reconciler.resources.shard import Shard
+from reconciler.resources.ref import Shard
 from reconciler.validation.desired import judge, undeclared_actions, undeclared_owners, unmet_needs
 
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from reconciler.configuration.model import Configuration, Environment, Variable, VariableType
-from reconciler.configuration.schema import configuration_schema
+from reconciler.configuration.model import (
+    ENVIRONMENT_NAME,
+    Configuration,
+    Environment,
+    Variable,
+    VariableType,
+    configuration_schema,
+)
 from reconciler.configuration.semantics import semantic_findings
-from reconciler.diagnostics import Diagnostic, SourceLocation, by_place, error, name_as_text
+from reconciler.diagnostics import Diagnostic, SourceLocation, by_place, cut, error, name_as_text
 from reconciler.manifests.discovery import MAX_FILE, opening_finding
 from reconciler.manifests.files import OpeningError, git_root, open_folder, read_file
 from reconciler.manifests.manifest import Manifest, Root, SourceFile
 from reconciler.manifests.placeholders import VariableValue
 from reconciler.manifests.text import TextError, decode
-from reconciler.validation.schema import faults_in
+from reconciler.resources.nearest import nearest, one_of
+from reconciler.validation.schema import SchemaFault, faults_in
 
 _SHAPE = "Write one document with apiVersion: reconciler/v1 and kind: Configuration."
 
@@ -36,9 +43,8 @@ def read_configuration(path: str) -> Reading:
         return Reading(None, tuple(findings))
     faults = faults_in(configuration_schema(), document.document)
     if faults:
-        from reconciler.configuration.judging import schema_findings
-
-        return Reading(None, by_place(schema_findings(document, faults)))
+        found = [each for fault in faults for each in _schema_findings(document, fault)]
+        return Reading(None, by_place(found))
     folder = Path(path).parent.resolve()
     configuration = _configuration(document, shown, folder)
     found = list(semantic_findings(configuration, document))
@@ -114,3 +120,74 @@ def _environment(
         places={key: document.place(*path, key) for key in fields},
         **given,
     )
+
+
+def _schema_findings(document: Manifest, fault: SchemaFault) -> Iterator[Diagnostic]:
+    """Yield in words why a document does not fit the schema of a configuration."""
+    # Loaded here, since nearly every configuration is right.
+    from reconciler.validation.explain import empty, name_of, rule_broken, with_nul
+
+    name = name_of(fault, "the configuration")
+    if fault.keyword == "additionalProperties":
+        known = fault.schema["properties"]
+        left = [each for each in known if each not in fault.value]
+        for field in fault.value:
+            if field not in known:
+                yield _unknown(field, left).at(document.place_of_key(*fault.path, field))
+    elif fault.keyword == "required":
+        for field in fault.expected:
+            if field not in fault.value:
+                place = document.place_of_key(*fault.path)
+                summary = f"{name} has no {field}"
+                yield error("SCHEMA-MISSING-FIELD", summary, f"Write {field}.", place)
+    elif isinstance(fault.value, str) and fault.schema.keys() == {"pattern"}:
+        yield _wrong_name(fault).at(document.place_of_key(*fault.path, fault.value))
+    else:
+        shared = {"minLength": empty, "pattern": with_nul}.get(fault.keyword, rule_broken)
+        found = _wrong_value(fault, name) or shared(fault)
+        yield found.at(document.place(*fault.path))
+
+
+def _unknown(name: str, known: list[str]) -> Diagnostic:
+    meant = nearest(name, known)
+    hint = f"Did you mean {meant}?" if meant else f"Remove it. Fields are {', '.join(known)}."
+    return error("SCHEMA-UNKNOWN-FIELD", f"unknown field {cut(name)}", hint)
+
+
+def _wrong_name(fault: SchemaFault) -> Diagnostic:
+    what, rule = "a variable", "a letter, then at most 63 letters, digits and underscores"
+    if fault.expected == ENVIRONMENT_NAME:
+        what = "an environment"
+        rule = "a small letter, then at most 39 small letters, digits and hyphens"
+    return error("CONFIG-NAME", f"{cut(fault.value)} cannot name {what}", f"Write {rule}.")
+
+
+_TYPES = {
+    "string": "a text",
+    "number": "a number",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "fields beneath it",
+}
+
+
+def _wrong_value(fault: SchemaFault, name: str) -> Diagnostic | None:
+    """Return what is wrong with a value by the rules that a configuration words its own way."""
+    expected = fault.expected
+    match fault.keyword:
+        case "type":
+            wanted = expected if isinstance(expected, list) else [expected]
+            types = one_of(_TYPES[each] for each in wanted)
+            return error("SCHEMA-TYPE", f"{name} has a value of a wrong type", f"Write {types}.")
+        case "enum" | "const":
+            allowed = [expected] if fault.keyword == "const" else expected
+            summary = f"{name} cannot be {cut(fault.value)}"
+            return error("SCHEMA-VALUE", summary, f"Write {one_of(allowed)}.")
+        case "maxLength":
+            summary = f"{name} is longer than {expected} characters"
+            return error("SCHEMA-TOO-LONG", summary, "Shorten it.")
+        case "maxProperties":
+            summary = f"{name} has more than {expected} entries"
+            return error("SCHEMA-TOO-LONG", summary, f"Keep at most {expected}.")
+        case _:
+            return None

@@ -1,15 +1,18 @@
-"""Rules of ``reconciler.yaml`` that no schema can state.
+"""Rules of ``reconciler.yaml`` that no schema can state, and differences from a trusted one.
 
-A file of the repository never directs a credential and never leads out of the repository: a pull
-request may have written it.
+A pull request can write the file, so it never directs a credential and never leads out of the
+repository. It may give variables other values, which the plan shows. It may not choose the service,
+the tree or the protection of an environment by which it is judged itself: those count once they
+are in the trusted file, that of the target branch.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from reconciler.configuration.model import OWN_STORE, SQLITE, Configuration, Environment
 from reconciler.configuration.values import undeclared, value_problem
@@ -18,7 +21,7 @@ from reconciler.manifests.manifest import Manifest
 from reconciler.manifests.placeholders import VariableValue
 from reconciler.resources.installation import STATE_FOLDER
 from reconciler.resources.origin import as_localhost, parse_origin
-from reconciler.resources.shard import DEFAULT_TREE
+from reconciler.resources.ref import DEFAULT_TREE
 from reconciler.validation.schema import PatternError, matcher
 
 _ADDRESS = (
@@ -197,3 +200,46 @@ def _twins(configuration: Configuration) -> Iterator[Diagnostic]:
                 "declares.",
                 environment.place("service"),
             )
+
+
+class Difference(NamedTuple):
+    """One difference between a configuration and the trusted one.
+
+    Attributes:
+        name: ``service``, ``tree`` or ``protected``; empty where the whole environment is new or
+            gone.
+        trusted: The value that counts, in words.
+        proposed: The value in its place, in words.
+        place: Where the proposed value is written, or its environment if it is not.
+    """
+
+    environment: str
+    name: str
+    trusted: str
+    proposed: str
+    place: SourceLocation
+
+
+def differences(trusted: Configuration, proposed: Configuration) -> Iterator[Difference]:
+    """Yield what a configuration says differently from the trusted one, by environment."""
+    for name, environment in proposed.environments.items():
+        before = trusted.environments.get(name)
+        if before is None:
+            yield Difference(name, "", "missing", "there", environment.location)
+            continue
+        values, wanted = _deciding(before), _deciding(environment)
+        for field, value in wanted.items():
+            if value != values[field]:
+                place = environment.place(field)
+                yield Difference(name, field, values[field], value, place)
+    for name in trusted.environments.keys() - proposed.environments.keys():
+        yield Difference(name, "", "there", "missing", SourceLocation(proposed.file))
+
+
+def _deciding(environment: Environment) -> Mapping[str, str]:
+    """Return the values that decide where a plan goes and who approves it, as text."""
+    return {
+        "service": environment.service or "a store of its own",
+        "tree": environment.tree or DEFAULT_TREE,
+        "protected": "true" if environment.protected else "false",
+    }

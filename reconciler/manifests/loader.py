@@ -17,9 +17,9 @@ from reconciler.manifests.resolve import Resolver
 from reconciler.manifests.text import TextError, YamlValue, decode
 from reconciler.manifests.variables import Variables, unused
 from reconciler.manifests.yaml_source import Start
-from reconciler.resources.collector import collector_paused
 from reconciler.resources.kinds import VERSIONS
-from reconciler.resources.shard import Shard
+from reconciler.resources.process import collector_paused
+from reconciler.resources.ref import Shard
 
 
 def load(

@@ -10,10 +10,9 @@ from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 from reconciler.diagnostics import Diagnostic, SourceLocation
-from reconciler.resources.numbers import SequenceNumber
 from reconciler.resources.oidc import has_client_secret
-from reconciler.resources.ref import Kind, ResourceRef, owner_of
-from reconciler.resources.shard import DEFAULT_TREE, Shard
+from reconciler.resources.ref import DEFAULT_TREE, Kind, ResourceRef, Shard, owner_of
+from reconciler.resources.strict_json import SequenceNumber
 from reconciler.state import ObservedObject, OwedSecret, Resource, holds, is_in_step
 
 # Changes have no slots, because each keeps its field differences once they are computed; see

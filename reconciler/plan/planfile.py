@@ -24,9 +24,8 @@ from reconciler.plan.saved_forms import (
     SavedOptions,
     SavedOptionsInEnvironment,
 )
-from reconciler.resources.numbers import Count, Seconds
 from reconciler.resources.ref import ResourceRef
-from reconciler.resources.strict_json import LATER
+from reconciler.resources.strict_json import LATER, Count, Seconds
 from reconciler.state import OwedSecret
 
 FORMAT = "reconciler-plan"

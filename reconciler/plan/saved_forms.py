@@ -15,10 +15,8 @@ from reconciler.plan.integrity import SavedFileError, check_planned_spec, like
 from reconciler.plan.kept_lists import emptied
 from reconciler.plan.model import Adopt, Cause, CauseKind, Change, Create, Delete, Scope, Update
 from reconciler.resources.fields import Spec
-from reconciler.resources.numbers import SequenceNumber
-from reconciler.resources.ref import ResourceRef
-from reconciler.resources.shard import read_shard
-from reconciler.resources.strict_json import LATER
+from reconciler.resources.ref import ResourceRef, read_shard
+from reconciler.resources.strict_json import LATER, SequenceNumber
 from reconciler.state import ObservedObject, Resource
 
 Nothing: TypeAlias = tuple[()]

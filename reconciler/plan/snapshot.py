@@ -13,9 +13,8 @@ from reconciler.plan.integrity import Document, SavedFileError, check_spec, like
 from reconciler.resources.capabilities import CAPABILITIES, SOURCE
 from reconciler.resources.normal import LATER as LATER_FIELDS
 from reconciler.resources.normal import without_idle
-from reconciler.resources.numbers import Count, Seconds
 from reconciler.resources.ref import Kind, ResourceRef, fold
-from reconciler.resources.strict_json import LATER
+from reconciler.resources.strict_json import LATER, Count, Seconds
 from reconciler.state import ObservedObject, ObservedState
 
 FORMAT = "reconciler-snapshot"

@@ -23,8 +23,7 @@ from reconciler.plan.model import Change, Create, DeletedBy, Plan, Unmanaged, re
 from reconciler.plan.risk import Risk, expected_problems, most_dangerous, risks_of
 from reconciler.report.visible import WHOLE, visible, without_credentials
 from reconciler.resources.call import JsonObject
-from reconciler.resources.ref import ResourceRef
-from reconciler.resources.shard import Shard
+from reconciler.resources.ref import ResourceRef, Shard
 from reconciler.state import OwedSecret
 
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from reconciler.resources.application_fields import APPLICATION_FIELDS
-from reconciler.resources.duration import ACTION_TIMEOUT
 from reconciler.resources.fields import (
+    ACTION_TIMEOUT,
     Field,
     Form,
+    choice,
     duration,
     flag,
     text,
     texts,
 )
 from reconciler.resources.flows import FLOWS, TRIGGER_NAMED
-from reconciler.resources.projects import PROJECT_FLAGS
+from reconciler.resources.oidc import APPLICATION_FIELDS
 from reconciler.resources.ref import Kind
 
 VERSIONS = "reconciler/v"
@@ -120,6 +120,36 @@ _ORGANIZATION = KindRow(
     schema="organization",
     plural="organizations",
     renamable=False,
+)
+
+# Other tools set these flags as well, so each that a manifest leaves out stays as it is held.
+PROJECT_FLAGS = tuple(
+    each._replace(left_as_held=True, since="0.2.0")
+    for each in (
+        flag(
+            "projectRoleAssertion",
+            "Adds the roles of the project to the tokens of its applications even if no scope "
+            "asks for them.",
+        ),
+        flag(
+            "projectRoleCheck",
+            "Authorization required: only a user with a role in the project may sign in to its "
+            "applications.",
+        ),
+        flag(
+            "hasProjectCheck",
+            "Project access required: only a user of an organization that owns the project or "
+            "was granted it may sign in to its applications.",
+        ),
+        choice(
+            "privateLabelingSetting",
+            "The organization whose branding the login shows: that of the system, of the "
+            "project's own organization, or of the user's.",
+            "PRIVATE_LABELING_SETTING_UNSPECIFIED",
+            "PRIVATE_LABELING_SETTING_ENFORCE_PROJECT_RESOURCE_OWNER_POLICY",
+            "PRIVATE_LABELING_SETTING_ALLOW_LOGIN_USER_RESOURCE_OWNER_POLICY",
+        ),
+    )
 )
 
 _PROJECT = KindRow(

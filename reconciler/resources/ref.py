@@ -3,12 +3,15 @@
 An address is ``Kind/organization[/project]/name``. A name in it has ``%``, ``/`` and ``=`` written
 as ``%25``, ``%2F`` and ``%3D``: an address has one meaning, and a flag of the form REF=TEXT ends
 its REF at the first equals sign. What is printed as an address is read back as the same ref.
+
+The organization of a resource decides to which shard of a very large tree it belongs.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations, islice, pairwise
 from typing import NamedTuple
@@ -189,3 +192,58 @@ def _ambiguous(text: str, readings: Sequence[ResourceRef]) -> RefError:
         remedy="Write a slash inside a name as %2F. It could be "
         f"{' or '.join(ref.address for ref in readings)}.",
     )
+
+
+DEFAULT_TREE = "default"
+"""Name of a tree that is given none."""
+
+MAX_SHARDS = 10_000
+_FORM = re.compile(r"([0-9]{1,5})/([0-9]{1,5})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One of so many shards of a tree; they count from 1. One job looks after one shard.
+
+    An organization belongs to a shard with everything in it, so a shard is complete in itself.
+    """
+
+    index: int
+    count: int
+
+    def holds(self, organization: str) -> bool:
+        """Return whether an organization, in any case, belongs to this shard."""
+        return shard_of(organization, self.count) == self.index
+
+    def __str__(self) -> str:
+        """Return how a command line names it: ``2/4``."""
+        return f"{self.index}/{self.count}"
+
+
+def shard_of(organization: str, count: int) -> int:
+    """Return the shard, from 1, that an organization belongs to where there are so many.
+
+    That is the SHA-256 of the folded name in UTF-8, as one number, modulo the count, plus 1. It
+    depends on nothing else: not on files, on other organizations, or on the machine.
+    """
+    import hashlib
+
+    name = fold(organization).encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.sha256(name).digest(), "big") % count + 1
+
+
+def read_shard(text: str) -> Shard:
+    """Return the shard that a text such as ``2/4`` names.
+
+    Raises:
+        ValueError: it names none; the message is a sentence about the text.
+    """
+    found = _FORM.fullmatch(text)
+    if found is None:
+        raise ValueError("is not of the form I/N")
+    index, count = map(int, found.groups())
+    if not 1 <= count <= MAX_SHARDS:
+        raise ValueError(f"has a number of shards that is not from 1 to {MAX_SHARDS}")
+    if not 1 <= index <= count:
+        raise ValueError(f"names a shard that is not from 1 to {count}")
+    return Shard(index, count)

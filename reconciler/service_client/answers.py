@@ -14,12 +14,11 @@ from typing import NamedTuple
 from reconciler.errors import ServiceError
 from reconciler.resources.call import Call, JsonObject
 from reconciler.resources.capabilities import BEYOND
-from reconciler.resources.duration import normal_duration
-from reconciler.resources.fields import Field, Form, Spec
+from reconciler.resources.fields import Field, Form, Spec, normal_duration
 from reconciler.resources.kinds import KINDS
 from reconciler.resources.normal import DURATIONS, TYPES
-from reconciler.resources.numbers import MAX_SEQUENCE
 from reconciler.resources.ref import Kind
+from reconciler.resources.strict_json import MAX_SEQUENCE
 from reconciler.service_client.wire import is_id
 
 PAGE = 1000  # objects

@@ -13,11 +13,11 @@ from typing import Any
 from reconciler.diagnostics import Diagnostic, SourceLocation, by_place, cut, error, warning
 from reconciler.manifests.manifest import Loaded, Manifest
 from reconciler.resources.capabilities import CAPABILITIES, uses
-from reconciler.resources.collector import collector_paused
 from reconciler.resources.flows import named_actions
 from reconciler.resources.kinds import API_VERSION
 from reconciler.resources.nearest import NearOwners, nearest, one_of
 from reconciler.resources.normal import normal_form
+from reconciler.resources.process import collector_paused
 from reconciler.resources.ref import ACTION, ACTION_FLOW, Kind, ResourceRef, fold, owner_of
 from reconciler.resources.schemas import DEFAULTS, Judged, Patch
 from reconciler.state import DesiredState, Need, Resource

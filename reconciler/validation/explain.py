@@ -13,7 +13,7 @@ from typing import Any
 
 from reconciler.diagnostics import Diagnostic, cut, error
 from reconciler.manifests.manifest import Manifest
-from reconciler.resources.duration import (
+from reconciler.resources.fields import (
     ACTION_TIMEOUT,
     CLOCK_SKEW,
     NANOSECONDS,

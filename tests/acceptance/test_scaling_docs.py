@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from reconciler.cli.apply import apply_command
-from reconciler.resources.shard import Shard, read_shard
+from reconciler.resources.ref import Shard, read_shard
 from tests.acceptance.conftest import ROOT
 
 PAGE = (ROOT / "docs" / "scaling.md").read_text(encoding="utf-8")

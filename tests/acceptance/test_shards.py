@@ -12,8 +12,7 @@ from reconciler.cli.clients import open_for_plan
 from reconciler.cli.connection import Connection
 from reconciler.cli.locks import journal_path
 from reconciler.plan.model import Scope
-from reconciler.resources.ref import Kind, ResourceRef
-from reconciler.resources.shard import Shard, shard_of
+from reconciler.resources.ref import Kind, ResourceRef, Shard, shard_of
 from tests.acceptance.conftest import Ran, Run, write
 from tests.program import started
 

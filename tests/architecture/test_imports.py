@@ -124,7 +124,7 @@ IMPURE_MODULES = {
 # Two that decide nothing: where the schemas are, and where a test may end the process.
 IMPURE_ALLOWED = {
     "resources/installation.py": {"pathlib"},
-    "resources/crashpoint.py": {"os", "signal"},
+    "resources/process.py": {"os", "signal"},
 }
 CLOCK_CALLS = {"now", "utcnow", "today"}
 
@@ -258,7 +258,7 @@ def test_only_the_command_line_reads_the_environment() -> None:
     reading = [
         (module, node.lineno)
         for module in MODULES
-        if not is_in(module, ("cli/", "resources/crashpoint.py"))
+        if not is_in(module, ("cli/", "resources/process.py"))
         for node in nodes_of(module)
         if isinstance(node, ast.Attribute) and node.attr in {"environ", "getenv"}
     ]

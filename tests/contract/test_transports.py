@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.resources.duration import normal_duration
+from reconciler.resources.fields import normal_duration
 from reconciler.service.transport.protobuf import METHODS
 from tests.contract.story import SHARED, STORY, Id, Step
 from tests.running import Server, running_server

@@ -9,7 +9,7 @@ from google.protobuf.duration_pb2 import Duration
 
 from reconciler.report.markdown import plan_as_markdown
 from reconciler.report.visible import LEAST, LIMIT, visible
-from reconciler.resources.duration import (
+from reconciler.resources.fields import (
     ACTION_TIMEOUT,
     CLOCK_SKEW,
     format_duration,

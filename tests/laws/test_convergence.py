@@ -24,8 +24,7 @@ from reconciler.manifests.loader import load
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Change, Plan, Scope
-from reconciler.resources.ref import Kind
-from reconciler.resources.shard import Shard
+from reconciler.resources.ref import Kind, Shard
 from reconciler.service.build import IdentityService
 from reconciler.service_client.client import OperationsClient
 from reconciler.service_client.locks import this_process

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from reconciler.apply.outcome import Status
 from reconciler.plan.digest import Essence, essence
 from reconciler.plan.model import Plan
-from reconciler.resources.ref import fold
-from reconciler.resources.shard import Shard
+from reconciler.resources.ref import Shard, fold
 from tests.effort import cases
 from tests.generators import manifest_sets
 from tests.laws.test_convergence import MANY, Bench, a_bench

@@ -38,7 +38,6 @@ PARTS = {
     "normal-forms": Part(
         _in(
             "resources",
-            "duration",
             "fields",
             "kinds",
             "normal",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from reconciler.resources.crashpoint import crashpoint
+from reconciler.resources.process import crashpoint
 from reconciler.service.eventstore import postgres_schema as schema
 from reconciler.service.eventstore import postgres_tables as tables
 from reconciler.service.eventstore.errors import StoreError, StoreMissingError, StoreReadOnlyError

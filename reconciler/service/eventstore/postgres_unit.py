@@ -23,7 +23,7 @@ import psycopg
 from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow
 
-from reconciler.resources.crashpoint import crashpoint
+from reconciler.resources.process import crashpoint
 from reconciler.service.eventstore import postgres_tables as tables
 from reconciler.service.eventstore.errors import StoreConflictError, StreamConflictError
 from reconciler.service.eventstore.postgres_batches import Batched, Waiting, batches

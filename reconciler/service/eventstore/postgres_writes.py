@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 import psycopg
 
-from reconciler.resources.crashpoint import crashpoint
+from reconciler.resources.process import crashpoint
 from reconciler.service.eventstore import postgres_schema as schema
 from reconciler.service.eventstore import postgres_tables as tables
 from reconciler.service.eventstore.chain import chained

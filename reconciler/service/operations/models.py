@@ -12,8 +12,7 @@ from typing import TypeVar
 from pydantic import ConfigDict, ValidationError
 
 from reconciler.resources.call import JsonObject
-from reconciler.resources.duration import ACTION_TIMEOUT, CLOCK_SKEW, format_duration
-from reconciler.resources.fields import NO_NUL, Spec
+from reconciler.resources.fields import ACTION_TIMEOUT, CLOCK_SKEW, NO_NUL, Spec, format_duration
 from reconciler.resources.models import Model, Name, model_of
 from reconciler.resources.normal import stored_form
 from reconciler.resources.ref import Kind

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from reconciler.resources.crashpoint import crashpoint
+from reconciler.resources.process import crashpoint
 from reconciler.service.domain.events import SIDE_EVENTS
 from reconciler.service.domain.state import ImpossibleHistoryError
 from reconciler.service.eventstore.chain import event_hash, first_head

@@ -33,7 +33,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from reconciler.resources.call import JsonObject
-from reconciler.resources.duration import NANOSECONDS, format_duration, parse_duration
+from reconciler.resources.fields import NANOSECONDS, format_duration, parse_duration
 from reconciler.service.domain.refusal import Code, Refusal, invalid
 from reconciler.service.operations.dispatch import Incoming
 from reconciler.service.operations.request import Headers

@@ -15,8 +15,7 @@ from reconciler.cli.connection import Connection
 from reconciler.cli.locks import journal_path, locked, open_journal
 from reconciler.errors import LockHeldError
 from reconciler.plan.model import Scope
-from reconciler.resources.ref import Kind, ResourceRef
-from reconciler.resources.shard import Shard
+from reconciler.resources.ref import Kind, ResourceRef, Shard
 
 
 class Held:

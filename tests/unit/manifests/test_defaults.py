@@ -11,7 +11,7 @@ from reconciler.diagnostics import SourceLocation
 from reconciler.manifests.loader import load
 from reconciler.manifests.manifest import Loaded
 from reconciler.manifests.placeholders import NO_LAYERS, Layers, VariableValue
-from reconciler.resources.shard import Shard, shard_of
+from reconciler.resources.ref import Shard, shard_of
 from reconciler.validation.desired import judge
 from tests.unit.manifests.trees import codes, write_tree
 

@@ -12,7 +12,7 @@ from reconciler.diagnostics import Diagnostic, SourceLocation
 from reconciler.manifests.loader import load
 from reconciler.manifests.manifest import Loaded
 from reconciler.manifests.placeholders import Layers, VariableValue
-from reconciler.resources.shard import Shard, shard_of
+from reconciler.resources.ref import Shard, shard_of
 from reconciler.validation.desired import judge
 from tests.unit.manifests.trees import codes, write_tree
 

@@ -10,8 +10,7 @@ from reconciler.plan.digest import plan_digest
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
 from reconciler.plan.planner import build_plan
-from reconciler.resources.ref import Kind, fold
-from reconciler.resources.shard import Shard
+from reconciler.resources.ref import Kind, Shard, fold
 from tests.builders import (
     HOUSE,
     OWNERS,

@@ -18,8 +18,7 @@ from reconciler.plan.approved_plan import (
 )
 from reconciler.plan.model import Adopt, Change, Create, Delete, Scope, Update, ref_of
 from reconciler.plan.planner import build_plan
-from reconciler.resources.ref import Kind
-from reconciler.resources.shard import Shard
+from reconciler.resources.ref import Kind, Shard
 from reconciler.state import ObjectEvent, ObservedObject, Removal, Resource
 from tests.builders import (
     GREET,

@@ -11,7 +11,7 @@ import pytest
 from reconciler.diagnostics import warning
 from reconciler.plan.digest import declared_digest, essence, hash_of, plan_digest
 from reconciler.plan.model import Adopt, Create, Delete, Plan, Scope, Unmanaged, Update
-from reconciler.resources.shard import Shard
+from reconciler.resources.ref import Shard
 from reconciler.state import Resource, completed
 from tests.builders import (
     GREET,

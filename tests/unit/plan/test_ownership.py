@@ -29,8 +29,7 @@ from reconciler.plan.model import (
 )
 from reconciler.plan.planner import build_plan
 from reconciler.plan.risk import CREDENTIAL_REPLACED, risks_of
-from reconciler.resources.ref import Kind, ResourceRef
-from reconciler.resources.shard import Shard
+from reconciler.resources.ref import Kind, ResourceRef, Shard
 from reconciler.state import DesiredState, Elsewhere, ObservedObject, OwedSecret, is_in_step
 from tests.builders import (
     GREET,

@@ -36,8 +36,7 @@ from reconciler.plan.planfile import (
 )
 from reconciler.report.plan_json import plan_as_json
 from reconciler.report.plan_text import plan_as_text
-from reconciler.resources.ref import Kind
-from reconciler.resources.shard import Shard
+from reconciler.resources.ref import Kind, Shard
 from reconciler.state import completed
 from tests.builders import (
     ACME,

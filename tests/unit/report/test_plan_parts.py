@@ -19,7 +19,7 @@ from reconciler.report.plan_parts import (
 )
 from reconciler.report.plan_text import change_as_text, plan_as_text
 from reconciler.report.visible import without_credentials
-from reconciler.resources.shard import Shard
+from reconciler.resources.ref import Shard
 from tests.builders import WEB, a_plan, an_owed_secret, declared, held
 
 LINE = (

@@ -1,17 +1,27 @@
-"""Rows that declare fields: what each form of a row takes for granted."""
+"""Rows that declare fields: what each form of a row takes for granted, durations first of all."""
 
 from __future__ import annotations
 
-import pytest
+import re
 
-from reconciler.resources.duration import DurationRange
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
 from reconciler.resources.fields import (
+    ACTION_TIMEOUT,
+    CLOCK_SKEW,
+    NANOSECONDS,
     NO_NUL,
+    DurationRange,
     Field,
     Form,
     choice,
     duration,
     flag,
+    format_duration,
+    normal_duration,
+    parse_duration,
     some_of,
     text,
     texts,
@@ -55,3 +65,75 @@ def test_a_field_left_as_held_has_a_default_for_new_objects() -> None:
 
 def test_the_examples_of_a_list_are_one_list() -> None:
     assert texts("a", "A.", "x", "y").examples == (["x", "y"],)
+
+
+NEAR_DURATIONS = st.from_regex(r"[-+]?[0-9]{0,3}\.?[0-9]{0,10}[sm]?\n?", fullmatch=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "nanoseconds"),
+    [
+        pytest.param("0s", 0, id="nothing"),
+        pytest.param("5s", 5 * NANOSECONDS, id="seconds"),
+        pytest.param("1.5s", 1_500_000_000, id="half a second"),
+        pytest.param("0.000000001s", 1, id="a nanosecond"),
+        pytest.param("5.000s", 5 * NANOSECONDS, id="zeros at the end"),
+        pytest.param("315576000000s", 315_576_000_000 * NANOSECONDS, id="ten thousand years"),
+    ],
+)
+def test_decimal_seconds_are_read(text: str, nanoseconds: int) -> None:
+    assert parse_duration(text) == nanoseconds
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "s", "5", "5S", "5 s", " 5s", "5s ", "5s\n", "-5s", "+5s", "05s", "5.s", ".5s"),
+        *("1.0000000001s", "1e3s", "1m", "5ms", "1h", "1_0s", "\uff15s", "0x5s", "5.5.5s", "NaNs"),
+    ],
+)
+def test_nothing_else_is_a_duration(text: str) -> None:
+    with pytest.raises(ValueError, match="decimal seconds"):
+        parse_duration(text)
+
+
+@given(nanoseconds=st.integers(0, 10**12 * NANOSECONDS - 1))
+def test_a_duration_survives_being_written(nanoseconds: int) -> None:
+    assert parse_duration(format_duration(nanoseconds)) == nanoseconds
+
+
+@given(text=st.from_regex(r"(0|[1-9][0-9]{0,2})(\.[0-9]{1,9})?s", fullmatch=True))
+def test_equal_durations_have_one_normal_text(text: str) -> None:
+    normal = normal_duration(text)
+
+    assert parse_duration(normal) == parse_duration(text)
+    assert normal_duration(normal) == normal
+    assert len(normal) <= len(text)
+
+
+@pytest.mark.parametrize(
+    ("most", "pattern"),
+    [
+        pytest.param(*CLOCK_SKEW, id="clock skew"),
+        pytest.param(*ACTION_TIMEOUT, id="timeout of an action"),
+    ],
+)
+@given(text=NEAR_DURATIONS | st.integers(0, 22_000_000_000).map(format_duration))
+@example(text="5s")
+@example(text="5.000000000s")
+@example(text="5.000000001s")
+@example(text="20s")
+@example(text="20.0s")
+@example(text="20.000000001s")
+@example(text="00s")
+@example(text="010s")
+def test_the_patterns_of_the_schemas_say_what_the_parser_says(
+    pattern: str, most: int, text: str
+) -> None:
+    by_pattern = re.fullmatch(pattern.removesuffix("$"), text, re.ASCII) is not None
+    try:
+        by_parser = parse_duration(text) <= most
+    except ValueError:
+        by_parser = False
+
+    assert by_pattern == by_parser

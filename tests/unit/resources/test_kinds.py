@@ -6,7 +6,8 @@ import pytest
 from google.protobuf.descriptor import FieldDescriptor
 
 from reconciler.resources.fields import Field, Form
-from reconciler.resources.kinds import KINDS
+from reconciler.resources.kinds import KINDS, PROJECT_FLAGS
+from reconciler.resources.normal import normal_form, stored_form
 from reconciler.resources.ref import Kind
 from reconciler.service.transport.protobuf import POOL
 
@@ -38,3 +39,25 @@ def test_a_field_is_on_the_wire_in_the_form_it_is_declared_in(kind: Kind, field:
     assert (found.type, found.is_repeated) == FORMS[field.form]
     assert bool(field.words) == bool(found.enum_type)
     assert not found.enum_type or set(field.words) <= {*found.enum_type.values_by_name}
+
+
+OFF = {
+    "projectRoleAssertion": False,
+    "projectRoleCheck": False,
+    "hasProjectCheck": False,
+    "privateLabelingSetting": "PRIVATE_LABELING_SETTING_UNSPECIFIED",
+}
+
+
+def test_every_flag_is_kept_and_off_by_default() -> None:
+    assert {each.name: each.default for each in PROJECT_FLAGS} == OFF
+    assert all(each.left_as_held for each in PROJECT_FLAGS)
+
+
+def test_the_normal_form_has_what_is_said_and_the_store_what_is_not_off() -> None:
+    said = {"projectRoleCheck": False, "privateLabelingSetting": "UNSPECIFIED"}
+
+    assert normal_form(Kind.PROJECT, {}) == {}
+    assert normal_form(Kind.PROJECT, said) == {name: OFF[name] for name in said}
+    assert stored_form(Kind.PROJECT, OFF) == {}
+    assert stored_form(Kind.PROJECT, {**OFF, "hasProjectCheck": True}) == {"hasProjectCheck": True}

@@ -10,11 +10,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from reconciler.resources.numbers import Count, Seconds, SequenceNumber
 from reconciler.resources.strict_json import (
+    MAX_SEQUENCE,
     ContentError,
+    Count,
     Fault,
     JsonError,
+    Seconds,
+    SequenceNumber,
     check_count,
     read_as,
     read_object,
@@ -219,3 +222,25 @@ def test_only_objects_are_read(content: bytes) -> None:
     """A list where an object must be is refused, and so is what is not JSON."""
     with pytest.raises(JsonError, match=r"^holds something else where an object must be$"):
         read_as(Whole, content)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """One number of each range."""
+
+    count: Count = 0
+    seconds: Seconds = 0
+    sequence: SequenceNumber = 0
+
+
+@pytest.mark.parametrize(
+    ("name", "most"), [("count", 2**31 - 1), ("seconds", 2**53 - 1), ("sequence", MAX_SEQUENCE)]
+)
+def test_both_ends_of_a_range_belong_to_it(name: str, most: int) -> None:
+    """One less or one more is refused, and the field is named."""
+    for number in (0, most):
+        read = read_as(Numbers, f'{{"{name}": {number}}}'.encode())
+        assert getattr(read, name) == number
+    for number in (-1, most + 1):
+        with pytest.raises(JsonError, match=f"^has a field {name} that is not "):
+            read_as(Numbers, f'{{"{name}": {number}}}'.encode())

@@ -12,7 +12,7 @@ from google.protobuf.json_format import MessageToDict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.resources.duration import NANOSECONDS, parse_duration
+from reconciler.resources.fields import NANOSECONDS, parse_duration
 from reconciler.service.domain.refusal import Code, Refusal, not_found
 from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.transport.admission import too_large

@@ -1,13 +1,16 @@
-"""The garbage collector is left as it was found."""
+"""The garbage collector is left as it was found; crashpoints end the process at one visit."""
 
 from __future__ import annotations
 
 import gc
+import os
+import signal
 from collections.abc import Iterator
 
 import pytest
 
-from reconciler.resources.collector import collect_seldom, collector_paused
+from reconciler.resources import process
+from reconciler.resources.process import collect_seldom, collector_paused
 
 
 @pytest.fixture(autouse=True)
@@ -48,3 +51,25 @@ def test_a_server_collects_seldom() -> None:
     collect_seldom()
 
     assert gc.get_threshold()[0] == 50_000
+
+
+@pytest.mark.parametrize(
+    ("written", "visits", "kills"),
+    [
+        ("", ["S4", "S4"], []),
+        ("S4", ["S3", "S4", "S4"], [1]),
+        ("S4:3", ["S4", "S4", "S5", "S4", "S4"], [3]),
+        ("S40", ["S4"], []),
+    ],
+)
+def test_the_process_is_killed_at_one_visit_of_one_place(
+    monkeypatch: pytest.MonkeyPatch, written: str, visits: list[str], kills: list[int]
+) -> None:
+    killed: list[tuple[int, int, int]] = []
+    monkeypatch.setattr(process, "_visits_left", process._armed(written))
+
+    for at, name in enumerate(visits):
+        monkeypatch.setattr(os, "kill", lambda pid, sent, at=at: killed.append((at, pid, sent)))
+        process.crashpoint(name)
+
+    assert killed == [(at, os.getpid(), signal.SIGKILL) for at in kills]
