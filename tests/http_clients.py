@@ -14,7 +14,7 @@ from reconciler.loop import carry_out, preview
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Change, Plan, Scope
 from reconciler.resources.secret import Secret
-from reconciler.service_client.connect import RemoteService, client_of
+from reconciler.service_client.client import RemoteService, client_of
 from reconciler.service_client.credentials import FixedToken
 from reconciler.service_client.endpoint import parse_endpoint
 from reconciler.service_client.http_wire import HttpWire, Limits

@@ -26,10 +26,10 @@ from reconciler.resources.installation import STATE_FOLDER
 from reconciler.service_client.client import OperationsClient
 from reconciler.service_client.locks import this_process
 from reconciler.service_client.port import ReadOnlyService, ServiceClient
-from reconciler.service_client.read_only import EmptyService, ReadOnlyClient, ReadOnlyWire
+from reconciler.service_client.read_only import EmptyService, OperationsReader, ReadOnlyWire
 
 if TYPE_CHECKING:
-    from reconciler.service_client.connect import RemoteService
+    from reconciler.service_client.client import RemoteService
     from reconciler.service_client.credentials import Credentials
     from reconciler.service_client.endpoint import Endpoint
 
@@ -135,7 +135,7 @@ def open_reader(connection: Connection) -> Iterator[ReadOnlyService]:
     """
     require_store(connection.service)
     if is_remote(connection.service):
-        from reconciler.service_client.connect import read_only_client
+        from reconciler.service_client.client import read_only_client
 
         with _remote_service(connection) as remote:
             yield read_only_client(remote)
@@ -143,15 +143,14 @@ def open_reader(connection: Connection) -> Iterator[ReadOnlyService]:
     from reconciler.cli.embedded import open_wire
 
     with open_wire(connection, read_only=True) as wire:
-        reading = ReadOnlyWire(wire)
-        yield ReadOnlyClient(OperationsClient(reading, this_process()), reading)
+        yield OperationsReader(ReadOnlyWire(wire))
 
 
 @contextmanager
 def open_client(connection: Connection) -> Iterator[ServiceClient]:
     """Open a service for writing; a store that does not exist yet is made. Raises as for asking."""
     if is_remote(connection.service):
-        from reconciler.service_client.connect import client_of
+        from reconciler.service_client.client import client_of
 
         _make_folders([STATE, connection.state])
         with _remote_service(connection) as remote:
@@ -165,7 +164,7 @@ def open_client(connection: Connection) -> Iterator[ServiceClient]:
 
 @contextmanager
 def _remote_service(connection: Connection) -> Iterator[RemoteService]:
-    from reconciler.service_client.connect import RemoteService
+    from reconciler.service_client.client import RemoteService
     from reconciler.service_client.endpoint import parse_endpoint
     from reconciler.service_client.http_wire import HttpWire, Limits
 

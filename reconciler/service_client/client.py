@@ -1,4 +1,7 @@
-"""The service client: observes and writes over any wire to a service of our own."""
+"""The service client: observes and writes over any wire to a service of our own.
+
+A remote service may be a ZITADEL instead: the client for the service is chosen here.
+"""
 
 from __future__ import annotations
 
@@ -6,40 +9,31 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from reconciler.errors import (
     ServiceError,
     ServiceUnavailableError,
 )
-from reconciler.resources.call import Call, Code, JsonObject
-from reconciler.resources.ref import ResourceRef, fold
-from reconciler.service_client.answers import id_of, objects_of, text_of
+from reconciler.resources.call import Call, Code
 from reconciler.service_client.batches import MOST_ORDERS, BatchingWire
-from reconciler.service_client.leases import Leases, UntilRefused
-from reconciler.service_client.locks import ProcessIdentity
-from reconciler.service_client.observation import (
-    Owner,
-    listings,
-    not_among,
-    observed_objects,
-    only_active,
-    trees_of,
-)
+from reconciler.service_client.locks import Leases, LocalLock, ProcessIdentity, UntilRefused
 from reconciler.service_client.orders import calls_of, confirmed_result, result_of, unchanged
-from reconciler.service_client.owed import Custody, owed_by_tree
 from reconciler.service_client.port import (
     Context,
     Order,
+    ReadOnlyService,
     SecretOrder,
+    ServiceClient,
     Written,
 )
-from reconciler.service_client.read_only import HistoryClient
-from reconciler.service_client.wire import Reply, Wire, WireRefusal, answers_of, no_custody
-from reconciler.state import ObservedObject, ObservedState, OwedSecret
+from reconciler.service_client.read_only import OperationsReader, ReadOnlyWire
+from reconciler.service_client.wire import Reply, Wire, WireRefusal, no_custody, service_error
+from reconciler.state import OwedSecret
 
 
-class OperationsClient(HistoryClient):
+class OperationsClient(OperationsReader):
     """A ``ServiceClient`` over a wire to a service that has the ``/reconciler/v1/`` operations."""
 
     keeps_answers = True
@@ -63,84 +57,17 @@ class OperationsClient(HistoryClient):
         self._writes = wire
         self._packs = packs
         self._leases = Leases(wire, holder, clock, until_refused)
-        self._instance = ""
-        self._keeps_secrets = False
-        self._sees_all = True
-        self._custody = Custody(wire)
         self.run = uuid.uuid4().hex
         self.batch_size = batch_size
 
-    def observe(self, organizations: Collection[str], *, flows: bool = True) -> ObservedState:
-        """Return all that is held in these organizations: list calls only, one per page."""
-        instance, named = self.instance(), {fold(name) for name in organizations}
-        objects: dict[ResourceRef, ObservedObject] = {}
-        incomplete: list[str] = []
-        owners: list[str] = []
-        seen = self._organizations()
-        for listing in listings(self._wire, organizations, _owners(organizations, seen)):
-            owners.append(listing.owner[0])
-            if listing.incomplete:
-                incomplete.append(listing.incomplete)
-            found_there = observed_objects(listing.owner, listing.objects, incomplete)
-            objects.update((found.ref.key, found) for found in found_there)
-        others = [found for name, found in seen.items() if name not in named]
-        owed = self._owed(owners, seen, objects)
-        return ObservedState(
-            instance,
-            objects,
-            tuple(incomplete),
-            elsewhere={text_of(found, "name"): trees_of(found) for found in others},
-            custody=self._keeps_secrets,
-            owed=owed,
-            owed_left={text_of(found, "name"): owed_by_tree(found) for found in others},
-            unseen=() if self._sees_all else not_among(objects, organizations),
-            only_active=only_active(objects.values()),
-        )
-
-    def _owed(
-        self,
-        owners: Sequence[str],
-        seen: Mapping[str, JsonObject],
-        objects: Mapping[ResourceRef, ObservedObject],
-    ) -> tuple[OwedSecret, ...]:
-        """Return what is owed in organizations (ids).
-
-        Those are not asked of which the list says that they keep no secret: most keep none, and
-        to ask each would double the requests of a run.
-        """
-        if not self._keeps_secrets:
-            return ()
-        without = {id_of(found) for found in seen.values() if found.get("custody") is False}
-        asked = [owner for owner in owners if owner not in without]
-        return self._custody.listed(asked, objects.values())
-
-    def _organizations(self) -> Mapping[str, JsonObject]:
-        """Return organizations with their trees by folded name; none if the service has no list."""
-        (reply,) = self._wire.send([Call("ListTrees")])
-        if isinstance(reply, WireRefusal):
-            return {}
-        found = objects_of(reply.fields, "organizations")
-        return {fold(text_of(each, "name")): each for each in found}
-
     def instance(self) -> str:
-        """Return the id of the service.
-
-        Raises:
-            ServiceError: the service cannot be read, or has no id that can be used.
-        """
-        if not self._instance:
-            (told,) = answers_of(self._wire, [Call("GetServiceInfo")])
-            self._instance = id_of({"id": told.get("instance")})
-            self._keeps_secrets = told.get("custody") is True
-            self._sees_all = told.get("allOrganizations") is not False
-            self._pack(told.get("batch"))
-        return self._instance
-
-    def _pack(self, most: object) -> None:
-        """Send writes in batches from now on, if the service takes so many orders in one."""
+        """Return the id of the service; learn how many orders it takes in one request."""
+        instance, most = super().instance(), self._info.get("batch")
         if self._packs and type(most) is int and most > 1:
+            self._packs = False  # done
             self.batch_size = min(most, MOST_ORDERS)
             self._writes = BatchingWire(self._wire, self.batch_size)
+        return instance
 
     def write(self, orders: Sequence[Order], context: Context) -> Sequence[Written | ServiceError]:
         """Carry out independent orders, each call of an order after the one before it.
@@ -218,12 +145,6 @@ class OperationsClient(HistoryClient):
         self._leases.release()
 
 
-def _owners(organizations: Collection[str], seen: Mapping[str, JsonObject]) -> Mapping[str, Owner]:
-    """Return the organizations of these names among those seen, by their folded names."""
-    named = {name for name in map(fold, organizations) if name in seen}
-    return {name: (id_of(seen[name]), text_of(seen[name], "name")) for name in named}
-
-
 def _as_sent(order: Order, call: Call, leases: Mapping[str, str]) -> Call:
     """Return a call with what every write has. A new secret is made once per order."""
     lease = leases.get(order.ref.key.organization, "")
@@ -257,3 +178,85 @@ def _go_on(calls: deque[Call], result: Written | ServiceError) -> None:
         calls.clear()
     elif calls:
         calls[0] = replace(calls[0], expected_sequence=result.sequence)
+
+
+# Between two batches the lease is renewed and signals are heeded.
+BATCH = 64  # orders at a time over HTTP
+BATCH_SECONDS = 20  # that a batch may take where requests a second are limited
+
+_NOT_THERE = frozenset({Code.NOT_FOUND, Code.UNIMPLEMENTED})
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteService:
+    """A wire, and what must be known to speak over it.
+
+    Attributes:
+        kind: ``reconciler``, ``zitadel``, or ``auto``: then the service is asked for an address
+            that only ours has.
+        address: Of the service, for telling services apart that have no id.
+        locks: A folder for the locks of services that have none.
+        per_second: Requests a second that are sent at most, or 0 for no such limit.
+        settle: Seconds to wait at most until lists of a ZITADEL show what was written.
+    """
+
+    wire: Wire
+    holder: ProcessIdentity
+    kind: str
+    address: str
+    locks: Path
+    per_second: float = 0.0
+    settle: float = 60.0
+
+    @property
+    def batch(self) -> int:
+        """Return how many orders at a time take no longer than a lock lasts."""
+        if self.per_second <= 0:
+            return BATCH
+        return max(1, min(BATCH, int(self.per_second * BATCH_SECONDS)))
+
+    @property
+    def lock(self) -> LocalLock:
+        """Return the lock of this machine."""
+        return LocalLock(self.locks, self.holder)
+
+
+def client_of(service: RemoteService) -> ServiceClient:
+    """Return the client for a service.
+
+    Raises:
+        ServiceError: it cannot be asked which kind it is.
+    """
+    if _is_ours(service):
+        return OperationsClient(service.wire, service.holder, batch_size=service.batch, packs=True)
+    from reconciler.service_client.zitadel.client import ListDelays, ZitadelClient
+
+    delays = ListDelays(longest=service.settle)
+    return ZitadelClient(
+        service.wire, service.address, service.lock, delays, batch_size=service.batch
+    )
+
+
+def read_only_client(service: RemoteService) -> ReadOnlyService:
+    """Return what asks a service, and can write nothing.
+
+    Raises:
+        ServiceError: it cannot be asked which kind it is.
+    """
+    reading = ReadOnlyWire(service.wire)
+    if _is_ours(service):
+        return OperationsReader(reading)
+    from reconciler.service_client.zitadel.client import ZitadelClient
+
+    return ZitadelClient(reading, service.address, service.lock)
+
+
+def _is_ours(service: RemoteService) -> bool:
+    if service.kind != "auto":
+        return service.kind == "reconciler"
+    (reply,) = service.wire.send([Call("GetServiceInfo")])
+    if isinstance(reply, WireRefusal):
+        if reply.code in _NOT_THERE and not reply.unsure:
+            return False
+        raise service_error(reply)
+    return reply.fields.get("product") == "reconciler"

@@ -1,7 +1,8 @@
-"""Lock holders, and the lock file of services that have no leases.
+"""Locks: a run is the one writer of the organizations that it writes to.
 
-A lock is kept with the identity of its process: enough to tell a person which process holds it,
-and to see that a process of this machine has died.
+A service of our own gives leases, one for each organization. For other services there is a lock
+file on this machine. Both are kept with the identity of the process: enough to tell a person which
+process holds a lock, and to see that a process of this machine has died.
 """
 
 from __future__ import annotations
@@ -11,13 +12,36 @@ import getpass
 import json
 import os
 import socket
+import uuid
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeAlias
 
-from reconciler.errors import LocalFileError, LockHeldError, ReconcilerError
-from reconciler.service_client.wire import WireRefusal, service_error
+from reconciler.errors import (
+    LocalFileError,
+    LockHeldError,
+    PreconditionFailedError,
+    ReconcilerError,
+    ServiceError,
+    UnseenOrganizationError,
+)
+from reconciler.resources.call import Call, Code, JsonObject
+from reconciler.resources.ref import fold
+from reconciler.service_client.wire import Answer, Reply, Wire, WireRefusal, service_error
+
+LEASE_SECONDS = 120  # much longer than a batch takes: it is renewed between two of them
+RENEW_AFTER_SECONDS = LEASE_SECONDS / 4
+AT_ONCE = 250  # leases taken in one commit, which other writers wait for
+_PROCESSES = 2**31  # more ids than the kernel gives
+_MAX_HOLDER = 4096  # bytes of a lock file that are read
+UntilRefused: TypeAlias = Callable[[Sequence[Call]], Sequence[Reply]]
+"""Carries out calls in their order and in one commit, up to the first one that is refused.
+
+It returns a reply to each call that was tried.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +65,7 @@ class ProcessIdentity:
     @property
     def text(self) -> str:
         """Return the form in which a holder is kept with the lock."""
-        return json.dumps({name: getattr(self, name) for name in self.__slots__})
+        return json.dumps(asdict(self))
 
     def knows_dead(self, text: str) -> bool:
         """Return whether another holder was a process of this machine and is certainly gone."""
@@ -69,21 +93,7 @@ def this_process() -> ProcessIdentity:
 def holder_in_words(text: str) -> str:
     """Return a holder in words."""
     holder = _read(text)
-    if holder is None:
-        return text
-    return f"{holder.user} on {holder.host} (process {holder.process})"
-
-
-def lock_error(name: str, refusal: WireRefusal) -> ReconcilerError:
-    """Return the error of a lease that was refused, with the run that holds it if that is told."""
-    holder = refusal.details.get("holder")
-    if not holder:
-        return service_error(refusal)
-    return LockHeldError(
-        f"organization {name} is locked by {holder_in_words(holder)} "
-        f"since {refusal.details.get('acquiredAt', 'an unknown time')}",
-        remedy="Wait until it is done, or give --lock-timeout to wait for it.",
-    )
+    return f"{holder.user} on {holder.host} (process {holder.process})" if holder else text
 
 
 def _read(text: str) -> ProcessIdentity | None:
@@ -92,14 +102,11 @@ def _read(text: str) -> ProcessIdentity | None:
         holder = ProcessIdentity(**fields)
     except (ValueError, TypeError, RecursionError):
         return None
+    # Another tool may have written it: the kernel is asked only about what can be a process.
     texts = (holder.user, holder.host, holder.boot, holder.started, holder.namespace)
-    if not all(isinstance(each, str) for each in texts):
+    if not all(isinstance(each, str) for each in texts) or type(holder.process) is not int:
         return None
-    is_process = type(holder.process) is int and 0 < holder.process < _PROCESSES
-    return holder if is_process else None
-
-
-_PROCESSES = 2**31  # more ids than the kernel gives
+    return holder if 0 < holder.process < _PROCESSES else None
 
 
 def _boot() -> str:
@@ -122,10 +129,8 @@ def _is_gone(other: ProcessIdentity) -> bool:
         return started != other.started
     try:
         os.kill(other.process, 0)  # asks whether there is such a process, and does nothing to it
-    except ProcessLookupError:
-        return True
-    except OSError:
-        return False
+    except OSError as failure:
+        return isinstance(failure, ProcessLookupError)
     return False
 
 
@@ -141,7 +146,144 @@ def _started(process: int) -> str | None:
     return "" if fields[0] == "Z" else fields[19]
 
 
-_MAX_HOLDER = 4096  # bytes
+class Leases:
+    """Leases taken over a wire by one process."""
+
+    def __init__(
+        self,
+        wire: Wire,
+        holder: ProcessIdentity,
+        clock: Callable[[], float],
+        until_refused: UntilRefused | None = None,
+    ) -> None:
+        """Take leases for a holder: one by one without ``until_refused``."""
+        self._wire = wire
+        self._until_refused = until_refused or wire.send
+        self._at_once = AT_ONCE if until_refused else 1
+        self._holder = holder
+        self._clock = clock
+        self._tokens: dict[str, str] = {}
+        self._fences: dict[str, int] = {}
+        self._renewed = clock()
+
+    def by_folded_name(self) -> Mapping[str, str]:
+        """Return what a write names its lease by, by the folded name of the organization."""
+        return {fold(name): lease for name, lease in self._tokens.items()}
+
+    def acquire(self, organizations: Collection[str]) -> None:
+        """Take the lease of each organization, all or none."""
+        self._renewed = self._clock()
+        try:
+            # A lease that is taken and given back moves the fence of an organization that another
+            # run may be about to renew. So nothing is taken that sorts after a lease that is
+            # refused. In order, of two runs the one with the first name in common goes on.
+            names = _in_order(organizations)
+            while names:
+                # Over a network the first leases could run out before the last one is taken.
+                self.renew()
+                names = names[self._acquire(names[: self._at_once]) :]
+        except ReconcilerError:
+            self.release()
+            raise
+
+    def _acquire(self, names: Sequence[str]) -> int:
+        """Take leases in order, up to one that a dead process held; return how many were taken."""
+        replies = self._until_refused([self._acquisition(name) for name in names])
+        # Those after a refused one were not tried, and have no reply. The refused one is the last
+        # reply, so all that were given are kept before it may raise.
+        for name, reply in zip(names, replies, strict=False):
+            if isinstance(reply, Answer):
+                self._keep(name, reply)
+            else:
+                self._acquire_from_dead(name, reply)
+        return len(replies)
+
+    def renew(self) -> None:
+        """Renew every lease; one that ran out and that no other run took is taken again.
+
+        Leases renewed less than 30 s ago are not checked again: the service refuses a write
+        under a lease that was lost.
+
+        Raises:
+            LockHeldError: another run holds it now.
+            PreconditionFailedError: another run held it meanwhile, and may have written.
+        """
+        # The time before the call counts: a slow answer must not make the lease seem newer.
+        names, now = _in_order(self._tokens), self._clock()
+        if not names or now - self._renewed < RENEW_AFTER_SECONDS:
+            return
+        calls = [Call("RenewLease", {**self._named(n), "seconds": LEASE_SECONDS}) for n in names]
+        for name, reply in zip(names, self._wire.send(calls), strict=True):
+            if isinstance(reply, WireRefusal):
+                if reply.code != Code.ABORTED:
+                    # Unknown error: do not assume that the lease was lost.
+                    raise service_error(reply)
+                self._take_again(name)
+        self._renewed = now
+
+    def _take_again(self, name: str) -> None:
+        # Fences are counted up by one with each lease of an organization. A gap means that another
+        # run held it in between, and may have changed what this plan was made from.
+        before = self._fences[name]
+        self._acquire([name])
+        if self._fences[name] != before + 1:
+            raise PreconditionFailedError(
+                f"another run has locked organization {name} since this plan was made",
+                remedy="Run the command again: it plans from what is held now.",
+            )
+
+    def release(self) -> None:
+        """Give every lease back; one that cannot be given back runs out by itself."""
+        calls = [Call("ReleaseLease", self._named(name)) for name in _in_order(self._tokens)]
+        # Cleared first: whatever comes of the calls, no later write goes under these leases.
+        self._tokens.clear()
+        if calls:
+            with suppress(ServiceError):
+                self._wire.send(calls)
+
+    def _named(self, name: str) -> JsonObject:
+        return {"organization": name, "lease": self._tokens[name]}
+
+    def _acquisition(self, name: str, instead_of: str = "") -> Call:
+        fields = {"organization": name, "holder": self._holder.text, "seconds": LEASE_SECONDS}
+        if instead_of:
+            fields["insteadOf"] = instead_of
+        key = uuid.uuid4().hex  # a repeated call gives the same lease again
+        return Call("AcquireLease", fields, idempotency_key=key)
+
+    def _keep(self, name: str, given: Answer) -> None:
+        self._fences[name] = int(given.fields["fence"])
+        self._tokens[name] = str(given.fields["lease"])
+
+    def _acquire_from_dead(self, name: str, refusal: WireRefusal) -> None:
+        """Take a refused lease if a process of this machine holds it that has died.
+
+        Raises:
+            UnseenOrganizationError: the organization exists, and this token does not see it.
+            ReconcilerError: another run holds the lease, or the service failed.
+        """
+        # The fence says which lease is meant: of two runs that take it over, one gets it.
+        fence, holder = (refusal.details.get(fact, "") for fact in ("fence", "holder"))
+        if fence and self._holder.knows_dead(holder):
+            (reply,) = self._wire.send([self._acquisition(name, instead_of=str(fence))])
+            if isinstance(reply, Answer):
+                self._keep(name, reply)
+                return
+            refusal, holder = reply, reply.details.get("holder", "")
+        if refusal.code == Code.NOT_FOUND:  # it exists, and only for tokens that see it
+            raise UnseenOrganizationError([name])
+        if holder:
+            since = refusal.details.get("acquiredAt", "an unknown time")
+            raise _held(f"organization {name}", holder, since)
+        raise service_error(refusal)
+
+
+def _in_order(organizations: Collection[str]) -> Sequence[str]:
+    """Return organizations in the order in which every run sends them.
+
+    So two runs cannot each hold what the other needs: leases, or rows of a database in a commit.
+    """
+    return sorted(organizations, key=fold)
 
 
 class LocalLock:
@@ -173,9 +315,10 @@ class LocalLock:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            error = _held(descriptor)
+            holder = os.pread(descriptor, _MAX_HOLDER, 0).decode("utf-8", "replace")
+            since = datetime.fromtimestamp(os.fstat(descriptor).st_mtime, UTC)
             os.close(descriptor)
-            raise error from None
+            raise _held("the service", holder, f"{since:%Y-%m-%dT%H:%M:%SZ}") from None
         with suppress(OSError):  # who holds it is told to others; the lock is the kernel's
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, self._holder.text.encode(), 0)
@@ -188,10 +331,8 @@ class LocalLock:
             self._descriptor = -1
 
 
-def _held(descriptor: int) -> LockHeldError:
-    holder = os.pread(descriptor, _MAX_HOLDER, 0).decode("utf-8", "replace")
-    since = datetime.fromtimestamp(os.fstat(descriptor).st_mtime, UTC)
+def _held(what: str, holder: str, since: object) -> LockHeldError:
     return LockHeldError(
-        f"the service is locked by {holder_in_words(holder)} since {since:%Y-%m-%dT%H:%M:%SZ}",
+        f"{what} is locked by {holder_in_words(holder)} since {since}",
         remedy="Wait until it is done, or give --lock-timeout to wait for it.",
     )

@@ -127,8 +127,13 @@ def _find(name: str) -> Call:
 def _organization(name: str, answer: JsonObject) -> Owner | None:
     for found in objects_of(answer, "result"):
         if fold(text_of(found, "name")) == fold(name):
-            return id_of(found), text_of(found, "name")
+            return owner_of(found)
     return None
+
+
+def owner_of(fields: JsonObject) -> Owner:
+    """Return id and name of a listed organization."""
+    return id_of(fields), text_of(fields, "name")
 
 
 _KINDS = {kind.value: kind for kind in Kind}

@@ -1,7 +1,7 @@
 """Reading a service of our own: what it holds, what it held, who changed it. Nothing is written.
 
-That is so by construction: the client given out here has no method that writes, and the wire
-beneath it refuses every call that does.
+That is so by construction: the reader has no method that writes, and the wire beneath it refuses
+every call that does.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from reconciler.errors import NoHistoryError, ObjectNotFoundError
 from reconciler.resources.call import Call, Code, JsonObject
-from reconciler.resources.ref import Kind, ResourceRef
+from reconciler.resources.ref import Kind, ResourceRef, fold
 from reconciler.service_client.answers import (
     MOST_PAGES,
     PAGE,
@@ -21,9 +21,25 @@ from reconciler.service_client.answers import (
     text_of,
     unsound,
 )
-from reconciler.service_client.port import ServiceReader
-from reconciler.service_client.wire import Answer, Reply, Wire, is_read, service_error
-from reconciler.state import ObjectEvent, ObservedState, Removal
+from reconciler.service_client.observation import (
+    listings,
+    not_among,
+    observed_objects,
+    only_active,
+    owner_of,
+    trees_of,
+)
+from reconciler.service_client.owed import Custody, owed_by_tree
+from reconciler.service_client.wire import (
+    Answer,
+    Reply,
+    Wire,
+    WireRefusal,
+    answers_of,
+    is_read,
+    service_error,
+)
+from reconciler.state import ObjectEvent, ObservedObject, ObservedState, OwedSecret, Removal
 
 _KINDS = {kind.value: kind for kind in Kind}
 
@@ -46,11 +62,87 @@ class ReadOnlyWire:
         return self._wire.send(calls)
 
 
-class HistoryClient:
-    """Tells what happened to objects, asked over the wire of the client that it is part of."""
+class OperationsReader:
+    """A ``ReadOnlyService`` of a service that has the ``/reconciler/v1/`` operations."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
+        self._custody = Custody(wire)
+        self._info: JsonObject = {}
+
+    def instance(self) -> str:
+        """Return the id of the service.
+
+        Raises:
+            ServiceError: the service cannot be read, or has no id that can be used.
+        """
+        if not self._info:
+            (info,) = answers_of(self._wire, [Call("GetServiceInfo")])
+            id_of({"id": info.get("instance")})
+            self._info = info
+        return str(self._info["instance"])
+
+    @property
+    def _keeps_secrets(self) -> bool:
+        return self._info.get("custody") is True
+
+    def observe(self, organizations: Collection[str], *, flows: bool = True) -> ObservedState:
+        """Return all that is held in these organizations: list calls only, one per page."""
+        instance, named = self.instance(), {fold(name) for name in organizations}
+        is_limited = self._info.get("allOrganizations") is False
+        objects: dict[ResourceRef, ObservedObject] = {}
+        incomplete: list[str] = []
+        owners: list[str] = []
+        seen = self._organizations()
+        known = {name: owner_of(found) for name, found in seen.items() if name in named}
+        for listing in listings(self._wire, organizations, known):
+            owners.append(listing.owner[0])
+            if listing.incomplete:
+                incomplete.append(listing.incomplete)
+            found_there = observed_objects(listing.owner, listing.objects, incomplete)
+            objects.update((found.ref.key, found) for found in found_there)
+        others = [found for name, found in seen.items() if name not in named]
+        owed = self._owed(owners, seen, objects)
+        return ObservedState(
+            instance,
+            objects,
+            tuple(incomplete),
+            elsewhere={text_of(found, "name"): trees_of(found) for found in others},
+            custody=self._keeps_secrets,
+            owed=owed,
+            owed_left={text_of(found, "name"): owed_by_tree(found) for found in others},
+            unseen=not_among(objects, organizations) if is_limited else (),
+            only_active=only_active(objects.values()),
+        )
+
+    def _owed(
+        self,
+        owners: Sequence[str],
+        seen: Mapping[str, JsonObject],
+        objects: Mapping[ResourceRef, ObservedObject],
+    ) -> tuple[OwedSecret, ...]:
+        """Return what is owed in organizations (ids).
+
+        Those are not asked of which the list says that they keep no secret: most keep none, and
+        to ask each would double the requests of a run.
+        """
+        if not self._keeps_secrets:
+            return ()
+        without = {id_of(found) for found in seen.values() if found.get("custody") is False}
+        asked = [owner for owner in owners if owner not in without]
+        return self._custody.listed(asked, objects.values())
+
+    def _organizations(self) -> Mapping[str, JsonObject]:
+        """Return organizations with their trees by folded name; none if the service has no list."""
+        (reply,) = self._wire.send([Call("ListTrees")])
+        if isinstance(reply, WireRefusal):
+            return {}
+        found = objects_of(reply.fields, "organizations")
+        return {fold(text_of(each, "name")): each for each in found}
+
+    def organizations(self) -> Sequence[str]:
+        """Return every organization that the caller may see."""
+        return sorted(text_of(found, "name") for found in self._listed("ListOrgs"))
 
     def history(self, object_id: str) -> Sequence[ObjectEvent]:
         """Return the events of an object."""
@@ -108,23 +200,6 @@ class HistoryClient:
         if reply.code == Code.UNIMPLEMENTED:
             raise no_history()
         raise service_error(reply)
-
-
-class ReadOnlyClient(HistoryClient):
-    """A ``ReadOnlyService`` of a service that has the ``/reconciler/v1/`` operations."""
-
-    def __init__(self, reader: ServiceReader, wire: ReadOnlyWire) -> None:
-        """Ask over a wire; ``reader`` observes over the same one."""
-        super().__init__(wire)
-        self._reader = reader
-
-    def observe(self, organizations: Collection[str], *, flows: bool = True) -> ObservedState:
-        """Return all that is held in these organizations."""
-        return self._reader.observe(organizations, flows=flows)
-
-    def organizations(self) -> Sequence[str]:
-        """Return every organization that the caller may see."""
-        return sorted(text_of(found, "name") for found in self._listed("ListOrgs"))
 
 
 def no_history() -> NoHistoryError:

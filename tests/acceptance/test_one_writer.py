@@ -13,8 +13,7 @@ from reconciler.errors import LockHeldError, ServiceError
 from reconciler.resources.normal import normal_form
 from reconciler.resources.ref import Kind, ResourceRef, organization_ref
 from reconciler.service_client.client import OperationsClient
-from reconciler.service_client.leases import LEASE_SECONDS
-from reconciler.service_client.locks import this_process
+from reconciler.service_client.locks import LEASE_SECONDS, this_process
 from reconciler.service_client.port import CreateOrder, Written
 from tests.acceptance.conftest import Run, an_action, an_application, write
 from tests.memory_store import open_memory

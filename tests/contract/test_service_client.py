@@ -25,7 +25,6 @@ from reconciler.errors import (
 from reconciler.resources.ref import Kind
 from reconciler.service.operations.callers import EMBEDDED
 from reconciler.service.operations.request import Request
-from reconciler.service_client.client import OperationsClient
 from reconciler.service_client.locks import ProcessIdentity, this_process
 from reconciler.service_client.port import (
     CreateOrder,
@@ -34,7 +33,7 @@ from reconciler.service_client.port import (
     UpdateOrder,
     Written,
 )
-from reconciler.service_client.read_only import ReadOnlyClient, ReadOnlyWire
+from reconciler.service_client.read_only import OperationsReader, ReadOnlyWire
 from tests.builders import (
     FakeSink,
     a_jwt_config,
@@ -183,7 +182,7 @@ def test_a_new_secret_is_another_one(house: House) -> None:
 
 def test_one_writer_at_a_time(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who comes second is told by whom the organization is held."""
-    monkeypatch.setattr("reconciler.service_client.leases.RENEW_AFTER_SECONDS", 0)
+    monkeypatch.setattr("reconciler.service_client.locks.RENEW_AFTER_SECONDS", 0)
     with house.open(OTHER) as other:
         other.acquire([house.organization])
         with pytest.raises(LockHeldError, match="ben on build-7"):
@@ -345,7 +344,7 @@ def test_a_run_that_lost_its_lease_in_a_slow_sink_delivers_nothing_older(
 ) -> None:
     """The last to reach a sink is the present secret; where that is not sure, it is told."""
     if seen:
-        monkeypatch.setattr("reconciler.service_client.leases.RENEW_AFTER_SECONDS", 0)
+        monkeypatch.setattr("reconciler.service_client.locks.RENEW_AFTER_SECONDS", 0)
     slow, web = (house.create(Kind.OIDC_APPLICATION, name) for name in ("slow", "web"))
     with house.open(DEAD) as late:
         late.acquire([house.organization])
@@ -372,7 +371,7 @@ def test_a_lock_that_was_lost_before_the_sink_gives_it_nothing(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It stays owed: the next run delivers what counts then."""
-    monkeypatch.setattr("reconciler.service_client.leases.RENEW_AFTER_SECONDS", 0)
+    monkeypatch.setattr("reconciler.service_client.locks.RENEW_AFTER_SECONDS", 0)
     web = house.create(Kind.OIDC_APPLICATION, "web")
     sink = FakeSink()
     with house.open(DEAD) as late:
@@ -437,6 +436,5 @@ def test_every_organization_is_found_where_there_are_more_than_a_list_has() -> N
     names = [f"org-{number:04}" for number in range(1001)]
     service.call_many([Request("AddOrg", {"name": name}, caller=EMBEDDED) for name in names])
     wire = InProcessWire(service, local_caller())
-    client = ReadOnlyClient(OperationsClient(wire, this_process()), ReadOnlyWire(wire))
 
-    assert client.organizations() == names
+    assert OperationsReader(ReadOnlyWire(wire)).organizations() == names

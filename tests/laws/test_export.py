@@ -23,9 +23,7 @@ from reconciler.resources.ref import fold
 from reconciler.service.build import IdentityService
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.operations.request import Request
-from reconciler.service_client.client import OperationsClient
-from reconciler.service_client.locks import this_process
-from reconciler.service_client.read_only import ReadOnlyClient, ReadOnlyWire
+from reconciler.service_client.read_only import OperationsReader, ReadOnlyWire
 from reconciler.state import ObservedState
 from reconciler.validation.desired import judge
 from tests.effort import cases
@@ -96,8 +94,7 @@ def called(
 
 def observed(service: IdentityService) -> ObservedState:
     """Return everything there is, as export looks at it."""
-    wire = ReadOnlyWire(InProcessWire(service, local_caller()))
-    reader = ReadOnlyClient(OperationsClient(wire, this_process()), wire)
+    reader = OperationsReader(ReadOnlyWire(InProcessWire(service, local_caller())))
     return reader.observe(reader.organizations())
 
 

@@ -13,7 +13,7 @@ from reconciler.errors import (
     ServiceUnavailableError,
 )
 from reconciler.resources.call import Call
-from reconciler.service_client.connect import RemoteService
+from reconciler.service_client.client import RemoteService
 from reconciler.service_client.http_wire import Limits
 from reconciler.service_client.locks import this_process
 from reconciler.service_client.port import (

@@ -26,7 +26,7 @@ from reconciler.service.operations.callers import make_token
 from reconciler.service.operations.custody import KEPT
 from reconciler.service.operations.dispatch import Incoming
 from reconciler.service.seal import new_key
-from reconciler.service_client.connect import RemoteService, client_of
+from reconciler.service_client.client import RemoteService, client_of
 from reconciler.service_client.locks import this_process
 from tests.builders import a_ref, an_action, an_application, declared, desired
 from tests.examples import NOON, Clock

@@ -1,31 +1,35 @@
-"""The client over a wire: what it asks, what it makes of answers, and how it stays one writer."""
+"""The client over a wire: what it writes, in which batches, and to which kind of service."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from reconciler.errors import (
-    AccessDeniedError,
     AlreadyExistsError,
     ServiceError,
     ServiceUnavailableError,
 )
-from reconciler.resources.call import Call
-from reconciler.resources.normal import DEFAULTS
-from reconciler.resources.ref import Kind
+from reconciler.resources.call import Call, Code
 from reconciler.resources.secret import Secret
-from reconciler.service_client.client import OperationsClient
-from reconciler.service_client.observation import TOGETHER, observed_objects
+from reconciler.service_client.client import (
+    BATCH,
+    OperationsClient,
+    RemoteService,
+    client_of,
+    read_only_client,
+)
 from reconciler.service_client.port import CreateOrder, SecretOrder, UpdateOrder, Written
-from reconciler.service_client.read_only import EmptyService
+from reconciler.service_client.read_only import OperationsReader
 from reconciler.service_client.wire import Answer, WireRefusal
-from reconciler.state import ObservedObject, ObservedState, OwedSecret
+from reconciler.service_client.zitadel.client import ZitadelClient
+from reconciler.state import OwedSecret
 from tests.builders import (
     GREET,
-    SHOP,
     WEB,
     a_ref,
     an_action,
@@ -33,7 +37,7 @@ from tests.builders import (
     declared,
     held,
 )
-from tests.unit.service_client.fake_wire import CONTEXT, HERE, FakeWire, Reply, done, operations_of
+from tests.unit.service_client.fake_wire import CONTEXT, HERE, FakeWire, done, operations_of
 
 # Writing.
 
@@ -133,152 +137,6 @@ def test_nothing_to_write_is_nothing_sent() -> None:
     assert wire.sent == []
 
 
-# Observing.
-
-DETAILS = {"sequence": "41", "changeDate": "2026-01-01T00:00:00Z", "resourceOwner": "1"}
-
-
-def listed(kind: Kind, object_id: str, name: str, **more: Any) -> dict[str, Any]:
-    """Return an object as the listing of an organization has it."""
-    return {
-        "kind": kind.value,
-        "id": object_id,
-        "organizationId": "1",
-        "projectId": "",
-        "name": name,
-        "spec": {},
-        "details": DETAILS,
-        "clientId": "",
-        "hasSecret": False,
-        "state": "ACTIVE",
-        "trees": [],
-        "preventDelete": False,
-        "changedBy": "ana",
-        "context": {},
-        **more,
-    }
-
-
-SPEC = declared(WEB).spec
-
-
-LISTED = [
-    listed(Kind.ORGANIZATION, "1", "Acme", trees=["default", "default"]),
-    listed(
-        Kind.OIDC_APPLICATION, "3", "storefront", projectId="2", spec=SPEC, clientId="3@shop",
-        preventDelete=True, trees=["default"],
-    ),
-    listed(Kind.PROJECT, "2", "shop"),
-    {key: value for key, value in
-     listed(Kind.ACTION, "4", "greet", spec=declared(GREET).spec).items()
-     if key != "preventDelete"},
-]  # fmt: skip
-
-
-ORG: dict[str, Any] = {"organization_id": "1", "sequence": 41, "changed_by": "ana",
-       "changed_at": "2026-01-01T00:00:00Z", "has_secret": False}  # fmt: skip
-
-
-SEEN = [
-    ObservedObject(a_ref(Kind.ORGANIZATION, organization="Acme"), "1", spec={},
-                   trees=frozenset({"default"}), prevent_delete=False, **ORG),
-    ObservedObject(a_ref(organization="Acme"), "3", spec=SPEC, project_id="2",
-                   client_id="3@shop", trees=frozenset({"default"}), prevent_delete=True, **ORG),
-    ObservedObject(SHOP._replace(organization="Acme"), "2", spec=DEFAULTS[Kind.PROJECT],
-                   prevent_delete=False, **ORG),
-    ObservedObject(GREET._replace(organization="Acme"), "4", spec=declared(GREET).spec, **ORG),
-]  # fmt: skip
-
-
-def test_a_listing_becomes_objects_with_the_names_of_their_owners() -> None:
-    """Ids in the listing become names, for manifests speak in names."""
-    incomplete: list[str] = []
-
-    assert list(observed_objects(("1", "Acme"), LISTED, incomplete)) == SEEN
-    assert incomplete == []
-
-
-def in_pages(call: Call) -> Answer:
-    at = int(call.fields["cursor"] or 0)
-    following = str(at + 2) if at + 2 < len(LISTED) else ""
-    return Answer({"objects": LISTED[at : at + 2], "next": following})
-
-
-def test_observing_reads_each_organization_page_by_page_and_no_other() -> None:
-    """A run reads only what its manifests name, in turns: one call per page, and no writes."""
-    organizations = {"acme": [{"id": "1", "name": "Acme"}], "initech": [{"id": "9", "name": "Ini"}]}
-    wire = FakeWire(
-        GetServiceInfo=Answer({"instance": "i-1"}),
-        ListOrgs=lambda call: Answer(
-            {"result": organizations[call.fields["queries"][0]["nameQuery"]["name"]]}
-        ),
-        ListObjects=in_pages,
-        ListTrees=Answer({"organizations": []}),
-    )
-
-    state = OperationsClient(wire, HERE).observe(["acme", "initech"])
-
-    assert state == ObservedState("i-1", {found.ref.key: found for found in SEEN})
-    assert [[call.operation for call in turn] for turn in wire.sent] == [
-        ["GetServiceInfo"], ["ListTrees"], ["ListOrgs", "ListOrgs"], ["ListObjects"],
-        ["ListObjects"],
-    ]  # fmt: skip
-    assert {call.organization for turn in wire.sent for call in turn} == {"", "1"}
-
-
-def owed_in_pages(call: Call) -> Answer:
-    """Return one owed secret on each of two pages; the second is of no listed application."""
-    number = 5 if call.fields["cursor"] else 3
-    owed = {
-        "id": str(number), "clientId": "3@shop", "madeAt": "41", "since": "2026-01-01T00:00:00Z",
-        "madeBy": "ci", "tree": "default", "run": "run-1", "state": "lost",
-    }  # fmt: skip
-    return Answer({"owedSecrets": [owed], "next": "" if call.fields["cursor"] else "3"})
-
-
-def test_owed_secrets_are_listed_where_the_service_says_custody() -> None:
-    """One call per organization and page, and none where the service keeps nothing."""
-    wire = FakeWire(
-        GetServiceInfo=Answer({"instance": "i-1", "custody": True}),
-        ListOrgs=Answer({"result": [{"id": "1", "name": "Acme"}]}),
-        ListObjects=in_pages,
-        ListTrees=Answer({"organizations": []}),
-        ListOwedSecrets=owed_in_pages,
-    )
-
-    state = OperationsClient(wire, HERE).observe(["acme"])
-
-    assert state.custody
-    assert state.owed == (
-        OwedSecret(SEEN[1].ref, "3", "3@shop", 41, "2026-01-01T00:00:00Z", "ci", "default",
-                   "run-1", lost=True),
-    )  # fmt: skip
-    asked = [call.operation for turn in wire.sent for call in turn]
-    assert asked.count("ListOwedSecrets") == 2
-
-
-@pytest.mark.parametrize(
-    ("said", "asked"), [({"custody": False}, 0), ({"custody": True}, 2), ({}, 2)]
-)
-def test_an_organization_that_keeps_no_secret_is_not_asked_for_them(
-    said: Mapping[str, Any], asked: int
-) -> None:
-    """To ask each would double the requests of a run; an older service does not say."""
-    told = {"id": "1", "name": "Acme", "trees": [], **said}
-    wire = FakeWire(
-        GetServiceInfo=Answer({"instance": "i-1", "custody": True}),
-        ListObjects=in_pages,
-        ListTrees=Answer({"organizations": [told]}),
-        ListOwedSecrets=owed_in_pages,
-    )
-
-    state = OperationsClient(wire, HERE).observe(["acme"])
-
-    assert state.custody
-    operations = [call.operation for turn in wire.sent for call in turn]
-    assert operations.count("ListOwedSecrets") == asked
-
-
 def test_a_service_without_custody_is_not_asked() -> None:
     """An older service of ours would refuse; delivery goes on without it."""
     wire = FakeWire(GetServiceInfo=Answer({"instance": "i-1"}))
@@ -286,135 +144,124 @@ def test_a_service_without_custody_is_not_asked() -> None:
 
     client.acknowledge([Written("3", 41)])
     with pytest.raises(ServiceError, match="keeps no client secrets"):
-        client.claim([OwedSecret(SEEN[1].ref, "3", "c", 41, "", "", "", "")], {})
+        client.claim([OwedSecret(WEB, "3", "c", 41, "", "", "", "")], {})
 
 
-def test_a_far_service_is_asked_for_several_organizations_in_the_time_of_one() -> None:
-    """What is listed under a hundred organizations would otherwise wait for the way each time."""
-    names = [f"org-{number}" for number in range(TOGETHER + 1)]
-    wire = FakeWire(
-        GetServiceInfo=Answer({"instance": "i-1"}),
-        ListOrgs=lambda call: Answer({"result": [_named(call)]}),
-        ListObjects=Answer({"objects": [], "next": ""}),
-        ListTrees=Answer({"organizations": []}),
-    )
+# Batches.
 
-    OperationsClient(wire, HERE).observe(names)
-
-    turns = [(turn[0].operation, len(turn)) for turn in wire.sent]
-    assert turns == [
-        ("GetServiceInfo", 1), ("ListTrees", 1), ("ListOrgs", TOGETHER),
-        ("ListObjects", TOGETHER), ("ListOrgs", 1), ("ListObjects", 1),
-    ]  # fmt: skip
+INFO = {"instance": "i-1", "batch": 500}
 
 
-def test_an_organization_that_the_service_has_told_of_is_not_looked_for() -> None:
-    """Its id came with the trees. Of ninety organizations each would be a request."""
-    wire = FakeWire(
-        GetServiceInfo=Answer({"instance": "i-1"}),
-        ListTrees=Answer({"organizations": [{"id": "1", "name": "Acme", "trees": ["default"]}]}),
-        ListOrgs=Answer({"result": []}),
-        ListObjects=in_pages,
-    )
-
-    state = OperationsClient(wire, HERE).observe(["acme", "initech"])
-
-    assert state == ObservedState("i-1", {found.ref.key: found for found in SEEN})
-    assert operations_of(wire) == [
-        ["GetServiceInfo"], ["ListTrees"], ["ListOrgs"], ["ListObjects"], ["ListObjects"],
-    ]  # fmt: skip
+def packing(**info: Any) -> tuple[FakeWire, OperationsClient]:
+    """Return a client that may pack, of a service that tells this of itself, and its wire."""
+    answers = Answer({"answers": [{"answer": done(7, id=text).fields} for text in "34"]})
+    wire = FakeWire(GetServiceInfo=Answer(info), CreateAction=done(7, id="3"), WriteBatch=answers)
+    client = OperationsClient(wire, HERE, batch_size=64, packs=True)
+    client.instance()
+    wire.sent.clear()
+    return wire, client
 
 
-def _named(call: Call) -> dict[str, str]:
-    name = call.fields["queries"][0]["nameQuery"]["name"]
-    return {"id": name, "name": name}
+def test_writes_go_in_batches_where_the_service_has_them() -> None:
+    wire, client = packing(**INFO)
+    orders = [CreateOrder(GREET, {}, key) for key in "ab"]
+
+    results = client.write(orders, CONTEXT)
+
+    assert results == [Written("3", 7), Written("4", 7)]
+    assert operations_of(wire) == [["WriteBatch"]]
+    assert client.batch_size == 500
 
 
-def always_more(call: Call) -> Answer:
-    return Answer({"objects": LISTED, "next": f"{call.fields['cursor']}x"})
+@pytest.mark.parametrize("batch", [None, 0, 1, -5, True, "500"])
+def test_a_service_that_has_no_batches_is_called_as_ever(batch: object) -> None:
+    """An older one does not tell; what is no number is none."""
+    wire, client = packing(**{**INFO, "batch": batch})
+
+    client.write([CreateOrder(GREET, {}, key) for key in "ab"], CONTEXT)
+
+    assert operations_of(wire) == [["CreateAction", "CreateAction"]]
+    assert client.batch_size == 64
 
 
-def always_the_same(call: Call) -> Answer:
-    return Answer({"objects": LISTED, "next": "x"})
+def test_a_service_may_take_more_than_a_lock_lasts() -> None:
+    """Signals and the lease are looked after between batches."""
+    _, client = packing(**{**INFO, "batch": 10**9})
+
+    assert client.batch_size == 500
 
 
-def always_new(call: Call) -> Answer:
-    at = str(int(call.fields["cursor"] or 0) + 1)
-    return Answer({"objects": [{**LISTED[-1], "id": at, "name": f"n{at}"}], "next": at})
+def test_in_process_a_batch_is_one_commit_already() -> None:
+    wire = FakeWire(GetServiceInfo=Answer(INFO), CreateAction=done(7, id="3"))
+    client = OperationsClient(wire, HERE)
+    client.instance()
+
+    client.write([CreateOrder(GREET, {}, key) for key in "ab"], CONTEXT)
+
+    assert operations_of(wire)[1:] == [["CreateAction", "CreateAction"]]
+
+
+# Which client a service needs.
+
+OURS = Answer({"product": "reconciler"})
+NOT_THERE = WireRefusal(Code.NOT_FOUND, "no such address")
+
+
+class OneReply:
+    """Gives one reply to every call."""
+
+    def __init__(self, reply: Answer | WireRefusal) -> None:
+        self.reply = reply
+        self.asked: list[str] = []
+
+    def send(self, calls: Sequence[Call]) -> Sequence[Answer | WireRefusal]:
+        """Return the reply for each call."""
+        self.asked += [call.operation for call in calls]
+        return [self.reply for _ in calls]
+
+
+def a_service(
+    folder: Path, reply: Answer | WireRefusal = OURS, kind: str = "auto"
+) -> RemoteService:
+    return RemoteService(OneReply(reply), HERE, kind, "https://id.example.com", folder)
 
 
 @pytest.mark.parametrize(
-    ("pages", "told", "most"),
+    ("per_second", "batch"), [(0, BATCH), (-1, BATCH), (1, 20), (0.01, 1), (100, BATCH)]
+)
+def test_a_batch_takes_no_longer_than_a_lock_lasts(
+    tmp_path: Path, per_second: float, batch: int
+) -> None:
+    assert replace(a_service(tmp_path), per_second=per_second).batch == batch
+
+
+@pytest.mark.parametrize(
+    ("kind", "reply", "writer", "reader"),
     [
-        pytest.param(always_the_same, "repeats itself", 2, id="the same page"),
-        pytest.param(always_more, "repeats itself", 2, id="the same objects, further on"),
-        pytest.param(always_new, "does not end", 1000, id="something new each time"),
+        ("auto", OURS, OperationsClient, OperationsReader),
+        ("auto", NOT_THERE, ZitadelClient, ZitadelClient),
+        ("auto", replace(NOT_THERE, code=Code.UNIMPLEMENTED), ZitadelClient, ZitadelClient),
+        ("auto", Answer({"product": "another"}), ZitadelClient, ZitadelClient),
+        ("reconciler", NOT_THERE, OperationsClient, OperationsReader),
+        ("zitadel", OURS, ZitadelClient, ZitadelClient),
     ],
 )
-def test_a_listing_without_an_end_is_left_and_told(
-    pages: Callable[[Call], Answer], told: str, most: int
+def test_the_client_is_that_of_the_service(
+    tmp_path: Path, kind: str, reply: Answer | WireRefusal, writer: type, reader: type
 ) -> None:
-    """A service gone wrong must not hold a run for ever, nor fill its memory."""
-    wire = FakeWire(
-        GetServiceInfo=Answer({"instance": "i-1"}),
-        ListOrgs=Answer({"result": [{"id": "1", "name": "Acme"}]}),
-        ListObjects=pages,
-        ListTrees=Answer({"organizations": []}),
-    )
+    """A service is asked what it is only where nobody said so."""
+    service = a_service(tmp_path, reply, kind)
 
-    incomplete = OperationsClient(wire, HERE).observe(["acme"]).incomplete
-
-    assert any(told in reason for reason in incomplete)
-    assert len([call for (call,) in wire.sent if call.operation == "ListObjects"]) == most
+    assert isinstance(client_of(service), writer)
+    assert isinstance(read_only_client(service), reader)
+    assert isinstance(service.wire, OneReply)
+    assert service.wire.asked == ["GetServiceInfo"] * 2 * (kind == "auto")
 
 
-def test_other_organizations_are_told_by_their_names_and_trees_alone() -> None:
-    """What a tree left behind is reported; those of the run itself are in the plan anyway."""
-    owed = [{"tree": "a", "secrets": "2"}]
-    told = [
-        {"id": "1", "name": "Acme", "trees": ["a"], "owed": owed},
-        {"id": "2", "name": "Old", "trees": ["a"], "owed": owed},
-        {"id": "3", "name": "Older", "trees": []},  # as an older service tells it
-    ]
-    wire = FakeWire(
-        GetServiceInfo=Answer({"instance": "i-1"}),
-        ListOrgs=Answer({"result": [{"id": "1", "name": "Acme"}]}),
-        ListObjects=in_pages,
-        ListTrees=Answer({"organizations": told}),
-    )
-
-    state = OperationsClient(wire, HERE).observe(["acme"])
-
-    assert state.elsewhere == {"Old": frozenset({"a"}), "Older": frozenset()}
-    assert state.owed_left == {"Old": {"a": 2}, "Older": {}}
-
-
-def test_a_service_that_does_not_tell_of_trees_is_planned_for_all_the_same() -> None:
-    """It is advice, and no plan hangs on it."""
-    wire = FakeWire(
-        GetServiceInfo=Answer({"instance": "i-1"}),
-        ListOrgs=Answer({"result": []}),
-        ListTrees=WireRefusal(12, "there is no such operation"),
-    )
-
-    assert OperationsClient(wire, HERE).observe(["acme"]) == ObservedState("i-1", {})
-
-
-@pytest.mark.parametrize("refused", ["GetServiceInfo", "ListOrgs", "ListObjects"])
-def test_a_service_that_does_not_show_everything_is_an_error(refused: str) -> None:
-    """Half a picture, taken for the whole, would plan creates of what is there."""
-    replies: Mapping[str, Callable[[Call], Reply] | Reply] = {
-        "GetServiceInfo": Answer({"instance": "i-1"}),
-        "ListOrgs": Answer({"result": [{"id": "1", "name": "acme"}]}),
-        "ListObjects": in_pages,
-        "ListTrees": Answer({"organizations": []}),
-        refused: WireRefusal(7, "no"),
-    }
-
-    with pytest.raises(AccessDeniedError):
-        OperationsClient(FakeWire(**replies), HERE).observe(["acme"])
-
-
-def test_a_service_that_is_not_there_yet_holds_nothing() -> None:
-    """A plan before the first apply makes nothing, not even the store."""
-    assert EmptyService().observe(["acme"]) == ObservedState("", {})
+@pytest.mark.parametrize("changed", [{"code": Code.UNAUTHENTICATED}, {"unsure": True}])
+def test_a_service_that_does_not_say_what_it_is_is_an_error(
+    tmp_path: Path, changed: dict[str, Any]
+) -> None:
+    """A token that is wrong, or an answer of something in between, is no other kind."""
+    with pytest.raises(ServiceError):
+        client_of(a_service(tmp_path, replace(NOT_THERE, **changed)))

@@ -1,14 +1,22 @@
-"""Looking at a service: what could write does not get as far as the wire."""
+"""Reading a service: page by page; what could write does not get as far as the wire."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import pytest
 
+from reconciler.errors import AccessDeniedError
 from reconciler.resources.call import ADDRESSES, Call
-from reconciler.service_client.read_only import ReadOnlyWire
+from reconciler.resources.normal import DEFAULTS
+from reconciler.resources.ref import Kind
+from reconciler.service_client.observation import TOGETHER, observed_objects
+from reconciler.service_client.read_only import EmptyService, OperationsReader, ReadOnlyWire
 from reconciler.service_client.wire import Answer, WireRefusal
+from reconciler.state import ObservedObject, ObservedState, OwedSecret
+from tests.builders import GREET, SHOP, WEB, a_ref, declared
+from tests.unit.service_client.fake_wire import FakeWire, Reply, operations_of
 
 
 class Sent:
@@ -35,3 +43,278 @@ def test_a_wire_for_reading_carries_what_gets_or_lists_and_nothing_else(operatio
         with pytest.raises(AssertionError, match=f"^{operation} writes"):
             ReadOnlyWire(sent).send(calls)
         assert sent.calls == []
+
+
+DETAILS = {"sequence": "41", "changeDate": "2026-01-01T00:00:00Z", "resourceOwner": "1"}
+
+
+def listed(kind: Kind, object_id: str, name: str, **more: Any) -> dict[str, Any]:
+    """Return an object as the listing of an organization has it."""
+    return {
+        "kind": kind.value,
+        "id": object_id,
+        "organizationId": "1",
+        "projectId": "",
+        "name": name,
+        "spec": {},
+        "details": DETAILS,
+        "clientId": "",
+        "hasSecret": False,
+        "state": "ACTIVE",
+        "trees": [],
+        "preventDelete": False,
+        "changedBy": "ana",
+        "context": {},
+        **more,
+    }
+
+
+SPEC = declared(WEB).spec
+
+
+LISTED = [
+    listed(Kind.ORGANIZATION, "1", "Acme", trees=["default", "default"]),
+    listed(
+        Kind.OIDC_APPLICATION, "3", "storefront", projectId="2", spec=SPEC, clientId="3@shop",
+        preventDelete=True, trees=["default"],
+    ),
+    listed(Kind.PROJECT, "2", "shop"),
+    {key: value for key, value in
+     listed(Kind.ACTION, "4", "greet", spec=declared(GREET).spec).items()
+     if key != "preventDelete"},
+]  # fmt: skip
+
+
+ORG: dict[str, Any] = {"organization_id": "1", "sequence": 41, "changed_by": "ana",
+       "changed_at": "2026-01-01T00:00:00Z", "has_secret": False}  # fmt: skip
+
+
+SEEN = [
+    ObservedObject(a_ref(Kind.ORGANIZATION, organization="Acme"), "1", spec={},
+                   trees=frozenset({"default"}), prevent_delete=False, **ORG),
+    ObservedObject(a_ref(organization="Acme"), "3", spec=SPEC, project_id="2",
+                   client_id="3@shop", trees=frozenset({"default"}), prevent_delete=True, **ORG),
+    ObservedObject(SHOP._replace(organization="Acme"), "2", spec=DEFAULTS[Kind.PROJECT],
+                   prevent_delete=False, **ORG),
+    ObservedObject(GREET._replace(organization="Acme"), "4", spec=declared(GREET).spec, **ORG),
+]  # fmt: skip
+
+
+def test_a_listing_becomes_objects_with_the_names_of_their_owners() -> None:
+    """Ids in the listing become names, for manifests speak in names."""
+    incomplete: list[str] = []
+
+    assert list(observed_objects(("1", "Acme"), LISTED, incomplete)) == SEEN
+    assert incomplete == []
+
+
+def in_pages(call: Call) -> Answer:
+    at = int(call.fields["cursor"] or 0)
+    following = str(at + 2) if at + 2 < len(LISTED) else ""
+    return Answer({"objects": LISTED[at : at + 2], "next": following})
+
+
+def test_observing_reads_each_organization_page_by_page_and_no_other() -> None:
+    """A run reads only what its manifests name, in turns: one call per page, and no writes."""
+    organizations = {"acme": [{"id": "1", "name": "Acme"}], "initech": [{"id": "9", "name": "Ini"}]}
+    wire = FakeWire(
+        GetServiceInfo=Answer({"instance": "i-1"}),
+        ListOrgs=lambda call: Answer(
+            {"result": organizations[call.fields["queries"][0]["nameQuery"]["name"]]}
+        ),
+        ListObjects=in_pages,
+        ListTrees=Answer({"organizations": []}),
+    )
+
+    state = OperationsReader(wire).observe(["acme", "initech"])
+
+    assert state == ObservedState("i-1", {found.ref.key: found for found in SEEN})
+    assert [[call.operation for call in turn] for turn in wire.sent] == [
+        ["GetServiceInfo"], ["ListTrees"], ["ListOrgs", "ListOrgs"], ["ListObjects"],
+        ["ListObjects"],
+    ]  # fmt: skip
+    assert {call.organization for turn in wire.sent for call in turn} == {"", "1"}
+
+
+def owed_in_pages(call: Call) -> Answer:
+    """Return one owed secret on each of two pages; the second is of no listed application."""
+    number = 5 if call.fields["cursor"] else 3
+    owed = {
+        "id": str(number), "clientId": "3@shop", "madeAt": "41", "since": "2026-01-01T00:00:00Z",
+        "madeBy": "ci", "tree": "default", "run": "run-1", "state": "lost",
+    }  # fmt: skip
+    return Answer({"owedSecrets": [owed], "next": "" if call.fields["cursor"] else "3"})
+
+
+def test_owed_secrets_are_listed_where_the_service_says_custody() -> None:
+    """One call per organization and page, and none where the service keeps nothing."""
+    wire = FakeWire(
+        GetServiceInfo=Answer({"instance": "i-1", "custody": True}),
+        ListOrgs=Answer({"result": [{"id": "1", "name": "Acme"}]}),
+        ListObjects=in_pages,
+        ListTrees=Answer({"organizations": []}),
+        ListOwedSecrets=owed_in_pages,
+    )
+
+    state = OperationsReader(wire).observe(["acme"])
+
+    assert state.custody
+    assert state.owed == (
+        OwedSecret(SEEN[1].ref, "3", "3@shop", 41, "2026-01-01T00:00:00Z", "ci", "default",
+                   "run-1", lost=True),
+    )  # fmt: skip
+    asked = [call.operation for turn in wire.sent for call in turn]
+    assert asked.count("ListOwedSecrets") == 2
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"), [({"custody": False}, 0), ({"custody": True}, 2), ({}, 2)]
+)
+def test_an_organization_that_keeps_no_secret_is_not_asked_for_them(
+    said: Mapping[str, Any], asked: int
+) -> None:
+    """To ask each would double the requests of a run; an older service does not say."""
+    told = {"id": "1", "name": "Acme", "trees": [], **said}
+    wire = FakeWire(
+        GetServiceInfo=Answer({"instance": "i-1", "custody": True}),
+        ListObjects=in_pages,
+        ListTrees=Answer({"organizations": [told]}),
+        ListOwedSecrets=owed_in_pages,
+    )
+
+    state = OperationsReader(wire).observe(["acme"])
+
+    assert state.custody
+    operations = [call.operation for turn in wire.sent for call in turn]
+    assert operations.count("ListOwedSecrets") == asked
+
+
+def test_a_far_service_is_asked_for_several_organizations_in_the_time_of_one() -> None:
+    """What is listed under a hundred organizations would otherwise wait for the way each time."""
+    names = [f"org-{number}" for number in range(TOGETHER + 1)]
+    wire = FakeWire(
+        GetServiceInfo=Answer({"instance": "i-1"}),
+        ListOrgs=lambda call: Answer({"result": [_named(call)]}),
+        ListObjects=Answer({"objects": [], "next": ""}),
+        ListTrees=Answer({"organizations": []}),
+    )
+
+    OperationsReader(wire).observe(names)
+
+    turns = [(turn[0].operation, len(turn)) for turn in wire.sent]
+    assert turns == [
+        ("GetServiceInfo", 1), ("ListTrees", 1), ("ListOrgs", TOGETHER),
+        ("ListObjects", TOGETHER), ("ListOrgs", 1), ("ListObjects", 1),
+    ]  # fmt: skip
+
+
+def test_an_organization_that_the_service_has_told_of_is_not_looked_for() -> None:
+    """Its id came with the trees. Of ninety organizations each would be a request."""
+    wire = FakeWire(
+        GetServiceInfo=Answer({"instance": "i-1"}),
+        ListTrees=Answer({"organizations": [{"id": "1", "name": "Acme", "trees": ["default"]}]}),
+        ListOrgs=Answer({"result": []}),
+        ListObjects=in_pages,
+    )
+
+    state = OperationsReader(wire).observe(["acme", "initech"])
+
+    assert state == ObservedState("i-1", {found.ref.key: found for found in SEEN})
+    assert operations_of(wire) == [
+        ["GetServiceInfo"], ["ListTrees"], ["ListOrgs"], ["ListObjects"], ["ListObjects"],
+    ]  # fmt: skip
+
+
+def _named(call: Call) -> dict[str, str]:
+    name = call.fields["queries"][0]["nameQuery"]["name"]
+    return {"id": name, "name": name}
+
+
+def always_more(call: Call) -> Answer:
+    return Answer({"objects": LISTED, "next": f"{call.fields['cursor']}x"})
+
+
+def always_the_same(call: Call) -> Answer:
+    return Answer({"objects": LISTED, "next": "x"})
+
+
+def always_new(call: Call) -> Answer:
+    at = str(int(call.fields["cursor"] or 0) + 1)
+    return Answer({"objects": [{**LISTED[-1], "id": at, "name": f"n{at}"}], "next": at})
+
+
+@pytest.mark.parametrize(
+    ("pages", "told", "most"),
+    [
+        pytest.param(always_the_same, "repeats itself", 2, id="the same page"),
+        pytest.param(always_more, "repeats itself", 2, id="the same objects, further on"),
+        pytest.param(always_new, "does not end", 1000, id="something new each time"),
+    ],
+)
+def test_a_listing_without_an_end_is_left_and_told(
+    pages: Callable[[Call], Answer], told: str, most: int
+) -> None:
+    """A service gone wrong must not hold a run for ever, nor fill its memory."""
+    wire = FakeWire(
+        GetServiceInfo=Answer({"instance": "i-1"}),
+        ListOrgs=Answer({"result": [{"id": "1", "name": "Acme"}]}),
+        ListObjects=pages,
+        ListTrees=Answer({"organizations": []}),
+    )
+
+    incomplete = OperationsReader(wire).observe(["acme"]).incomplete
+
+    assert any(told in reason for reason in incomplete)
+    assert len([call for (call,) in wire.sent if call.operation == "ListObjects"]) == most
+
+
+def test_other_organizations_are_told_by_their_names_and_trees_alone() -> None:
+    """What a tree left behind is reported; those of the run itself are in the plan anyway."""
+    owed = [{"tree": "a", "secrets": "2"}]
+    told = [
+        {"id": "1", "name": "Acme", "trees": ["a"], "owed": owed},
+        {"id": "2", "name": "Old", "trees": ["a"], "owed": owed},
+        {"id": "3", "name": "Older", "trees": []},  # as an older service tells it
+    ]
+    wire = FakeWire(
+        GetServiceInfo=Answer({"instance": "i-1"}),
+        ListOrgs=Answer({"result": [{"id": "1", "name": "Acme"}]}),
+        ListObjects=in_pages,
+        ListTrees=Answer({"organizations": told}),
+    )
+
+    state = OperationsReader(wire).observe(["acme"])
+
+    assert state.elsewhere == {"Old": frozenset({"a"}), "Older": frozenset()}
+    assert state.owed_left == {"Old": {"a": 2}, "Older": {}}
+
+
+def test_a_service_that_does_not_tell_of_trees_is_planned_for_all_the_same() -> None:
+    """It is advice, and no plan hangs on it."""
+    wire = FakeWire(
+        GetServiceInfo=Answer({"instance": "i-1"}),
+        ListOrgs=Answer({"result": []}),
+        ListTrees=WireRefusal(12, "there is no such operation"),
+    )
+
+    assert OperationsReader(wire).observe(["acme"]) == ObservedState("i-1", {})
+
+
+@pytest.mark.parametrize("refused", ["GetServiceInfo", "ListOrgs", "ListObjects"])
+def test_a_service_that_does_not_show_everything_is_an_error(refused: str) -> None:
+    """Half a picture, taken for the whole, would plan creates of what is there."""
+    replies: Mapping[str, Callable[[Call], Reply] | Reply] = {
+        "GetServiceInfo": Answer({"instance": "i-1"}),
+        "ListOrgs": Answer({"result": [{"id": "1", "name": "acme"}]}),
+        "ListObjects": in_pages,
+        "ListTrees": Answer({"organizations": []}),
+        refused: WireRefusal(7, "no"),
+    }
+
+    with pytest.raises(AccessDeniedError):
+        OperationsReader(FakeWire(**replies)).observe(["acme"])
+
+
+def test_a_service_that_is_not_there_yet_holds_nothing() -> None:
+    """A plan before the first apply makes nothing, not even the store."""
+    assert EmptyService().observe(["acme"]) == ObservedState("", {})
