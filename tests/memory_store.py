@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.service.build import IdentityService, microseconds
-from reconciler.service.eventstore.chain import chained, first_head
 from reconciler.service.eventstore.errors import NameTakenError, StoreError, StreamConflictError
 from reconciler.service.eventstore.port import PAGE
 from reconciler.service.eventstore.rows import (
@@ -27,8 +26,10 @@ from reconciler.service.eventstore.rows import (
     StoredEvent,
     StreamAt,
     TokenRow,
+    chained,
+    first_head,
 )
-from reconciler.service.projections.upgrade import ObjectRows
+from reconciler.service.projections.maintenance import ObjectRows
 from reconciler.service.seal import new_key
 
 _ABSENT = object()

@@ -25,7 +25,7 @@ from reconciler.service.operations.runtime import (
     Runtime,
     Seals,
 )
-from reconciler.service.projections.upgrade import readable, upgrade
+from reconciler.service.projections.maintenance import readable, upgrade
 
 SEAL_KEY_SUFFIX = ".seal-key"
 SEAL_KEY = "seal_key"  # under which a store keeps the fingerprint of its key

@@ -22,8 +22,7 @@ from reconciler.service.eventstore.files import publish, publish_over, temporary
 from reconciler.service.eventstore.port import Snapshot
 from reconciler.service.eventstore.rows import ObjectRow
 from reconciler.service.eventstore.sqlite import SqliteReadOnlyStore
-from reconciler.service.projections.maintenance import log, verify
-from reconciler.service.projections.upgrade import readable
+from reconciler.service.projections.maintenance import log, readable, verify
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,9 @@ from collections.abc import Iterable
 from psycopg.rows import TupleRow
 
 from reconciler.service.eventstore import postgres_tables as tables
-from reconciler.service.eventstore.chain import first_head
 from reconciler.service.eventstore.postgres_connection import Connection
 from reconciler.service.eventstore.postgres_unit import Tip, UnitOfWork
-from reconciler.service.eventstore.rows import Head, Lookups, ObjectRow
+from reconciler.service.eventstore.rows import Head, Lookups, ObjectRow, first_head
 
 REFILL = 32  # positions that are taken at once where more are needed than announced
 NOTHING = Lookups(frozenset(), frozenset(), frozenset(), 1)

@@ -17,7 +17,6 @@ import psycopg
 from reconciler.resources.process import crashpoint
 from reconciler.service.eventstore import postgres_schema as schema
 from reconciler.service.eventstore import postgres_tables as tables
-from reconciler.service.eventstore.chain import chained
 from reconciler.service.eventstore.errors import NameTakenError, StreamConflictError
 from reconciler.service.eventstore.port import PAGE
 from reconciler.service.eventstore.postgres_connection import Connection
@@ -36,6 +35,7 @@ from reconciler.service.eventstore.rows import (
     StoredEvent,
     StreamAt,
     TokenRow,
+    chained,
 )
 
 

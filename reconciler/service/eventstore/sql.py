@@ -11,7 +11,6 @@ from dataclasses import astuple, dataclass
 from functools import partial
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
-from reconciler.service.eventstore.chain import first_head
 from reconciler.service.eventstore.port import PAGE
 from reconciler.service.eventstore.rows import (
     INACTIVE_MARK,
@@ -27,6 +26,7 @@ from reconciler.service.eventstore.rows import (
     SealRow,
     StoredEvent,
     TokenRow,
+    first_head,
     length_of_page,
 )
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from reconciler.resources.process import crashpoint
-from reconciler.service.eventstore.chain import chained
 from reconciler.service.eventstore.errors import NameTakenError, StreamConflictError
 from reconciler.service.eventstore.rows import (
     Author,
@@ -27,6 +26,7 @@ from reconciler.service.eventstore.rows import (
     StoredEvent,
     StreamAt,
     TokenRow,
+    chained,
 )
 from reconciler.service.eventstore.sql import (
     IS_IN_LIST,

@@ -1,18 +1,33 @@
-"""Maintenance of a store: rebuild its objects from the log, which is the truth, and verify it."""
+"""Maintenance of a store: rebuild its objects from the log, verify it, upgrade it.
+
+The log is the truth, which every version keeps. What the tables of an earlier version lack is
+derived from it: before the store is written to, or in memory while it is only read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 
 from reconciler.resources.process import crashpoint
 from reconciler.service.domain.events import SIDE_EVENTS
 from reconciler.service.domain.state import ImpossibleHistoryError
-from reconciler.service.eventstore.chain import event_hash, first_head
 from reconciler.service.eventstore.errors import StoreError, StoreUnusableError
 from reconciler.service.eventstore.port import PAGE, EventStore, Snapshot, Transaction
-from reconciler.service.eventstore.rows import Head, ObjectRow, StoredEvent
-from reconciler.service.projections.objects import decode, next_row
+from reconciler.service.eventstore.rows import (
+    Head,
+    MarkedKey,
+    NameFilter,
+    ObjectKey,
+    ObjectQuery,
+    ObjectRow,
+    OwedRow,
+    StoredEvent,
+    event_hash,
+    first_head,
+    length_of_page,
+)
+from reconciler.service.projections.objects import decode, is_active, next_row
 
 
 def rebuild(store: EventStore) -> int:
@@ -158,3 +173,166 @@ def _object_findings(view: Snapshot) -> Iterator[str]:
     for object_id in sorted(wanted.keys() | held.keys()):
         if wanted.get(object_id) != held.get(object_id):
             yield f"object {object_id}: is not what the log says"
+
+
+_MATCHES: Mapping[str, Callable[[str, str], bool]] = {
+    "equals": str.__eq__,
+    "starts": str.startswith,
+    "contains": str.__contains__,
+    "ends": str.endswith,
+}
+
+
+def upgrade(store: EventStore) -> None:
+    """Bring a store of an earlier version up to this one, in one transaction.
+
+    Raises:
+        StoreError: its log cannot be replayed, or it cannot be written to; it was left as it is.
+    """
+    if not store.is_outdated():
+        return
+    with store.transaction() as tx, _told():
+        if tx.upgrade():  # otherwise another process has just done it
+            replace_objects(tx)
+
+
+def readable(store: EventStore) -> EventStore:
+    """Return a store that is only looked at, as this version reads it."""
+    return _OldStore(store) if store.is_outdated() else store
+
+
+class ObjectRows:
+    """The reads of a ``Snapshot`` that are about objects, from rows in memory."""
+
+    def __init__(self, rows: Mapping[str, ObjectRow]) -> None:
+        """Take the objects by id."""
+        self._rows = rows
+
+    def get_object(self, object_id: str) -> ObjectRow | None:
+        """Return the object of an id."""
+        return self._rows.get(object_id)
+
+    def get_objects(self, ids: Collection[str]) -> Sequence[ObjectRow]:
+        """Return the objects of these ids, less those that are missing."""
+        return [self._rows[name] for name in ids if name in self._rows]
+
+    def find_object(self, kind: str, parent: str, folded: str) -> ObjectRow | None:
+        """Return the object of a folded name."""
+        name = (kind, parent, folded)
+        found = (row for row in self._rows.values() if (row.kind, row.parent, row.folded) == name)
+        return next(found, None)
+
+    def objects_page(
+        self, organization: str, *, after: str = "", limit: int = PAGE
+    ) -> Sequence[ObjectRow]:
+        """Return objects of an organization, less itself, with ids past one, by id."""
+        found = [
+            row
+            for row in self._rows.values()
+            if row.organization == organization and organization != row.id > after
+        ]
+        return sorted(found)[:limit]
+
+    def page_keys(
+        self, organization: str, *, after: str = "", limit: int = PAGE
+    ) -> Sequence[MarkedKey]:
+        """Return the keys of what ``objects_page`` returns."""
+        rows = self.objects_page(organization, after=after, limit=limit)
+        return [MarkedKey._make(getattr(row, name) for name in MarkedKey._fields) for row in rows]
+
+    def list_objects(self, query: ObjectQuery) -> tuple[int, Sequence[ObjectKey]]:
+        """Return how many objects a query finds, and the keys of those of its page."""
+        found = [row for row in self._rows.values() if _is_found(row, query)]
+        found.sort(
+            key=lambda row: (row.folded if query.by_name else "", row.id), reverse=query.descending
+        )
+        page = found[query.offset : query.offset + length_of_page(query, len(found))]
+        return len(found), [ObjectKey(row.id, row.sequence, row.name) for row in page]
+
+    def all_objects(self) -> Sequence[ObjectRow]:
+        """Return every object there is, by id."""
+        return sorted(self._rows.values())
+
+
+class _OldSnapshot(ObjectRows):
+    """A view of an earlier version's store, with the objects that its log adds up to."""
+
+    def __init__(self, view: Snapshot, rows: Mapping[str, ObjectRow]) -> None:
+        super().__init__(rows)
+        self.read_stream = view.read_stream
+        self.stream_version = view.stream_version
+        self.read_all = view.read_all
+        self.read_organization = view.read_organization
+        self.heads = view.heads
+        self.head = view.head
+        self.record = view.record
+        self.seal = view.seal
+        self.lease = view.lease
+        self.tokens = view.tokens
+        self.token = view.token
+        self.meta = view.meta
+
+    # Version 1 owed nothing: custody, and its table, came with version 2.
+    def owed(self, ids: Collection[str]) -> Sequence[OwedRow]:
+        """Return nothing."""
+        return ()
+
+    def owed_page(
+        self, organization: str, *, after: str = "", limit: int = PAGE
+    ) -> Sequence[OwedRow]:
+        """Return nothing."""
+        return ()
+
+    def owed_in(self, seal_id: str) -> Sequence[OwedRow]:
+        """Return nothing."""
+        return ()
+
+
+class _OldStore:
+    """A store of an earlier version, read as this version would have it. Nothing is written."""
+
+    def __init__(self, store: EventStore) -> None:
+        self._store = store
+        self._heads: Sequence[Head] = ()
+        self._rows: Mapping[str, ObjectRow] = {}
+        self.transaction = store.transaction
+        self.damage = store.damage
+        self.backup = store.backup
+        self.close = store.close
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Snapshot]:
+        """Read; the log is replayed at the first look, and again once it has grown.
+
+        Raises:
+            StoreError: the store cannot be read, or its log cannot be replayed.
+        """
+        with self._store.snapshot() as view:
+            heads = view.heads()
+            if heads != self._heads:
+                with _told():
+                    self._rows = replayed(view)
+                self._heads = heads
+            yield _OldSnapshot(view, self._rows)
+
+    def is_outdated(self) -> bool:
+        """Return False: what is read here is of this version."""
+        return False
+
+
+def _is_found(row: ObjectRow, query: ObjectQuery) -> bool:
+    return (
+        (row.kind, row.parent) == (query.kind, query.parent)
+        and (query.ids is None or row.id in query.ids)
+        and query.active in {None, is_active(row.marks)}
+        and all(_has_name(row, name) for name in query.names)
+    )
+
+
+def _has_name(row: ObjectRow, name: NameFilter) -> bool:
+    return _MATCHES[name.match](row.folded if name.folded else row.name, name.text)
+
+
+def _told() -> AbstractContextManager[None]:
+    """Tell the user of a store whose log cannot be replayed."""
+    return replay_told("the log of this store, which an earlier version made,", "Restore a backup.")

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.service.eventstore.chain import ORIGIN, event_hash, first_head
 from reconciler.service.eventstore.errors import StreamConflictError
 from reconciler.service.eventstore.port import EventStore
 from reconciler.service.eventstore.rows import (
+    ORIGIN,
     Lookups,
     NewEvent,
+    event_hash,
+    first_head,
 )
 from tests.contract.event_store.stores import (
     ADDED,

@@ -7,10 +7,10 @@ from itertools import permutations
 
 import pytest
 
-from reconciler.service.eventstore.chain import ORIGIN
 from reconciler.service.eventstore.errors import StreamConflictError
 from reconciler.service.eventstore.port import EventStore, Transaction
 from reconciler.service.eventstore.rows import (
+    ORIGIN,
     LeaseRow,
     Record,
 )

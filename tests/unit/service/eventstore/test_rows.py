@@ -6,14 +6,18 @@ from typing import Any
 
 import pytest
 
-from reconciler.service.eventstore.chain import (
+from reconciler.service.eventstore.rows import (
     ORIGIN,
+    Author,
+    Head,
+    NewEvent,
+    StoredEvent,
+    StreamAt,
     chained,
     event_hash,
     first_head,
     next_sequence,
 )
-from reconciler.service.eventstore.rows import Author, Head, NewEvent, StoredEvent, StreamAt
 
 STREAM, NEW, AUTHOR = StreamAt("7", "9", 2), NewEvent("action.added", '{"a":1}'), Author("ci", "{}")
 NOW = 1_700_000_000_000_000
