@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 from reconciler.service.build import IdentityService, open_postgres
-from reconciler.service.eventstore import postgres_availability, postgres_connection
+from reconciler.service.eventstore import postgres_connection
 from reconciler.service.eventstore.errors import StoreError, StoreUnreachableError
 from reconciler.service.operations.request import Request
 from tests.acceptance.conftest import Run
@@ -153,7 +153,7 @@ def test_a_way_that_swallows_everything_is_given_up_and_taken_again(
 ) -> None:
     """No end of a connection ever arrives; those from before are not used any more."""
     monkeypatch.setattr(postgres_connection, "QUIET_SECONDS", 0.2)
-    monkeypatch.setattr(postgres_availability, "PAUSE_SECONDS", 0.1)
+    monkeypatch.setattr(postgres_connection, "PAUSE_SECONDS", 0.1)
     address = f"{database.new_address()}&{SHORT}"
     key = tmp_path / "seal-key"
     with closing(open_postgres(address, seal_key_file=key, create=True)) as service:

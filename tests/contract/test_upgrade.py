@@ -17,7 +17,7 @@ import psycopg
 import pytest
 
 from reconciler.service.build import IdentityService, open_postgres, open_sqlite
-from reconciler.service.eventstore import postgres_tables
+from reconciler.service.eventstore import postgres_statements
 from reconciler.service.eventstore.errors import StoreUnusableError
 from reconciler.service.eventstore.postgres import create as create_tables
 from reconciler.service.eventstore.sqlite_tables import APPLICATION_ID
@@ -62,7 +62,7 @@ def address(path: Path, postgres: PostgresServer) -> str:
         psycopg.connect(address, autocommit=True) as target,
     ):
         target.execute("DROP TABLE reconciler_owed")
-        target.execute(postgres_tables.SET_META, ("1", "schema"))
+        target.execute(postgres_statements.SET_META, ("1", "schema"))
         for table in TABLES:
             words = ["SELECT * FROM", table]
             rows = source.execute(" ".join(words))
@@ -205,7 +205,7 @@ def test_an_old_database_is_read_and_brought_up(address: str, tmp_path: Path) ->
     with closing(open_postgres(address, read_only=True)) as service:
         check(service)
     with psycopg.connect(address) as looked_at:
-        assert looked_at.execute(postgres_tables.META, ("schema",)).fetchone() == ("1",)
+        assert looked_at.execute(postgres_statements.META, ("schema",)).fetchone() == ("1",)
 
     key = tmp_path / "key"
     with (

@@ -25,7 +25,7 @@ from reconciler.service.eventstore.errors import (
     StoreReadOnlyError,
     StoreUnreachableError,
 )
-from reconciler.service.eventstore.postgres_tables import COLUMNS
+from reconciler.service.eventstore.postgres_schema import COLUMNS
 from reconciler.service.eventstore.rows import StoredEvent
 from reconciler.service.projections.maintenance import verify
 from tests.faults.proxy import SETTLE_SECONDS, a_proxy

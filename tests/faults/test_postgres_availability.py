@@ -8,10 +8,9 @@ from threading import Event
 
 import pytest
 
-from reconciler.service.eventstore import postgres_availability, postgres_connection
+from reconciler.service.eventstore import postgres_connection
 from reconciler.service.eventstore.errors import StoreUnreachableError
-from reconciler.service.eventstore.postgres_availability import Availability
-from reconciler.service.eventstore.postgres_connection import SilentError, connect
+from reconciler.service.eventstore.postgres_connection import Availability, SilentError, connect
 from reconciler.service.eventstore.postgres_pool import Connections
 from tests.postgres_server import PostgresServer
 
@@ -22,7 +21,7 @@ class Database:
     """Answers, or does not, as it is told; counts how often it was asked."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(postgres_availability, "PAUSE_SECONDS", 0.01)
+        monkeypatch.setattr(postgres_connection, "PAUSE_SECONDS", 0.01)
         self.is_away = True
         self.defects: list[Exception] = []
         self.asked = 0

@@ -25,8 +25,8 @@ from reconciler.service.eventstore.errors import (
     StoreUnreachableError,
     StoreUnusableError,
 )
-from reconciler.service.eventstore.postgres_pool import place_of
-from reconciler.service.eventstore.postgres_tables import COLUMNS, IS_BY_CODE_POINT, TABLES
+from reconciler.service.eventstore.postgres_connection import place_of
+from reconciler.service.eventstore.postgres_schema import COLUMNS, IS_BY_CODE_POINT, TABLES
 from reconciler.service.projections.maintenance import rebuild, verify
 from tests.faults.writers import call, create
 from tests.postgres_server import PostgresServer
@@ -87,7 +87,7 @@ def test_a_store_that_is_looked_at_cannot_be_written_to(
     [
         ["CREATE TABLE reconciler_events (id int)"],
         ["CREATE TABLE reconciler_meta (name text, value text, note text)"],
-        [*TABLES, "INSERT INTO reconciler_meta VALUES ('program', 'another')"],
+        [TABLES, "INSERT INTO reconciler_meta VALUES ('program', 'another')"],
         [
             "CREATE TABLE reconciler_meta (name text, value text)",
             "INSERT INTO reconciler_meta VALUES ('program', 'reconciler identity service')",
@@ -133,7 +133,7 @@ def test_a_store_of_a_newer_version_is_refused(address: str, service: IdentitySe
 
 def test_a_store_that_was_begun_is_finished(address: str) -> None:
     """Databases that make tables one by one may be interrupted in between."""
-    run(address, *TABLES[:4])
+    run(address, *TABLES.split(";")[:4])
     assert postgres_holds_store(address) is False
 
     with closing(open_postgres(address, create=True)) as opened:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from reconciler.resources.process import crashpoint
 from reconciler.service.eventstore import postgres_schema as schema
-from reconciler.service.eventstore import postgres_tables as tables
+from reconciler.service.eventstore import postgres_statements as statements
 from reconciler.service.eventstore.errors import StoreError, StoreMissingError, StoreReadOnlyError
 from reconciler.service.eventstore.postgres_pool import Connections
 from reconciler.service.eventstore.postgres_writes import PostgresTransaction
@@ -35,8 +35,8 @@ class PostgresReadOnlyStore:
     @contextmanager
     def snapshot(self) -> Iterator[SqlSnapshot]:
         """Read, undisturbed by writers: every statement in the block sees the same moment."""
-        with self._connections.begun(tables.BEGIN_READING) as connection:
-            yield SqlSnapshot(connection.execute, tables.DIALECT)
+        with self._connections.begun(statements.BEGIN_READING) as connection:
+            yield SqlSnapshot(connection.execute, statements.DIALECT)
 
     def transaction(self) -> AbstractContextManager[PostgresTransaction]:
         """Refuse to write.
@@ -50,12 +50,12 @@ class PostgresReadOnlyStore:
 
     def is_outdated(self) -> bool:
         """Return whether an earlier version made the store, and nothing has upgraded it since."""
-        with self._connections.begun(tables.BEGIN_READING) as connection:
+        with self._connections.begun(statements.BEGIN_READING) as connection:
             return schema.is_outdated(connection)
 
     def damage(self) -> Sequence[str]:
         """Return what is missing of what keeps writers apart. The rest is the database's care."""
-        with self._connections.begun(tables.BEGIN_READING) as connection:
+        with self._connections.begun(statements.BEGIN_READING) as connection:
             missing = schema.missing_indexes(connection)
         return [f"the unique index {name} is missing or not valid" for name in missing]
 
@@ -105,7 +105,7 @@ class PostgresEventStore(PostgresReadOnlyStore):
             StoreError: the store cannot be written to; nothing was.
         """
         crashpoint("S1")
-        with self._connections.begun(tables.BEGIN_WRITING) as connection:
+        with self._connections.begun(statements.BEGIN_WRITING) as connection:
             crashpoint("S2")
             writing = PostgresTransaction(connection, self._place, self._now, self._is_due)
             yield writing
@@ -122,9 +122,9 @@ class PostgresEventStore(PostgresReadOnlyStore):
 
     def bind(self, name: str, value: str) -> str:
         """Keep a fact about the store unless it is kept already; return what is kept."""
-        with self._connections.begun(tables.BEGIN_WRITING) as connection:
-            connection.execute(tables.ADD_META, (name, value))
-            kept = SqlSnapshot(connection.execute, tables.DIALECT).meta(name)
+        with self._connections.begun(statements.BEGIN_WRITING) as connection:
+            connection.execute(statements.ADD_META, (name, value))
+            kept = SqlSnapshot(connection.execute, statements.DIALECT).meta(name)
             connection.execute("COMMIT")
         return kept
 

@@ -1,26 +1,48 @@
-"""Connections that wait for a database only as long as it is worth it.
+"""One connection to PostgreSQL: its address, and waits that end.
 
-The database ends statements that take too long, but only a database that is alive can do that.
-So every wait has a limit here, too: it ends when nothing came for longer than any statement may
-take, and within a moment once the database is known to be away.
+The database ends statements that take too long, but only a database that is alive can do that. Its
+machine may be paused, or a network may swallow what is sent; the threads that wait notice only that
+nothing comes, which a lock explains as well. So every wait has a limit here, too: it ends when
+nothing came for longer than any statement may take. And after a quiet second one thread probes the
+database on a connection of its own. Without an answer the database counts as away: what waits for
+it is given up, and what comes is refused at once, until a later probe is answered.
 """
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable, Mapping
+from threading import Event, Lock, Thread
 from time import monotonic
 from typing import TypeVar
+from urllib.parse import parse_qsl, urlsplit
 
 import psycopg
 from psycopg.abc import PQGen
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.errors import CannotConnectNow
 from psycopg.errors import SqlserverRejectedEstablishmentOfSqlconnection as Refused
 from psycopg.pq import PGconn, Ping
 from psycopg.rows import TupleRow
 from psycopg.waiting import wait
 
-from reconciler.service.eventstore.postgres_availability import Availability
+from reconciler.service.eventstore.errors import StoreUnreachableError, StoreUnusableError
 
+LOG = logging.getLogger("reconciler.store")
+LOG.addHandler(logging.NullHandler())  # a command tells the failure itself
+
+SCHEMES = ("postgresql", "postgres")
+SECRETS = frozenset({"password", "sslpassword"})  # parameters of an address
+# What an address may say otherwise. A lost peer is noticed after some 15 seconds.
+USUAL: Mapping[str, str | int] = {
+    "connect_timeout": 5,
+    "keepalives_idle": 5,
+    "keepalives_interval": 3,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+    "fallback_application_name": "reconciler",
+}
+PAUSE_SECONDS = 1.0  # between two probes of a database that is away
 INTERVAL_SECONDS = 0.1  # between two looks at whether the wait is still worth it
 QUIET_SECONDS = 1.0  # without a byte; then the database is asked whether it answers at all
 PING_SECONDS = 2  # the least that libpq takes
@@ -125,3 +147,137 @@ class BoundedConnection(Connection):
             raise SilentError("the database is silent")
         if quiet > QUIET_SECONDS:
             self.availability.request_probe()
+
+
+class Availability:
+    """The last known state of a database: answering, or away. It is thread-safe.
+
+    Attributes:
+        outages: How often the database went away. A connection from before the last outage is
+            not used any more: what was sent on it may never arrive.
+    """
+
+    def __init__(
+        self, place: str, probe: Callable[[], None], on_outage: Callable[[], None]
+    ) -> None:
+        """Watch a database.
+
+        ``probe`` connects to it, and raises ``StoreUnreachableError`` where there is no answer;
+        it must have a time limit. ``on_outage`` is called each time the database goes away.
+        """
+        self.outages = 0
+        self._place = place
+        self._probe = probe
+        self._on_outage = on_outage
+        self._failure: StoreUnreachableError | None = None
+        self._lock = Lock()
+        self._is_probing = False
+        self._next = 0.0  # before that moment it is not probed again
+        self._ended = Event()
+
+    def require(self) -> None:
+        """Return if the database is not known to be away; otherwise have it probed again.
+
+        Raises:
+            StoreUnreachableError: it is away; nothing was sent to it.
+        """
+        failure = self._failure
+        if failure is not None:
+            self.request_probe()  # so that an outage ends also where the thread that probed did
+            raise type(failure)(failure.problem, failure.remedy)
+
+    def request_probe(self) -> None:
+        """Have the database probed in the background, unless it was within the last second."""
+        with self._lock:
+            if self._is_probing or monotonic() < self._next or self._ended.is_set():
+                return
+            self._is_probing = True
+        try:
+            Thread(target=self._probe_until_answered, name="database-probe", daemon=True).start()
+        except (RuntimeError, MemoryError):  # no thread: the time limits of statements remain
+            self._is_probing = False
+
+    def end(self) -> None:
+        """Give up what waits for the database, for good."""
+        self._ended.set()
+        problem = f"{self._place} is not waited for any more: the server ends"
+        self._mark_away(StoreUnreachableError(problem, "Ask again."))
+
+    def _probe_until_answered(self) -> None:
+        """Probe the database until it answers."""
+        try:
+            while not self._ended.is_set() and not self._answers():
+                self._ended.wait(PAUSE_SECONDS)
+        finally:
+            self._next = monotonic() + PAUSE_SECONDS
+            self._is_probing = False
+
+    def _answers(self) -> bool:
+        """Probe once, and keep what is found. Nothing is raised, so that probing goes on."""
+        try:
+            self._probe()
+        except StoreUnreachableError as failure:
+            if self._failure is None:
+                LOG.warning("%s; it is asked again every second", failure.problem)
+                self._mark_away(failure)
+            return False
+        except (OSError, MemoryError, RuntimeError) as failure:
+            # This machine fails, which says nothing of the database.
+            LOG.warning("%s cannot be probed: %r", self._place, failure)
+            return self._failure is None
+        except Exception:  # a defect of ours must not keep the database away
+            LOG.exception("%s cannot be probed", self._place)
+            return self._failure is None
+        with self._lock:
+            was_away = self._failure is not None and not self._ended.is_set()
+            if was_away:
+                self._failure = None
+        if was_away:
+            LOG.warning("%s answers again", self._place)
+        return True
+
+    def _mark_away(self, failure: StoreUnreachableError) -> None:
+        with self._lock:
+            self._failure = failure
+            self.outages += 1
+        try:
+            self._on_outage()
+        except Exception:  # the database is away all the same
+            LOG.exception("the outage of %s was not handled", self._place)
+
+
+def checked_address(address: str) -> str:
+    """Return an address with everything that it leaves open.
+
+    Raises:
+        StoreUnusableError: it holds a password, or is not the address of a database.
+    """
+    not_an_address = StoreUnusableError(
+        "this is not the address of a PostgreSQL database",
+        "Write postgresql://USER@HOST:PORT/DATABASE.",
+    )
+    try:
+        parts = urlsplit(address)
+        said = {name.casefold() for name, _ in parse_qsl(parts.query, keep_blank_values=True)}
+        has_password = parts.password is not None or bool(said & SECRETS)
+    except ValueError:
+        raise not_an_address from None
+    if has_password:
+        raise StoreUnusableError(
+            "the address of the database holds a password",
+            "Leave it out, and put it into a password file (PGPASSFILE) or into PGPASSWORD:"
+            " every user of the machine can see addresses, and they are logged.",
+        )
+    if parts.scheme not in SCHEMES or "\0" in address:
+        raise not_an_address
+    try:
+        known = conninfo_to_dict(address)
+        usual = {name: value for name, value in USUAL.items() if name not in known}
+        return make_conninfo(address, **usual, client_encoding="utf8")
+    except psycopg.ProgrammingError:
+        raise not_an_address from None
+
+
+def place_of(address: str) -> str:
+    """Return an address as messages show it: without its parameters."""
+    return address.partition("?")[0].partition("#")[0]

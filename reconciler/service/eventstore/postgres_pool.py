@@ -1,51 +1,36 @@
-"""Connections to PostgreSQL: their addresses, how they are made, kept and found to be lost."""
+"""Connections to PostgreSQL: how they are set up, kept and found to be lost."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from threading import Lock
 from time import monotonic
-from urllib.parse import parse_qsl, urlsplit
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import Int8Dumper
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
-from reconciler.service.eventstore.errors import (
-    StoreError,
-    StoreUnreachableError,
-    StoreUnusableError,
-)
-from reconciler.service.eventstore.postgres_availability import Availability
+from reconciler.service.eventstore.errors import StoreError, StoreUnreachableError
 from reconciler.service.eventstore.postgres_connection import (
     QUIET_SECONDS,
+    Availability,
     BoundedConnection,
     Connection,
     SilentError,
+    checked_address,
     connect,
+    place_of,
 )
 from reconciler.service.eventstore.postgres_errors import store_errors
 
-SCHEMES = ("postgresql", "postgres")
-SECRETS = frozenset({"password", "sslpassword"})  # parameters of an address
 SIZE = 16  # a server's threads; four servers stay below the usual max_connections of 100
 WAIT_SECONDS = 10.0
 RETRY_SECONDS = 3.0  # then the next caller begins anew, so that a wait never grows long
 IDLE_SECONDS = 60.0
 CLOSE_SECONDS = 1.0  # for each thread of a pool; one that connects to a silent database is left
-# What an address may say otherwise. A lost peer is noticed after some 15 seconds.
-USUAL: Mapping[str, str | int] = {
-    "connect_timeout": 5,
-    "keepalives_idle": 5,
-    "keepalives_interval": 3,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 15_000,
-    "fallback_application_name": "reconciler",
-}
 # A paused server must not keep an organization to itself; and nothing is acknowledged that a
 # power cut would undo, whatever the database's own default.
 SETTINGS = (
@@ -85,9 +70,8 @@ class Connections:
         Raises:
             StoreUnusableError: it is not an address, or holds a secret.
         """
-        _check(address)
+        self._conninfo = checked_address(address)
         self.place = place_of(address)
-        self._conninfo = _complete(address)
         self._availability = Availability(self.place, self._probe, self._drop_pool)
         self._lock = Lock()
         self._pool: Pool | None = None
@@ -226,51 +210,3 @@ class Connections:
     def close(self) -> None:
         """Close every connection."""
         self._drop_pool(CLOSE_SECONDS)
-
-
-def _complete(address: str) -> str:
-    """Return an address with everything that it leaves open.
-
-    Raises:
-        StoreUnusableError: it cannot be understood.
-    """
-    try:
-        said = conninfo_to_dict(address)
-        usual = {name: value for name, value in USUAL.items() if name not in said}
-        return make_conninfo(address, **usual, client_encoding="utf8")
-    except psycopg.ProgrammingError:
-        raise _not_an_address() from None
-
-
-def _check(address: str) -> None:
-    """Accept an address without a secret in it.
-
-    Raises:
-        StoreUnusableError: it holds a password, or is not the address of a database.
-    """
-    try:
-        parts = urlsplit(address)
-        said = {name.casefold() for name, _ in parse_qsl(parts.query, keep_blank_values=True)}
-        has_password = parts.password is not None
-    except ValueError:
-        raise _not_an_address() from None
-    if has_password or said & SECRETS:
-        raise StoreUnusableError(
-            "the address of the database holds a password",
-            "Leave it out, and put it into a password file (PGPASSFILE) or into PGPASSWORD:"
-            " every user of the machine can see addresses, and they are logged.",
-        )
-    if parts.scheme not in SCHEMES or "\0" in address:
-        raise _not_an_address()
-
-
-def _not_an_address() -> StoreUnusableError:
-    return StoreUnusableError(
-        "this is not the address of a PostgreSQL database",
-        "Write postgresql://USER@HOST:PORT/DATABASE.",
-    )
-
-
-def place_of(address: str) -> str:
-    """Return an address as messages show it: without its parameters."""
-    return address.partition("?")[0].partition("#")[0]

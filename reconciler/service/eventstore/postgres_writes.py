@@ -16,12 +16,17 @@ import psycopg
 
 from reconciler.resources.process import crashpoint
 from reconciler.service.eventstore import postgres_schema as schema
-from reconciler.service.eventstore import postgres_tables as tables
+from reconciler.service.eventstore import postgres_statements as statements
 from reconciler.service.eventstore.errors import NameTakenError, StreamConflictError
 from reconciler.service.eventstore.port import PAGE
 from reconciler.service.eventstore.postgres_connection import Connection
-from reconciler.service.eventstore.postgres_locks import LockingUnit, NameKey, name_of
-from reconciler.service.eventstore.postgres_unit import SENT_AT_ONCE, Tip
+from reconciler.service.eventstore.postgres_unit import (
+    SENT_AT_ONCE,
+    NameKey,
+    Tip,
+    UnitOfWork,
+    name_of,
+)
 from reconciler.service.eventstore.rows import (
     Author,
     Head,
@@ -39,7 +44,7 @@ from reconciler.service.eventstore.rows import (
 )
 
 
-class PostgresTransaction(LockingUnit):
+class PostgresTransaction(UnitOfWork):
     """The rows, and writing them.
 
     Attributes:
@@ -81,8 +86,8 @@ class PostgresTransaction(LockingUnit):
             # never older than the record of a call that changed it. In the other order, another
             # server may commit a new secret between the two, and a retry of that call would find
             # the old secret in the object and be refused.
-            records = self._connection.execute(tables.RECORDS, (callers, keys))
-            objects = self._connection.execute(tables.OBJECTS, (list(asked.objects),))
+            records = self._connection.execute(statements.RECORDS, (callers, keys))
+            objects = self._connection.execute(statements.OBJECTS, (list(asked.objects),))
         self._keep_found(objects)
         known = {(record.caller, record.key): record for record in map(Record._make, records)}
         self._seen = {name: known.get(name) for name in asked.records}
@@ -107,7 +112,7 @@ class PostgresTransaction(LockingUnit):
         """
         if not after:
             self._lock_all()
-        return self._all(StoredEvent, tables.READ_ALL_OF, after, list(self._locked), limit)
+        return self._all(StoredEvent, statements.READ_ALL_OF, after, list(self._locked), limit)
 
     def head(self, organization: str) -> Head:
         """Return where an organization's chain ends; of none yet, the first head."""
@@ -143,13 +148,13 @@ class PostgresTransaction(LockingUnit):
 
         The constraint decides which transaction makes an organization's first lease.
         """
-        found = self._connection.execute(tables.LOCK_LEASE, (organization,)).fetchone()
+        found = self._connection.execute(statements.LOCK_LEASE, (organization,)).fetchone()
         lease = self._leases[organization] = LeaseRow._make(found) if found else None
         return lease
 
     def tokens(self) -> Sequence[TokenRow]:
         """Return every token, by name. Other transactions that ask this wait for the commit."""
-        self._connection.execute(tables.LOCK_META, ("instance",))
+        self._connection.execute(statements.LOCK_META, ("instance",))
         return super().tokens()
 
     def token(self, sha256: bytes) -> TokenRow | None:
@@ -163,7 +168,7 @@ class PostgresTransaction(LockingUnit):
         the row orders them: the second one reads which secrets are still owed after the first one
         committed.
         """
-        return self._one(SealRow, tables.LOCK_SEAL, seal_id)
+        return self._one(SealRow, statements.LOCK_SEAL, seal_id)
 
     # Writing.
 
@@ -185,9 +190,9 @@ class PostgresTransaction(LockingUnit):
             event = StoredEvent(tip.position, *event[1:])
             stored.append(event)
             stream = StreamAt(event.organization, event.stream, event.version)
-            self._queue.append((tables.ADD_EVENT, event))
+            self._queue.append((statements.ADD_EVENT, event))
             # One row a chain is written at the commit, whatever number of them waits.
-            self._queue.append((tables.PUT_HEAD, (*head, tip.position)))
+            self._queue.append((statements.PUT_HEAD, (*head, tip.position)))
             crashpoint("S4")
         self._note(self._tips, stream.organization, tip)
         self._note(self._versions, stream.id, stream.version)
@@ -219,7 +224,7 @@ class PostgresTransaction(LockingUnit):
         if row.parent and row.organization in self._locked:
             if self._holder(name_of(row)) not in {None, row.id}:
                 raise NameTakenError
-            self._queue.append((tables.PUT_OBJECT, row))
+            self._queue.append((statements.PUT_OBJECT, row))
             if len(self._queue) >= SENT_AT_ONCE:
                 self._send()
         else:
@@ -239,21 +244,21 @@ class PostgresTransaction(LockingUnit):
     def _put_now(self, row: ObjectRow) -> None:
         """Put an object whose name no lock keeps free: the constraint decides."""
         try:
-            self._write(tables.PUT_OBJECT_NOW, row)
+            self._write(statements.PUT_OBJECT_NOW, row)
         except psycopg.errors.UniqueViolation as error:
-            taken = error.diag.constraint_name == tables.NAME_CONSTRAINT
+            taken = error.diag.constraint_name == schema.NAME_CONSTRAINT
             raise (NameTakenError if taken else StreamConflictError) from error
 
     def remove_object(self, object_id: str) -> None:
         """Remove an object; its events stay."""
-        self._queue.append((tables.REMOVE_OBJECT, (object_id,)))
+        self._queue.append((statements.REMOVE_OBJECT, (object_id,)))
         self._note(self._objects, object_id, None)
         crashpoint("S5")
 
     def clear_objects(self) -> None:
         """Remove every object, to make them anew from the events."""
         self._lock_all()
-        self._write(tables.CLEAR_OBJECTS, (list(self._locked),))
+        self._write(statements.CLEAR_OBJECTS, (list(self._locked),))
         self._is_empty = True
         self._note_clear(self._objects)
         self._note_clear(self._names)
@@ -270,33 +275,33 @@ class PostgresTransaction(LockingUnit):
         # Removed by its time, and not just by its key: a record that another writer has put in its
         # place since is left alone, and makes the INSERT fail.
         if before is not None:
-            self._queue.append((tables.DROP_RECORD, (*name, before.expires_at)))
-        self._queue.append((tables.ADD_RECORD, record))
+            self._queue.append((statements.DROP_RECORD, (*name, before.expires_at)))
+        self._queue.append((statements.ADD_RECORD, record))
         self._note(self._put, name, record)
         crashpoint("S6")
 
     def put_seal(self, seal: SealRow) -> None:
         """Keep a seal, in the place of one of its id."""
-        self._queue.append((tables.PUT_SEAL, seal))
+        self._queue.append((statements.PUT_SEAL, seal))
 
     def remove_seal(self, seal_id: str) -> None:
         """Remove a seal for good; what refers to it finds nothing."""
-        self._queue.append((tables.REMOVE_SEAL, (seal_id,)))
+        self._queue.append((statements.REMOVE_SEAL, (seal_id,)))
 
     def put_owed(self, row: OwedRow) -> None:
         """Keep that a secret is owed, in the place of another of the same application."""
-        self._queue.append((tables.PUT_OWED, row))
+        self._queue.append((statements.PUT_OWED, row))
 
     def remove_owed(self, row: OwedRow) -> None:
         """Remove an owed secret, unless a newer one has taken its place."""
-        self._queue.append((tables.REMOVE_OWED, (row.id, row.made_at)))
+        self._queue.append((statements.REMOVE_OWED, (row.id, row.made_at)))
 
     def expire(self, now: int) -> None:
         """Drop records and seals whose time has come, where that was not done just now."""
         if not self._is_due(now):
             return
         self._send()  # a record that was put in this transaction may have expired, too
-        for statement in tables.EXPIRE:
+        for statement in statements.EXPIRE:
             self._connection.execute(statement, (now,))
         self._note_clear(self._put)
         self._seen.clear()
@@ -317,11 +322,11 @@ class PostgresTransaction(LockingUnit):
         held = self._leases[name] if name in self._leases else self.lease(name)
         # A row that exists is locked since it was read. The first one of a name is not, so the
         # insert must not overwrite what another transaction made meanwhile.
-        statement = tables.ADD_LEASE if held is None else tables.PUT_LEASE
+        statement = statements.ADD_LEASE if held is None else statements.PUT_LEASE
         if not self._write(statement, lease).rowcount:
             raise StreamConflictError
         self._leases[name] = lease
 
     def put_token(self, token: TokenRow) -> None:
         """Insert a token, or change the one of its name."""
-        self._write(tables.PUT_TOKEN, token)
+        self._write(statements.PUT_TOKEN, token)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from reconciler.service.eventstore import postgres_tables as tables
+from reconciler.service.eventstore import postgres_statements as tables
 from reconciler.service.eventstore.postgres_writes import PostgresTransaction
 from reconciler.service.eventstore.rows import Lookups
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.service.eventstore import postgres_batches
-from reconciler.service.eventstore.postgres_batches import batches, deleted, inserted, upserted
+from reconciler.service.eventstore import postgres_statements
+from reconciler.service.eventstore.postgres_statements import batches, deleted, inserted, upserted
 from reconciler.service.eventstore.sql import Values
 
 ADD = inserted("log", ("n", "hash"))
@@ -82,7 +82,7 @@ def test_a_value_that_no_column_has_is_a_defect() -> None:
 
 def test_long_rows_are_sent_in_several_statements(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither side has to hold all of a large batch as one text."""
-    monkeypatch.setattr(postgres_batches, "MAX_CHARACTERS", 100)
+    monkeypatch.setattr(postgres_statements, "MAX_CHARACTERS", 100)
 
     sent = list(batches([(PUT, (str(number), "x" * 60)) for number in range(4)]))
 
