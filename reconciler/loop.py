@@ -20,11 +20,10 @@ from reconciler.errors import (
     UnseenOrganizationError,
 )
 from reconciler.plan.causes import changed_on_service, field_causes
-from reconciler.plan.diff import field_changes
-from reconciler.plan.flow_history import action_names, all_names, with_specs
+from reconciler.plan.diff import empties_a_list, field_changes, kept_notes
 from reconciler.plan.flows import needs_flows
 from reconciler.plan.guards import Allowances
-from reconciler.plan.kept_lists import empties_a_list, kept_notes
+from reconciler.plan.history import action_names, all_names, with_specs
 from reconciler.plan.model import Adopt, Cause, Delete, Plan, Scope, Update, ref_of
 from reconciler.plan.planner import build_plan
 from reconciler.resources.capabilities import capabilities_of

@@ -42,8 +42,8 @@ from reconciler.errors import (
     ServiceUnavailableError,
     UsageError,
 )
+from reconciler.plan.diff import is_not_sent
 from reconciler.plan.guards import Allowances
-from reconciler.plan.kept_lists import is_not_sent
 from reconciler.plan.model import (
     Create,
     Delete,

@@ -18,6 +18,7 @@ from reconciler.cli.output import age_in_words, hint, show_warnings, time_in_wor
 from reconciler.diagnostics import error
 from reconciler.errors import InvalidManifestsError, NoHistoryError, StalePlanError, UsageError
 from reconciler.loop import preview
+from reconciler.plan.advice import LET_THROUGH
 from reconciler.plan.approved_plan import (
     Traces,
     owners_of_gone,
@@ -29,7 +30,6 @@ from reconciler.plan.approved_plan import (
 from reconciler.plan.digest import declared_digest, plan_digest
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Plan, Scope
-from reconciler.plan.own_project import LET_THROUGH
 from reconciler.service_client.port import HistoryReader, ServiceReader
 from reconciler.state import DesiredState, ObservedState
 

@@ -15,7 +15,7 @@ from reconciler.cli.options import option, paths_argument
 from reconciler.cli.process import ExitCode
 from reconciler.cli.show import PlanForm, show_plan, takes_plan_form
 from reconciler.diagnostics import of_all
-from reconciler.plan.comparison import compare
+from reconciler.plan.planner import compare
 
 
 @click.command("compare")

@@ -17,9 +17,9 @@ from reconciler.cli.output import print_json, show_warnings, stdout_style
 from reconciler.cli.process import ExitCode
 from reconciler.diagnostics import warning
 from reconciler.loop import look_for_drift
+from reconciler.plan.advice import unidentified
 from reconciler.plan.drift import Drift
 from reconciler.plan.model import Scope
-from reconciler.plan.own_project import unidentified
 from reconciler.report.drift_and_history import drift_as_json, drift_as_markdown, drift_as_text
 from reconciler.report.plan_parts import Place
 from reconciler.resources.ref import Shard

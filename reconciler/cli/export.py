@@ -39,7 +39,7 @@ from reconciler.manifests.export import Written, declared_ref, escapes, manifest
 from reconciler.manifests.loader import load
 from reconciler.manifests.manifest import Loaded, Manifest, Root, SourceFile
 from reconciler.manifests.yaml_source import read_documents
-from reconciler.plan.own_project import unidentified
+from reconciler.plan.advice import unidentified
 from reconciler.report.visible import visible
 from reconciler.resources.capabilities import CAPABILITIES, uses
 from reconciler.resources.nearest import one_of

@@ -18,8 +18,7 @@ from reconciler.cli.output import print_json, stdout_style
 from reconciler.cli.parameter_types import declared_refs, ref_named
 from reconciler.errors import ObjectNotFoundError
 from reconciler.loop import history_of
-from reconciler.plan.causes import steps_of
-from reconciler.plan.flow_history import action_names, with_specs
+from reconciler.plan.history import action_names, steps_of, with_specs
 from reconciler.report.drift_and_history import history_as_json, history_as_text
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.service_client.port import ReadOnlyService

@@ -17,8 +17,8 @@ from reconciler.cli.options import format_option, paths_argument
 from reconciler.cli.output import print_json, show_warnings
 from reconciler.errors import UsageError
 from reconciler.loop import observe_declared
-from reconciler.plan.own_project import unidentified
-from reconciler.plan.planner import match
+from reconciler.plan.advice import unidentified
+from reconciler.plan.matching import match
 from reconciler.report.findings import FORMAT_VERSION
 from reconciler.report.plan_json import ref_as_json
 from reconciler.report.visible import visible

@@ -32,8 +32,8 @@ from reconciler.errors import (
     UnseenOrganizationError,
     UsageError,
 )
+from reconciler.plan.advice import unidentified
 from reconciler.plan.model import Scope
-from reconciler.plan.own_project import unidentified
 from reconciler.plan.ownership import lost_secrets, owed_elsewhere, owed_to
 from reconciler.report.apply_report import delivered_as_text
 from reconciler.report.plan_parts import Place, place_as_text

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from reconciler.diagnostics import Diagnostic, note, warning
-from reconciler.plan.kept_lists import is_not_sent
+from reconciler.plan.diff import is_not_sent
 from reconciler.plan.model import Adopt, Change, Create, Delete, Scope, Update, is_same_content
-from reconciler.plan.own_project import unidentified
 from reconciler.resources.capabilities import SOURCE
 from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind, ResourceRef, fold, owner_of
@@ -232,3 +231,19 @@ def _refs(change: Change) -> Iterator[ResourceRef]:
 def _listed(names: Sequence[str]) -> str:
     shown = ", ".join(names[:NAMED])
     return f"{shown} and {len(names) - NAMED} more" if len(names) > NAMED else shown
+
+
+LET_THROUGH = "Let GET /management/v1/iam through to the service"
+
+
+def unidentified(observed: ObservedState) -> Iterator[Diagnostic]:
+    """Yield a warning where the service does not tell its id."""
+    if observed.unidentified:
+        yield warning(
+            "SERVICE-NOT-IDENTIFIED",
+            "the service does not tell its id",
+            f"{observed.unidentified} The id {observed.instance} is made of the address instead: "
+            "under another address, plan files do not fit, and journals and locks of this one are "
+            "not found. Which project is of its own console is not known, so no application is "
+            f"deleted. {LET_THROUGH}.",
+        )

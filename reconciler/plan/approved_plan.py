@@ -14,9 +14,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from reconciler.plan.causes import cause_in_words, cause_of, gives_secret
+from reconciler.plan.causes import cause_in_words, cause_of
+from reconciler.plan.diff import is_not_sent
 from reconciler.plan.digest import essence
-from reconciler.plan.kept_lists import is_not_sent
+from reconciler.plan.history import gives_secret
 from reconciler.plan.model import CauseKind, Change, Create, Delete, Plan, held_of, ref_of, word
 from reconciler.resources.ref import ResourceRef
 from reconciler.state import (

@@ -1,4 +1,4 @@
-"""Causes of a change, and the history of an object, which tells them.
+"""Causes of a change, and of the difference in each of its fields.
 
 The service keeps with every event which tree wrote it. Where the last event of an object is of
 this tree, the service holds what was applied, and the manifests have changed since; where it is
@@ -9,19 +9,9 @@ tree applied last (from the object's history), what is held and what is declared
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
 
-from reconciler.plan.diff import (
-    ACTIVE,
-    CREDENTIAL,
-    CRITICAL,
-    NAME,
-    OWNER,
-    PREVENT_DELETE,
-    FieldChange,
-    field_changes,
-)
+from reconciler.plan.diff import CREDENTIAL, OWNER, FieldChange, field_changes
+from reconciler.plan.history import AT_FIRST, since_applied
 from reconciler.plan.model import (
     Adopt,
     Cause,
@@ -36,9 +26,6 @@ from reconciler.plan.model import (
     ref_of,
     signs_in_with_secret,
 )
-from reconciler.resources.fields import Spec
-from reconciler.resources.normal import DEFAULTS, LATER
-from reconciler.resources.ref import ACTION_FLOW
 from reconciler.state import ObjectEvent, ObservedObject
 
 NO_CAUSES: Mapping[str, Cause] = {}
@@ -134,7 +121,7 @@ def field_causes(
         elif since is None:
             cause = last_change(change.held)
         else:
-            applied = since.applied.get(field.name, _AT_FIRST.get(field.name))
+            applied = since.applied.get(field.name, AT_FIRST.get(field.name))
             altered = since.altered.get(field.name)
             writer = event_as_cause(altered) if altered else last_change(change.held)
             cause = _compared(applied, field, writer)
@@ -212,103 +199,3 @@ def cause_in_words(cause: Cause) -> str:
 def _writer(cause: Cause) -> str:
     tree = f" for tree {cause.tree}" if cause.tree else ""
     return f"by {cause.by}{tree} at {cause.at} (sequence {cause.sequence})"
-
-
-_REGENERATED = ".secret.changed"
-_OF_SECRETS = (_REGENERATED, ".secret.claimed")  # they say nothing of what a tree declared
-_STATES = (".deactivated", ".reactivated")
-_LATER: Spec = {name: value for later in LATER.values() for name, value in later.items()}
-# Values before any event that says another one. No event tells of a trigger that stays empty.
-_AT_FIRST: Spec = {
-    PREVENT_DELETE: False,
-    CRITICAL: False,
-    ACTIVE: True,
-    **_LATER,
-    **DEFAULTS[ACTION_FLOW],
-}
-_MARKS = {"preventDelete": PREVENT_DELETE, "critical": CRITICAL}
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One event of an object, and what it made different.
-
-    Attributes:
-        fields: By the names that manifests use; the first event has every field.
-        secret: Whether the application was given another client secret.
-        removed: Whether the object is no more.
-    """
-
-    event: ObjectEvent
-    fields: tuple[FieldChange, ...]
-    secret: bool = False
-    removed: bool = False
-
-
-def steps_of(events: Sequence[ObjectEvent]) -> Iterator[Step]:
-    """Yield what each event changed, oldest first."""
-    before: Spec = {}
-    for event in events:
-        after = _fields_after(before, event)
-        yield Step(
-            event,
-            tuple(
-                FieldChange(name, before.get(name, True if name == ACTIVE else None), value)
-                for name, value in after.items()
-                if name not in before or before[name] != value
-            ),
-            secret="secret_hash" in event.payload or gives_secret(event),
-            removed=event.type.endswith(".removed"),
-        )
-        before = after
-
-
-class SinceApplied(NamedTuple):
-    """An object's fields as a tree applied them last, and what altered them afterwards.
-
-    Attributes:
-        applied: By the names that manifests use.
-        altered: The last event that gave a field another value, by its name.
-    """
-
-    applied: Spec
-    altered: Mapping[str, ObjectEvent]
-
-
-def since_applied(events: Sequence[ObjectEvent], tree: str) -> SinceApplied | None:
-    """Return what a tree applied last and what happened since; None if it applied nothing."""
-    fields: Spec = {}
-    altered: dict[str, ObjectEvent] = {}
-    applied = None
-    for event in events:
-        before, fields = fields, _fields_after(fields, event)
-        if event.context.get("tree") == tree and not event.type.endswith(_OF_SECRETS):
-            applied, altered = fields, {}
-            continue
-        for name, value in fields.items():
-            if before.get(name) != value:
-                altered[name] = event
-    return None if applied is None else SinceApplied(applied, altered)
-
-
-def gives_secret(event: ObjectEvent) -> bool:
-    """Return whether an event replaced the client secret of an existing application."""
-    return event.type.endswith(_REGENERATED)
-
-
-def _fields_after(before: Spec, event: ObjectEvent) -> Spec:
-    after = dict(before)
-    name, spec = event.payload.get("name"), event.payload.get("spec")
-    if isinstance(name, str):
-        after[NAME] = name
-    for written, shown in _MARKS.items():
-        value = event.context.get(written)
-        if isinstance(value, bool) and (value or shown in before):
-            after[shown] = value
-    if isinstance(spec, dict):
-        # It is whole, but for later fields at their default.
-        after.update({name: _LATER[name] for name in before.keys() & _LATER.keys()})
-        after.update(spec)
-    if event.type.endswith(_STATES):
-        after[ACTIVE] = event.type.endswith(_STATES[1])
-    return after

@@ -8,7 +8,7 @@ is not known, nothing is claimed: the object is listed as one that cannot be jud
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -18,9 +18,9 @@ from reconciler.plan.causes import (
     event_as_cause,
     field_causes,
     last_change,
-    since_applied,
 )
 from reconciler.plan.diff import NAME, FieldChange, field_changes
+from reconciler.plan.history import since_applied
 from reconciler.plan.model import Adopt, Cause, CauseKind, Change, Create, Delete, Plan
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.state import ObjectEvent, ObservedObject, ObservedState, Removal
@@ -193,7 +193,7 @@ def _drifted(
         return None
     if cause.kind is not CauseKind.SERVICE:  # the last event changed no field
         last = max((why for _, why in changed), key=lambda why: why.sequence)
-        cause = replace(last, kind=CauseKind.SERVICE)
+        cause = last._replace(kind=CauseKind.SERVICE)
     fields = tuple(field for field, _ in changed)
     return DriftedObject(change.resource.ref, change.held.id, cause, fields)
 

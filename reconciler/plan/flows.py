@@ -7,12 +7,14 @@ is no change of the flows that run it, and another action under the same name is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error, warning
-from reconciler.plan.model import Change, Delete, Scope
+from reconciler.plan.guards import addresses_of, break_glass
+from reconciler.plan.model import Change, Create, Delete, Pair, Scope, ref_of
+from reconciler.plan.risk import names_of, risks_of
 from reconciler.resources.flows import named_actions
 from reconciler.resources.nearest import nearest
 from reconciler.resources.ref import ACTION, ACTION_FLOW, ResourceRef, action_ref
@@ -20,7 +22,6 @@ from reconciler.state import DesiredState, ObservedObject, ObservedState, Resour
 
 FlowT = TypeVar("FlowT", Resource, ObservedObject)
 Names: TypeAlias = Mapping[ResourceRef, str]
-Pair: TypeAlias = tuple[Resource, ObservedObject | None]
 
 
 def runs_nothing(resource: Resource) -> bool:
@@ -197,3 +198,55 @@ def flows_that_lose(
                 "the service takes deleted actions out of it. Declare the actions to keep them.",
                 ref=flow.ref,
             )
+
+
+def actions_of_critical_flows(
+    changes: Sequence[Change],
+    desired: DesiredState,
+    observed: ObservedState,
+    named: Collection[str],
+) -> Iterator[Diagnostic]:
+    """Yield why changes of actions may lock people out: a critical flow runs them.
+
+    ``named`` are the folded addresses of the objects that ``--break-glass`` names. An action that
+    is critical itself is left to the guard of critical objects.
+    """
+    found = [change for change in changes if _is_harmful(change)]
+    flows = _critical_flows(desired, observed) if found else {}
+    for change in found:
+        ref = ref_of(change)
+        keys = {ref.key} if isinstance(change, Create) else {ref.key, change.held.ref.key}
+        flow = next((flows[key] for key in sorted(keys) if key in flows), None)
+        if flow is None or not set(addresses_of(change)).isdisjoint(named):
+            continue
+        done = "removed" if isinstance(change, Delete) else "changed"
+        yield error(
+            "GUARD-CRITICAL",
+            f"an action of a critical flow would be {done}",
+            f"{flow} was declared with metadata.critical, and runs {ref}; its risks here: "
+            f"{names_of(risks_of(change))}. {break_glass(ref)}",
+            ref=ref,
+        )
+
+
+def _is_harmful(change: Change) -> bool:
+    if isinstance(change, Create) or ref_of(change).kind is not ACTION:
+        return False
+    is_critical = change.held.critical
+    if not isinstance(change, Delete):
+        is_critical = is_critical or change.resource.critical
+    return not is_critical and bool(risks_of(change))
+
+
+def _critical_flows(
+    desired: DesiredState, observed: ObservedState
+) -> Mapping[ResourceRef, ResourceRef]:
+    """Return a critical flow for each action (key) that one runs, as declared or as held."""
+    everything: list[Resource | ObservedObject] = [*desired.resources.values()]
+    everything += observed.objects.values()
+    return {
+        action.key: flow.ref
+        for flow in everything
+        if flow.critical and flow.ref.kind is ACTION_FLOW
+        for action, _ in named_actions(flow.ref, flow.spec)
+    }

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error
+from reconciler.plan.advice import LET_THROUGH
 from reconciler.plan.model import (
     PARTIAL_TREE,
     Adopt,
@@ -24,7 +25,7 @@ from reconciler.plan.model import (
     only_takes_over,
     ref_of,
 )
-from reconciler.plan.risk import SWITCHED, risks_of
+from reconciler.plan.risk import SWITCHED, names_of, risks_of
 from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind, ResourceRef, fold, owner_of
 from reconciler.state import DesiredState, Elsewhere, ObservedObject, ObservedState, Resource
@@ -239,18 +240,13 @@ def lockouts(
     """
     for change in changes:
         held = held_of(change)
-        if held is None or _is_named(change, named):
+        if held is None or not set(addresses_of(change)).isdisjoint(named):
             continue
-        if held.id in own:
-            yield from _own_access(change, held)
-        elif held.critical or (not isinstance(change, Delete) and change.resource.critical):
-            yield from _critical(change)
+        is_critical = held.critical or (not isinstance(change, Delete) and change.resource.critical)
+        harm = names_of(risks_of(change)) if held.id in own or is_critical else ""
+        if harm:
+            yield (_own_access if held.id in own else _critical)(change, held, harm)
     yield from _recreations(changes, named)
-
-
-def _is_named(change: Change, named: Collection[str]) -> bool:
-    """Return whether ``--break-glass`` names an object, by its old name or by its new one."""
-    return any(address in named for address in addresses_of(change))
 
 
 def addresses_of(change: Change) -> tuple[str, ...]:
@@ -260,35 +256,26 @@ def addresses_of(change: Change) -> tuple[str, ...]:
     return tuple(fold(ref.address) for ref in refs)
 
 
-def _critical(change: Change) -> Iterator[Diagnostic]:
-    why = _harm(change)
-    if why:
-        switched = next((name for name in SWITCHED if name in why), "weakened")
-        done = "removed" if isinstance(change, Delete) else switched
-        yield error(
-            "GUARD-CRITICAL",
-            f"a critical object would be {done}",
-            f"{ref_of(change)} was declared with metadata.critical; its risks here: {why}. "
-            f"{break_glass(ref_of(change))}",
-            ref=ref_of(change),
-        )
+def _critical(change: Change, held: ObservedObject, harm: str) -> Diagnostic:
+    ref = ref_of(change)
+    switched = next((name for name in SWITCHED if name in harm), "weakened")
+    return error(
+        "GUARD-CRITICAL",
+        f"a critical object would be {'removed' if isinstance(change, Delete) else switched}",
+        f"{ref} was declared with metadata.critical; its risks here: {harm}. {break_glass(ref)}",
+        ref=ref,
+    )
 
 
-def _own_access(change: Change, held: ObservedObject) -> Iterator[Diagnostic]:
-    why = _harm(change)
-    if why:
-        yield error(
-            "GUARD-OWN-ACCESS",
-            "the plan touches what its own caller signs in with",
-            f"{ref_of(change)} (id {held.id}) is what this run signs in with; its risks here: "
-            f"{why}. "
-            f"{break_glass(ref_of(change))}",
-            ref=ref_of(change),
-        )
-
-
-def _harm(change: Change) -> str:
-    return ", ".join(dict.fromkeys(risk.name for risk in risks_of(change)))
+def _own_access(change: Change, held: ObservedObject, harm: str) -> Diagnostic:
+    ref = ref_of(change)
+    return error(
+        "GUARD-OWN-ACCESS",
+        "the plan touches what its own caller signs in with",
+        f"{ref} (id {held.id}) is what this run signs in with; its risks here: {harm}. "
+        f"{break_glass(ref)}",
+        ref=ref,
+    )
 
 
 def break_glass(ref: ResourceRef) -> str:
@@ -345,3 +332,17 @@ def _recreated(held: ObservedObject, twin: Resource) -> Diagnostic:
         twin.source.place("metadata", "name"),
         held.ref,
     )
+
+
+def unsure_deletes(changes: Sequence[Change], observed: ObservedState) -> Iterator[Diagnostic]:
+    """Yield why no application is deleted while the project of the console is not known."""
+    deleted = [change.held.ref for change in changes if isinstance(change, Delete)]
+    applications = [ref for ref in deleted if ref.kind is Kind.OIDC_APPLICATION]
+    if observed.unidentified and applications:
+        yield error(
+            "GUARD-OWN-PROJECT",
+            "applications would be deleted, and one may be that of the service's own console",
+            f"The service does not tell which project is its own, so {applications[0]} may be of "
+            f"it. {LET_THROUGH}, or leave out the flag that deletes.",
+            ref=applications[0],
+        )

@@ -67,6 +67,9 @@ class Delete:
 
 Change: TypeAlias = Create | Update | Adopt | Delete
 
+Pair: TypeAlias = tuple[Resource, ObservedObject | None]
+"""A declared resource with the object it is, if it is held."""
+
 PARTIAL_TREE = "GUARD-PARTIAL-TREE"
 """Code of a block: a delete is planned, and not all manifests of the tree were read."""
 
@@ -165,8 +168,7 @@ class CauseKind(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(NamedTuple):
     """The reason for a change, or for one of its fields.
 
     Attributes:

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from reconciler.diagnostics import Diagnostic, error, warning
 from reconciler.errors import UsageError
-from reconciler.plan.model import Change, Delete, DeletedBy, Scope, signs_in_with_secret
+from reconciler.plan.model import Change, Delete, DeletedBy, Pair, Scope, signs_in_with_secret
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.state import (
     DesiredState,
@@ -107,7 +107,7 @@ def cannot_take_over(
 
 def ownership_notes(
     changes: Sequence[Change],
-    pairs: Sequence[tuple[Resource, ObservedObject | None]],
+    pairs: Sequence[Pair],
     scope: Scope,
 ) -> Iterator[Diagnostic]:
     """Yield warnings about objects of other trees, and about a service that knows no owners."""
@@ -127,9 +127,7 @@ def ownership_notes(
         )
 
 
-def _owned_elsewhere(
-    pairs: Sequence[tuple[Resource, ObservedObject | None]], scope: Scope
-) -> Iterator[Diagnostic]:
+def _owned_elsewhere(pairs: Sequence[Pair], scope: Scope) -> Iterator[Diagnostic]:
     """Yield a warning for each tree that owns objects which this tree declares as they are.
 
     Only what can be deleted is named: organizations and projects are often declared by several

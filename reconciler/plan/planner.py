@@ -5,28 +5,29 @@ Declared resources are paired with held objects first: by pinned id, otherwise b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 
-from reconciler.diagnostics import Diagnostic, by_place, error
+from reconciler.diagnostics import Diagnostic, by_place
 from reconciler.errors import InvalidManifestsError
 from reconciler.plan.advice import advice, second_objects
-from reconciler.plan.flow_guards import actions_of_critical_flows
+from reconciler.plan.diff import kept_lists, kept_notes
 from reconciler.plan.flows import (
     action_findings,
-    compared_by_names,
+    actions_of_critical_flows,
     flows_not_run,
     flows_that_lose,
     runs_nothing,
 )
-from reconciler.plan.guards import Allowances, blocks
-from reconciler.plan.kept_lists import kept_lists, kept_notes
+from reconciler.plan.guards import Allowances, blocks, unsure_deletes
+from reconciler.plan.matching import match, taken_names
 from reconciler.plan.model import (
     Adopt,
     Change,
     Create,
     Delete,
+    Pair,
     Plan,
     Scope,
     Unmanaged,
@@ -34,7 +35,6 @@ from reconciler.plan.model import (
     lacks_secret,
 )
 from reconciler.plan.ordering import in_order
-from reconciler.plan.own_project import unsure_deletes
 from reconciler.plan.ownership import (
     cannot_take_over,
     divided,
@@ -47,11 +47,8 @@ from reconciler.plan.ownership import (
     ownership_notes,
     to_rotate,
 )
-from reconciler.plan.states import left_inactive, not_deactivatable
 from reconciler.resources.capabilities import CAPABILITIES, SOURCE
-from reconciler.resources.kinds import KINDS
-from reconciler.resources.nearest import NearOwners
-from reconciler.resources.ref import Kind, ResourceRef, owner_of
+from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.state import (
     DesiredState,
     ObservedObject,
@@ -77,22 +74,20 @@ def build_plan(
         UsageError: a secret is to be replaced of what is no declared application with one.
     """
     scope = scope or Scope()
+    allowed = allowed or Allowances()
     rotated = to_rotate(desired, scope)
     matching = match(desired, observed)
-    _refuse(_not_possible(desired, observed, matching))
-    changes: list[Change] = []
-    in_step: list[ResourceRef] = []
-    for pair in matching.pairs:
-        ref, generation = pair[0].ref, observed.generation
-        change = _change(pair, scope, generation, is_rotated=ref.key in rotated)
-        if change is None:
-            in_step.append(ref)
-        else:
-            changes.append(change)
+    _refuse([*_unmet(desired, observed), *matching.findings])
+    found = [_change(*pair, scope, observed.generation, rotated) for pair in matching.pairs]
+    changes: list[Change] = [change for change in found if change is not None]
+    in_step = [
+        resource.ref
+        for (resource, _), change in zip(matching.pairs, found, strict=True)
+        if change is None
+    ]
     deleted, kept = divided(matching.leftover, observed, scope)
     changes += [Delete(held) for held in deleted]
     ordered, swapped = in_order(changes)
-    allowed = allowed or Allowances()
     owed = owed_to(scope, observed)
     missing = action_findings(matching.pairs, kept, deleted)
     _refuse([*taken_names(matching, kept), *swapped, *missing])
@@ -102,9 +97,11 @@ def build_plan(
         organizations=desired.organizations,
         changes=ordered,
         in_step=tuple(sorted(in_step)),
-        unmanaged=tuple(sorted(_unmanaged(kept, observed, scope.tree), key=_place)),
+        unmanaged=tuple(_unmanaged(kept, observed, scope.tree)),
         blocks=(
-            *_blocks(ordered, desired, observed, allowed),
+            *blocks(ordered, desired, observed, allowed),
+            *actions_of_critical_flows(ordered, desired, observed, allowed.lockouts),
+            *unsure_deletes(ordered, observed),
             *cannot_take_over(desired, observed, scope),
         ),
         warnings=(
@@ -119,17 +116,8 @@ def build_plan(
         owed=owed,
         owed_elsewhere=owed_elsewhere(scope, observed),
         owed_left=owed_left(desired, scope, observed),
-        inactive=left_inactive(matching.pairs, kept),
+        inactive=_left_inactive(matching.pairs, kept),
     )
-
-
-def _blocks(
-    changes: Sequence[Change], desired: DesiredState, observed: ObservedState, allowed: Allowances
-) -> Iterator[Diagnostic]:
-    """Yield every reason why changes must not be applied."""
-    yield from blocks(changes, desired, observed, allowed)
-    yield from actions_of_critical_flows(changes, desired, observed, allowed.lockouts)
-    yield from unsure_deletes(changes, observed)
 
 
 def _unmet(desired: DesiredState, observed: ObservedState) -> Iterator[Diagnostic]:
@@ -141,25 +129,17 @@ def _unmet(desired: DesiredState, observed: ObservedState) -> Iterator[Diagnosti
     return (finding for need in desired.needs if (finding := need.unmet(service)))
 
 
-def _not_possible(
-    desired: DesiredState, observed: ObservedState, matching: Matching
-) -> list[Diagnostic]:
-    """Return what the service at hand does not take, and what contradicts what it holds."""
-    states = not_deactivatable(matching.pairs, observed)
-    return [*_unmet(desired, observed), *matching.findings, *states]
-
-
 def _change(
-    pair: tuple[Resource, ObservedObject | None],
+    resource: Resource,
+    held: ObservedObject | None,
     scope: Scope,
     generation: int | None,
-    *,
-    is_rotated: bool,
+    rotated: Collection[ResourceRef],
 ) -> Change | None:
     """Return what to do about a declared resource; None where nothing is to be done."""
-    resource, held = pair
     if held is None:
         return None if runs_nothing(resource) else Create(resource)
+    is_rotated = resource.ref.key in rotated
     is_as_declared = is_in_step(resource, held) and not lacks_secret(resource, held)
     new_owner = new_owner_of(resource, held, scope)
     if is_as_declared and not is_rotated and not new_owner:
@@ -171,20 +151,14 @@ def _change(
 
 def _unmanaged(
     kept: Iterable[ObservedObject], observed: ObservedState, tree: str
-) -> Iterable[Unmanaged]:
-    """Yield what is left alone.
+) -> Iterator[Unmanaged]:
+    """Yield the objects that are left alone, in order.
 
-    No news are an organization that is only referred to, and the service's own console.
+    An organization that is only referred to and the service's own console are left out.
     """
-    return (
-        Unmanaged(held.ref, held.id, held.owner, flag_to_delete(held, tree))
-        for held in kept
-        if held.ref.kind is not Kind.ORGANIZATION and not observed.is_own(held)
-    )
-
-
-def _place(found: Unmanaged) -> tuple[ResourceRef, str]:
-    return found.ref, found.id
+    for held in sorted(kept, key=lambda held: (held.ref, held.id)):
+        if held.ref.kind is not Kind.ORGANIZATION and not observed.is_own(held):
+            yield Unmanaged(held.ref, held.id, held.owner, flag_to_delete(held, tree))
 
 
 def _refuse(findings: Sequence[Diagnostic]) -> None:
@@ -192,148 +166,69 @@ def _refuse(findings: Sequence[Diagnostic]) -> None:
         raise InvalidManifestsError(by_place(findings))
 
 
-@dataclass(frozen=True, slots=True)
-class Matching:
-    """Declared and held, side by side.
+def _left_inactive(
+    pairs: Sequence[Pair], kept: Sequence[ObservedObject]
+) -> tuple[ResourceRef, ...]:
+    """Return the inactive objects whose state no manifest says, in order: they stay so."""
+    unsaid = (held for resource, held in pairs if held is not None and resource.active is None)
+    return tuple(sorted(held.ref for held in chain(unsaid, kept) if not held.active))
 
-    Attributes:
-        pairs: Every declared resource with the object it is, or None.
-        leftover: What is held and declared nowhere.
-        findings: Errors in the manifests that only show beside what is held.
+
+def compare(one: DesiredState, other: DesiredState, names: tuple[str, str]) -> Plan:
+    """Return what would make one body of manifests the other: what the other adds is a create.
+
+    Nothing here is about a service: there are no ids, no owners and no guards. Ids that manifests
+    pin are left out, because each service has its own.
+
+    Args:
+        one: Stands for what is held.
+        other: Stands for what is declared.
+        names: Names of the two environments, in this order.
     """
-
-    pairs: Sequence[tuple[Resource, ObservedObject | None]]
-    leftover: Sequence[ObservedObject]
-    findings: Sequence[Diagnostic]
-
-
-def match(desired: DesiredState, observed: ObservedState) -> Matching:
-    """Pair declared resources with held objects; no object is in two pairs."""
-    pinned, findings = _match_pinned(desired, observed)
-    taken = {held.id for held in pinned.values()}
-    pairs: list[tuple[Resource, ObservedObject | None]] = []
-    for key, resource in desired.resources.items():
-        held = pinned.get(key)
-        if held is None and not resource.pinned_id:
-            held = observed.objects.get(key)
-            if held is not None and held.id in taken:
-                held = None
-        if held is not None:
-            taken.add(held.id)
-        pairs.append((resource, held))
-    findings = [*findings, *_missing_owners(desired, observed), *_wrong_renames(pairs)]
-    leftover = [held for held in observed.everything if held.id not in taken]
-    return Matching(compared_by_names(pairs, leftover), leftover, findings)
-
-
-def taken_names(matching: Matching, kept: Sequence[ObservedObject]) -> list[Diagnostic]:
-    """Return an error for each pinned resource whose name an object that stays already has."""
-    names = {held.ref.key: held for held in kept}
-    if not names:
-        return []
-    return [
-        error(
-            "PLAN-NAME-TAKEN",
-            "another object has the name",
-            f"{holder.ref} is the object of id {holder.id}, which is declared nowhere. Choose "
-            "another name, or declare that object under another one.",
-            resource.source.place("metadata", "name"),
-            resource.ref,
-        )
-        for resource, held in matching.pairs
-        if (holder := names.get(resource.ref.key))
-        and (held is None or held.ref.key != resource.ref.key)
-    ]
-
-
-def _match_pinned(
-    desired: DesiredState, observed: ObservedState
-) -> tuple[Mapping[ResourceRef, ObservedObject], list[Diagnostic]]:
-    pins = {key: resource for key, resource in desired.resources.items() if resource.pinned_id}
-    if not pins:
-        return {}, []
-    by_id = {held.id: held for held in observed.everything}
-    found: dict[ResourceRef, ObservedObject] = {}
-    findings: list[Diagnostic] = []
-    for key, resource in pins.items():
-        held = by_id.get(resource.pinned_id)
-        if held is not None and _same_owner(key, held.ref.key):
-            found[key] = held
+    changes: list[Change] = []
+    in_step = []
+    for key, resource in other.resources.items():
+        found = one.resources.get(key)
+        if found is None:
+            changes.append(Create(resource))
+            continue
+        wanted, held = _with_state(resource, found), _as_held(found)
+        if is_in_step(wanted, held) and wanted.spec == held.spec:
+            in_step.append(wanted.ref)
         else:
-            findings.append(_wrong_pin(resource, held))
-    return found, findings
-
-
-def _same_owner(declared: ResourceRef, held: ResourceRef) -> bool:
-    if declared.kind is Kind.ORGANIZATION:
-        return held.kind is Kind.ORGANIZATION
-    return declared[:3] == held[:3]
-
-
-def _wrong_pin(resource: Resource, held: ObservedObject | None) -> Diagnostic:
-    place = resource.source.place("metadata", "id")
-    if held is None:
-        return error(
-            "PLAN-ID-NOT-HELD",
-            "metadata.id names no object of this organization",
-            f"The service holds nothing under id {resource.pinned_id} in "
-            f"{resource.ref.organization}. Take the id from the service, or leave metadata.id "
-            "out to make a new object.",
-            place,
-            resource.ref,
-        )
-    return error(
-        "PLAN-ID-OTHER-OBJECT",
-        "metadata.id names an object of another kind or owner",
-        f"Id {held.id} is {held.ref}, and an object cannot move. Correct the id, or leave "
-        "metadata.id out to make a new object.",
-        place,
-        resource.ref,
+            # Each difference is one of values, whether or not the other manifest says the field.
+            named = frozenset({*wanted.spec, *found.spec})
+            changes.append(Update(replace(wanted, written=named), held))
+    changes += [
+        Delete(_as_held(resource))
+        for key, resource in one.resources.items()
+        if key not in other.resources
+    ]
+    ordered, _ = in_order(changes)
+    return Plan(
+        scope=Scope(environment=names[1]),
+        instance="",
+        organizations=tuple(sorted({*one.organizations, *other.organizations})),
+        changes=ordered,
+        in_step=tuple(sorted(in_step)),
+        compared_with=names[0],
     )
 
 
-def _missing_owners(desired: DesiredState, observed: ObservedState) -> list[Diagnostic]:
-    missing = []
-    for key, resource in desired.resources.items():
-        owner = owner_of(key)
-        if owner is None or owner in desired.resources or owner in observed.objects:
-            continue
-        missing.append((resource, owner))
-    if not missing:
-        return []
-    declared = (resource.ref for resource in desired.resources.values())
-    near = NearOwners(chain(declared, (held.ref for held in observed.objects.values())))
-    return [_missing_owner(resource, near.name_for(owner)) for resource, owner in missing]
+def _with_state(resource: Resource, other: Resource) -> Resource:
+    """Return a resource that says its state where the other one does: a new object is active."""
+    is_said = resource.active is not None or other.active is None
+    return resource if is_said else replace(resource, active=True)
 
 
-def _missing_owner(resource: Resource, meant: str | None) -> Diagnostic:
-    owner = owner_of(resource.ref) or resource.ref
-    field = owner.kind.value.lower()
-    hint = f"Did you mean {meant}? Otherwise add" if meant else "Add"
-    return error(
-        "REF-NOT-HELD",
-        f"{owner} is neither declared nor held",
-        f"{hint} a manifest for {owner}, or correct the name (metadata.{field}).",
-        resource.source.place("metadata", field),
-        resource.ref,
+def _as_held(resource: Resource) -> ObservedObject:
+    return ObservedObject(
+        ref=resource.ref,
+        id="",
+        sequence=0,
+        spec=resource.spec,
+        organization_id="",
+        prevent_delete=resource.prevent_delete,
+        critical=resource.critical,
+        active=resource.active is not False,
     )
-
-
-def _wrong_renames(
-    pairs: Sequence[tuple[Resource, ObservedObject | None]],
-) -> list[Diagnostic]:
-    findings = []
-    for resource, held in pairs:
-        kind = resource.ref.kind
-        if held is None or held.ref.name == resource.ref.name or KINDS[kind].renamable:
-            continue
-        findings.append(
-            error(
-                "PLAN-NOT-RENAMABLE",
-                f"{kind.value.lower()}s are not renamed",
-                f"The service holds it as {held.ref.name!r}: write that name in the manifests.",
-                resource.source.place("metadata", "name"),
-                resource.ref,
-            )
-        )
-    return findings

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from reconciler.plan.causes import Step
 from reconciler.plan.drift import Drift, DriftedObject, Reason, Unjudged, Unknown
+from reconciler.plan.history import Step
 from reconciler.plan.model import Cause
 from reconciler.report.differences import field_lines, fields_as_json
 from reconciler.report.findings import FORMAT_VERSION

@@ -18,7 +18,7 @@ from reconciler.diagnostics import Diagnostic
 from reconciler.plan.diff import FieldChange, field_changes
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Create, Delete, Plan, Unmanaged, held_of, ref_of, word
-from reconciler.plan.risk import CLASSES, MEANINGS, expected_problems
+from reconciler.plan.risk import CLASSES, MEANINGS, expected_problems, names_of
 from reconciler.report.differences import note_on, rows_of, sides_of, unified, value_as_text
 from reconciler.report.findings import counts
 from reconciler.report.plan_parts import (
@@ -227,8 +227,7 @@ def _finding(finding: Diagnostic) -> list[str]:
 
 
 def _risk(shown: Shown) -> list[str]:
-    names = ", ".join(dict.fromkeys(risk.name for risk in shown.risks))
-    return [_cut(f"{names}: {_named(ref_of(shown.change))}")]
+    return [_cut(f"{names_of(shown.risks)}: {_named(ref_of(shown.change))}")]
 
 
 def _change_lines(shown: Shown) -> list[str]:

@@ -6,13 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from reconciler.plan.causes import causes_in_words
-from reconciler.plan.diff import (
-    carried_fields,
-    field_changes,
-)
+from reconciler.plan.diff import carried_fields, field_changes
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Change, Create, Delete, Plan, Summary, Update, ref_of, word
-from reconciler.plan.risk import Risk, expected_problems, risks_of
+from reconciler.plan.risk import Risk, expected_problems, names_of, risks_of
 from reconciler.report.differences import field_lines
 from reconciler.report.plan_parts import (
     LEFT_INACTIVE,
@@ -202,8 +199,8 @@ def _risky(plan: Plan, style: Style) -> Iterator[str]:
     if found:
         yield style("Risks, the most dangerous first:", "bold", "yellow")
     for each in found[:FIRST]:
-        names = ", ".join(dict.fromkeys(risk.name for risk in each.risks))
-        yield f"  {style(names, 'yellow')}  {visible(str(ref_of(each.change)))}"
+        names = style(names_of(each.risks), "yellow")
+        yield f"  {names}  {visible(str(ref_of(each.change)))}"
     if len(found) > FIRST:
         yield f"  and {len(found) - FIRST} more changes, each marked below"
 

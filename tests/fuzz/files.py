@@ -23,10 +23,11 @@ from reconciler.plan.planfile import (
     FORMAT,
     FORMAT_VERSION,
     PlanFile,
+    SavedFinding,
+    SavedResource,
     plan_file_content,
     read_plan_file,
 )
-from reconciler.plan.saved_forms import SavedFinding, SavedResource
 from reconciler.plan.snapshot import FORMAT as SNAPSHOT_FORMAT
 from reconciler.plan.snapshot import SnapshotFile, read_snapshot, snapshot_content
 from reconciler.report.ci import findings_as_annotations, findings_as_junit, findings_as_sarif

@@ -16,9 +16,8 @@ from reconciler.apply.journal import FORMAT, Intent, _plain
 from reconciler.diagnostics import SourceLocation, warning
 from reconciler.plan.integrity import as_json
 from reconciler.plan.model import Adopt, Create, Delete, Unmanaged, Update
-from reconciler.plan.planfile import PlanFile, plan_file_content
+from reconciler.plan.planfile import PlanFile, SavedFinding, SavedResource, plan_file_content
 from reconciler.plan.planfile import Snapshot as Against
-from reconciler.plan.saved_forms import SavedFinding, SavedResource
 from reconciler.plan.snapshot import SnapshotFile, snapshot_content
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.transport.http_answers import json_answer

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,33 +10,19 @@ import pytest
 from reconciler.errors import ServiceError
 from reconciler.loop import MOST_HISTORIES, explained
 from reconciler.plan.causes import (
-    Step,
     cause_in_words,
     cause_of,
     cause_of_field,
     causes_in_words,
     field_causes,
-    since_applied,
-    steps_of,
 )
-from reconciler.plan.diff import FieldChange
 from reconciler.plan.digest import plan_digest
-from reconciler.plan.model import (
-    Adopt,
-    Cause,
-    CauseKind,
-    Change,
-    Create,
-    Delete,
-    Plan,
-    Update,
-)
+from reconciler.plan.model import Adopt, Cause, CauseKind, Change, Create, Delete, Plan, Update
 from reconciler.resources.normal import normal_form
 from reconciler.resources.ref import Kind
-from reconciler.state import ObjectEvent, completed
+from reconciler.state import ObjectEvent
 from tests.builders import (
     GREET,
-    SHOP,
     WEB,
     FakeService,
     a_plan,
@@ -175,7 +160,7 @@ def causes_of(
     [
         pytest.param("5s", "20s", Cause(CauseKind.DECLARED), id="held as it was applied"),
         pytest.param("20s", "1s", BY_ANA, id="declared as it was applied"),
-        pytest.param("5s", "1s", replace(BY_ANA, kind=CauseKind.BOTH), id="neither"),
+        pytest.param("5s", "1s", BY_ANA._replace(kind=CauseKind.BOTH), id="neither"),
     ],
 )
 def test_applied_held_and_declared_tell_the_cause_of_a_field(
@@ -197,7 +182,7 @@ def test_a_field_is_blamed_on_the_last_event_that_altered_it() -> None:
 
     told = causes_of({}, {"timeout": "1s", "allowedToFail": True}, *events)
 
-    assert told == {"timeout": BY_ANA, "allowedToFail": replace(BY_ANA, by="bob", at="three")}
+    assert told == {"timeout": BY_ANA, "allowedToFail": BY_ANA._replace(by="bob", at="three")}
 
 
 def test_without_an_event_of_the_tree_the_last_writer_stands_for_every_field() -> None:
@@ -265,111 +250,3 @@ def test_causes_are_no_part_of_the_digest() -> None:
     plan = updates(1, **ANA)
 
     assert plan_digest(explained(plan, Histories())) == plan_digest(plan)
-
-
-def an_event(type_: str, context: dict[str, Any] | None = None, **payload: Any) -> ObjectEvent:
-    return ObjectEvent(type_, 1, "noon", "ana", context or {}, payload)
-
-
-EVENTS = [
-    an_event("app.oidc.added", {"tree": "default"}, name="web", spec={"devMode": False}),
-    an_event("app.renamed", name="shop"),
-    an_event("app.oidc.config.changed", {"tree": "default"}, spec={"devMode": True}),
-    an_event("app.oidc.secret.changed", {"tree": "default"}),
-    an_event("context.recorded", {"tree": "other", "preventDelete": True}),
-    an_event("app.oidc.config.changed", spec={"devMode": False}),
-    an_event("app.removed"),
-]
-
-
-def test_each_event_is_told_by_what_it_changed() -> None:
-    """The reader sees differences, not states."""
-    fields = [step.fields for step in steps_of(EVENTS)]
-
-    assert fields == [
-        (
-            FieldChange("metadata.name", None, "web"),
-            FieldChange("devMode", before=None, after=False),
-        ),
-        (FieldChange("metadata.name", "web", "shop"),),
-        (FieldChange("devMode", before=False, after=True),),
-        (),
-        (FieldChange("metadata.preventDelete", before=None, after=True),),
-        (FieldChange("devMode", before=True, after=False),),
-        (),
-    ]
-
-
-def test_new_secrets_and_removals_are_told_without_fields() -> None:
-    """That it happened is all there is to tell of a secret."""
-    steps = list(steps_of(EVENTS))
-
-    assert [step.event for step in steps] == EVENTS
-    assert [number for number, step in enumerate(steps) if step.secret] == [3]
-    assert [number for number, step in enumerate(steps) if step.removed] == [6]
-
-
-def test_an_application_that_is_made_with_a_secret_says_so() -> None:
-    """Its hash is in the event, and is no field of it."""
-    made = an_event("app.oidc.added", name="web", spec={}, secret_hash="0" * 64)
-
-    (step,) = steps_of([made])
-
-    assert step == Step(made, (FieldChange("metadata.name", None, "web"),), secret=True)
-
-
-def test_a_mark_is_told_from_when_it_was_first_set() -> None:
-    """Every event says whether it is set; that it never was is no news."""
-    said = [None, False, True, True, False, None]
-    contexts = [{} if mark is None else {"critical": mark} for mark in said]
-    steps = steps_of([an_event("context.recorded", context) for context in contexts])
-
-    assert [[(f.before, f.after) for f in step.fields] for step in steps] == [
-        [], [], [(None, True)], [], [(True, False)], [],
-    ]  # fmt: skip
-
-
-def test_what_a_tree_applied_last_is_what_its_last_write_left() -> None:
-    """Everything before it included, nothing after it."""
-    since = since_applied(EVENTS, "default")
-
-    assert since is not None
-    assert since.applied == {"metadata.name": "shop", "devMode": True}
-    assert since_applied(EVENTS, "nobody") is None
-
-
-@pytest.mark.parametrize("what", ["changed", "claimed"])
-def test_a_secret_is_not_an_application_of_the_manifest(what: str) -> None:
-    """Rotating or delivering a secret does not make what somebody else changed one's own."""
-    events = [EVENTS[0], EVENTS[2], an_event("app.oidc.config.changed", spec={"devMode": False})]
-    rotated = an_event(f"app.oidc.secret.{what}", {"tree": "default"})
-
-    since = since_applied([*events, rotated], "default")
-
-    assert since is not None
-    assert since.applied == {"metadata.name": "web", "devMode": True}
-    assert since.altered == {"devMode": events[-1]}
-
-
-def test_a_later_field_that_an_event_leaves_out_is_at_its_default() -> None:
-    """The service stores only those that are set; a renaming event says nothing of them."""
-    on, off = {"projectRoleCheck": True}, {"hasProjectCheck": True}
-    events = [
-        an_event("project.added", name="shop"),
-        an_event("project.changed", {"tree": "default"}, name="shop", spec=on),
-        an_event("project.changed", name="shop", spec=off),
-    ]
-
-    fields = [step.fields for step in steps_of(events)]
-    found = held(SHOP, off, **ANA)
-    change = Update(completed(declared(SHOP, on), found), found)
-    ((field, cause),) = field_causes(change, events, "default").values()
-
-    assert fields[1:] == [
-        (FieldChange("projectRoleCheck", before=None, after=True),),
-        (
-            FieldChange("projectRoleCheck", before=True, after=False),
-            FieldChange("hasProjectCheck", before=None, after=True),
-        ),
-    ]
-    assert (field.name, cause.kind, cause.by) == ("projectRoleCheck", CauseKind.SERVICE, "ana")

@@ -124,7 +124,7 @@ def test_another_tree_that_removed_it_is_named() -> None:
 
     (drifted,) = drift_of([declared(GREET)], [], removals=[gone]).objects
 
-    assert drifted.cause == replace(ANA, tree="other")
+    assert drifted.cause == ANA._replace(tree="other")
 
 
 def test_what_this_tree_removed_or_never_applied_is_not() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from reconciler.diagnostics import Diagnostic, error
+from reconciler.plan.advice import unidentified
 from reconciler.plan.guards import Allowances, blocks
 from reconciler.plan.model import Adopt, Change, Create, Delete, Plan, Scope, Update
 from reconciler.plan.planner import build_plan
@@ -501,3 +502,46 @@ def test_both_of_one_name_are_deleted_each_by_its_own_id() -> None:
     plan = plan_with_doubles()
 
     assert {change.held.id for change in plan.changes if isinstance(change, Delete)} == {"1", "2"}
+
+
+ALL = Scope(prune=True, prune_unmanaged=True)
+CONSOLE = replace(held(WEB, an_application()), project_id="own")
+OWN = replace(observed(held(SHOP, object_id="own"), CONSOLE, *HOUSE[:1]), own_project="own")
+
+
+@pytest.mark.parametrize("scope", [Scope(), ALL])
+def test_it_is_neither_deleted_nor_unmanaged(scope: Scope) -> None:
+    """Whatever flag deletes."""
+    plan = build_plan(desired(*OWNERS[:1]), OWN, scope)
+
+    assert (plan.changes, plan.unmanaged, plan.blocks) == ((), (), ())
+
+
+def test_what_a_manifest_declares_of_it_is_updated() -> None:
+    """It was asked for by name."""
+    plan = build_plan(desired(*OWNERS, declared(WEB, an_application(devMode=True))), OWN)
+
+    assert len(plan.changes) == 1
+
+
+def test_another_object_cannot_take_a_name_of_it() -> None:
+    """It stays, and so does its name."""
+    assert OWN.is_own(OWN.objects[WEB.key])
+    assert not OWN.is_own(held(a_ref(Kind.ACTION, "greet")))
+    assert not observed(CONSOLE).is_own(CONSOLE)
+
+
+def test_while_it_is_not_known_no_application_is_deleted() -> None:
+    """The warning says why, and other deletes go on."""
+    action = held(a_ref(Kind.ACTION, "old"))
+    some = replace(observed(*HOUSE, held(WEB), action), unidentified="It refused: no.")
+    others = replace(some, objects=observed(*HOUSE, action).objects)
+
+    (told,) = unidentified(some)
+    assert told.code == "SERVICE-NOT-IDENTIFIED"
+    assert list(unidentified(OWN)) == []
+    codes = [
+        {block.code for block in build_plan(desired(*OWNERS), state, ALL).blocks}
+        for state in (some, others)
+    ]
+    assert ["GUARD-OWN-PROJECT" in found for found in codes] == [True, False]

@@ -15,16 +15,7 @@ import pytest
 from reconciler.diagnostics import SourceLocation, error, warning
 from reconciler.plan.digest import essence, plan_digest
 from reconciler.plan.integrity import SEAL, SavedFileError, sealed
-from reconciler.plan.model import (
-    Adopt,
-    Create,
-    Delete,
-    DeletedBy,
-    Scope,
-    Unmanaged,
-    Update,
-    ref_of,
-)
+from reconciler.plan.model import Adopt, Create, Delete, DeletedBy, Scope, Unmanaged, Update, ref_of
 from reconciler.plan.planfile import (
     FORMAT,
     FORMAT_VERSION,

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from reconciler.diagnostics import SourceLocation, error
+from reconciler.diagnostics import SourceLocation, error, warning
 from reconciler.errors import InvalidManifestsError
 from reconciler.plan.diff import field_changes
+from reconciler.plan.guards import Allowances
+from reconciler.plan.matching import match
 from reconciler.plan.model import (
     Adopt,
+    Change,
     Create,
     Delete,
     Plan,
@@ -20,15 +26,19 @@ from reconciler.plan.model import (
     Summary,
     Unmanaged,
     Update,
+    ref_of,
+    word,
 )
+from reconciler.plan.ordering import batches, in_order
 from reconciler.plan.ownership import flag_to_delete
-from reconciler.plan.planner import build_plan
-from reconciler.resources.ref import ResourceRef
+from reconciler.plan.planner import build_plan, compare
+from reconciler.resources.ref import Kind, ResourceRef, fold, owner_of, project_ref
 from reconciler.state import ObservedObject, Resource
 from tests.builders import (
     ACME,
     GREET,
     HOUSE,
+    NONE,
     OWNERS,
     PARTNER,
     SHOP,
@@ -47,6 +57,7 @@ from tests.builders import (
     observed,
     plan_of,
 )
+from tests.effort import cases
 
 
 def test_an_empty_service_is_filled_owners_first() -> None:
@@ -306,3 +317,440 @@ def test_an_update_sends_kept_fields_that_the_manifest_leaves_out_as_they_are_he
     assert isinstance(change, Update)
     assert change.resource.spec == {**found.spec, "timeout": "2s"}
     assert [field.name for field in field_changes(change)] == ["timeout"]
+
+
+ENVIRONMENTS = ("staging", "production")
+
+
+def compared(one: list[Resource], other: list[Resource]) -> Plan:
+    return compare(desired(*one), desired(*other), ENVIRONMENTS)
+
+
+def test_what_only_one_declares_is_told_as_a_create_or_a_delete() -> None:
+    """Organizations and projects too, which a plan never deletes."""
+    plan = compared(
+        [declared(ACME), declared(SHOP)], [declared(ACME), declared(GREET, an_action())]
+    )
+
+    assert [(word(change), ref_of(change)) for change in plan.changes] == [
+        ("create", GREET),
+        ("delete", SHOP),
+    ]
+    assert (plan.in_step, plan.compared_with, plan.scope.environment) == ((ACME,), *ENVIRONMENTS)
+
+
+def test_a_difference_has_both_values_and_no_reset() -> None:
+    """That a manifest does not say a field is nothing that a full update takes back here."""
+    plan = compared([declared(WEB, {"devMode": True})], [declared(WEB, {"appType": "WEB"})])
+
+    (field,) = field_changes(plan.changes[0])
+    assert (field.name, field.before, field.after, field.reset) == ("devMode", True, False, False)
+
+
+def test_a_kept_field_that_only_one_says_is_a_difference() -> None:
+    """Neither body is a service, which has a value of the other one's."""
+    whole = declared(GREET, an_action())
+    part = replace(whole, spec={**an_action(), "timeout": whole.spec["timeout"]})
+
+    for one, other, values in ((whole, part, (False, None)), (part, whole, (None, False))):
+        (change,) = compared([one], [other]).changes
+        (field,) = field_changes(change)
+        assert (field.name, field.before, field.after) == ("allowedToFail", *values)
+        assert not field.reset
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"said": {"appType": "WEB"}}, {"said": {"appType": "OIDC_APP_TYPE_WEB"}}),
+        ({"said": {"devMode": False}}, {"said": {}}),
+        ({"pinned_id": "7"}, {"pinned_id": "8"}),
+    ],
+)
+def test_what_means_the_same_is_no_difference(one: dict[str, Any], other: dict[str, Any]) -> None:
+    """Each service has ids of its own."""
+    plan = compared([declared(WEB, **one)], [declared(WEB, **other)])
+
+    assert plan.changes == ()
+    assert plan.in_step == (WEB,)
+
+
+def test_a_mark_and_the_case_of_a_name_are_differences() -> None:
+    other = declared(WEB._replace(name="Storefront"), critical=True)
+    (change,) = compared([declared(WEB)], [other]).changes
+
+    assert [(each.name, each.after) for each in field_changes(change)] == [
+        ("metadata.name", "Storefront"),
+        ("metadata.critical", True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "values"),
+    [
+        (None, False, (True, False)),
+        (False, None, (False, True)),
+        (None, True, ()),
+        (True, None, ()),
+        (False, False, ()),
+    ],
+)
+def test_a_new_object_is_active_unless_a_manifest_says_otherwise(
+    values: tuple[bool, ...], *, one: bool | None, other: bool | None
+) -> None:
+    """There is no service whose state could be left as it is."""
+    changes = compared(
+        [replace(declared(WEB), active=one)], [replace(declared(WEB), active=other)]
+    ).changes
+
+    fields = [field for change in changes for field in field_changes(change)]
+    assert [(field.name, field.before, field.after) for field in fields] == (
+        [("metadata.active", *values)] if values else []
+    )
+
+
+# Properties.
+
+SOME_NAMES = ("a", "b", "c")
+
+
+SPECS = {
+    Kind.OIDC_APPLICATION: (
+        an_application(),
+        an_application(devMode=True, clockSkew="1s"),
+        an_application(authMethodType=NONE),
+    ),
+    Kind.ACTION: (an_action(), an_action(timeout="1s"), an_action(script="let a;")),
+}
+
+
+KINDS = st.sampled_from(tuple(SPECS))
+
+
+@st.composite
+def states(draw: st.DrawFn) -> tuple[list[Resource], list[ObservedObject]]:
+    """Draw what is declared and held: in step, otherwise, renamed, unmanaged."""
+    objects: dict[ResourceRef, ObservedObject] = {}
+    for _ in range(draw(st.integers(0, 6))):
+        kind = draw(KINDS)
+        ref = a_ref(kind, draw(st.sampled_from([*SOME_NAMES, "A", "B"])))
+        trees = draw(st.sampled_from([(), ("default",), ("other",), ("default", "other")]))
+        objects[ref.key] = held(ref, draw(st.sampled_from(SPECS[kind])), trees=trees)
+    resources: dict[ResourceRef, Resource] = {}
+    pins: set[str] = set()
+    for _ in range(draw(st.integers(0, 6))):
+        kind = draw(KINDS)
+        ref = a_ref(kind, draw(st.sampled_from(SOME_NAMES)))
+        candidates = [o.id for o in objects.values() if o.ref.kind is kind and o.id not in pins]
+        pinned = draw(st.sampled_from(["", *candidates]))
+        pins.add(pinned)
+        resources[ref.key] = declared(
+            ref,
+            draw(st.sampled_from(SPECS[kind])),
+            pinned_id=pinned,
+            prevent_delete=draw(st.booleans()),
+        )
+    return list(resources.values()), list(objects.values())
+
+
+SCOPES = st.sampled_from([Scope(), Scope(prune=True), Scope(prune_unmanaged=True)])
+
+
+@settings(max_examples=cases(100), deadline=None)
+@given(states=states(), scope=SCOPES, seed=st.integers())
+def test_the_order_things_were_read_in_does_not_show(
+    states: tuple[list[Resource], list[ObservedObject]], scope: Scope, seed: int
+) -> None:
+    """Two runs over the same files and the same service print the same plan."""
+    resources, objects = states
+    dice = random.Random(seed)
+
+    def result(*, shuffled: bool) -> Plan | tuple[object, ...]:
+        order = [*OWNERS, *resources], [*HOUSE, *objects]
+        if shuffled:
+            order = dice.sample(order[0], len(order[0])), dice.sample(order[1], len(order[1]))
+        try:
+            return build_plan(desired(*order[0]), observed(*order[1]), scope)
+        except InvalidManifestsError as refused:
+            return refused.diagnostics
+
+    assert result(shuffled=True) == result(shuffled=False)
+
+
+class Model:
+    """What a service holds, with the rules that refuse a change: owners, names, sequences."""
+
+    def __init__(self, objects: Sequence[ObservedObject]) -> None:
+        self.objects = {found.id: found for found in objects}
+        self._made = 0
+
+    def apply(self, change: Change, tree: str) -> None:
+        if isinstance(change, Delete):
+            assert self.objects.pop(change.held.id) == change.held
+            return
+        resource = change.resource
+        if isinstance(change, Create):
+            self._made += 1
+            owner = owner_of(resource.ref)
+            assert owner is None or owner.key in self._names()
+            found = replace(held(resource.ref), id=f"new-{self._made}", trees=frozenset())
+        else:
+            found = self.objects.pop(change.held.id)
+            assert found == change.held
+        assert resource.ref.key not in self._names()
+        self.objects[found.id] = replace(
+            found,
+            ref=resource.ref,
+            spec=resource.spec,
+            sequence=found.sequence + 1,
+            trees=found.trees | {tree},
+            prevent_delete=resource.prevent_delete,
+        )
+
+    def _names(self) -> set[ResourceRef]:
+        return {found.ref.key for found in self.objects.values()}
+
+
+@settings(max_examples=cases(100), deadline=None)
+@given(states=states(), scope=SCOPES, size=st.integers(1, 4), seed=st.integers())
+def test_a_plan_that_is_carried_out_leaves_nothing_to_do(
+    states: tuple[list[Resource], list[ObservedObject]], scope: Scope, size: int, seed: int
+) -> None:
+    """One run is enough, whatever was held before, and in whatever order a batch is made."""
+    resources, objects = states
+    wanted = desired(*OWNERS, *resources)
+    try:
+        plan = build_plan(wanted, observed(*HOUSE, *objects), scope)
+    except InvalidManifestsError:
+        return
+    service = Model([*HOUSE, *objects])
+    dice = random.Random(seed)
+
+    for batch in batches(plan.changes, size):
+        for change in dice.sample(batch, len(batch)):
+            service.apply(change, scope.tree)
+
+    again = build_plan(wanted, observed(*service.objects.values()), scope)
+    assert again.changes == ()
+    assert again.unmanaged == plan.unmanaged
+    assert set(again.in_step) == {resource.ref for resource in wanted.resources.values()}
+
+
+@pytest.mark.slow
+def test_the_random_states_reach_every_kind_of_change() -> None:
+    """A property that never meets a rename or a delete proves nothing about them."""
+    met: set[str] = set()
+
+    @settings(max_examples=200, deadline=None, database=None, derandomize=True)
+    @given(states=states())
+    def look(states: tuple[list[Resource], list[ObservedObject]]) -> None:
+        try:
+            plan = plan_of(*states, Scope(prune=True))
+        except InvalidManifestsError as refused:
+            met.update(finding.code for finding in refused.diagnostics)
+            return
+        met.update(type(change).__name__ for change in plan.changes)
+        renamed = [c for c in plan.changes if isinstance(c, Update) and c.resource.pinned_id]
+        met.update("rename" for c in renamed if c.held.ref.key != c.resource.ref.key)
+
+    look()
+
+    assert met == {
+        "Create", "Update", "Adopt", "Delete", "rename", "PLAN-NAMES-SWAPPED", "PLAN-NAME-TAKEN",
+    }  # fmt: skip
+
+
+LINES: dict[tuple[str | int, ...], int] = {("metadata", "name"): 4, ("spec",): 9}
+SOURCE = FakeSource("shop.yaml", LINES)
+NAME = SourceLocation("shop.yaml", 4, 3)
+PRUNE = Scope(prune=True)
+OLD, NEW = a_ref(name="old"), a_ref(name="new")
+
+
+def allowing(**more: Any) -> Allowances:
+    """Return allowances under which only the guards that are asked speak."""
+    return Allowances(**{"updates": 99, "deletes": 99, **more})
+
+
+def test_the_deprecated_operation() -> None:
+    """Every manifest by its object, file and line; the finding at the spec of the first."""
+    moved = a_jwt_config(issuer="https://other.example.com", audience="us")
+    refs = [a_ref(Kind.IDP_JWT_CONFIG, f"p{at:02}") for at in range(20)]
+    plan = plan_of(
+        [declared(ref, moved, source=SOURCE) for ref in refs],
+        [held(ref, a_jwt_config(audience="us")) for ref in refs],
+        allowed=allowing(),
+    )
+
+    told = ", ".join(f"{ref} (shop.yaml:4:3)" for ref in refs)
+    assert plan.warnings == (
+        warning(
+            "PLAN-DEPRECATED-OPERATION",
+            "the plan uses a deprecated operation of the service",
+            "UpdateOrgIDPJWTConfig may be removed in a future version of the service. It is used "
+            f"for {told}. Nothing is wrong today; keep it in mind before the service is upgraded.",
+            SourceLocation("shop.yaml", 9, 2),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "told", "them"), [(["Old"], "Old", "it"), (["Old", "Bad"], "Bad, Old", "them")]
+)
+def test_organizations_that_were_left_behind(names: list[str], told: str, them: str) -> None:
+    """One or several, in words that fit."""
+    state = replace(observed(*HOUSE), elsewhere=dict.fromkeys(names, frozenset({"default"})))
+
+    assert build_plan(desired(*OWNERS), state).warnings == (
+        warning(
+            "PLAN-ORGANIZATION-LEFT",
+            "the tree no longer names an organization it applied before",
+            f"Tree default applied objects to {told}, and no manifest names {them} any more. What "
+            "is there is neither compared nor deleted. Declare the Organization again to see it "
+            "in the plan, and to let --prune delete what is in it.",
+        ),
+    )
+
+
+def test_glass_that_is_broken_for_nothing() -> None:
+    """As it was given, not as it is compared."""
+    given = "Action/acme/TYPO"
+
+    assert plan_of([], allowed=allowing(lockouts={fold(given): given})).warnings == (
+        warning(
+            "PLAN-BREAK-GLASS-UNUSED",
+            "--break-glass names what this plan does not touch",
+            f"Nothing is planned for {given}. Correct the name, or leave the flag out.",
+        ),
+    )
+
+
+def test_two_objects_of_one_name() -> None:
+    """At the name, which is where the id must be written."""
+    name_clashes = (held(WEB, object_id="2"), held(WEB, object_id="3"))
+    state = replace(observed(*HOUSE, held(WEB, object_id="1")), name_clashes=name_clashes)
+
+    assert build_plan(desired(*OWNERS, declared(WEB, source=SOURCE)), state).blocks == (
+        error(
+            "GUARD-SAME-NAME",
+            "the service holds several objects of one name",
+            f"{WEB} could be id 1 or id 2 or id 3. Write the one that is meant as metadata.id in "
+            "the manifest.",
+            NAME,
+            WEB,
+        ),
+    )
+
+
+def test_an_object_that_would_be_adopted() -> None:
+    """At the name, because the manifest is what is taken out."""
+    theirs = held(GREET, an_action(timeout="1s"), trees=())
+
+    plan = plan_of([declared(GREET, source=SOURCE)], [theirs], allowed=allowing(adopt=False))
+
+    assert [(block.location, block.ref) for block in plan.blocks] == [(NAME, GREET)]
+
+
+def test_a_critical_object_that_would_be_removed() -> None:
+    """Removed and weakened are told apart; what is before it in the plan hides nothing."""
+    weaker = declared(WEB, an_application(authMethodType=NONE), critical=True)
+    lockouts = {fold(WEB.address): WEB.address}
+
+    plan = plan_of(
+        [weaker],
+        [held(WEB, critical=True), held(GREET, critical=True)],
+        PRUNE,
+        allowing(lockouts=lockouts),
+    )
+
+    assert plan.blocks == (
+        error(
+            "GUARD-CRITICAL",
+            "a critical object would be removed",
+            f"{GREET} was declared with metadata.critical; its risks here: action-removed. If that "
+            f"is meant, allow just that: --break-glass {GREET.address}=REASON.",
+            ref=GREET,
+        ),
+    )
+
+
+def test_what_the_caller_signs_in_with() -> None:
+    """By its id: the reader knows the key file by it."""
+    mine = held(GREET, object_id="7")
+    state = replace(observed(*HOUSE, mine), caller_objects=frozenset({"7"}))
+
+    assert build_plan(desired(*OWNERS), state, PRUNE, allowing()).blocks == (
+        error(
+            "GUARD-OWN-ACCESS",
+            "the plan touches what its own caller signs in with",
+            f"{GREET} (id 7) is what this run signs in with; its risks here: action-removed. If "
+            f"that is meant, allow just that: --break-glass {GREET.address}=REASON.",
+            ref=GREET,
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("project", "instead"),
+    [
+        ("shop", "To rename it and keep both, write metadata.id: '42' in the manifest."),
+        ("blog", "An application cannot move to another project and keep it."),
+    ],
+)
+def test_an_application_that_would_be_made_anew(project: str, instead: str) -> None:
+    """Elsewhere there is no way to keep it; in its project there is."""
+    made = a_ref(name="OLD" if project == "blog" else "new", project=project)
+    resources = [declared(project_ref("acme", "blog")), declared(made, source=SOURCE)]
+    gone = held(OLD, object_id="42", client_id="c")
+
+    plan = plan_of(resources, [gone], PRUNE, allowing())
+
+    assert plan.blocks == (
+        error(
+            "GUARD-MADE-ANEW",
+            "an application would be deleted and created again",
+            f"{OLD} would be deleted and {made} created in its place: its client id c and its "
+            "secret would end, and whatever is deployed with them could no longer sign in. "
+            f"{instead} If that is meant, allow just that: --break-glass {OLD.address}=REASON.",
+            NAME,
+            OLD,
+        ),
+    )
+
+
+def test_names_that_are_swapped_are_told_at_the_first_of_them() -> None:
+    """Each manifest has lines of its own."""
+    sources = {name: FakeSource(f"{name}.yaml") for name in ("old", "new")}
+    swapped = [
+        Update(
+            declared(ref, pinned_id=before.id, source=sources[ref.name]),
+            before,
+        )
+        for ref, before in ((OLD, held(NEW)), (NEW, held(OLD)))
+    ]
+
+    (finding,) = in_order(swapped)[1]
+
+    assert (str(finding.location), finding.ref) == ("new.yaml:1:3", NEW)
+
+
+@pytest.mark.parametrize(
+    ("ref", "pinned", "code"),
+    [
+        (ACME, id_of(ACME), ""),
+        (ACME, id_of(SHOP), "PLAN-ID-OTHER-OBJECT"),
+        (WEB, "404", "PLAN-ID-NOT-HELD"),
+    ],
+)
+def test_a_wrong_id_is_never_made_up_for_by_the_name(
+    ref: ResourceRef, pinned: str, code: str
+) -> None:
+    """Who writes an id means that object and no other."""
+    wanted = declared(ref, pinned_id=pinned)
+    resources = [wanted, *(owner for owner in OWNERS if owner.ref != ref)]
+
+    matching = match(desired(*resources), observed(*HOUSE, held(WEB)))
+
+    assert [finding.code for finding in matching.findings] == ([code] if code else [])
+    (found,) = [held for resource, held in matching.pairs if resource is wanted]
+    assert (found is None) is bool(code)

@@ -10,13 +10,8 @@ from typing import Any
 import pytest
 
 from reconciler.plan.model import Adopt, Create, Delete, Update
-from reconciler.plan.risk import (
-    CLASSES,
-    RULES,
-    Risk,
-    most_dangerous,
-    risks_of,
-)
+from reconciler.plan.risk import CLASSES, Risk, most_dangerous, risks_of
+from reconciler.plan.risk_rules import RULES
 from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.state import completed

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.plan.causes import Step
 from reconciler.plan.diff import FieldChange
 from reconciler.plan.drift import Drift, DriftedObject, Reason, Unjudged
+from reconciler.plan.history import Step
 from reconciler.plan.model import Cause, CauseKind
 from reconciler.report.drift_and_history import (
     NO_HISTORY,
@@ -26,7 +26,7 @@ from tests.builders import GREET, PLACE, WEB, a_ref
 
 CAUSE = Cause(CauseKind.SERVICE, "ana", "2026-01-01T00:00:00Z", 43, "other")
 CHANGED = DriftedObject(GREET, "7", CAUSE, (FieldChange("timeout", "20s", "3s"),))
-REMOVED = DriftedObject(WEB, "8", replace(CAUSE, tree=""), removed=True)
+REMOVED = DriftedObject(WEB, "8", CAUSE._replace(tree=""), removed=True)
 NOTHING = Drift("default", ())
 UNJUDGED = Unjudged(WEB, Reason.NEVER_APPLIED)
 

@@ -9,14 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.diagnostics import (
-    Diagnostic,
-    SourceLocation,
-    by_place,
-    error,
-    note,
-    warning,
-)
+from reconciler.diagnostics import Diagnostic, SourceLocation, by_place, error, note, warning
 from reconciler.report import findings as findings_module
 from reconciler.report.ci import findings_as_annotations, findings_as_junit, findings_as_sarif
 from reconciler.report.findings import (

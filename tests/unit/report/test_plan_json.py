@@ -14,15 +14,7 @@ from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Adopt, Change, Create, Delete, Scope, Unmanaged, Update
 from reconciler.report.plan_json import change_as_json, plan_as_json
 from reconciler.report.plan_text import change_as_text
-from tests.builders import (
-    GREET,
-    PARTNER,
-    WEB,
-    a_plan,
-    an_application,
-    declared,
-    held,
-)
+from tests.builders import GREET, PARTNER, WEB, a_plan, an_application, declared, held
 
 APP_REF = {
     "kind": "OidcApplication", "organization": "acme", "project": "shop", "name": "storefront",

@@ -1,0 +1,183 @@
+"""Declared resources paired with held objects: by pinned id, otherwise by name.
+
+Errors in the manifests that only show beside what is held are found on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from reconciler.diagnostics import Diagnostic, error
+from reconciler.plan.flows import compared_by_names
+from reconciler.plan.model import Pair
+from reconciler.resources.kinds import KINDS
+from reconciler.resources.nearest import NearOwners
+from reconciler.resources.ref import Kind, ResourceRef, owner_of
+from reconciler.state import DesiredState, ObservedObject, ObservedState, Resource
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """Declared and held, side by side.
+
+    Attributes:
+        pairs: Every declared resource with the object it is, or None.
+        leftover: What is held and declared nowhere.
+        findings: Errors in the manifests that only show beside what is held.
+    """
+
+    pairs: Sequence[Pair]
+    leftover: Sequence[ObservedObject]
+    findings: Sequence[Diagnostic]
+
+
+def match(desired: DesiredState, observed: ObservedState) -> Matching:
+    """Pair declared resources with held objects; no object is in two pairs."""
+    pinned, findings = _match_pinned(desired, observed)
+    taken = {held.id for held in pinned.values()}
+    pairs: list[Pair] = []
+    for key, resource in desired.resources.items():
+        held = pinned.get(key)
+        if held is None and not resource.pinned_id:
+            named = observed.objects.get(key)
+            held = None if named is None or named.id in taken else named
+        if held is not None:
+            taken.add(held.id)
+        pairs.append((resource, held))
+    findings += _missing_owners(desired, observed)
+    findings += _wrong_renames(pairs)
+    findings += _not_deactivatable(pairs, observed)
+    leftover = [held for held in observed.everything if held.id not in taken]
+    return Matching(compared_by_names(pairs, leftover), leftover, findings)
+
+
+def taken_names(matching: Matching, kept: Sequence[ObservedObject]) -> list[Diagnostic]:
+    """Return an error for each pinned resource whose name an object that stays already has."""
+    names = {held.ref.key: held for held in kept}
+    if not names:
+        return []
+    return [
+        error(
+            "PLAN-NAME-TAKEN",
+            "another object has the name",
+            f"{holder.ref} is the object of id {holder.id}, which is declared nowhere. Choose "
+            "another name, or declare that object under another one.",
+            resource.source.place("metadata", "name"),
+            resource.ref,
+        )
+        for resource, held in matching.pairs
+        if (holder := names.get(resource.ref.key))
+        and (held is None or held.ref.key != resource.ref.key)
+    ]
+
+
+def _match_pinned(
+    desired: DesiredState, observed: ObservedState
+) -> tuple[Mapping[ResourceRef, ObservedObject], list[Diagnostic]]:
+    pins = {key: resource for key, resource in desired.resources.items() if resource.pinned_id}
+    by_id = {held.id: held for held in observed.everything} if pins else {}
+    found: dict[ResourceRef, ObservedObject] = {}
+    findings: list[Diagnostic] = []
+    for key, resource in pins.items():
+        held = by_id.get(resource.pinned_id)
+        if held is not None and _same_owner(key, held.ref.key):
+            found[key] = held
+        else:
+            findings.append(_wrong_pin(resource, held))
+    return found, findings
+
+
+def _same_owner(declared: ResourceRef, held: ResourceRef) -> bool:
+    if declared.kind is Kind.ORGANIZATION:
+        return held.kind is Kind.ORGANIZATION
+    return declared[:3] == held[:3]
+
+
+def _wrong_pin(resource: Resource, held: ObservedObject | None) -> Diagnostic:
+    place = resource.source.place("metadata", "id")
+    if held is None:
+        return error(
+            "PLAN-ID-NOT-HELD",
+            "metadata.id names no object of this organization",
+            f"The service holds nothing under id {resource.pinned_id} in "
+            f"{resource.ref.organization}. Take the id from the service, or leave metadata.id "
+            "out to make a new object.",
+            place,
+            resource.ref,
+        )
+    return error(
+        "PLAN-ID-OTHER-OBJECT",
+        "metadata.id names an object of another kind or owner",
+        f"Id {held.id} is {held.ref}, and an object cannot move. Correct the id, or leave "
+        "metadata.id out to make a new object.",
+        place,
+        resource.ref,
+    )
+
+
+def _missing_owners(desired: DesiredState, observed: ObservedState) -> list[Diagnostic]:
+    missing = []
+    for key, resource in desired.resources.items():
+        owner = owner_of(key)
+        if owner is None or owner in desired.resources or owner in observed.objects:
+            continue
+        missing.append((resource, owner))
+    if not missing:
+        return []
+    declared = (resource.ref for resource in desired.resources.values())
+    near = NearOwners(chain(declared, (held.ref for held in observed.objects.values())))
+    return [_missing_owner(resource, near.name_for(owner)) for resource, owner in missing]
+
+
+def _missing_owner(resource: Resource, meant: str | None) -> Diagnostic:
+    owner = owner_of(resource.ref) or resource.ref
+    field = owner.kind.value.lower()
+    hint = f"Did you mean {meant}? Otherwise add" if meant else "Add"
+    return error(
+        "REF-NOT-HELD",
+        f"{owner} is neither declared nor held",
+        f"{hint} a manifest for {owner}, or correct the name (metadata.{field}).",
+        resource.source.place("metadata", field),
+        resource.ref,
+    )
+
+
+def _wrong_renames(pairs: Sequence[Pair]) -> Iterator[Diagnostic]:
+    for resource, held in pairs:
+        kind = resource.ref.kind
+        if held is None or held.ref.name == resource.ref.name or KINDS[kind].renamable:
+            continue
+        yield error(
+            "PLAN-NOT-RENAMABLE",
+            f"{kind.value.lower()}s are not renamed",
+            f"The service holds it as {held.ref.name!r}: write that name in the manifests.",
+            resource.source.place("metadata", "name"),
+            resource.ref,
+        )
+
+
+def _not_deactivatable(pairs: Sequence[Pair], observed: ObservedState) -> Iterator[Diagnostic]:
+    """Yield an error for each resource that the service has no call to deactivate."""
+    for resource, held in pairs:
+        if resource.active is not False or (held is not None and not held.active):
+            continue
+        kind = resource.ref.kind
+        is_able = kind not in observed.only_active if held is None else held.can_be_inactive
+        if not is_able:
+            yield error(
+                "PLAN-NOT-DEACTIVATABLE",
+                "the service cannot deactivate the object",
+                f"{_OLD if observed.keeps_history else _FAMILY} Leave metadata.active out, or "
+                f"remove {resource.ref} instead.",
+                resource.source.place("metadata", "active"),
+                resource.ref,
+            )
+
+
+_OLD = "The service is older than this tool and has no call for it: upgrade it."
+_FAMILY = (
+    "This ZITADEL has no call that deactivates an identity provider of its present calls: only one "
+    "that an old call made can be deactivated."
+)

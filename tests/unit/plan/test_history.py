@@ -1,0 +1,201 @@
+"""The history of an object: what each event changed, also at a trigger of a flow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reconciler.plan.causes import field_causes
+from reconciler.plan.diff import FieldChange
+from reconciler.plan.history import (
+    Step,
+    action_names,
+    all_names,
+    since_applied,
+    steps_of,
+    with_specs,
+)
+from reconciler.plan.model import CauseKind, Update
+from reconciler.resources.ref import Kind
+from reconciler.state import ObjectEvent, Removal, completed
+from tests.builders import GREET, SHOP, WEB, a_ref, declared, held, observed
+
+ANA: dict[str, Any] = {"changed_by": "ana", "changed_at": "2026-01-01T00:00:00Z", "sequence": 43}
+
+
+def an_event(type_: str, context: dict[str, Any] | None = None, **payload: Any) -> ObjectEvent:
+    return ObjectEvent(type_, 1, "noon", "ana", context or {}, payload)
+
+
+EVENTS = [
+    an_event("app.oidc.added", {"tree": "default"}, name="web", spec={"devMode": False}),
+    an_event("app.renamed", name="shop"),
+    an_event("app.oidc.config.changed", {"tree": "default"}, spec={"devMode": True}),
+    an_event("app.oidc.secret.changed", {"tree": "default"}),
+    an_event("context.recorded", {"tree": "other", "preventDelete": True}),
+    an_event("app.oidc.config.changed", spec={"devMode": False}),
+    an_event("app.removed"),
+]
+
+
+def test_each_event_is_told_by_what_it_changed() -> None:
+    """The reader sees differences, not states."""
+    fields = [step.fields for step in steps_of(EVENTS)]
+
+    assert fields == [
+        (
+            FieldChange("metadata.name", None, "web"),
+            FieldChange("devMode", before=None, after=False),
+        ),
+        (FieldChange("metadata.name", "web", "shop"),),
+        (FieldChange("devMode", before=False, after=True),),
+        (),
+        (FieldChange("metadata.preventDelete", before=None, after=True),),
+        (FieldChange("devMode", before=True, after=False),),
+        (),
+    ]
+
+
+def test_new_secrets_and_removals_are_told_without_fields() -> None:
+    """That it happened is all there is to tell of a secret."""
+    steps = list(steps_of(EVENTS))
+
+    assert [step.event for step in steps] == EVENTS
+    assert [number for number, step in enumerate(steps) if step.secret] == [3]
+    assert [number for number, step in enumerate(steps) if step.removed] == [6]
+
+
+def test_an_application_that_is_made_with_a_secret_says_so() -> None:
+    """Its hash is in the event, and is no field of it."""
+    made = an_event("app.oidc.added", name="web", spec={}, secret_hash="0" * 64)
+
+    (step,) = steps_of([made])
+
+    assert step == Step(made, (FieldChange("metadata.name", None, "web"),), secret=True)
+
+
+def test_a_mark_is_told_from_when_it_was_first_set() -> None:
+    """Every event says whether it is set; that it never was is no news."""
+    said = [None, False, True, True, False, None]
+    contexts = [{} if mark is None else {"critical": mark} for mark in said]
+    steps = steps_of([an_event("context.recorded", context) for context in contexts])
+
+    assert [[(f.before, f.after) for f in step.fields] for step in steps] == [
+        [], [], [(None, True)], [], [(True, False)], [],
+    ]  # fmt: skip
+
+
+def test_what_a_tree_applied_last_is_what_its_last_write_left() -> None:
+    """Everything before it included, nothing after it."""
+    since = since_applied(EVENTS, "default")
+
+    assert since is not None
+    assert since.applied == {"metadata.name": "shop", "devMode": True}
+    assert since_applied(EVENTS, "nobody") is None
+
+
+@pytest.mark.parametrize("what", ["changed", "claimed"])
+def test_a_secret_is_not_an_application_of_the_manifest(what: str) -> None:
+    """Rotating or delivering a secret does not make what somebody else changed one's own."""
+    events = [EVENTS[0], EVENTS[2], an_event("app.oidc.config.changed", spec={"devMode": False})]
+    rotated = an_event(f"app.oidc.secret.{what}", {"tree": "default"})
+
+    since = since_applied([*events, rotated], "default")
+
+    assert since is not None
+    assert since.applied == {"metadata.name": "web", "devMode": True}
+    assert since.altered == {"devMode": events[-1]}
+
+
+def test_a_later_field_that_an_event_leaves_out_is_at_its_default() -> None:
+    """The service stores only those that are set; a renaming event says nothing of them."""
+    on, off = {"projectRoleCheck": True}, {"hasProjectCheck": True}
+    events = [
+        an_event("project.added", name="shop"),
+        an_event("project.changed", {"tree": "default"}, name="shop", spec=on),
+        an_event("project.changed", name="shop", spec=off),
+    ]
+
+    fields = [step.fields for step in steps_of(events)]
+    found = held(SHOP, off, **ANA)
+    change = Update(completed(declared(SHOP, on), found), found)
+    ((field, cause),) = field_causes(change, events, "default").values()
+
+    assert fields[1:] == [
+        (FieldChange("projectRoleCheck", before=None, after=True),),
+        (
+            FieldChange("projectRoleCheck", before=True, after=False),
+            FieldChange("hasProjectCheck", before=None, after=True),
+        ),
+    ]
+    assert (field.name, cause.kind, cause.by) == ("projectRoleCheck", CauseKind.SERVICE, "ana")
+
+
+NAMES = {"7": "greet", "8": "log"}
+
+
+def event(kind: str, **payload: Any) -> ObjectEvent:
+    return ObjectEvent(kind, 1, "2026-01-02T03:04:05Z", "ana", {}, payload)
+
+
+def trigger_set(trigger: str, *actions: str) -> ObjectEvent:
+    return event("flow.trigger.set", flow="COMPLEMENT_TOKEN", trigger=trigger, actions=[*actions])
+
+
+def test_each_event_tells_what_the_flow_runs_by_the_names_of_actions() -> None:
+    events = [
+        trigger_set("A", "7", "8"),
+        trigger_set("B", "9"),
+        event("flow.action.dropped", action="7"),
+        event("flow.removed"),
+        trigger_set("A", "7"),
+    ]
+
+    told = [each.payload["spec"] for each in with_specs(events, NAMES)]
+
+    assert told == [
+        {"A": ["greet", "log"]},
+        {"A": ["greet", "log"], "B": ["(action of id 9)"]},
+        {"A": ["log"], "B": ["(action of id 9)"]},
+        {"A": [], "B": []},
+        {"A": ["greet"], "B": []},
+    ]
+
+
+def test_the_steps_of_a_flow_name_the_triggers_that_changed() -> None:
+    events = [trigger_set("A", "7"), trigger_set("B", "8"), event("flow.removed")]
+
+    steps = list(steps_of(with_specs(events, NAMES)))
+
+    assert [[field.name for field in step.fields] for step in steps] == [["A"], ["B"], ["A", "B"]]
+    assert [step.removed for step in steps] == [False, False, True]
+
+
+def test_other_events_stay_as_they_are() -> None:
+    events = [event("action.changed", name="greet", spec={"script": "x"})]
+
+    assert with_specs(events, NAMES) == events
+
+
+def test_only_actions_are_named() -> None:
+    assert action_names(observed(held(GREET, object_id="7"), held(WEB))) == {"7": "greet"}
+
+
+def test_the_removals_are_asked_only_for_actions_that_are_not_held() -> None:
+    """A removed object of another kind is no action of that id."""
+    asked: list[int] = []
+    gone = event("action.removed")
+    log = Removal(a_ref(Kind.ACTION, "log"), "8", frozenset(), gone)
+    other = Removal(WEB, "9", frozenset(), gone)
+
+    def removals() -> list[Removal]:
+        asked.append(1)
+        return [log, other]
+
+    held_only = all_names([trigger_set("A", "7")], {"7": "greet"}, removals)
+    calls = len(asked)
+    both = all_names([trigger_set("A", "7", "8", "9")], {"7": "greet"}, removals)
+
+    assert (held_only, calls) == ({"7": "greet"}, 0)
+    assert both == {"7": "greet", "8": "log"}

@@ -1,0 +1,99 @@
+"""Rules of risks: tests of one field, URIs as who is deceived most easily reads them, triggers."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.plan.risk import is_severe
+from reconciler.plan.risk_rules import (
+    RULES,
+    Test,
+    Value,
+    authority_of,
+    differs,
+    gains,
+    gains_any,
+    gains_authority,
+    gains_plain_http,
+    is_plain_http,
+    is_stronger,
+    is_weaker,
+    loses_any,
+    turned_off,
+    turned_on,
+)
+from reconciler.resources.ref import ACTION_FLOW
+
+BASIC, NONE = "OIDC_AUTH_METHOD_TYPE_BASIC", "OIDC_AUTH_METHOD_TYPE_NONE"
+
+
+@pytest.mark.parametrize(
+    ("test", "before", "after", "answer"),
+    [
+        (is_weaker, BASIC, NONE, True),
+        (is_stronger, NONE, BASIC, True),
+        (is_weaker, BASIC, BASIC, False),
+        (differs, None, False, True),
+        (turned_on, None, True, True),
+        (turned_on, True, True, False),
+        (turned_off, True, None, True),
+        (turned_off, "", None, False),
+        (gains("a"), ["b"], ["a"], True),
+        (gains("a"), ["a"], ["a"], False),
+        (loses_any, ["a", "b"], ["b", "a"], False),
+        (loses_any, ["a"], None, True),
+        (gains_any, None, ["a"], True),
+        (gains_authority, ["https://a.example/x"], ["https://a.example/y"], False),
+        (gains_authority, [], ["https://a.example/y"], True),
+        (gains_plain_http, "https://a.example", "http://a.example", True),
+    ],
+)
+def test_a_test_compares_two_values(
+    test: Test, before: Value, after: Value, *, answer: bool
+) -> None:
+    assert test(before, after) is answer
+
+
+@pytest.mark.parametrize(
+    ("uri", "authority", "is_plain"),
+    [
+        ("https://a.example/x", "https://a.example", False),
+        ("HTTPS://A.Example/x", "https://a.example", False),
+        ("http://a.example", "http://a.example", True),
+        ("HTTP://a.example", "http://a.example", True),
+        ("http://a.example:80/x?y#z", "http://a.example:80", True),
+        ("http://127.0.0.1:3000/", "http://127.0.0.1:3000", False),
+        ("http://[::1]/", "http://[::1]", False),
+        ("http://localhost/", "http://localhost", False),
+        ("http://localhost.evil.example/", "http://localhost.evil.example", True),
+        ("http://localhost@evil.example/", "http://localhost@evil.example", True),
+        ("http://evil.example\\@localhost/", "http://evil.example", True),
+        ("http:///x", "http:", True),
+        ("http:x", "http:", True),
+        ("com.example.app:/cb", "com.example.app:", False),
+        ("com.example.app://host/cb", "com.example.app://host", False),
+        ("no uri at all", "no uri at all", False),
+        ("", "", False),
+    ],
+)
+def test_where_a_uri_leads(uri: str, authority: str, *, is_plain: bool) -> None:
+    """Read as whoever is deceived most easily would read it."""
+    assert (authority_of(uri), is_plain_http(uri)) == (authority, is_plain)
+
+
+OF_FLOWS = [rule for rule in RULES if rule.kind is ACTION_FLOW]
+
+
+def test_what_weakens_a_protection_is_severe_and_an_order_is_not() -> None:
+    """In this order, at each trigger."""
+    assert {rule.name: is_severe(rule.name) for rule in OF_FLOWS} == {
+        "trigger-emptied": True,
+        "trigger-action-removed": True,
+        "trigger-action-added": True,
+        "trigger-order-changed": False,
+    }
+
+
+def test_a_new_flow_is_told_for_what_it_runs_only() -> None:
+    """What it does not run was never there."""
+    assert {rule.name for rule in OF_FLOWS if rule.also_new} == {"trigger-action-added"}
