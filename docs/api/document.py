@@ -16,7 +16,6 @@ from reconciler.resources.fields import NO_NUL
 from reconciler.resources.flows import FLOW_NUMBERED, TRIGGER_NUMBERED
 from reconciler.service.operations.operation import SUCCESSORS, Effect, Operation
 from reconciler.service.operations.table import operations
-from reconciler.service.transport.http_answers import ERROR_STATUSES
 
 TAGS = {
     "core": "The three operations that this service is about.",
@@ -35,6 +34,20 @@ _OF_NO_ORGANIZATION = frozenset(
         "ReleaseLease",
     }
 )
+ERROR_STATUSES: Mapping[int, str] = {
+    400: "Invalid argument.",
+    401: "The token is missing, malformed, unknown, revoked or expired.",
+    403: "The token's role does not include the permission.",
+    404: "There is no such object, or the caller may not know of it.",
+    405: "The address, perhaps with an empty id, is one that has other verbs.",
+    409: "Precondition failed, name in use, or lost to another writer.",
+    413: "The body is too large.",
+    415: "The content type or encoding is not understood.",
+    429: "The service is busy or full.",
+    500: "The service failed.",
+    503: "The store cannot be used now.",
+}
+"""The statuses of refusals, in words."""
 _MAKES_A_SECRET = frozenset({"AddOIDCApp", "RegenerateOIDCClientSecret"})
 
 

@@ -28,7 +28,7 @@ from reconciler.service.transport.batching import Batcher
 from reconciler.service.transport.connections import ListenError, bind, tls_context
 from reconciler.service.transport.listener import Serving, no_wait, one_queue, run_loop, serve
 from reconciler.service.transport.logs import set_up_logs
-from reconciler.service.transport.observer import Metrics, Observer, StoreFigures
+from reconciler.service.transport.observer import Observer, StoreFigures
 from reconciler.service_client.endpoint import is_loopback
 
 LOG = logging.getLogger("reconciler.serve")
@@ -94,7 +94,7 @@ def serve_store(connection: Connection, listening: Listening, log_format: str) -
         queue_of = one_queue if is_file(service) else opened.dispatcher.organization_of
         serving = Serving(
             batcher=Batcher(opened.dispatcher, queue_of),
-            observer=Observer(Metrics()),
+            observer=Observer(),
             listening=listening.calls,
             metrics=listening.metrics,
             tls=listening.tls,

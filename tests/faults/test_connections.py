@@ -24,7 +24,7 @@ from reconciler.service.transport.batching import Batcher
 from reconciler.service.transport.connections import RESERVED, bind, fitted
 from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.listener import Serving, one_queue, serve
-from reconciler.service.transport.observer import Metrics, Observer
+from reconciler.service.transport.observer import Observer
 from reconciler.service.transport.protobuf import METHODS
 from reconciler.service.transport.splice import REFUSED
 from tests import h2
@@ -147,7 +147,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Here]:
         await serve(
             Serving(
                 batcher=Batcher(service.dispatcher, one_queue),
-                observer=Observer(Metrics()),
+                observer=Observer(),
                 listening=bind("127.0.0.1", 0),
                 limits=FEW,
                 figures=lambda: None,

@@ -24,7 +24,7 @@ from reconciler.service.transport.batching import Batcher
 from reconciler.service.transport.connections import bind
 from reconciler.service.transport.limits import RECEIVE_BYTES, Limits
 from reconciler.service.transport.listener import Serving, one_queue, serve
-from reconciler.service.transport.observer import Metrics, Observer
+from reconciler.service.transport.observer import Observer
 from tests.raw_http import exchange, read_response, request
 from tests.running import Server, prepare, running_server
 
@@ -353,7 +353,7 @@ async def _served(store: Path, talk: Talk, limits: Limits = QUICK) -> None:
     with closing(open_sqlite(store)) as service:
         serving = Serving(
             batcher=Batcher(service.dispatcher, one_queue),
-            observer=Observer(Metrics()),
+            observer=Observer(),
             listening=bind("127.0.0.1", 0),
             limits=limits,
             figures=lambda: None,

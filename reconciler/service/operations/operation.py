@@ -32,6 +32,19 @@ SUCCESSORS: Mapping[str, str] = {
     "UpdateOrgIDPJWTConfig": "UpdateJWTProvider",
     "RemoveOrgIDP": "DeleteProvider",
 }
+_DEPRECATED_SINCE = "@1795305600"  # 2026-11-22, in seconds since the epoch
+
+
+def deprecation(successor: str) -> tuple[tuple[str, str], ...]:
+    """Return the headers of each answer of a deprecated call, by the address of its successor.
+
+    ``Deprecation`` is of RFC 9745, ``Link`` of RFC 5829. The call goes on working.
+    """
+    return (
+        ("deprecation", _DEPRECATED_SINCE),
+        ("link", f'<{successor}>; rel="successor-version"'),
+    )
+
 
 Handler: TypeAlias = Callable[[Any, Any], Any]
 

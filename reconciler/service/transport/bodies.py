@@ -1,4 +1,6 @@
-"""Bodies of HTTP requests, taken in only from callers, and only while there is room.
+"""Bodies over HTTP: those of requests, and answers with one shape for every refusal.
+
+A body is taken in only from callers, and only while there is room.
 
 A small body is read at once: connections are counted, so that all small bodies together are
 bounded, and the call itself judges the token. Before a larger one the token is judged and a
@@ -10,11 +12,13 @@ JSON is read as everywhere else (``strict_json``), and refused in the words of t
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from http import HTTPStatus
+from typing import NamedTuple, TypeVar
 
-from starlette.types import Receive
+from starlette.types import Receive, Send
 
+from reconciler.resources.call import JsonObject
 from reconciler.resources.strict_json import (
     MAX_DEPTH,
     MAX_DIGITS,
@@ -25,10 +29,12 @@ from reconciler.resources.strict_json import (
     check_count,
     read_object,
 )
-from reconciler.service.domain.refusal import invalid
+from reconciler.service.domain.refusal import Code, Refusal, invalid
+from reconciler.service.operations.answers import error_body
 from reconciler.service.operations.request import Headers, shown
+from reconciler.service.operations.texts import answer_bytes, json_bytes
 from reconciler.service.transport.admission import Admission, Budget
-from reconciler.service.transport.limits import SMALL_BODY
+from reconciler.service.transport.limits import SMALL_BODY, UNCOUNTED
 from reconciler.service.transport.observer import Answer
 
 CONTAINER_BYTES = 200  # of an object or a list in memory
@@ -151,3 +157,99 @@ def _shown_path(path: Path) -> str:
     """Return a path as refusals name fields: names that are no plain words as escapes."""
     steps = (f"[{step}]" if isinstance(step, int) else f".{shown(step)}" for step in path)
     return "".join(steps).removeprefix(".")
+
+
+RETRY_AFTER_SECONDS = 1
+
+RawHeaders = list[tuple[bytes, bytes]]
+
+ALWAYS: Sequence[tuple[bytes, bytes]] = (
+    (b"cache-control", b"no-store"),
+    (b"pragma", b"no-cache"),
+    (b"expires", b"0"),
+    (b"x-content-type-options", b"nosniff"),
+)
+_JSON = (b"content-type", b"application/json")
+_CHALLENGE = (b"www-authenticate", b'Bearer realm="reconciler"')
+_RETRY = (b"retry-after", str(RETRY_AFTER_SECONDS).encode())
+_FURTHER: Mapping[int, tuple[bytes, bytes]] = {401: _CHALLENGE, 429: _RETRY, 503: _RETRY}
+
+
+class HttpRefusalError(Refusal):
+    """A refusal for which HTTP has a status of its own."""
+
+    def __init__(self, status: int, code: Code, message: str, reason: str, allow: str = "") -> None:
+        super().__init__(code, message, reason)
+        self._status = status
+        self.allow = allow
+
+    @property
+    def http_status(self) -> int:
+        """Return the status that HTTP has for just this."""
+        return self._status
+
+
+HttpRefusal = HttpRefusalError  # as Refusal is named: the suffix is the linter's
+
+
+class HttpAnswer(NamedTuple):
+    """An answer, ready to be sent."""
+
+    status: int
+    headers: RawHeaders
+    body: bytes
+
+
+def json_answer(
+    answer: JsonObject | Refusal, request_id: bytes = b"", body: bytes = b""
+) -> HttpAnswer:
+    """Return the answer of an operation, or its refusal, as JSON; ``body`` if it is encoded."""
+    if not isinstance(answer, Refusal):
+        return _with_headers(200, body or answer_bytes(answer), request_id)
+    status = answer.http_status
+    made = _with_headers(status, json_bytes(error_body(answer)), request_id)
+    if status in _FURTHER:
+        made.headers.append(_FURTHER[status])
+    if isinstance(answer, HttpRefusal) and answer.allow:
+        made.headers.append((b"allow", answer.allow.encode()))
+    return made
+
+
+def wrong_verb(verbs: Iterable[str]) -> Refusal:
+    """Refuse a verb that an address does not have; one with GET has HEAD, too."""
+    allow = {*verbs, "HEAD"} if "GET" in verbs else verbs
+    return HttpRefusal(
+        405,
+        Code.UNIMPLEMENTED,
+        "this address has no such verb",
+        "verb.unknown",
+        allow=", ".join(sorted(allow)),
+    )
+
+
+async def send_answer(send: Send, answer: HttpAnswer) -> None:
+    """Send an answer, and wait until the network has taken a long one, or the caller went away.
+
+    The HTTP server does not wait after the last piece of a body, so that one is empty.
+    """
+    start = {"type": "http.response.start", "status": answer.status, "headers": answer.headers}
+    await send(start)
+    is_long = len(answer.body) > UNCOUNTED
+    await send({"type": "http.response.body", "body": answer.body, "more_body": is_long})
+    if is_long:
+        await send({"type": "http.response.body", "body": b""})
+
+
+def raw_refusal(refusal: Refusal, request_id: bytes) -> bytes:
+    """Return a whole HTTP response that refuses and ends its connection."""
+    answer = json_answer(refusal, request_id)
+    lines = [b"HTTP/1.1 %d %s" % (answer.status, HTTPStatus(answer.status).phrase.encode())]
+    lines += [b"%s: %s" % header for header in answer.headers]
+    return b"\r\n".join([*lines, b"connection: close", b"", answer.body])
+
+
+def _with_headers(status: int, body: bytes, request_id: bytes) -> HttpAnswer:
+    headers = [_JSON, (b"content-length", str(len(body)).encode()), *ALWAYS]
+    if request_id:
+        headers.append((b"x-request-id", request_id))
+    return HttpAnswer(status, headers, body)

@@ -25,7 +25,6 @@ from grpc_health.v1.health import aio as health
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 from reconciler.service.domain.refusal import Refusal, invalid
-from reconciler.service.transport.addresses import grpc_metadata
 from reconciler.service.transport.grpc_intake import CallContext, Intake
 from reconciler.service.transport.limits import KIB, MAX_MESSAGE, STREAM_WINDOW
 from reconciler.service.transport.observer import Answer
@@ -151,11 +150,10 @@ def _handler(answer: Answer, method: Method, intake: Intake, in_flight: _InFligh
         async with intake.message(context, method.operation, headers) as asked:
             delivery = in_flight.begin(context)
             answered = await answer_bytes(answer, method, asked, headers, delivery)
-        told = grpc_metadata(method.operation)
         if isinstance(answered, Refusal):
-            return _refuse(context, answered, told)
-        if told:
-            context.set_trailing_metadata(told)
+            return _refuse(context, answered, method.told)
+        if method.told:
+            context.set_trailing_metadata(method.told)
         return answered
 
     return grpc.stream_unary_rpc_method_handler(handle)

@@ -20,10 +20,14 @@ from starlette.types import Receive, Scope, Send
 from reconciler.service.domain.refusal import Code, Refusal, invalid
 from reconciler.service.operations.request import bearer_token
 from reconciler.service.operations.table import needs_token
-from reconciler.service.transport.addresses import grpc_metadata
 from reconciler.service.transport.admission import too_large
-from reconciler.service.transport.bodies import Bodies, CallerLeftError
-from reconciler.service.transport.http_answers import ALWAYS, HttpAnswer, send_answer
+from reconciler.service.transport.bodies import (
+    ALWAYS,
+    Bodies,
+    CallerLeftError,
+    HttpAnswer,
+    send_answer,
+)
 from reconciler.service.transport.limits import MAX_MESSAGE
 from reconciler.service.transport.observer import Answer
 from reconciler.service.transport.protobuf import METHODS, Method, answer_bytes, status_bytes
@@ -142,10 +146,9 @@ class GrpcWeb:
             return write_too_late()
         except Refusal as refusal:
             answered = refusal
-        told = grpc_metadata(method.operation)
         if isinstance(answered, Refusal):
-            return write_refusal(answered, told)
-        return write_answer(answered, told)
+            return write_refusal(answered, method.told)
+        return write_answer(answered, method.told)
 
 
 def _message(body: bytes | Refusal | None, headers: Headers) -> bytes | Refusal:

@@ -6,33 +6,44 @@ An ASGI application of a few lines, because it stands on the path of every call.
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
-from urllib.parse import parse_qsl
+from dataclasses import dataclass, field, replace
+from urllib.parse import parse_qsl, quote, unquote_to_bytes
 
 from starlette.types import Receive, Scope, Send
 
-from reconciler.resources.call import WRITE_BATCH, JsonObject
+from reconciler.resources.call import ADDRESSES, WRITE_BATCH, JsonObject
 from reconciler.service.domain.refusal import Code, Refusal, invalid
 from reconciler.service.operations.dispatch import Incoming, Received
-from reconciler.service.operations.operation import without_null
-from reconciler.service.operations.request import CUSTODY, ORGANIZATION, bearer_token, shown
+from reconciler.service.operations.operation import (
+    SUCCESSORS,
+    Operation,
+    deprecation,
+    without_null,
+)
+from reconciler.service.operations.request import (
+    CUSTODY,
+    ORGANIZATION,
+    Headers,
+    bearer_token,
+    shown,
+)
 from reconciler.service.operations.table import operations
 from reconciler.service.operations.texts import answer_bytes
-from reconciler.service.transport.addresses import Addresses, Found, http_headers
-from reconciler.service.transport.bodies import HAS_LEFT, Bodies, CallerLeftError, read_body
-from reconciler.service.transport.http_answers import HttpRefusal, json_answer, send_answer
-from reconciler.service.transport.limits import MAX_JSON
-from reconciler.service.transport.observer import (
-    Answer,
-    Observer,
-    Seen,
-    code_of,
-    orders_of,
-    organization_of,
+from reconciler.service.transport.bodies import (
+    HAS_LEFT,
+    Bodies,
+    CallerLeftError,
+    HttpRefusal,
+    RawHeaders,
+    json_answer,
+    read_body,
+    send_answer,
+    wrong_verb,
 )
+from reconciler.service.transport.limits import MAX_JSON
+from reconciler.service.transport.observer import Answer, Observer
 
 MAX_PARAMETERS = 20
 _KNOWN = frozenset(
@@ -44,8 +55,10 @@ _KNOWN = frozenset(
 _HEADER_NAMES = {name.encode(): name for name in _KNOWN}
 # JSON on the wire is UTF-8. Another charset is refused, and none is guessed.
 _IS_JSON = re.compile(r'application/json(?:[ \t]*;[ \t]*charset="?utf-8"?)?', re.IGNORECASE)
-
-Headers = Mapping[str, list[str]]
+# What no part of an address may hold, however it is written: another reader of the same address
+# (a proxy, a log, a firewall) would see another one.
+_CONFUSING = re.compile(r"[\x00-\x1f\x7f/\\;]")
+_DOTS = frozenset({".", ".."})
 
 
 class JsonHttp:
@@ -59,39 +72,24 @@ class JsonHttp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        began = self._observer.begin()
         headers = _headers_of(scope)
-        request_id = self._observer.request_id(*_given_id(headers))
         # The raw path: an escaped slash within an id must not become one that divides the path.
         found = self._addresses.find(scope["method"], scope["raw_path"].decode("latin-1"))
         operation = "" if isinstance(found, Refusal) else found.operation.name
-        received, status = Received("", {}), 0
-        code = 1  # cancelled, unless an answer comes
-        delivery = ExitStack()
-        try:
-            received = await self._received(scope, receive, found, headers, delivery)
-            answer = json_answer(received.answer, request_id.encode(), received.body)
+        with (
+            self._observer.call("json", operation, headers, _given_id(headers)) as seen,
+            ExitStack() as delivery,
+        ):
+            try:
+                received = await self._received(scope, receive, found, headers, delivery)
+            except CallerLeftError:
+                return
+            answer = json_answer(received.answer, seen.request_id.encode(), received.body)
             if not isinstance(found, Refusal):
-                answer.headers.extend(http_headers(operation, found.fields))
-            code, status = code_of(received), answer.status
+                answer.headers.extend(_deprecation(found))
+            seen.note(received)
+            seen.status = answer.status
             await send_answer(send, answer)
-        except CallerLeftError:
-            return
-        finally:
-            delivery.close()
-            self._observer.end(
-                Seen(
-                    request_id,
-                    "json",
-                    operation,
-                    organization_of(headers),
-                    received.caller,
-                    time.perf_counter() - began,
-                    code,
-                    status,
-                    *orders_of(received),
-                )
-            )
 
     async def _received(
         self,
@@ -147,10 +145,10 @@ def _headers_of(scope: Scope) -> dict[str, list[str]]:
     return headers
 
 
-def _given_id(headers: Headers) -> tuple[bytes, ...]:
+def _given_id(headers: Headers) -> bytes | None:
     # Several ids are none: the service then makes one of its own.
     given = headers.get("x-request-id", ())
-    return (given[0].encode("latin-1"),) if len(given) == 1 else ()
+    return given[0].encode("latin-1") if len(given) == 1 else None
 
 
 def _fields_of(scope: Scope, found: Found, body: bytes | None, headers: Headers) -> JsonObject:
@@ -212,3 +210,102 @@ def _parameters(query: bytes) -> dict[str, str]:
         twice = next(name for name, _ in pairs if sum(name == other for other, _ in pairs) > 1)
         raise invalid(shown(twice), "must be given once")
     return parameters
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An operation, and the fields that its address carries."""
+
+    operation: Operation
+    fields: Mapping[str, str]
+
+
+def _deprecation(found: Found) -> RawHeaders:
+    """Return the headers of a deprecated call; none of any other.
+
+    The successor of a call that names an object names it, too.
+    """
+    successor = SUCCESSORS.get(found.operation.name)
+    if successor is None:
+        return []
+    _, _, path = ADDRESSES[successor][0].partition(" ")
+    for value in found.fields.values():
+        path = path.replace("{id}", quote(value, safe=""))
+    return [(name.encode(), value.encode()) for name, value in deprecation(path)]
+
+
+_Verbs = dict[str, tuple[Operation, tuple[str, ...]]]  # and the names of the parts that vary
+_Ends = tuple[_Verbs, tuple[str, ...]]  # and what stands in their place
+
+
+@dataclass(slots=True)
+class _Node:
+    """A branch of the tree of addresses, with the verbs of an address that ends here."""
+
+    fixed: dict[str, _Node] = field(default_factory=dict)
+    any: _Node | None = None
+    verbs: _Verbs = field(default_factory=dict)
+
+
+class Addresses:
+    """Every address of a table of operations."""
+
+    def __init__(self, operations: Iterable[Operation]) -> None:
+        self._root = _Node()
+        for operation in operations:
+            for address in operation.http:
+                self._add(operation, address)
+
+    def find(self, verb: str, path: str) -> Found | Refusal:
+        """Return what an address, as it came over the wire, means; or why it means nothing."""
+        ends = _walk(self._root, path.split("/")[1:], ())
+        if ends is None:
+            return Refusal(Code.NOT_FOUND, "there is nothing at this address", "address.unknown")
+        verbs, values = ends
+        meant = verbs.get("GET" if verb == "HEAD" else verb)
+        if meant is None:
+            return wrong_verb(verbs)
+        operation, names = meant
+        try:
+            fields = {name: _decoded(name, part) for name, part in zip(names, values, strict=True)}
+        except Refusal as refusal:
+            return refusal
+        return Found(operation, fields)
+
+    def _add(self, operation: Operation, address: str) -> None:
+        verb, _, path = address.partition(" ")
+        node, names = self._root, []
+        for part in path.split("/")[1:]:
+            if part.startswith("{"):
+                names.append(part[1:-1])
+                node.any = node = node.any or _Node()
+            else:
+                node = node.fixed.setdefault(part, _Node())
+        node.verbs[verb] = (operation, tuple(names))
+
+
+def _walk(node: _Node, parts: list[str], values: tuple[str, ...]) -> _Ends | None:
+    """Return where an address ends; one that is spelt out goes before one that varies."""
+    if not parts:
+        return (node.verbs, values) if node.verbs else None
+    part, rest = parts[0], parts[1:]
+    fixed = node.fixed.get(part)
+    ends = _walk(fixed, rest, values) if fixed is not None else None
+    if ends is None and node.any is not None and part:
+        ends = _walk(node.any, rest, (*values, part))
+    return ends
+
+
+def _decoded(name: str, part: str) -> str:
+    """Return a part of an address as text.
+
+    Raises:
+        Refusal: it could be read as another address.
+    """
+    try:
+        text = unquote_to_bytes(part).decode("utf-8") if "%" in part else part
+    except UnicodeDecodeError:
+        raise invalid(name, "must be UTF-8") from None
+    if text in _DOTS or _CONFUSING.search(text):
+        raise invalid(name, "must not contain what separates the parts of an address")
+    return text

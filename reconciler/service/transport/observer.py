@@ -12,8 +12,10 @@ import time
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from secrets import token_hex
+from types import MappingProxyType
 from typing import NamedTuple
 
 from starlette.applications import Starlette
@@ -34,11 +36,15 @@ QUIET_SECONDS = 1.0  # between two lines about refused connections
 # Upper bounds of a histogram, in seconds.
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 FORM = "text/plain; version=0.0.4"
+_REFUSED = "Connections refused before there was a call."
+CANCELLED = 1  # the code of a call without an answer
 
 Answer = Callable[[Incoming], Awaitable[Received]]
+_Figure = tuple[str, str, str, float]  # name, kind, help and value of a series without labels
 
 
-class Seen(NamedTuple):
+@dataclass(slots=True)
+class Seen:
     """One call, as it stands in the log.
 
     Attributes:
@@ -54,20 +60,31 @@ class Seen(NamedTuple):
     request_id: str
     transport: str
     operation: str
-    organization: str
-    caller: str
-    seconds: float
-    code: int
-    status: int
+    organization: str = ""
+    caller: str = ""
+    seconds: float = 0.0
+    code: int = CANCELLED
+    status: int = 0
     orders: int = 0
     failed: int = 0
+
+    def note(self, received: Received) -> None:
+        """Note the answer of the call."""
+        self.caller = received.caller
+        if isinstance(received.answer, Refusal):
+            self.code = int(received.answer.code)
+            return
+        self.code = 0
+        answers = received.answer.get(ANSWERS, ())
+        self.orders = len(answers)
+        self.failed = sum(DONE not in answer for answer in answers)
 
 
 class Observer:
     """Sees calls come and go."""
 
-    def __init__(self, metrics: Metrics) -> None:
-        self.metrics = metrics
+    def __init__(self) -> None:
+        self.metrics = Metrics()
         # Ids of one server begin alike, and unlike those of others whose logs are read with it.
         self._prefix = token_hex(4)
         self._numbers = itertools.count(1)
@@ -80,17 +97,35 @@ class Observer:
             return given.decode("ascii")
         return f"{self._prefix}-{next(self._numbers):x}"
 
-    def begin(self) -> float:
-        """See a call come; return when that was."""
+    @contextmanager
+    def call(
+        self,
+        transport: str,
+        operation: str,
+        headers: Headers = MappingProxyType({}),
+        given_id: bytes | None = None,
+    ) -> Iterator[Seen]:
+        """See a call for as long as the block runs; without a note, it counts as cancelled."""
+        began = time.perf_counter()
         self.metrics.in_flight += 1
-        return time.perf_counter()
+        seen = Seen(self.request_id(given_id), transport, operation, organization_of(headers))
+        try:
+            yield seen
+        finally:
+            seen.seconds = time.perf_counter() - began
+            self.metrics.in_flight -= 1
+            self.end(seen)
 
     def end(self, seen: Seen) -> None:
-        """See a call go."""
-        self.metrics.in_flight -= 1
+        """Count a call that is over, and log it."""
         self.metrics.count(seen.operation, seen.transport, seen.code, seen.seconds)
         if LOG.isEnabledFor(logging.INFO):
-            LOG.handle(_record_of(seen))
+            # ``LOG.info`` would look for the line of source that it was called from, which takes
+            # longer than all the rest of a record, for every call.
+            message = seen.operation or "-"
+            record = logging.LogRecord(LOG.name, logging.INFO, "", 0, message, (), None)
+            record.seen = seen
+            LOG.handle(record)
 
     def refused(self, refusal: Refusal) -> None:
         """See a connection refused before there was a call."""
@@ -115,52 +150,12 @@ class Observer:
         """Return a way to have calls of a transport answered that sees each of them."""
 
         async def watched(call: Incoming) -> Received:
-            began = self.begin()
-            received = Received("", {})
-            code = 1  # cancelled, unless an answer comes
-            try:
+            with self.call(transport, call.operation, call.headers) as seen:
                 received = await answer(call)
-                code = code_of(received)
-            finally:
-                self.end(
-                    Seen(
-                        self.request_id(),
-                        transport,
-                        call.operation,
-                        organization_of(call.headers),
-                        received.caller,
-                        time.perf_counter() - began,
-                        code,
-                        0,
-                    )
-                )
-            return received
+                seen.note(received)
+                return received
 
         return watched
-
-
-def _record_of(seen: Seen) -> logging.LogRecord:
-    """Return the record of a call.
-
-    ``LOG.info`` would look for the line of source that it was called from, which takes longer than
-    all the rest of a record, for every call.
-    """
-    record = logging.LogRecord(LOG.name, logging.INFO, "", 0, seen.operation or "-", (), None)
-    record.seen = seen
-    return record
-
-
-def code_of(received: Received) -> int:
-    """Return the code of an answer: 0, or that of its refusal."""
-    return int(received.answer.code) if isinstance(received.answer, Refusal) else 0
-
-
-def orders_of(received: Received) -> tuple[int, int]:
-    """Return how many orders a batch had, and how many failed; zeros for other calls."""
-    if isinstance(received.answer, Refusal):
-        return 0, 0
-    answers = received.answer.get(ANSWERS, ())
-    return len(answers), sum(DONE not in answer for answer in answers)
 
 
 def organization_of(headers: Headers) -> str:
@@ -211,17 +206,17 @@ class Metrics:
 
     def text(self, store: StoreFigures | None, *, connections: int) -> str:
         """Return every figure; without those of a store that cannot be read."""
+        refused, is_up = self.connections_refused, int(store is not None)
+        figures: list[_Figure] = [
+            ("reconciler_requests_in_flight", "gauge", "Calls being answered.", self.in_flight),
+            ("reconciler_connections", "gauge", "Open connections.", connections),
+            ("reconciler_connections_refused_total", "counter", _REFUSED, refused),
+            ("reconciler_store_up", "gauge", "Whether the store can be read.", is_up),
+            *(_store_figures(store) if store is not None else ()),
+        ]
         lines = [*self._call_lines(), *self._duration_lines()]
-        lines += _gauge("reconciler_requests_in_flight", "Calls being answered.", self.in_flight)
-        lines += _gauge("reconciler_connections", "Open connections.", connections)
-        name = "reconciler_connections_refused_total"
-        lines += _head(name, "counter", "Connections refused before there was a call.")
-        lines.append(f"{name} {self.connections_refused}")
-        lines += _gauge(
-            "reconciler_store_up", "Whether the store can be read.", int(store is not None)
-        )
-        if store is not None:
-            lines += _store_lines(store)
+        for name, kind, text, value in figures:
+            lines += [*_head(name, kind, text), f"{name} {value}"]
         return "\n".join(lines) + "\n"
 
     def _call_lines(self) -> Iterator[str]:
@@ -244,20 +239,13 @@ class Metrics:
             yield f"{name}_count{_labels(labels)} {sum_so_far}"
 
 
-def _store_lines(store: StoreFigures) -> Iterator[str]:
-    yield from _head("reconciler_events_total", "counter", "Events in the log.")
-    yield f"reconciler_events_total {store.events}"
-    yield from _gauge("reconciler_organizations", "Organizations.", store.organizations)
-    yield from _gauge(
-        "reconciler_last_commit_timestamp_seconds", "Time of the last event.", store.last_commit
-    )
+def _store_figures(store: StoreFigures) -> Iterator[_Figure]:
+    yield "reconciler_events_total", "counter", "Events in the log.", store.events
+    yield "reconciler_organizations", "gauge", "Organizations.", store.organizations
+    last = "reconciler_last_commit_timestamp_seconds"
+    yield last, "gauge", "Time of the last event.", store.last_commit
     if store.size is not None:
-        yield from _gauge("reconciler_store_bytes", "Size of the store.", store.size)
-
-
-def _gauge(name: str, text: str, value: float) -> Iterator[str]:
-    yield from _head(name, "gauge", text)
-    yield f"{name} {value}"
+        yield "reconciler_store_bytes", "gauge", "Size of the store.", store.size
 
 
 def _head(name: str, kind: str, text: str) -> Iterator[str]:

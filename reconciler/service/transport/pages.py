@@ -7,7 +7,6 @@ installed package carries them in ``reconciler/api``.
 from __future__ import annotations
 
 import re
-import time
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -15,27 +14,26 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from reconciler.resources.call import JsonObject
 from reconciler.service.domain.refusal import Code, Refusal
-from reconciler.service.transport.bodies import Bodies
-from reconciler.service.transport.http_answers import HttpRefusal, json_answer
+from reconciler.service.transport.bodies import (
+    Bodies,
+    HttpAnswer,
+    RawHeaders,
+    json_answer,
+    send_answer,
+    wrong_verb,
+)
 from reconciler.service.transport.json_http import JsonHttp
-from reconciler.service.transport.observer import Answer, Observer, Seen
+from reconciler.service.transport.observer import Answer, Observer
 
 LIVE = frozenset({"/healthz", "/debug/healthz"})
 READY = frozenset({"/readyz", "/debug/ready"})
 OPENAPI = "/openapi.json"
 DOCS = "/docs"
 OF_REST = ("/management/v1/", "/admin/v1/", "/reconciler/v1/")
-_CODES = {401: 16, 405: 12, 503: 14}
-_INTERNAL = 13
 PATHS = LIVE | READY | {OPENAPI, DOCS}
 
 _PACKAGE = Path(__file__).parents[2]
@@ -61,60 +59,50 @@ class State:
     is_open: Callable[[], Awaitable[bool | None]]
 
 
-def pages(state: State) -> Starlette:
-    """Return the application that answers ``PATHS``."""
+class Pages:
+    """The application that answers ``PATHS``."""
 
-    async def live(_: Request) -> Response:
-        return _json({"status": "ok"})
+    def __init__(self, state: State, observer: Observer) -> None:
+        self._state = state
+        self._observer = observer
 
-    async def ready(_: Request) -> Response:
-        return _json({"status": "ready"} if await state.is_ready() else NOT_READY)
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        path: str = scope["raw_path"].decode("latin-1")
+        with self._observer.call("page", path) as seen:
+            seen.code = int(Code.INTERNAL)  # until there is an answer
+            found = await self._found(scope["method"], path)
+            answer = found if isinstance(found, HttpAnswer) else json_answer(found)
+            answer.headers.append((b"x-request-id", seen.request_id.encode()))
+            seen.code = int(found.code) if isinstance(found, Refusal) else 0
+            seen.status = answer.status
+            await send_answer(send, answer)
 
-    async def openapi(_: Request) -> Response:
-        if refusal := await _closed(state):
-            return _json(refusal)
-        return Response(_file("openapi.json"), media_type="application/json", headers=_SAFE)
-
-    async def docs(_: Request) -> Response:
-        if refusal := await _closed(state):
-            return _json(refusal)
+    async def _found(self, method: str, path: str) -> HttpAnswer | JsonObject | Refusal:
+        if method not in {"GET", "HEAD"}:
+            return wrong_verb({"GET"})
+        if path in LIVE:
+            return {"status": "ok"}
+        if path in READY:
+            return {"status": "ready"} if await self._state.is_ready() else NOT_READY
+        is_open = await self._state.is_open()
+        if not is_open:
+            return NOT_READY if is_open is None else NO_TOKEN_YET
+        if path == OPENAPI:
+            return _file_answer(_file("openapi.json"), b"application/json")
         page = _file("openapi.html")
-        policy = {"content-security-policy": _policy(page)}
-        return Response(page, media_type="text/html", headers={**_SAFE, **policy})
-
-    return Starlette(
-        routes=[
-            *(Route(path, live) for path in sorted(LIVE)),
-            *(Route(path, ready) for path in sorted(READY)),
-            Route(OPENAPI, openapi),
-            Route(DOCS, docs),
-        ],
-        exception_handlers={405: _wrong_verb},
-    )
+        policy = (b"content-security-policy", _policy(page))
+        return _file_answer(page, b"text/html; charset=utf-8", policy)
 
 
-async def _wrong_verb(_: Request, failure: Exception) -> Response:
-    headers = failure.headers if isinstance(failure, HTTPException) else None
-    allow = (headers or {}).get("Allow", "")
-    return _json(
-        HttpRefusal(
-            405, Code.UNIMPLEMENTED, "this address has no such verb", "verb.unknown", allow=allow
-        )
-    )
-
-
-async def _closed(state: State) -> Refusal | None:
-    """Return the refusal of the API description before the first token, or None."""
-    is_open = await state.is_open()
-    if is_open is None:
-        return NOT_READY
-    return None if is_open else NO_TOKEN_YET
-
-
-def _json(answer: JsonObject | Refusal) -> Response:
-    made = json_answer(answer)
-    headers = {name.decode(): value.decode() for name, value in made.headers}
-    return Response(made.body, made.status, headers)
+def _file_answer(content: bytes, kind: bytes, *more: tuple[bytes, bytes]) -> HttpAnswer:
+    headers: RawHeaders = [
+        (b"content-type", kind),
+        (b"content-length", str(len(content)).encode()),
+        (b"x-content-type-options", b"nosniff"),
+        (b"cache-control", b"no-cache"),
+    ]
+    return HttpAnswer(200, [*headers, *more], content)
 
 
 @cache
@@ -124,17 +112,14 @@ def _file(name: str) -> bytes:
 
 
 @cache
-def _policy(page: bytes) -> str:
+def _policy(page: bytes) -> bytes:
     """Return the content policy of a page: its own style, and nothing from anywhere."""
     styles = re.findall(rb"<style>(.*?)</style>", page, re.DOTALL)
     hashes = " ".join(f"'sha256-{b64encode(sha256(each).digest()).decode()}'" for each in styles)
     return (
         f"default-src 'none'; style-src {hashes}; base-uri 'none'; "
         "form-action 'none'; frame-ancestors 'none'"
-    )
-
-
-_SAFE = {"x-content-type-options": "nosniff", "cache-control": "no-cache"}
+    ).encode()
 
 
 def build_app(
@@ -146,42 +131,16 @@ def build_app(
 ) -> ASGIApp:
     """Return the application; ``web_routes`` are others, by the first part of their addresses."""
     rest = JsonHttp(answer, observer, bodies)
-    shown = _seen(pages(state), observer)
+    pages = Pages(state, observer)
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         path: str = scope["raw_path"].decode("latin-1")
         if path.startswith(OF_REST):
             await rest(scope, receive, send)
         elif path in PATHS:
-            await shown(scope, receive, send)
+            await pages(scope, receive, send)
         else:
             other = web_routes.get(path.split("/", 2)[1], rest)
             await other(scope, receive, send)
 
     return app
-
-
-def _seen(app: ASGIApp, observer: Observer) -> ASGIApp:
-    """Return an application whose calls are seen."""
-
-    async def seen(scope: Scope, receive: Receive, send: Send) -> None:
-        began = observer.begin()
-        request_id = observer.request_id()
-        status = 0
-
-        async def send_on(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                message["headers"].append((b"x-request-id", request_id.encode()))
-            await send(message)
-
-        try:
-            await app(scope, receive, send_on)
-        finally:
-            name = scope["raw_path"].decode("latin-1")
-            seconds = time.perf_counter() - began
-            code = 0 if status == 200 else _CODES.get(status, _INTERNAL)
-            observer.end(Seen(request_id, "page", name, "", "", seconds, code, status))
-
-    return seen

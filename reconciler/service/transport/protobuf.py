@@ -36,6 +36,7 @@ from reconciler.resources.call import JsonObject
 from reconciler.resources.fields import NANOSECONDS, format_duration, parse_duration
 from reconciler.service.domain.refusal import Code, Refusal, invalid
 from reconciler.service.operations.dispatch import Incoming
+from reconciler.service.operations.operation import MANAGEMENT, SUCCESSORS, deprecation
 from reconciler.service.operations.request import Headers
 from reconciler.service.operations.table import operations
 from reconciler.service.transport.observer import Answer
@@ -46,11 +47,16 @@ DESCRIPTORS = Path(__file__).parent / "proto" / "descriptors.binpb"
 
 
 class Method(NamedTuple):
-    """One method: the operation it is, and what goes in and comes out."""
+    """One method: the operation it is, and what goes in and comes out.
+
+    Attributes:
+        told: Metadata of each of its answers.
+    """
 
     operation: str
     request: type[Message]
     answer: type[Message]
+    told: tuple[tuple[str, str], ...]
 
 
 def load_pool() -> DescriptorPool:
@@ -71,17 +77,13 @@ def message_class(name: str) -> type[Message]:
 
 def _methods() -> Iterator[tuple[str, Method]]:
     for operation in operations().values():
+        successor = SUCCESSORS.get(operation.name)
+        told = deprecation(f"/{MANAGEMENT}/{successor}") if successor else ()
         for path in operation.grpc:
             service, name = path.split("/")
             found = POOL.FindServiceByName(service).FindMethodByName(name)
-            yield (
-                f"/{path}",
-                Method(
-                    operation.name,
-                    GetMessageClass(found.input_type),
-                    GetMessageClass(found.output_type),
-                ),
-            )
+            request, answer = map(GetMessageClass, (found.input_type, found.output_type))
+            yield f"/{path}", Method(operation.name, request, answer, told)
 
 
 METHODS: Mapping[str, Method] = dict(_methods())

@@ -142,14 +142,14 @@ class House:
 @asynccontextmanager
 async def a_house(certificate: tuple[Path, Path], limits: Limits) -> AsyncIterator[House]:
     """Open a port that speaks TLS."""
-    metrics = Metrics()
+    observer = Observer()
     room = Room(set(), limits, asyncio.get_running_loop().time)
     with bind("127.0.0.1", 0) as listening:
         acceptor = Acceptor(
-            listening, lambda: Hello(room), tls_context(*certificate), room, Observer(metrics)
+            listening, lambda: Hello(room), tls_context(*certificate), room, observer
         )
         acceptor.start()
-        house = House(listening.getsockname()[1], room, metrics)
+        house = House(listening.getsockname()[1], room, observer.metrics)
         yield house
         acceptor.close()
         for writer in house.silent:

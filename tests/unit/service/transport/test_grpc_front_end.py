@@ -25,7 +25,7 @@ from reconciler.service.transport.grpc_front_end import (
     private_folder,
 )
 from reconciler.service.transport.limits import Limits
-from reconciler.service.transport.observer import Metrics, Observer
+from reconciler.service.transport.observer import Observer
 from reconciler.service.transport.protobuf import SERVICES
 
 
@@ -46,7 +46,7 @@ def test_the_socket_is_private_and_goes_with_the_server() -> None:
     async def main() -> None:
         limits = Limits()
         bodies = Bodies(nothing, Budget.of(limits))
-        async with grpc_front_ends(nothing, Observer(Metrics()), bodies, limits) as front_ends:
+        async with grpc_front_ends(nothing, Observer(), bodies, limits) as front_ends:
             assert who_may(front_ends.inside.address) == 0o700
             assert set(front_ends.web_routes) == set(SERVICES)
             addresses.append(front_ends.inside.address)

@@ -19,7 +19,7 @@ from reconciler.service.transport.admission import Budget
 from reconciler.service.transport.bodies import Bodies
 from reconciler.service.transport.grpc_front_end import grpc_front_ends
 from reconciler.service.transport.limits import Limits
-from reconciler.service.transport.observer import Metrics, Observer
+from reconciler.service.transport.observer import Observer
 from tests.wires import refused_by
 
 LIST_ACTIONS = "/zitadel.management.v1.ManagementService/ListActions"
@@ -57,7 +57,7 @@ async def a_channel(door: Door, limits: Limits = HASTY) -> AsyncIterator[grpc.ai
     """Serve gRPC, and connect to it."""
     bodies = Bodies(door.answer, Budget.of(limits))
     async with (
-        grpc_front_ends(door.answer, Observer(Metrics()), bodies, limits) as front_ends,
+        grpc_front_ends(door.answer, Observer(), bodies, limits) as front_ends,
         grpc.aio.insecure_channel(f"unix:{front_ends.inside.address}") as channel,
     ):
         yield channel

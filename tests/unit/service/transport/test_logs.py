@@ -8,6 +8,7 @@ import json
 import logging
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,7 @@ def test_a_call_is_one_json_object() -> None:
 
 
 def test_a_batch_says_how_many_writes_it_had() -> None:
-    line = TextLines().format(a_record(seen=SEEN._replace(orders=3, failed=1)))
+    line = TextLines().format(a_record(seen=replace(SEEN, orders=3, failed=1)))
 
     assert line.endswith("orders=3 failed=1")
 
@@ -50,7 +51,7 @@ def test_a_batch_says_how_many_writes_it_had() -> None:
     [("7", "7"), ("", "-"), ("a b", '"a b"'), ("a\nlevel=error", '"a\\nlevel=error"')],
 )
 def test_what_a_caller_wrote_stays_one_word(organization: str, word: str) -> None:
-    line = TextLines().format(a_record(seen=SEEN._replace(organization=organization)))
+    line = TextLines().format(a_record(seen=replace(SEEN, organization=organization)))
 
     assert f" organization={word} caller=ci " in line
     assert "\n" not in line

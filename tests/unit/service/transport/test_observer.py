@@ -8,15 +8,12 @@ import json
 import logging
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
-import httpx
 import pytest
 
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.dispatch import Incoming, Received
-from reconciler.service.transport.admission import Budget
-from reconciler.service.transport.bodies import Bodies
-from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.logs import set_up_logs
 from reconciler.service.transport.observer import (
     BUCKETS,
@@ -26,7 +23,6 @@ from reconciler.service.transport.observer import (
     StoreFigures,
     organization_of,
 )
-from reconciler.service.transport.pages import State, build_app
 
 SEEN = Seen("r-1", "json", "CreateAction", "42", "ci", 0.0123456, 0, 200)
 
@@ -45,7 +41,7 @@ def logs() -> Iterator[io.StringIO]:
 def test_a_call_is_a_line_of_text(logs: io.StringIO) -> None:
     """Names and values, for people and for grep."""
     set_up_logs("text", logs)
-    Observer(Metrics()).end(SEEN)
+    Observer().end(SEEN)
 
     line = logs.getvalue()
     assert line.endswith(
@@ -79,7 +75,7 @@ def test_nobody_else_begins_a_line_of_text(logs: io.StringIO) -> None:
 def test_what_a_caller_sent_makes_no_field_of_a_line(logs: io.StringIO) -> None:
     """A header with the name of an organization may hold anything."""
     set_up_logs("text", logs)
-    Observer(Metrics()).end(SEEN._replace(organization='7" code=0 caller=root'))
+    Observer().end(replace(SEEN, organization='7" code=0 caller=root'))
 
     assert r'organization="7\" code=0 caller=root" caller=ci' in logs.getvalue()
 
@@ -103,8 +99,7 @@ def test_an_organization_is_shown_safely(value: str, shown: str) -> None:
 
 def test_calls_are_counted_however_they_end() -> None:
     """Also one that is cancelled: nothing stays in flight."""
-    metrics = Metrics()
-    observer = Observer(metrics)
+    observer = Observer()
 
     async def refuse(_: Incoming) -> Received:
         return Received("ci", Refusal(Code.ABORTED, "no", "x"))
@@ -120,7 +115,7 @@ def test_calls_are_counted_however_they_end() -> None:
 
     asyncio.run(calls())
 
-    text = metrics.text(None, connections=3)
+    text = observer.metrics.text(None, connections=3)
     assert 'reconciler_requests_total{operation="A",transport="grpc",code="10"} 1' in text
     assert 'reconciler_requests_total{operation="B",transport="grpc",code="1"} 1' in text
     assert "reconciler_requests_in_flight 0" in text
@@ -144,29 +139,6 @@ def test_figures_are_as_prometheus_reads_them() -> None:
     assert not [line for line in lines if line.startswith("reconciler_store_bytes")]
     types = [line for line in lines if line.startswith("# TYPE ")]
     assert len(types) == len(set(types))
-
-
-@pytest.mark.parametrize(("is_ready", "status"), [(True, 200), (False, 503)])
-def test_readiness_is_the_stores(status: int, *, is_ready: bool) -> None:
-    """A server that cannot read, or is about to end, gets no calls; it lives all the same."""
-
-    async def answer(_: Incoming) -> Received:
-        return Received("", {})
-
-    async def ready() -> bool:
-        return is_ready
-
-    async def ask() -> tuple[httpx.Response, httpx.Response]:
-        bodies = Bodies(answer, Budget.of(Limits()))
-        app = build_app(answer, Observer(Metrics()), State(ready, ready), bodies, {})
-        transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
-            return await client.get("/readyz"), await client.get("/healthz")
-
-    readyz, healthz = asyncio.run(ask())
-
-    assert (readyz.status_code, healthz.status_code) == (status, 200)
-    assert ("retry-after" in readyz.headers) == (status == 503)
 
 
 STORE = StoreFigures(events=7, organizations=2, last_commit=1.5, size=4096)

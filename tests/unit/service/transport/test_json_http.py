@@ -9,7 +9,7 @@ import pytest
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.operations.operation import Operation
 from reconciler.service.operations.table import operations
-from reconciler.service.transport.addresses import Addresses, Found
+from reconciler.service.transport.json_http import Addresses, Found
 
 ADDRESSES = Addresses(operations().values())
 ROWS = [(row, address) for row in operations().values() for address in row.http]

@@ -1,0 +1,89 @@
+"""Pages that need no token: who sees which of them, and when."""
+
+from __future__ import annotations
+
+import asyncio
+
+import httpx
+import pytest
+
+from reconciler.service.operations.dispatch import Incoming, Received
+from reconciler.service.transport.admission import Budget
+from reconciler.service.transport.bodies import Bodies
+from reconciler.service.transport.limits import Limits
+from reconciler.service.transport.observer import Observer
+from reconciler.service.transport.pages import PATHS, State, build_app
+
+
+def asked(
+    verb: str, path: str, *, is_ready: bool = True, is_open: bool | None = True
+) -> tuple[httpx.Response, str]:
+    """Return the answer of a page, and the figures after it."""
+    observer = Observer()
+
+    async def answer(_: Incoming) -> Received:
+        return Received("", {})
+
+    async def ready() -> bool:
+        return is_ready
+
+    async def may_call() -> bool | None:
+        return is_open
+
+    async def ask() -> httpx.Response:
+        bodies = Bodies(answer, Budget.of(Limits()))
+        app = build_app(answer, observer, State(ready, may_call), bodies, {})
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
+            return await client.request(verb, path)
+
+    return asyncio.run(ask()), observer.metrics.text(None, connections=0)
+
+
+@pytest.mark.parametrize(("is_ready", "status"), [(True, 200), (False, 503)])
+def test_readiness_is_the_stores(status: int, *, is_ready: bool) -> None:
+    """A server that cannot read, or is about to end, gets no calls; it lives all the same."""
+    readyz, _ = asked("GET", "/readyz", is_ready=is_ready)
+    healthz, _ = asked("GET", "/healthz", is_ready=is_ready)
+
+    assert (readyz.status_code, healthz.status_code) == (status, 200)
+    assert ("retry-after" in readyz.headers) == (status == 503)
+
+
+@pytest.mark.parametrize("path", sorted(PATHS))
+@pytest.mark.parametrize(
+    ("verb", "status", "code"), [("GET", 200, 0), ("HEAD", 200, 0), ("POST", 405, 12)]
+)
+def test_each_page_is_read_and_nothing_else_and_is_counted(
+    path: str, verb: str, status: int, code: int
+) -> None:
+    answer, figures = asked(verb, path)
+
+    assert answer.status_code == status
+    assert answer.headers["x-request-id"]
+    assert answer.headers.get("allow", "GET, HEAD") == "GET, HEAD"
+    assert f'{{operation="{path}",transport="page",code="{code}"}} 1' in figures
+
+
+@pytest.mark.parametrize(("is_open", "status"), [(False, 401), (None, 503)])
+@pytest.mark.parametrize("path", ["/openapi.json", "/docs"])
+def test_there_is_no_description_before_the_first_token(
+    path: str, status: int, *, is_open: bool | None
+) -> None:
+    assert asked("GET", path, is_open=is_open)[0].status_code == status
+
+
+def test_the_page_of_the_description_runs_nothing() -> None:
+    answer, _ = asked("GET", "/docs")
+
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert answer.headers["content-security-policy"].startswith("default-src 'none'; style-src 's")
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize(("path", "transport"), [("/management/v1/x", "json"), ("/x", "json")])
+def test_all_else_is_of_rest(path: str, transport: str) -> None:
+    answer, figures = asked("GET", path)
+
+    assert answer.status_code == 200
+    assert f'transport="{transport}"' in figures
