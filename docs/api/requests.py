@@ -31,7 +31,7 @@ from reconciler.service.operations.lists import (
     SORTABLE,
 )
 from reconciler.service.operations.operation import Operation
-from reconciler.service.operations.request import LARGEST
+from reconciler.service.operations.request import LARGEST, Fields
 from reconciler.service.operations.table import operations
 
 _OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
@@ -86,7 +86,7 @@ def request_schema(operation: Operation, in_path: Sequence[str]) -> Schema:
 
 
 def _whole(operation: Operation) -> Schema:
-    if operation.request is None:
+    if issubclass(operation.request, Fields):
         return _READ_BY_HAND[operation.name]()
     schema = model_schema(operation.request)
     origins = schema["properties"].get("additionalOrigins")

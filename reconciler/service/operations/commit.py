@@ -10,7 +10,7 @@ import json
 import re
 from functools import cache
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from reconciler.service.domain.oidc_application import hash_of
 from reconciler.service.domain.refusal import (
@@ -29,7 +29,7 @@ from reconciler.service.operations import custody
 from reconciler.service.operations.answers import Answer, made_id
 from reconciler.service.operations.callers import least_role
 from reconciler.service.operations.custody import KEPT, SHOWN_ONCE, with_secret_shown
-from reconciler.service.operations.operation import Admitted, Operation
+from reconciler.service.operations.operation import Operation
 from reconciler.service.operations.request import Fields, Request, check_headers
 from reconciler.service.operations.runtime import Batch, Runtime
 from reconciler.service.operations.session import Reading, Writing
@@ -41,6 +41,17 @@ if TYPE_CHECKING:
 
 TRIES = 5  # each is lost only where another writer has committed in the meantime
 _REGENERATE = "RegenerateOIDCClientSecret"
+
+
+class _Admitted(NamedTuple):
+    """A call that its caller may make, with its request and the JSON text of its fields.
+
+    The text is empty for a read whose handler reads the fields.
+    """
+
+    operation: Operation
+    request: Fields | Model
+    text: str
 
 
 class Commit:
@@ -75,7 +86,7 @@ class Commit:
         """
         custody.seal_batch(self._tx, self._batch, self._runtime)
 
-    def _done(self, request: Request, admitted: Admitted) -> Answer:
+    def _done(self, request: Request, admitted: _Admitted) -> Answer:
         """Carry out a write; again if another writer was faster, or an id is in use."""
         operation, asked, text = admitted
         for _ in range(TRIES):
@@ -92,7 +103,7 @@ class Commit:
             return answer
         raise in_the_way()
 
-    def _once(self, request: Request, admitted: Admitted) -> Answer:
+    def _once(self, request: Request, admitted: _Admitted) -> Answer:
         """Carry out a write under an idempotency key, or answer it again.
 
         The key is looked up a second time if the write is refused. Another server may have done
@@ -114,7 +125,7 @@ class Commit:
         known = self._tx.record(*_key(request))
         return known if known is not None and known.expires_at > self._runtime.now() else None
 
-    def _first(self, request: Request, admitted: Admitted, asked: bytes) -> Answer:
+    def _first(self, request: Request, admitted: _Admitted, asked: bytes) -> Answer:
         """Carry out a write and keep its answer. The secret in it is kept in a seal only."""
         expires_at = self._runtime.now() + KEPT
         answer = self._done(request, admitted)
@@ -172,7 +183,7 @@ def in_the_way() -> Refusal:
     return Refusal(Code.ABORTED, "another request wrote at the same time", "write.conflict")
 
 
-def _admitted(request: Request) -> Admitted:
+def _admitted(request: Request) -> _Admitted:
     """Return the operation of a call and its request.
 
     Raises:
@@ -180,8 +191,8 @@ def _admitted(request: Request) -> Admitted:
     """
     operation = permitted(request)
     check_headers(request)
-    text = _text(request) if operation.writes or operation.request else ""
-    return Admitted(operation, operation.read(request.fields, text), text)
+    text = _text(request) if operation.writes or operation.request is not Fields else ""
+    return _Admitted(operation, operation.read(request.fields, text), text)
 
 
 def _text(request: Request) -> str:
@@ -196,7 +207,7 @@ def _key(request: Request) -> tuple[str, str]:
     return request.caller.account, request.idempotency_key
 
 
-def _digest(request: Request, admitted: Admitted) -> bytes:
+def _digest(request: Request, admitted: _Admitted) -> bytes:
     """Return the digest of what a request means: a default may be said, an own one be named."""
     operation, asked, text = admitted
     organization = request.organization or request.caller.only_organization

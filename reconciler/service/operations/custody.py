@@ -30,6 +30,7 @@ from reconciler.service.eventstore.errors import SealingError, StoreError
 from reconciler.service.eventstore.port import Transaction
 from reconciler.service.eventstore.rows import ObjectRow, OwedRow, SealRow
 from reconciler.service.operations.answers import MICROSECONDS, Answer, timestamp
+from reconciler.service.operations.operation import Effect, light_operation
 from reconciler.service.operations.request import Fields, Request
 from reconciler.service.operations.runtime import Batch, Runtime, SealDraft
 from reconciler.service.operations.session import Reading, Writing
@@ -326,3 +327,11 @@ def _applications(call: Reading, rows: Collection[OwedRow]) -> Mapping[str, Obje
     """Return the applications that owe, by id. A removed application owes nothing."""
     ids = [row.id for row in rows]
     return {row.id: row for row in call.view.get_objects(ids)} if ids else {}
+
+
+_WRITE = "project.app.write"
+ROWS = (
+    light_operation("ListOwedSecrets", "project.app.read", Effect.READS, list_owed_secrets),
+    light_operation("ClaimSecrets", _WRITE, Effect.COORDINATES, claim_secrets),
+    light_operation("AcknowledgeSecrets", _WRITE, Effect.COORDINATES, acknowledge_secrets),
+)

@@ -23,6 +23,13 @@ from reconciler.service.eventstore.rows import (
 from reconciler.service.operations.answers import Answer, details_read, organization_view, timestamp
 from reconciler.service.operations.batch import MAX_ORDERS
 from reconciler.service.operations.custody import is_lost
+from reconciler.service.operations.operation import (
+    ADMIN,
+    MANAGEMENT,
+    Effect,
+    Operation,
+    light_operation,
+)
 from reconciler.service.operations.request import Fields
 from reconciler.service.operations.session import Reading, Writing
 from reconciler.service.operations.texts import json_bytes, listed, within
@@ -310,3 +317,16 @@ def _before(call: Reading, last: StoredEvent) -> ObjectRow:
     if row is None:
         raise AssertionError("what was removed was held")
     return row
+
+
+_HEALTHZ = (f"{MANAGEMENT}/Healthz", f"{ADMIN}/Healthz")
+ROWS = (
+    Operation("Healthz", "", Effect.READS, healthz, Fields, _HEALTHZ, needs_token=False),
+    light_operation("GetMyOrg", "org.read", Effect.READS, get_my_org, MANAGEMENT),
+    light_operation("GetServiceInfo", "", Effect.READS, get_service_info),
+    light_operation("ListObjects", "org.read", Effect.READS, list_objects),
+    light_operation("GetObjectHistory", "org.read", Effect.READS, get_object_history),
+    light_operation("ListRemovals", "org.read", Effect.READS, list_removals),
+    light_operation("ListTrees", "org.read", Effect.READS, list_trees),
+    light_operation("RecordContext", "org.context.write", Effect.CHANGES, record_context),
+)

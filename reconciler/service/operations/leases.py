@@ -8,6 +8,7 @@ from reconciler.resources.ref import Kind, fold
 from reconciler.service.domain.refusal import Code, Refusal, lease_lost, not_found
 from reconciler.service.eventstore.rows import LeaseRow
 from reconciler.service.operations.answers import MICROSECONDS, Answer, timestamp
+from reconciler.service.operations.operation import Effect, light_operation
 from reconciler.service.operations.request import Fields
 from reconciler.service.operations.session import Writing
 
@@ -112,3 +113,10 @@ def _view(lease: LeaseRow) -> Answer:
         "acquiredAt": timestamp(lease.acquired_at),
         "expiresAt": timestamp(lease.expires_at),
     }
+
+
+ROWS = (
+    light_operation("AcquireLease", "org.lease", Effect.COORDINATES, acquire_lease),
+    light_operation("RenewLease", "org.lease", Effect.COORDINATES, renew_lease),
+    light_operation("ReleaseLease", "org.lease", Effect.COORDINATES, release_lease),
+)

@@ -17,6 +17,7 @@ from reconciler.service.operations.answers import (
     provider_view,
     timestamp,
 )
+from reconciler.service.operations.operation import ADMIN, MANAGEMENT, Effect, light_operation
 from reconciler.service.operations.request import Fields
 from reconciler.service.operations.session import Reading
 
@@ -233,3 +234,13 @@ def _list_details(total: int, keys: Sequence[ObjectKey]) -> Answer:
         "processedSequence": str(last),
         "viewTimestamp": timestamp(last),
     }
+
+
+ROWS = (
+    light_operation("ListOrgs", "org.read", Effect.READS, list_orgs, ADMIN),
+    light_operation("ListProjects", "project.read", Effect.READS, list_projects, MANAGEMENT),
+    light_operation("ListOrgIDPs", "org.idp.read", Effect.READS, list_idps, MANAGEMENT),
+    light_operation("ListProviders", "org.idp.read", Effect.READS, list_providers, MANAGEMENT),
+    light_operation("ListApps", "project.app.read", Effect.READS, list_apps, MANAGEMENT),
+    light_operation("ListActions", "org.action.read", Effect.READS, list_actions, MANAGEMENT),
+)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from reconciler.resources.call import ADDRESSES
 from reconciler.service.operations.request import Fields
@@ -68,7 +68,7 @@ class Operation:
         name: The name by which it is called in process.
         permission: What the caller's role must include; empty where any caller may.
         handler: The function that carries it out.
-        request: The model of its request; None where the handler reads the fields itself.
+        request: The model of its request, or ``Fields``, which its handler reads.
         grpc: Full names of its methods, ``service/method``; empty for those that only JSON has.
         needs_token: Whether only callers with a valid token may call it.
     """
@@ -77,7 +77,7 @@ class Operation:
     permission: str
     effect: Effect
     handler: Handler
-    request: type[Model] | None = None
+    request: type[Fields | Model]
     grpc: tuple[str, ...] = ()
     needs_token: bool = True
 
@@ -108,11 +108,26 @@ class Operation:
             Refusal: a field is missing, unknown, or of a wrong type or value. Where the handler
                 reads the fields, that comes later.
         """
-        if self.request is None:
+        if issubclass(self.request, Fields):
             return Fields(fields)
         from reconciler.service.operations.models import checked
 
         return checked(self.request, text)
+
+
+def light_operation(
+    name: str,
+    permission: str,
+    effect: Effect,
+    handler: Callable[[Writing, Fields], Answer],
+    *services: str,
+) -> Operation:
+    """Return an operation whose handler reads the fields, with the services that gRPC calls it by.
+
+    Operations of our own, which ZITADEL does not have, are called over JSON only.
+    """
+    methods = tuple(f"{service}/{name}" for service in services)
+    return Operation(name, permission, effect, handler, Fields, methods)
 
 
 def operation(
@@ -123,20 +138,9 @@ def operation(
     request: type[M],
     *more_methods: str,
 ) -> Operation:
-    """Return the row of an operation whose request is a model, and its methods over gRPC."""
+    """Return an operation whose request is a model, with its methods over gRPC."""
     methods = (f"{MANAGEMENT}/{name}", *more_methods)
     return Operation(name, permission, effect, handler, request, methods)
-
-
-class Admitted(NamedTuple):
-    """A call that its caller may make, with its request and the JSON text of its fields.
-
-    The text is empty for a read whose handler reads the fields.
-    """
-
-    operation: Operation
-    request: Fields | Model
-    text: str
 
 
 def without_null(operation: Operation, fields: dict[str, object]) -> dict[str, object]:
@@ -144,7 +148,7 @@ def without_null(operation: Operation, fields: dict[str, object]) -> dict[str, o
 
     An unknown field stays, to be refused. Where the handler reads the fields, it does the same.
     """
-    if operation.request is None or None not in fields.values():
+    if issubclass(operation.request, Fields) or None not in fields.values():
         return fields
     known = _names(operation.request)
     return {name: value for name, value in fields.items() if value is not None or name not in known}

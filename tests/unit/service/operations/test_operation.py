@@ -42,7 +42,7 @@ def test_null_is_a_field_left_out_unless_it_is_unknown(
 
 
 def test_fields_that_a_handler_reads_itself_stay_as_they_are() -> None:
-    by_hand = Operation("ListTrees", "", Effect.READS, lambda *_: {})
+    by_hand = Operation("ListTrees", "", Effect.READS, lambda *_: {}, Fields)
 
     assert without_null(by_hand, {"a": None}) == {"a": None}
     assert isinstance(by_hand.read({"a": 1}, ""), Fields)
