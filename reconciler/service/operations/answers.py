@@ -80,42 +80,18 @@ def error_body(refusal: Refusal) -> Answer:
 
 def organization_view(row: ObjectRow) -> Answer:
     """Return an organization as it is answered."""
-    return {
-        "id": row.id,
-        "details": details_read(row),
-        "state": "ORG_STATE_ACTIVE",
-        "name": row.name,
-        "primaryDomain": "",
-    }
+    return {**_named(row, "ORG_STATE"), "primaryDomain": ""}
 
 
 def project_view(row: ObjectRow) -> Answer:
     """Return a project as it is answered."""
-    return {
-        "id": row.id,
-        "details": details_read(row),
-        "name": row.name,
-        "state": _state("PROJECT_STATE", row),
-        **_spec_of(row, Kind.PROJECT),
-    }
-
-
-def _spec_of(row: ObjectRow, kind: Kind) -> Answer:
-    """Return the spec of an object; fields that are newer than the object have their default."""
-    return {**LATER[kind], **json.loads(row.spec)}
-
-
-def _state(enum: str, row: ObjectRow) -> str:
-    return f"{enum}_{'ACTIVE' if is_active(row.marks) else 'INACTIVE'}"
+    return {**_named(row, "PROJECT_STATE"), **_spec_of(row, Kind.PROJECT)}
 
 
 def idp_view(row: ObjectRow) -> Answer:
     """Return an identity provider as it is answered."""
     return {
-        "id": row.id,
-        "details": details_read(row),
-        "state": _state("IDP_STATE", row),
-        "name": row.name,
+        **_named(row, "IDP_STATE"),
         "stylingType": "STYLING_TYPE_UNSPECIFIED",
         "owner": "IDP_OWNER_TYPE_ORG",
         "jwtConfig": _spec_of(row, Kind.IDP_JWT_CONFIG),
@@ -126,10 +102,7 @@ def idp_view(row: ObjectRow) -> Answer:
 def provider_view(row: ObjectRow) -> Answer:
     """Return an identity provider as the template calls answer it."""
     return {
-        "id": row.id,
-        "details": details_read(row),
-        "state": _state("IDP_STATE", row),
-        "name": row.name,
+        **_named(row, "IDP_STATE"),
         "owner": "IDP_OWNER_TYPE_ORG",
         "type": "PROVIDER_TYPE_JWT",
         "config": {"options": dict(_OPTIONS), "jwt": _spec_of(row, Kind.IDP_JWT_CONFIG)},
@@ -150,10 +123,7 @@ def app_view(row: ObjectRow) -> Answer:
     """Return an application as it is answered."""
     spec = _spec_of(row, Kind.OIDC_APPLICATION)
     return {
-        "id": row.id,
-        "details": details_read(row),
-        "state": _state("APP_STATE", row),
-        "name": row.name,
+        **_named(row, "APP_STATE"),
         "oidcConfig": {
             **spec,
             "clientId": row.client_id,
@@ -175,10 +145,19 @@ def compliance_view(spec: Spec) -> Answer:
 
 def action_view(row: ObjectRow) -> Answer:
     """Return an action as it is answered."""
+    return {**_named(row, "ACTION_STATE"), **_spec_of(row, Kind.ACTION)}
+
+
+def _named(row: ObjectRow, state: str) -> Answer:
+    """Return the members that objects of every kind have; ``state`` names the enum of theirs."""
     return {
         "id": row.id,
         "details": details_read(row),
-        "state": _state("ACTION_STATE", row),
+        "state": f"{state}_{'ACTIVE' if is_active(row.marks) else 'INACTIVE'}",
         "name": row.name,
-        **_spec_of(row, Kind.ACTION),
     }
+
+
+def _spec_of(row: ObjectRow, kind: Kind) -> Answer:
+    """Return the spec of an object; fields that are newer than the object have their default."""
+    return {**LATER[kind], **json.loads(row.spec)}

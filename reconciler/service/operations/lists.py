@@ -1,12 +1,13 @@
-"""Lists, filtered and cut as the API asks: query, queries, sorting column."""
+"""Lists of one kind, filtered, sorted and cut as the caller asks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
 
 from reconciler.resources.ref import Kind, fold
-from reconciler.service.eventstore.rows import NameFilter, ObjectKey, ObjectQuery, ObjectRow
+from reconciler.service.eventstore.rows import NameFilter, ObjectKey, ObjectQuery
 from reconciler.service.operations.answers import (
     Answer,
     action_view,
@@ -20,6 +21,7 @@ from reconciler.service.operations.answers import (
 from reconciler.service.operations.operation import ADMIN, MANAGEMENT, Effect, light_operation
 from reconciler.service.operations.request import Fields
 from reconciler.service.operations.session import Reading
+from reconciler.service.operations.texts import View
 
 MAX_PAGE = 1000
 MAX_QUERIES = 20
@@ -43,152 +45,154 @@ ORG_STATES = (
 )
 IDP_OWNER_TYPES = ("IDP_OWNER_TYPE_UNSPECIFIED", "IDP_OWNER_TYPE_SYSTEM", "IDP_OWNER_TYPE_ORG")
 ACTION_STATES = ("ACTION_STATE_UNSPECIFIED", "ACTION_STATE_INACTIVE", "ACTION_STATE_ACTIVE")
-SORTABLE: Mapping[Kind, Sequence[str]] = {
-    Kind.ORGANIZATION: ("ORG_FIELD_NAME_UNSPECIFIED", "ORG_FIELD_NAME_NAME"),
-    Kind.IDP_JWT_CONFIG: ("IDP_FIELD_NAME_UNSPECIFIED", "IDP_FIELD_NAME_NAME"),
-    Kind.ACTION: (
+
+
+@dataclass(slots=True)
+class _Filters:
+    """The queries of a list, all of which must hold.
+
+    Attributes:
+        owner: Id of the organization or project that owns what is listed.
+        nothing: Whether they exclude every object.
+    """
+
+    owner: str
+    ids: frozenset[str] | None = None
+    names: list[NameFilter] = field(default_factory=list)
+    active: bool | None = None
+    nothing: bool = False
+
+
+_Query: TypeAlias = Callable[[_Filters, Fields], None]
+
+
+def _by_name(filters: _Filters, query: Fields) -> None:
+    text = query.text("name")
+    match, folded = METHODS[query.choice("method", tuple(METHODS))]
+    filters.names.append(NameFilter(match, fold(text) if folded else text, folded))
+
+
+def _by_id(filters: _Filters, query: Fields) -> None:
+    wanted = frozenset({query.text("id")})
+    filters.ids = wanted if filters.ids is None else filters.ids & wanted
+
+
+def _by_owner(filters: _Filters, query: Fields) -> None:
+    filters.nothing |= query.text("resourceOwner") != filters.owner
+
+
+def _by_action_state(filters: _Filters, query: Fields) -> None:
+    word = query.choice("state", ACTION_STATES)
+    wanted = {"ACTION_STATE_ACTIVE": True, "ACTION_STATE_INACTIVE": False}.get(word)
+    filters.nothing |= wanted is None or filters.active not in {None, wanted}
+    filters.active = wanted
+
+
+def _by_constant(field: str, held: str, choices: Sequence[str]) -> _Query:
+    """Return a query for a value that every object of the list has."""
+
+    def test(filters: _Filters, query: Fields) -> None:
+        filters.nothing |= query.choice(field, choices) != held
+
+    return test
+
+
+class _Listing(NamedTuple):
+    """A list of one kind.
+
+    Attributes:
+        sortable: The columns to sort by; empty for a list that is sorted by id.
+    """
+
+    kind: Kind
+    view: View
+    queries: Mapping[str, _Query]
+    sortable: Sequence[str] = ()
+
+
+_ORGANIZATIONS = _Listing(
+    Kind.ORGANIZATION,
+    organization_view,
+    {
+        "nameQuery": _by_name,
+        "idQuery": _by_id,
+        "stateQuery": _by_constant("state", "ORG_STATE_ACTIVE", ORG_STATES),
+    },
+    ("ORG_FIELD_NAME_UNSPECIFIED", "ORG_FIELD_NAME_NAME"),
+)
+_PROJECTS = _Listing(
+    Kind.PROJECT,
+    project_view,
+    {"nameQuery": _by_name, "projectResourceOwnerQuery": _by_owner},
+)
+_IDPS = _Listing(
+    Kind.IDP_JWT_CONFIG,
+    idp_view,
+    {
+        "idpIdQuery": _by_id,
+        "idpNameQuery": _by_name,
+        "ownerTypeQuery": _by_constant("ownerType", "IDP_OWNER_TYPE_ORG", IDP_OWNER_TYPES),
+    },
+    ("IDP_FIELD_NAME_UNSPECIFIED", "IDP_FIELD_NAME_NAME"),
+)
+_PROVIDERS = _IDPS._replace(view=provider_view, sortable=())
+_APPS = _Listing(Kind.OIDC_APPLICATION, app_view, {"nameQuery": _by_name})
+_ACTIONS = _Listing(
+    Kind.ACTION,
+    action_view,
+    {
+        "actionIdQuery": _by_id,
+        "actionNameQuery": _by_name,
+        "actionStateQuery": _by_action_state,
+    },
+    (
         "ACTION_FIELD_NAME_UNSPECIFIED",
         "ACTION_FIELD_NAME_NAME",
         "ACTION_FIELD_NAME_ID",
         "ACTION_FIELD_NAME_STATE",
     ),
-}
-_View: TypeAlias = Callable[[ObjectRow], Answer]
-_VIEWS: dict[Kind, _View] = {
-    Kind.ORGANIZATION: organization_view,
-    Kind.PROJECT: project_view,
-    Kind.IDP_JWT_CONFIG: idp_view,
-    Kind.OIDC_APPLICATION: app_view,
-    Kind.ACTION: action_view,
-}
-
-
-_Queries = Mapping[str, Callable[[Fields], None]]
-
-
-class Filters:
-    """The queries of a list: all of them must hold."""
-
-    def __init__(self, among: frozenset[str] | None = None) -> None:
-        self.names: list[NameFilter] = []
-        self.ids = among
-        self.active: bool | None = None
-        self.nothing = False
-
-    def name(self, query: Fields) -> None:
-        """Add a test of the name."""
-        text = query.text("name")
-        match, folded = METHODS[query.choice("method", tuple(METHODS))]
-        self.names.append(NameFilter(match, fold(text) if folded else text, folded))
-
-    def id(self, query: Fields) -> None:
-        """Add a test of the id."""
-        wanted = frozenset({query.text("id")})
-        self.ids = wanted if self.ids is None else self.ids & wanted
-
-    def state(self, query: Fields) -> None:
-        """Add a test of an action's state."""
-        word = query.choice("state", ACTION_STATES)
-        wanted = {"ACTION_STATE_ACTIVE": True, "ACTION_STATE_INACTIVE": False}.get(word)
-        if wanted is None or self.active not in {None, wanted}:
-            self.nothing = True
-        self.active = wanted
-
-    def only(self, field: str, held: str, choices: Sequence[str]) -> Callable[[Fields], None]:
-        """Return a test of something that is the same for every object."""
-
-        def test(query: Fields) -> None:
-            if query.choice(field, choices) != held:
-                self.nothing = True
-
-        return test
+)
+SORTABLE = {listing.kind: listing.sortable for listing in (_ORGANIZATIONS, _IDPS, _ACTIONS)}
 
 
 def list_orgs(call: Reading, fields: Fields) -> Answer:
     """List the organizations that the caller may see."""
-    filters = Filters(call.caller.organizations)
-    queries: _Queries = {
-        "nameQuery": filters.name,
-        "idQuery": filters.id,
-        "stateQuery": filters.only("state", "ORG_STATE_ACTIVE", ORG_STATES),
-    }
-    return _listed(call, Kind.ORGANIZATION, "", fields, (filters, queries))
+    return _listed(call, fields, _ORGANIZATIONS, _Filters("", call.caller.organizations))
 
 
 def list_projects(call: Reading, fields: Fields) -> Answer:
     """List the projects of the organization of the call."""
-    owner, filters = call.organization(), Filters()
-
-    def owned(query: Fields) -> None:
-        if query.text("resourceOwner") != owner.id:
-            filters.nothing = True
-
-    queries: _Queries = {"nameQuery": filters.name, "projectResourceOwnerQuery": owned}
-    return _listed(call, Kind.PROJECT, owner.id, fields, (filters, queries))
+    return _listed(call, fields, _PROJECTS, _Filters(call.organization().id))
 
 
 def list_idps(call: Reading, fields: Fields) -> Answer:
     """List the identity providers of the organization of the call."""
-    owner = call.organization()
-    return _listed(call, Kind.IDP_JWT_CONFIG, owner.id, fields, _provider_queries())
+    return _listed(call, fields, _IDPS, _Filters(call.organization().id))
 
 
 def list_providers(call: Reading, fields: Fields) -> Answer:
     """List the same identity providers, as the template calls answer them."""
-    owner, queries = call.organization(), _provider_queries()
-    return _listed(call, Kind.IDP_JWT_CONFIG, owner.id, fields, queries, provider_view)
-
-
-def _provider_queries() -> tuple[Filters, _Queries]:
-    filters = Filters()
-    queries: _Queries = {
-        "idpIdQuery": filters.id,
-        "idpNameQuery": filters.name,
-        "ownerTypeQuery": filters.only("ownerType", "IDP_OWNER_TYPE_ORG", IDP_OWNER_TYPES),
-    }
-    return filters, queries
+    return _listed(call, fields, _PROVIDERS, _Filters(call.organization().id))
 
 
 def list_apps(call: Reading, fields: Fields) -> Answer:
     """List the applications of a project."""
-    filters = Filters()
     project = call.owner(Kind.PROJECT, fields.text("projectId", required=True))
-    queries: _Queries = {"nameQuery": filters.name}
-    return _listed(call, Kind.OIDC_APPLICATION, project.id, fields, (filters, queries))
+    return _listed(call, fields, _APPS, _Filters(project.id))
 
 
 def list_actions(call: Reading, fields: Fields) -> Answer:
     """List the actions of the organization of the call."""
-    filters = Filters()
-    queries: _Queries = {
-        "actionIdQuery": filters.id,
-        "actionNameQuery": filters.name,
-        "actionStateQuery": filters.state,
-    }
-    owner = call.organization()
-    return _listed(call, Kind.ACTION, owner.id, fields, (filters, queries))
+    return _listed(call, fields, _ACTIONS, _Filters(call.organization().id))
 
 
-def _listed(
-    call: Reading,
-    kind: Kind,
-    parent: str,
-    fields: Fields,
-    filtering: tuple[Filters, _Queries],
-    view: _View | None = None,
-) -> Answer:
-    filters, queries = filtering
-    parts = fields.parts("queries")
-    if len(parts) > MAX_QUERIES:
-        raise fields.wrong("queries", f"must be at most {MAX_QUERIES}")
-    _read_queries(parts, queries)
-    # The lists that have a view of their own have no column to sort by.
-    is_sortable = kind in SORTABLE and view is None
-    column = fields.choice("sortingColumn", SORTABLE[kind]) if is_sortable else ""
+def _listed(call: Reading, fields: Fields, listing: _Listing, filters: _Filters) -> Answer:
+    _read_queries(fields, listing.queries, filters)
+    column = fields.choice("sortingColumn", listing.sortable) if listing.sortable else ""
     cut = fields.part("query")
     query = ObjectQuery(
-        kind,
-        parent,
+        listing.kind,
+        filters.owner,
         frozenset() if filters.nothing else filters.ids,
         tuple(filters.names),
         filters.active,
@@ -203,18 +207,14 @@ def _listed(
     answer: Answer = {"details": _list_details(total, keys)}
     if column:
         answer["sortingColumn"] = column
-    answer["result"] = call.shown(view or _VIEWS[kind], keys)
+    answer["result"] = call.shown(listing.view, keys)
     return answer
 
 
-def _limit_of(cut: Fields) -> int:
-    limit = cut.number("limit")
-    if limit > MAX_PAGE:
-        raise cut.wrong("limit", f"must be at most {MAX_PAGE}")
-    return limit or MAX_PAGE
-
-
-def _read_queries(parts: Sequence[Fields], queries: _Queries) -> None:
+def _read_queries(fields: Fields, queries: Mapping[str, _Query], filters: _Filters) -> None:
+    parts = fields.parts("queries")
+    if len(parts) > MAX_QUERIES:
+        raise fields.wrong("queries", f"must be at most {MAX_QUERIES}")
     for part in parts:
         names = part.names()
         if len(names) != 1:
@@ -222,9 +222,16 @@ def _read_queries(parts: Sequence[Fields], queries: _Queries) -> None:
         if names[0] not in queries:
             part.end()
         query = part.part(names[0])
-        queries[names[0]](query)
+        queries[names[0]](filters, query)
         query.end()
         part.end()
+
+
+def _limit_of(cut: Fields) -> int:
+    limit = cut.number("limit")
+    if limit > MAX_PAGE:
+        raise cut.wrong("limit", f"must be at most {MAX_PAGE}")
+    return limit or MAX_PAGE
 
 
 def _list_details(total: int, keys: Sequence[ObjectKey]) -> Answer:
