@@ -42,6 +42,8 @@ def asked_of_an_index(name: str, text: str) -> Iterator[str]:
     """Yield each line of a file that would have an index asked for this tool."""
     is_list = bool(LISTS_REQUIREMENTS.fullmatch(name))
     for written in text.replace("\\\n", " ").splitlines():
+        if COMMAND not in written.lower():
+            continue
         line = DIRECT.sub("", written)
         in_list = is_list and REQUIREMENT.fullmatch(line.strip())
         if in_list or SPECIFIED.search(line) or _fetches_by_name(line):
