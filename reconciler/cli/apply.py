@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Sequence
+import re
+import stat
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import click
 
 from reconciler.apply.executor import Executor
+from reconciler.apply.journal import Journal, tree_of
 from reconciler.apply.outcome import ApplyReport, Status
-from reconciler.apply.sink import SecretSink
+from reconciler.apply.recovery import take_over
+from reconciler.apply.sink import SecretSink, plain_name
 from reconciler.cli.apply_output import OUTPUTS, Extent, TextOutput
 from reconciler.cli.approval import (
     Approval,
@@ -20,24 +27,32 @@ from reconciler.cli.approval import (
     check_protection,
     take_approval,
 )
-from reconciler.cli.capabilities import capabilities_option
 from reconciler.cli.clients import (
     holds_anything,
+    locked,
     open_client,
     open_for_plan,
+    secrets_option,
+    sink_for,
     takes_writing_connection,
+    wait_for_lock,
+    warn_without_sink,
+    why_a_sink,
 )
-from reconciler.cli.configuration_options import in_environment, trusted_config_option
+from reconciler.cli.configuration_options import (
+    capabilities_option,
+    in_environment,
+    refused_plan,
+    trusted_config_option,
+    untrusted,
+)
 from reconciler.cli.configured import configured
-from reconciler.cli.connection import Connection, require_seal_key
-from reconciler.cli.locks import locked, open_journal
 from reconciler.cli.manifests import read_whole, revision_of
 from reconciler.cli.options import format_option, full_option, option, paths_argument, takes_scope
 from reconciler.cli.output import timed
 from reconciler.cli.parameter_types import settle_seconds
 from reconciler.cli.process import ExitCode, exit_code_of, lost_output
-from reconciler.cli.sink import secrets_option, sink_for, warn_without_sink, why_a_sink
-from reconciler.cli.trusted import refused_plan, untrusted
+from reconciler.cli.settings import Connection, is_file, require_seal_key, store_path
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import BlockedPlanError, OutputError, StalePlanError, UsageError
 from reconciler.loop import carry_out, explained
@@ -46,8 +61,13 @@ from reconciler.plan.model import Plan, Scope
 from reconciler.report.apply_report import report_as_text
 from reconciler.report.plan_parts import Place, place_as_text, place_of
 from reconciler.resources.process import crashpoint
+from reconciler.resources.ref import fold
 from reconciler.service_client.port import ServiceClient
 from reconciler.state import DesiredState, ObservedState
+
+JOURNAL_WAIT = 1.0  # seconds; what another run leaves open is taken over in a few milliseconds
+_EXACT = "~"  # before the digest of a tree's exact name; no plain name has it
+_SHARD = r"(\.\d+-of-\d+)?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +86,6 @@ class Run:
     require_secrets: bool
     auto_approve: bool
     lock_timeout: float
-
-    @property
-    def service(self) -> str:
-        """Return the address of the service."""
-        return self.connection.service
 
 
 @click.command("apply")
@@ -141,7 +156,12 @@ def apply_command(
         approval, paths = take_approval(paths, digest, chosen.name)
         check_protection(chosen, connection.service, auto_approve=rest["auto_approve"])
         if chosen.is_protected and not approval.is_given:
-            raise _not_approved(chosen.name)
+            raise UsageError(
+                f"environment {chosen.name} is protected: it takes an approved plan only",
+                remedy=f"Run `reconciler plan --env {chosen.name} --out FILE`, have it reviewed, "
+                "then give the file to apply, or --digest with the digest of the plan. Nothing was "
+                "written.",
+            )
         sink = sink_for(connection, secrets_to)
         desired, warnings, scope = read_whole(paths, scope, chosen)
         revision = revision or revision_of(paths or chosen.manifests, os.environ)
@@ -162,14 +182,6 @@ def apply_command(
         if not holds_anything(connection.service):
             return _apply_to_new_store(run)
         return _apply(run)
-
-
-def _not_approved(environment: str) -> UsageError:
-    return UsageError(
-        f"environment {environment} is protected: it takes an approved plan only",
-        remedy=f"Run `reconciler plan --env {environment} --out FILE`, have it reviewed, then give "
-        "the file to apply, or --digest with the digest of the plan. Nothing was written.",
-    )
 
 
 def _apply(run: Run) -> int:
@@ -213,11 +225,12 @@ def _approve(run: Run, plan: Plan) -> Plan:
         BlockedPlanError: a guard blocks it, or secrets have no destination.
         UsageError: approval was not given, or there is no terminal to ask in.
     """
-    plan = warn_without_sink(plan, run.sink)
-    asks = bool(plan.changes or plan.deliverable) and not (
-        run.auto_approve or run.approval.is_given
-    )
-    run.output.show_plan(plan, run.service, run.warnings, _extent(run, asks=asks))
+    plan, service = warn_without_sink(plan, run.sink), run.connection.service
+    is_approved = run.auto_approve or run.approval.is_given
+    asks = bool(plan.changes or plan.deliverable) and not is_approved
+    unasked = Extent.SUMMARY if run.approval.is_given else Extent.FOLDED
+    extent = Extent.WHOLE if asks else unasked
+    run.output.show_plan(plan, service, run.warnings, extent)
     if lost := lost_output():
         raise OutputError(
             f"the plan could not be printed: {lost}",
@@ -240,29 +253,22 @@ def _approve(run: Run, plan: Plan) -> Plan:
             remedy="Give --secrets-to. Nothing was written.",
         )
     if asks:
-        ask_for_yes("apply this plan", "apply", [place_as_text(place_of(plan, run.service))])
+        ask_for_yes("apply this plan", "apply", [place_as_text(place_of(plan, service))])
     return plan
-
-
-def _extent(run: Run, *, asks: bool) -> Extent:
-    if asks:
-        return Extent.WHOLE
-    return Extent.SUMMARY if run.approval.is_given else Extent.FOLDED
 
 
 def _carry_out(run: Run, plan: Plan, observed: ObservedState, client: ServiceClient) -> int:
     """Carry out an approved plan with progress, and report; return the exit code."""
-    tree = run.scope.tree
+    tree, instance, desired = run.scope.tree, observed.instance, run.desired
     context = {"tree": tree, "revision": run.revision, "plan": run.approval.digest_of(plan)}
-    place = Place(run.service, observed.instance, tree, run.scope.environment)
-    organizations = run.desired.organizations
+    place = Place(run.connection.service, instance, tree, run.scope.environment)
     opened = open_journal(
-        run.connection, observed.instance, run.scope, organizations, run.lock_timeout
+        run.connection, instance, run.scope, desired.organizations, run.lock_timeout
     )
     with opened as journal, run.output.watch() as watch, timed("apply and observe again"):
         executor = Executor(client, journal, run.sink, watch, context, run.allowed)
         required = run.require_secrets
-        report = carry_out(plan, observed, run.desired, client, executor, require_secrets=required)
+        report = carry_out(plan, observed, desired, client, executor, require_secrets=required)
     if plan.changes or report.delivered or report.notes or report.interrupted:
         run.output.show_report(report, place)
     else:
@@ -272,13 +278,63 @@ def _carry_out(run: Run, plan: Plan, observed: ObservedState, client: ServiceCli
     return exit_code(report)
 
 
+@contextmanager
+def open_journal(
+    connection: Connection,
+    instance: str,
+    scope: Scope,
+    organizations: Collection[str],
+    timeout: float,
+) -> Iterator[Journal]:
+    """Open the journal of a run, with all that was left open in the organizations it looks after.
+
+    Raises:
+        LockHeldError: another run still uses it, after as long a wait as was asked.
+        LocalFileError: it cannot be used.
+    """
+    tree, path = scope.tree, journal_path(connection, instance, scope)
+    patience = max(timeout, JOURNAL_WAIT)
+    with wait_for_lock(lambda: Journal(path, tree), patience) as journal:
+        others = _others(path, journal_path(connection, instance, Scope(tree)), tree)
+        wait_for_lock(lambda: take_over(journal, others, organizations), patience)
+        yield journal
+
+
+def journal_path(connection: Connection, instance: str, scope: Scope) -> Path:
+    """Return where the journal of a tree or shard against a service is kept: beside its store.
+
+    What is in no file of this machine has its journal in the state folder of its environment.
+    """
+    service = connection.service
+    folder = store_path(service).parent if is_file(service) else connection.state
+    name = plain_name([scope.tree])
+    if scope.tree != fold(scope.tree):
+        # On some disks file names that differ in case alone are one file.
+        name += _EXACT + hashlib.sha256(scope.tree.encode()).hexdigest()[:16]
+    shard = f".{scope.shard.index}-of-{scope.shard.count}" if scope.shard else ""
+    return folder / f"apply-{instance}-{name}{shard}.jsonl"
+
+
+def _others(path: Path, whole: Path, tree: str) -> Sequence[Path]:
+    """Return the journals of the same tree under other shards, and of the whole, but for one.
+
+    Versions before gave trees whose names differ in case alone one journal, and no tree at its
+    head. Such a journal may be of this tree, too.
+    """
+    stems = {whole.stem, whole.stem.partition(_EXACT)[0]}
+    names = "|".join(map(re.escape, sorted(stems)))
+    ours = re.compile(f"(?:{names}){_SHARD}{re.escape(whole.suffix)}", re.ASCII)
+    found = (each for each in path.parent.iterdir() if ours.fullmatch(each.name))
+    journals = (each for each in found if each != path and stat.S_ISREG(each.lstat().st_mode))
+    return sorted(each for each in journals if tree_of(each) in {"", tree})
+
+
 def exit_code(report: ApplyReport) -> int:
     """Return the exit code of an apply with this report."""
     if report.interrupted:
         return ExitCode.SIGNAL + report.interrupted
-    failed = [delivered.error for delivered in report.delivered]
-    failed += [outcome.error for outcome in report.outcomes]
-    errors = [failure for failure in failed if failure is not None]
+    errors = [delivered.error for delivered in report.delivered if delivered.error]
+    errors += [outcome.error for outcome in report.outcomes if outcome.error]
     written = (
         report.count(Status.MADE)
         or any(outcome.written for outcome in report.outcomes)

@@ -1,4 +1,4 @@
-"""Clients of the service that a command names: its options, and ways to open the connection.
+"""The service that a command works on and the sink of its secrets: options, and ways to open them.
 
 What only a service elsewhere needs is imported where it is used: an embedded plan starts faster.
 """
@@ -6,22 +6,36 @@ What only a service elsewhere needs is imported where it is used: an embedded pl
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from reconciler.apply.durable import make_folder
+from reconciler.apply.sink import Delivery, Kept, SecretSink, Stops, never
+from reconciler.apply.sinks import KINDS, open_sink
+from reconciler.cli.configuration_options import service_option
 from reconciler.cli.configured import configured
-from reconciler.cli.connection import Connection, is_database, is_remote, no_store, store_path
-from reconciler.cli.environment import TOKEN, variable
-from reconciler.cli.options import keep_owed_option, option, service_option, takes
-from reconciler.cli.output import detail
+from reconciler.cli.options import keep_owed_option, option, takes
+from reconciler.cli.output import detail, hint
 from reconciler.cli.process import chosen
-from reconciler.errors import AccessDeniedError, LocalFileError, UsageError
+from reconciler.cli.settings import (
+    Connection,
+    is_database,
+    is_embedded,
+    is_remote,
+    no_store,
+    store_path,
+)
+from reconciler.diagnostics import warning
+from reconciler.errors import LocalFileError, LockHeldError
+from reconciler.plan.model import Plan, makes_secret
+from reconciler.report.visible import visible
 from reconciler.resources.installation import STATE_FOLDER
 from reconciler.service_client.client import OperationsClient
 from reconciler.service_client.locks import this_process
@@ -30,10 +44,12 @@ from reconciler.service_client.read_only import EmptyService, OperationsReader, 
 
 if TYPE_CHECKING:
     from reconciler.service_client.client import RemoteService
-    from reconciler.service_client.credentials import Credentials
-    from reconciler.service_client.endpoint import Endpoint
+
+T = TypeVar("T")
 
 STATE = Path(STATE_FOLDER)
+DEFAULT_SINK = f"file:{STATE_FOLDER}/secrets"
+RETRY_SECONDS = 0.5
 
 _OPTIONS = {
     "service": service_option,
@@ -73,6 +89,12 @@ _OPTIONS_OF_WRITERS = {
     ),
     "keep_owed": keep_owed_option,
 }
+
+secrets_option = option(
+    "--secrets-to",
+    metavar="SINK",
+    help=f"Where client secrets go: {KINDS}. With a store of one's own: {DEFAULT_SINK}.",
+)
 
 
 def _connection(**given: Any) -> dict[str, Any]:
@@ -152,7 +174,8 @@ def open_client(connection: Connection) -> Iterator[ServiceClient]:
     if is_remote(connection.service):
         from reconciler.service_client.client import client_of
 
-        _make_folders([STATE, connection.state])
+        for folder in (STATE, connection.state):
+            _make_folder(folder)
         with _remote_service(connection) as remote:
             yield client_of(remote)
         return
@@ -164,103 +187,122 @@ def open_client(connection: Connection) -> Iterator[ServiceClient]:
 
 @contextmanager
 def _remote_service(connection: Connection) -> Iterator[RemoteService]:
+    from reconciler.cli.login import credentials_of
     from reconciler.service_client.client import RemoteService
     from reconciler.service_client.endpoint import parse_endpoint
     from reconciler.service_client.http_wire import HttpWire, Limits
 
-    endpoint = parse_endpoint(connection.service)
+    endpoint, per_second = parse_endpoint(connection.service), connection.max_rps
+    proxy = os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy") or None
     wire = HttpWire(
         endpoint,
-        _credentials_of(connection, endpoint),
-        Limits(per_second=connection.max_rps),
-        proxy=_proxy_in_environment() if connection.use_proxy else None,
+        credentials_of(connection, endpoint),
+        Limits(per_second=per_second),
+        proxy=proxy if connection.use_proxy else None,
         observe=detail if chosen().verbose else None,
     )
     with closing(wire):
-        kind, per_second = connection.service_kind, connection.max_rps
-        here = this_process()
         yield RemoteService(
-            wire, here, kind, endpoint.address, STATE, per_second, connection.settle
+            wire,
+            this_process(),
+            connection.service_kind,
+            endpoint.address,
+            STATE,
+            per_second,
+            connection.settle,
         )
 
 
-def _credentials_of(connection: Connection, endpoint: Endpoint) -> Credentials:
-    """Return the credentials for a service.
-
-    A file that is named wins over the environment, and that over a token stored for the origin.
-    There is no flag for the token itself: other processes could see it.
-
-    Raises:
-        UsageError: two files are named, or RECONCILER_TOKEN is set and empty.
-        LocalFileError, AccessDeniedError: what was given cannot be used, or must not go there.
-    """
-    from reconciler.service_client.credentials import (
-        FixedToken,
-        KeyFileToken,
-        read_key,
-        read_private,
-        token_of,
-    )
-
-    if not connection.is_named_outside:
-        return _credentials_for_origin(connection, endpoint)
-    if connection.token_file and connection.key_file:
-        raise UsageError("there are two ways to sign in", remedy="Give one of the two files.")
-    if connection.key_file:
-        return KeyFileToken(read_key(connection.key_file), endpoint)
-    if file := connection.token_file:
-        return FixedToken(token_of(read_private(file), str(file)))
-    token = variable(TOKEN, os.environ)
-    if token:
-        return FixedToken(token_of(token, TOKEN))
-    return _stored_credentials(endpoint)
+def _make_folder(folder: Path) -> None:
+    try:
+        make_folder(folder)
+    except OSError as failure:
+        raise LocalFileError(
+            f"cannot make the folder {folder}: {failure.strerror}",
+            remedy="Run the command in a folder this user may write to.",
+        ) from failure
 
 
-def _stored_credentials(endpoint: Endpoint) -> Credentials:
-    """Return the token that this user stored for the origin of a service, or none.
+@contextmanager
+def locked(client: ServiceClient, organizations: Collection[str], timeout: float) -> Iterator[None]:
+    """Hold the lock of organizations, waiting for it at most ``timeout`` seconds.
 
     Raises:
-        LocalFileError, AccessDeniedError: what is stored cannot be used.
+        LockHeldError: another run still holds it.
     """
-    from reconciler.service_client.credentials import FixedToken, NoToken
-    from reconciler.service_client.stored_tokens import stored_token
+    wait_for_lock(lambda: client.acquire(organizations), timeout)
+    try:
+        yield
+    finally:
+        client.release()
 
-    token = stored_token(endpoint.origin, os.environ)
-    return FixedToken(token) if token else NoToken()
 
-
-def _credentials_for_origin(connection: Connection, endpoint: Endpoint) -> Credentials:
-    """Return the token that was stored for the origin of a service that only a file names.
+def wait_for_lock(take: Callable[[], T], timeout: float) -> T:
+    """Return what ``take`` returns once no other run holds it; wait at most ``timeout`` seconds.
 
     Raises:
-        AccessDeniedError: none was stored, or another credential is meant to go there.
+        LockHeldError: another run still holds it.
     """
-    from reconciler.service_client.credentials import NoToken
-
-    stored = _stored_credentials(endpoint)
-    files = {"--token-file": connection.token_file, "--key-file": connection.key_file}
-    given = [flag for flag, file in files.items() if file]
-    if not given and not isinstance(stored, NoToken):
-        return stored
-    other = "" if given else f", or store a token for it: reconciler login {endpoint.same_origin}"
-    raise AccessDeniedError(
-        f"only reconciler.yaml names the service of environment {connection.environment}",
-        remedy=f"A file of a repository never decides where {' or '.join(given) or 'a token'} "
-        f"goes. Give --service {connection.service}, or set RECONCILER_SERVICE to it{other}. "
-        "Nothing was sent.",
-    )
-
-
-def _proxy_in_environment() -> str | None:
-    return os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy") or None
-
-
-def _make_folders(folders: Iterable[Path]) -> None:
-    for folder in folders:
+    deadline = time.monotonic() + timeout
+    is_waiting = False
+    while True:
         try:
-            make_folder(folder)
-        except OSError as failure:
-            raise LocalFileError(
-                f"cannot make the folder {folder}: {failure.strerror}",
-                remedy="Run the command in a folder this user may write to.",
-            ) from failure
+            return take()
+        except LockHeldError as failure:
+            if time.monotonic() >= deadline:
+                raise
+            if not is_waiting:
+                hint(f"Waiting, at most {timeout:g} s: {visible(failure.problem)}.")
+                is_waiting = True
+            time.sleep(RETRY_SECONDS)
+
+
+def sink_for(connection: Connection, secrets_to: str | None) -> SecretSink | None:
+    """Return the sink that was asked for, or the one of an embedded service's state, or none."""
+    own = f"file:{connection.state}/secrets" if is_embedded(connection.service) else ""
+    address = secrets_to or own
+    if not address:
+        return None
+    sink = open_sink(address, os.environ)
+    return _MaskingSink(sink) if os.environ.get("GITHUB_ACTIONS") == "true" else sink
+
+
+class _MaskingSink:
+    """A sink that has the runner of a GitHub job mask each secret before the real sink gets it.
+
+    The runner takes this line out of the log; it goes to stderr, which is never a result.
+    """
+
+    def __init__(self, sink: SecretSink) -> None:
+        self._sink = sink
+        self.follows, self.prove, self.held = sink.follows, sink.prove, sink.held
+        self.moved, self.removed = sink.moved, sink.removed
+
+    def deliver(
+        self, deliveries: Sequence[Delivery], stops: Stops = never
+    ) -> Sequence[Kept | LocalFileError]:
+        """Mask, then deliver."""
+        for delivery in deliveries:
+            click.echo(f"::add-mask::{delivery.client_secret.reveal()}", err=True)
+        return self._sink.deliver(deliveries, stops)
+
+
+def why_a_sink(plan: Plan) -> str:
+    """Return the reason why a plan needs a sink, as half a sentence; empty if it needs none."""
+    if any(makes_secret(change) for change in plan.changes):
+        return "the plan creates client secrets"
+    return "client secrets are owed to this tree" if plan.deliverable else ""
+
+
+def warn_without_sink(plan: Plan, sink: SecretSink | None) -> Plan:
+    """Add a warning to a plan with secrets that have no sink. It is not in the digest."""
+    why = why_a_sink(plan)
+    if not why or sink is not None:
+        return plan
+    nowhere = warning(
+        "SECRET-NO-SINK",
+        f"{why}, and no destination is chosen",
+        f"The service answers a secret only once. Choose a destination with --secrets-to "
+        f"{KINDS}; apply refuses without one.",
+    )
+    return replace(plan, warnings=(*plan.warnings, nowhere))

@@ -1,22 +1,40 @@
-"""The options that choose a configuration, an environment, and values of variables.
+"""Options that choose the configuration of a run: environment, values, capabilities and service.
 
-They are read before all others, because the others take defaults from what they choose.
+``--config``, ``--env`` and ``--var`` are read before all others, because the others take defaults
+from what they choose. ``--trusted-config`` holds the configuration of a change against that of the
+target branch: where they differ in what decides over credentials and approval, the plan has these
+differences and nothing else, and is made without a request to any service.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from reconciler.cli.configured import Need, configure, found_configuration
+from reconciler.cli.configured import (
+    Configured,
+    Need,
+    check_service,
+    configure,
+    configured,
+    found_configuration,
+)
 from reconciler.cli.options import Decorator, EnvironmentOption, option, takes
-from reconciler.cli.trusted import trust
-from reconciler.errors import UsageError
+from reconciler.cli.settings import DEFAULT_SERVICE, is_ci
+from reconciler.diagnostics import Diagnostic, error
+from reconciler.errors import InvalidConfigurationError, UsageError
+from reconciler.resources.capabilities import CAPABILITIES, SOURCE
+
+if TYPE_CHECKING:
+    from reconciler.plan.model import Plan, Scope
 
 _GIVEN = "reconciler.configuration-options"
+_TRUSTED = "reconciler.trusted-config"
+_CAPABILITIES = "reconciler.capabilities"
 
 
 def _taking(
@@ -110,7 +128,7 @@ in_all_environments = _options(Need.ALL)
 
 def _trust(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
     _require_value(parameter, value)
-    trust(context, value or "")
+    context.meta[_TRUSTED] = value or ""
     return value
 
 
@@ -128,3 +146,122 @@ trusted_config_option = takes(
     },
 )
 """Give a command the option to hold its configuration against a trusted one."""
+
+
+def _keep(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    context.meta[_CAPABILITIES] = value or ""
+    return value
+
+
+capabilities_option = takes(
+    _nothing,
+    {
+        "capabilities": option(
+            "--capabilities",
+            type=click.Choice([*CAPABILITIES]),
+            callback=_keep,
+            help="The kind of service that the manifests are for; otherwise that of the "
+            f"environment, or {SOURCE}: this project's own. A plan goes by its service.",
+        )
+    },
+)
+"""Give a command the option that chooses the capabilities."""
+
+
+def chosen_capabilities(chosen: Configured) -> str:
+    """Return the name of the capabilities that were chosen; empty where none were."""
+    context = click.get_current_context(silent=True)
+    given: str = context.meta.get(_CAPABILITIES, "") if context else ""
+    return given or (chosen.environment.capabilities if chosen.environment else "")
+
+
+def judging_capabilities(chosen: Configured) -> str:
+    """Return the name of the capabilities that judge where no service is asked."""
+    return chosen_capabilities(chosen) or SOURCE
+
+
+def untrusted() -> tuple[Diagnostic, ...]:
+    """Return how the configuration of this run differs from the trusted one, where one is named.
+
+    Raises:
+        InvalidConfigurationError: the trusted file cannot be used.
+        UsageError: there is no configuration to compare with it.
+    """
+    context = click.get_current_context(silent=True)
+    file = context.meta.get(_TRUSTED, "") if context else ""
+    if not file:
+        return ()
+    from reconciler.configuration.reading import read_configuration
+    from reconciler.configuration.semantics import differences
+    from reconciler.plan.model import UNTRUSTED_CONFIG
+
+    proposed = configured().configuration
+    if proposed is None:
+        raise UsageError(
+            "--trusted-config has no reconciler.yaml to judge",
+            remedy="Restore reconciler.yaml, or leave --trusted-config out.",
+        )
+    trusted, findings = read_configuration(file)
+    if trusted is None:
+        raise InvalidConfigurationError(findings)
+    return tuple(
+        error(
+            UNTRUSTED_CONFIG,
+            f"{_what(found.environment, found.name)} is not as in the trusted configuration",
+            f"It is {found.proposed} here and {found.trusted} there. Merge this change of "
+            f"{proposed.file} on its own; then plan again. Nothing was sent.",
+            found.place,
+        )
+        for found in differences(trusted, proposed)
+    )
+
+
+def _what(environment: str, field: str) -> str:
+    return f"{field} of environment {environment}" if field else f"environment {environment}"
+
+
+def refused_plan(
+    scope: Scope, organizations: Iterable[str], blocks: tuple[Diagnostic, ...]
+) -> Plan:
+    """Return the plan of a run that must not ask any service: its blocks alone."""
+    from reconciler.plan.model import Plan
+
+    return Plan(scope, "", tuple(organizations), blocks=blocks)
+
+
+def _checked_service(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
+    """Return the service; in CI it is named, because a default there is a throw-away store.
+
+    Raises:
+        UsageError: it is empty; or CI is set, no service is named, and the command needs one.
+    """
+    if not value.strip():
+        raise UsageError(
+            "--service is empty",
+            remedy="Write the address of the service, such as --service https://HOST, or leave "
+            f"--service out for {DEFAULT_SERVICE}. A variable that CI did not set is empty.",
+        )
+    source = ctx.get_parameter_source("service")
+    is_named = bool(untrusted()) or check_service(value, source)
+    if (
+        not is_named
+        and is_ci(os.environ)
+        and not ctx.params.get("against")
+        and not ctx.resilient_parsing
+    ):
+        raise UsageError(
+            "no service is named, and CI is set",
+            remedy="Give --service ADDRESS or set RECONCILER_SERVICE. For a store of this job "
+            f"alone: --service {value}.",
+        )
+    return value
+
+
+service_option = option(
+    "--service",
+    callback=_checked_service,
+    default=DEFAULT_SERVICE,
+    show_default=True,
+    metavar="ADDRESS",
+    help="The identity service: sqlite:PATH, postgresql://USER@HOST/DATABASE or https://HOST.",
+)

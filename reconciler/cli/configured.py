@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from reconciler.cli.connection import is_database, is_file, is_remote, store_path
-from reconciler.cli.environment import VARIABLE_PREFIX
-from reconciler.cli.environment import variable as value_of
+from reconciler.cli.settings import VARIABLE_PREFIX, is_database, is_file, is_remote, store_path
+from reconciler.cli.settings import variable as value_of
 from reconciler.diagnostics import Diagnostic, SourceLocation, warning
 from reconciler.errors import InvalidConfigurationError, UsageError
 from reconciler.manifests.files import find_configuration

@@ -15,18 +15,18 @@ import click
 
 from reconciler.cli.clients import open_reader, takes_connection
 from reconciler.cli.configuration_options import perhaps_in_environment
-from reconciler.cli.connection import Connection
-from reconciler.cli.manifest_files import (
+from reconciler.cli.options import option
+from reconciler.cli.output import hint, show_warnings
+from reconciler.cli.parameter_types import RefType
+from reconciler.cli.plan_files import save_snapshot
+from reconciler.cli.render import (
     as_files,
     as_stream,
     cannot_write,
     check_folder,
     write_files,
 )
-from reconciler.cli.options import option
-from reconciler.cli.output import hint, show_warnings
-from reconciler.cli.parameter_types import RefType
-from reconciler.cli.plan_files import save_snapshot
+from reconciler.cli.settings import Connection
 from reconciler.errors import (
     LocalFileError,
     ObjectNotFoundError,

@@ -1,58 +1,37 @@
-"""``reconciler init``: files to begin from, and the folder that CI installs the tool from."""
+"""``reconciler init``: an organization to begin from, and CI set-ups.
+
+In a repository with environments each has jobs of its own. They are made from the same templates
+as those for one service, so that every step is stated once; ``environments.toml`` has the words
+that differ. An environment without protection is applied once it is merged. A protected one waits
+for approval, which GitHub asks for by the reviewers of its environment, and GitLab by a manual job.
+"""
 
 from __future__ import annotations
 
-import hashlib
-import io
+import posixpath
 import re
 import shutil
-import tempfile
-import zipfile
-from base64 import urlsafe_b64encode
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.metadata import Distribution, PackageNotFoundError, PackagePath, distribution
+from functools import cache
 from pathlib import Path
-from urllib.parse import SplitResult, urlsplit
 
 import click
 
-from reconciler import __version__
 from reconciler.cli.options import option
-from reconciler.cli.starters import ONE, two_environments
-from reconciler.cli.workflows import TEMPLATES, for_environments
-from reconciler.configuration.model import Configuration
+from reconciler.cli.own_wheel import install_files
+from reconciler.configuration.model import Configuration, Environment
 from reconciler.errors import InvalidConfigurationError, LocalFileError, UsageError
 from reconciler.manifests.files import CONFIGURATION_FILE
 from reconciler.report.visible import visible
 from reconciler.resources.installation import (
-    DISTRIBUTION,
     SCHEMAS,
-    WHEEL,
-    is_checkout,
     schema_folder,
 )
-from reconciler.resources.origin import is_loopback_host
 
-_PACKAGE, _CHECKOUT = Path(__file__).parents[1:3]
 HOOKS = "githooks"
 TOOL = "reconciler"
 """The folder, beside what a CI set-up reads, that its jobs install the tool from."""
-
-REQUIREMENTS = "requirements.txt"
-
-# Inside the installed package, or at the top of a checkout.
-_LOCKS = (_PACKAGE / "requirements.txt", _CHECKOUT / ".ci" / "runtime.txt")
-
-_HEADING = f"""\
-# What the jobs install: reconciler {__version__} and each library that it needs, by hash.
-# Written by: reconciler init. For another version, move this folder away, and run that version's
-# reconciler init again.
-"""
-_FRAGMENT = re.compile(r"sha256=[0-9a-f]{64}", re.ASCII)
-_ADDRESS = re.compile(r"[!-~]+", re.ASCII)
-# Written by the installer into the metadata of what it installs; a wheel has none of them.
-_BY_INSTALLER = {"INSTALLER", "RECORD", "REQUESTED", "direct_url.json", "uv_cache.json"}
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time a zip can hold: the same bytes each time
 
 
 @click.command("init")
@@ -188,163 +167,149 @@ def _show_written(paths: Iterable[Path]) -> None:
             click.echo(f"wrote {visible(str(path))}")
 
 
-def install_files(release: str | None) -> Mapping[str, bytes]:
-    """Return the files of the folder that CI installs the tool from, by name.
+_HERE = Path(__file__).parent
+ONE = _HERE / "starter"
+"""An organization for one service."""
 
-    ``requirements.txt`` names each library of the core with exact version and hashes, and the tool
-    as a file: the wheel beside it, or the address of a release. ``--no-deps`` of pip is right for
-    it, because the list is complete: no index is asked for the tool.
-
-    Args:
-        release: The address of the wheel of a release, ``URL#sha256=HASH``. Without one, a wheel
-            of the running tool is among the files.
-
-    Raises:
-        UsageError: the address is not one of the wheel of this version with its hash.
-        LocalFileError: no wheel of the running tool can be made here.
-    """
-    if release is not None:
-        tool = f"{DISTRIBUTION} @ {_checked(release)}"
-        return {REQUIREMENTS: _requirements(tool)}
-    wheel = own_wheel()
-    tool = f"./{WHEEL} \\\n    --hash=sha256:{hashlib.sha256(wheel).hexdigest()}"
-    return {WHEEL: wheel, REQUIREMENTS: _requirements(tool)}
+TWO = _HERE / "starter-environments"
+"""An organization in two environments, with its ``reconciler.yaml``."""
 
 
-def _requirements(tool: str) -> bytes:
-    return f"{_HEADING}{tool}\n{_locked_libraries()}".encode()
+def two_environments() -> Mapping[Path, bytes]:
+    """Return the files of an organization in two environments and the schemas, by path."""
+    schemas = schema_folder()
+    return {
+        **{path.relative_to(TWO): path.read_bytes() for path in _files(TWO)},
+        **{
+            Path(SCHEMAS) / path.relative_to(schemas): path.read_bytes() for path in _files(schemas)
+        },
+    }
 
 
-def _locked_libraries() -> str:
-    """Return the locked requirements of the core, without the heading of the file."""
-    lock = next(path for path in _LOCKS if path.is_file())
-    lines = lock.read_text(encoding="utf-8").splitlines(keepends=True)
-    return "".join(line for line in lines if not line.startswith("#"))
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
-def _checked(release: str) -> str:
-    """Return an address that pip takes this version's wheel from, and from nowhere else."""
-    remedy = (
-        f"Write --from 'https://HOST/.../{WHEEL}#sha256=HASH'; SHA256SUMS of the release has HASH."
-    )
-    if not _ADDRESS.fullmatch(release):
-        raise UsageError("--from has characters that an address cannot have", remedy=remedy)
-    url = urlsplit(release)
-    if problem := _problem_of(url):
-        raise UsageError(f"--from {problem}", remedy=remedy)
-    return release
+TEMPLATES = Path(__file__).parent / "templates"
+GITHUB = Path(".github", "workflows")
+GITLAB = Path(".gitlab", "reconciler.gitlab-ci.yml")
+_FOLDER = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._/-]*", re.ASCII)
+_GITHUB_JOB = re.compile(r"^(?=  [a-z]+:$)", re.MULTILINE)
+_GITLAB_JOB = re.compile(r"(?<=\n\n)(?=(?:# [^\n]*\n)*reconciler [a-z]+:$)", re.MULTILINE)
+_GITLAB_NAME = re.compile(r"^reconciler ([a-z]+):$", re.MULTILINE)
 
 
-def _problem_of(url: SplitResult) -> str | None:
-    """Return what is wrong with an address; it may hold a password and is not repeated."""
-    if "@" in url.netloc or url.query:
-        return "has a user, a password or a query, which would be written into a file"
-    if url.scheme != "https" and not (url.scheme == "http" and _is_loopback(url)):
-        return "is not an https:// address"
-    if not url.hostname:
-        return "names no host"
-    if url.path.rsplit("/", 1)[-1] != WHEEL:
-        return f"does not end in {WHEEL}, the wheel of the version that you run"
-    if not _FRAGMENT.fullmatch(url.fragment):
-        return "has no #sha256= with 64 hexadecimal digits"
-    return None
-
-
-def _is_loopback(url: SplitResult) -> bool:
-    return is_loopback_host(url.hostname or "")
-
-
-def own_wheel() -> bytes:
-    """Return a wheel of the running tool; its name is ``WHEEL``.
-
-    In a checkout it is built from the files that are there. An installed tool is packed again from
-    its files, each compared with the hash that the installer recorded: another machine could not
-    tell that it runs something else.
-
-    Raises:
-        LocalFileError: none can be made here; the remedy says how to get one.
-    """
-    return _built() if is_checkout() else packed(_installed_files())
-
-
-def packed(files: Mapping[str, bytes]) -> bytes:
-    """Return a wheel of these files: the same bytes for the same files.
+def for_environments(
+    files: Mapping[Path, bytes], configuration: Configuration
+) -> dict[Path, bytes]:
+    """Return the files of set-ups with jobs for each environment of a configuration.
 
     Args:
-        files: Contents by path in the wheel, metadata included but for RECORD, which is added.
+        files: Those for one service, by path.
+        configuration: The one in the folder that the files are for.
     """
-    (folder,) = {name.split("/")[0] for name in files if name.split("/")[0].endswith(".dist-info")}
-    record = f"{folder}/RECORD"
-    lines = [f"{name},sha256={_hash(files[name])},{len(files[name])}\n" for name in sorted(files)]
-    contents = {**files, record: "".join([*lines, f"{record},,\n"]).encode()}
-    written = io.BytesIO()
-    with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as archive:
-        # The metadata comes last, as in every wheel: readers look for it at the end.
-        for name in sorted(contents, key=lambda name: (name.startswith(folder), name)):
-            entry = zipfile.ZipInfo(name, _EPOCH)
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = 0o644 << 16
-            archive.writestr(entry, contents[name])
-    return written.getvalue()
+    made = dict(files)
+    workflows = {path.name: made.pop(path).decode() for path in files if path.parent == GITHUB}
+    if workflows:
+        written = _github(workflows, configuration)
+        made |= {GITHUB / name: text.encode() for name, text in written.items()}
+    if GITLAB in made:
+        made[GITLAB] = _gitlab(made[GITLAB].decode(), configuration).encode()
+    return made
 
 
-def _built() -> bytes:
-    try:
-        from hatchling.builders.wheel import WheelBuilder
-    except ImportError:
-        raise _cannot(
-            "hatchling is not installed",
-            "Install it in this checkout with make demo, or",
-        ) from None
-    with tempfile.TemporaryDirectory() as folder:
-        for made in WheelBuilder(str(_CHECKOUT)).build(directory=folder, versions=["standard"]):
-            return Path(made).read_bytes()
-    raise _cannot("hatchling built nothing")
+def _github(texts: Mapping[str, str], configuration: Configuration) -> dict[str, str]:
+    """Return workflows by the names of their files.
+
+    Pull requests have one workflow, so that they are validated once. Each environment has workflows
+    of its own to apply and to look for drift: one that waits for approval holds up no other.
+    """
+    named = configuration.environments.values()
+    files = {"reconciler-plan.yml": _github_plan(texts["reconciler-plan.yml"], configuration)}
+    for each in named:
+        words = _words(configuration, [each])
+        apply = _replaced(texts["reconciler-apply.yml"], "github-apply", words)
+        if not each.protected:
+            apply = _replaced(apply, "github-apply-unprotected", words)
+        files[f"reconciler-apply-{each.name}.yml"] = apply
+        drift = _replaced(texts["reconciler-drift.yml"], "github-drift", words)
+        files[f"reconciler-drift-{each.name}.yml"] = drift
+    return files
 
 
-def _installed_files() -> dict[str, bytes]:
-    """Return what the installed wheel held, by path: the package and its metadata."""
-    recorded = _distribution().files
-    if recorded is None:
-        raise _cannot("the installer left no list of files (RECORD)")
-    return {path.as_posix(): _unchanged(path) for path in recorded if _is_of_wheel(path)}
+def _github_plan(text: str, configuration: Configuration) -> str:
+    named = configuration.environments.values()
+    shared = _replaced(text, "github-plan-shared", _words(configuration, named))
+    head, validate, *jobs = _GITHUB_JOB.split(shared[(at := shared.index("\njobs:\n")) :])
+    made = [
+        _replaced("".join(jobs), "github-plan", _words(configuration, [each])) for each in named
+    ]
+    return "\n".join([shared[:at] + head + validate.rstrip("\n") + "\n", *made])
 
 
-def _distribution() -> Distribution:
-    try:
-        found = distribution(DISTRIBUTION)
-    except PackageNotFoundError:
-        raise _cannot("it has no metadata of a package") from None
-    if found.version != __version__:
-        raise _cannot(f"its metadata is of version {found.version}, its files of {__version__}")
-    return found
+def _gitlab(text: str, configuration: Configuration) -> str:
+    named = configuration.environments.values()
+    shared = _replaced(text, "gitlab-shared", _words(configuration, named))
+    head, validate, *jobs = _GITLAB_JOB.split(shared)
+    made = [
+        _gitlab_job(job.rstrip("\n") + "\n", configuration, each) for each in named for job in jobs
+    ]
+    return "\n".join([head + validate.rstrip("\n") + "\n", *made])
 
 
-def _is_of_wheel(path: PackagePath) -> bool:
-    """Return whether a recorded file was in the wheel: no command, cache or installer's note."""
-    top = path.parts[0]
-    if top.endswith(".dist-info"):
-        return path.name not in _BY_INSTALLER
-    return top == "reconciler" and path.suffix != ".pyc"
+def _gitlab_job(job: str, configuration: Configuration, environment: Environment) -> str:
+    words = _words(configuration, [environment])
+    found = _GITLAB_NAME.search(job)
+    kind = found[1] if found else ""
+    made = _replaced(job, f"gitlab-{kind}", words)
+    is_manual = kind == "apply" and not environment.protected
+    return _replaced(made, "gitlab-apply-unprotected", words) if is_manual else made
 
 
-def _unchanged(path: PackagePath) -> bytes:
-    try:
-        content = path.read_binary()
-    except OSError as failure:
-        raise _cannot(f"{path} cannot be read: {failure.strerror}") from failure
-    if path.hash is None or path.hash.mode != "sha256" or path.hash.value != _hash(content):
-        raise _cannot(f"{path} is not as it was installed")
-    return content
+def _words(configuration: Configuration, named: Iterable[Environment]) -> Mapping[str, str]:
+    """Return what the names in ``environments.toml`` stand for in some environments.
 
-
-def _hash(content: bytes) -> str:
-    return urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
-
-
-def _cannot(why: str, first: str = "") -> LocalFileError:
-    rest = f"give a release: --from https://.../{WHEEL}#sha256=... (docs/install.md)."
-    return LocalFileError(
-        f"cannot make a wheel of this installation: {why}",
-        remedy=f"{first} {rest}" if first else rest.capitalize(),
+    Raises:
+        UsageError: a folder has a name that cannot stand in a script.
+    """
+    chosen = list(named)
+    overlays = [each.overlay for each in chosen if each.overlay]
+    folders: Sequence[str] = list(
+        dict.fromkeys(posixpath.normpath(each) for each in (configuration.manifests, *overlays))
     )
+    for folder in folders:
+        if not _FOLDER.fullmatch(folder) or folder.split("/")[0] == "..":
+            raise UsageError(
+                f"no jobs can be written for the folder {visible(folder)}",
+                remedy="Give it a name of letters, digits and . _ - /: it stands in their scripts.",
+            )
+    tops = sorted({CONFIGURATION_FILE, *(each.split("/")[0] for each in folders)})
+    return {
+        "@NAME@": chosen[0].name if len(chosen) == 1 else "NAME",
+        "@TOPS@": " ".join(tops),
+        "@IS_TOP@": " or ".join(f'.path == "{each}"' for each in tops),
+        "@GITHUB_PATHS@": "".join(f'      - "{each}/**"\n' for each in folders),
+        "@GITLAB_PATHS@": "".join(f"        - {each}/**/*\n" for each in folders),
+    }
+
+
+@cache
+def _sections() -> Mapping[str, Sequence[Mapping[str, str]]]:
+    text = (TEMPLATES / "environments.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def _replaced(text: str, section: str, words: Mapping[str, str]) -> str:
+    """Return a template with the words that a section has in place of its own.
+
+    Raises:
+        ValueError: the template lacks some of them: it was changed, and the section was not.
+    """
+    for pair in _sections()[section]:
+        if pair["of"] not in text:
+            raise ValueError(f"the template has no {pair['of']!r}, which {section} replaces")
+        new = pair["by"]
+        for name, word in words.items():
+            new = new.replace(name, word)
+        text = text.replace(pair["of"], new)
+    return text

@@ -1,19 +1,30 @@
-"""``reconciler login`` and ``logout``: tokens that this user stores, one for each origin."""
+"""``reconciler login`` and ``logout``, which store tokens; and the credentials that a run uses."""
 
 from __future__ import annotations
 
 import getpass
 import os
 import sys
+from collections.abc import Sequence
 
 import click
 
 from reconciler.cli.process import ExitCode
-from reconciler.errors import UsageError
+from reconciler.cli.settings import TOKEN, Connection, variable
+from reconciler.errors import AccessDeniedError, UsageError
 from reconciler.report.visible import visible
-from reconciler.service_client.credentials import MAX_FILE, token_of
-from reconciler.service_client.endpoint import parse_endpoint
-from reconciler.service_client.stored_tokens import forget_token, store_token
+from reconciler.service_client.credentials import (
+    MAX_FILE,
+    Credentials,
+    FixedToken,
+    KeyFileToken,
+    NoToken,
+    read_key,
+    read_private,
+    token_of,
+)
+from reconciler.service_client.endpoint import Endpoint, parse_endpoint
+from reconciler.service_client.stored_tokens import forget_token, store_token, stored_token
 
 _STDIN = "the standard input"
 
@@ -81,3 +92,45 @@ def _typed(origin: str) -> str:
 def _piped() -> str:
     """Return what the standard input holds; characters that no token has stay such."""
     return sys.stdin.buffer.read(MAX_FILE).decode("ascii", errors="replace")
+
+
+def credentials_of(connection: Connection, endpoint: Endpoint) -> Credentials:
+    """Return the credentials for a service.
+
+    A file that is named wins over the environment, and that over a token stored for the origin.
+    There is no flag for the token itself: other processes could see it. A service that only
+    ``reconciler.yaml`` names gets nothing but the token that this user stored for its origin.
+
+    Raises:
+        UsageError: two files are named, or RECONCILER_TOKEN is set and empty.
+        LocalFileError, AccessDeniedError: what was given cannot be used, or must not go there.
+    """
+    files = {"--token-file": connection.token_file, "--key-file": connection.key_file}
+    given = [flag for flag, file in files.items() if file]
+    if not connection.is_named_outside:
+        stored = stored_token(endpoint.origin, os.environ)
+        if stored and not given:
+            return FixedToken(stored)
+        raise _named_by_a_file(connection, endpoint, given)
+    if len(given) > 1:
+        raise UsageError("there are two ways to sign in", remedy="Give one of the two files.")
+    if connection.key_file:
+        return KeyFileToken(read_key(connection.key_file), endpoint)
+    if file := connection.token_file:
+        return FixedToken(token_of(read_private(file), str(file)))
+    if token := variable(TOKEN, os.environ):
+        return FixedToken(token_of(token, TOKEN))
+    stored = stored_token(endpoint.origin, os.environ)
+    return FixedToken(stored) if stored else NoToken()
+
+
+def _named_by_a_file(
+    connection: Connection, endpoint: Endpoint, given: Sequence[str]
+) -> AccessDeniedError:
+    other = "" if given else f", or store a token for it: reconciler login {endpoint.same_origin}"
+    return AccessDeniedError(
+        f"only reconciler.yaml names the service of environment {connection.environment}",
+        remedy=f"A file of a repository never decides where {' or '.join(given) or 'a token'} "
+        f"goes. Give --service {connection.service}, or set RECONCILER_SERVICE to it{other}. "
+        "Nothing was sent.",
+    )

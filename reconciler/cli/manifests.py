@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from reconciler.cli.capabilities import chosen_capabilities, judging_capabilities
+from reconciler.cli.configuration_options import chosen_capabilities, judging_capabilities
 from reconciler.cli.configured import Configured
 from reconciler.cli.output import timed
 from reconciler.cli.process import keep_until_exit

@@ -9,9 +9,7 @@ from typing import Any
 
 import click
 
-from reconciler.cli.configured import check_service, configured
-from reconciler.cli.connection import DEFAULT_SERVICE
-from reconciler.cli.environment import PREFIX, is_ci, variable, warn_of_misspelt
+from reconciler.cli.configured import configured
 from reconciler.cli.parameter_types import (
     BreakGlass,
     BreakGlassType,
@@ -21,8 +19,7 @@ from reconciler.cli.parameter_types import (
     tree_named,
 )
 from reconciler.cli.process import choose
-from reconciler.cli.trusted import untrusted
-from reconciler.errors import UsageError
+from reconciler.cli.settings import PREFIX, variable, warn_of_misspelt
 from reconciler.resources.ref import DEFAULT_TREE, ESCAPES_IN_WORDS, Kind, ResourceRef, Shard, fold
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -70,44 +67,6 @@ def option(flag: str, *names: str, **settings: Any) -> Decorator:
 
 
 paths_argument = click.argument("paths", nargs=-1, metavar="[PATHS]...")
-
-
-def _checked_service(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
-    """Return the service; in CI it is named, because a default there is a throw-away store.
-
-    Raises:
-        UsageError: it is empty; or CI is set, no service is named, and the command needs one.
-    """
-    if not value.strip():
-        raise UsageError(
-            "--service is empty",
-            remedy="Write the address of the service, such as --service https://HOST, or leave "
-            f"--service out for {DEFAULT_SERVICE}. A variable that CI did not set is empty.",
-        )
-    source = ctx.get_parameter_source("service")
-    is_named = bool(untrusted()) or check_service(value, source)
-    if (
-        not is_named
-        and is_ci(os.environ)
-        and not ctx.params.get("against")
-        and not ctx.resilient_parsing
-    ):
-        raise UsageError(
-            "no service is named, and CI is set",
-            remedy="Give --service ADDRESS or set RECONCILER_SERVICE. For a store of this job "
-            f"alone: --service {value}.",
-        )
-    return value
-
-
-service_option = option(
-    "--service",
-    callback=_checked_service,
-    default=DEFAULT_SERVICE,
-    show_default=True,
-    metavar="ADDRESS",
-    help="The identity service: sqlite:PATH, postgresql://USER@HOST/DATABASE or https://HOST.",
-)
 
 
 keep_owed_option = option(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import click
 from click.shell_completion import CompletionItem
 
-from reconciler.cli.connection import MIN_KEEP_OWED
+from reconciler.cli.settings import MIN_KEEP_OWED
 from reconciler.errors import UsageError
 from reconciler.report.visible import visible
 from reconciler.resources.ref import (

@@ -9,23 +9,25 @@ import click
 from reconciler.apply.delivery import DeliveryResult, deliver_owed, rotate
 from reconciler.apply.sink import SecretSink
 from reconciler.apply.sinks import KINDS
+from reconciler.cli.apply import open_journal
 from reconciler.cli.apply_output import TerminalWatch
 from reconciler.cli.approval import ask_for_yes, auto_approve_option, check_protection
 from reconciler.cli.clients import (
+    locked,
     open_client,
     open_reader,
     require_store,
+    secrets_option,
+    sink_for,
     takes_writing_connection,
 )
 from reconciler.cli.configuration_options import perhaps_in_environment
 from reconciler.cli.configured import configured
-from reconciler.cli.connection import Connection
-from reconciler.cli.locks import locked, open_journal
 from reconciler.cli.options import tree_option
 from reconciler.cli.output import print_done, show_warnings, stdout_style
 from reconciler.cli.parameter_types import RefType
 from reconciler.cli.process import ExitCode, exit_code_of, lost_output
-from reconciler.cli.sink import secrets_option, sink_for
+from reconciler.cli.settings import Connection
 from reconciler.errors import (
     ObjectNotFoundError,
     OutputError,

@@ -1,15 +1,43 @@
-"""``reconciler serve``."""
+"""``reconciler serve``: sockets, store and transports put together.
+
+The transports are imported where they are used: their libraries are an extra, which is checked
+first.
+"""
 
 from __future__ import annotations
 
+import logging
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from reconciler.cli.connection import Connection
-from reconciler.cli.options import keep_owed_option, option, service_option
+from reconciler.cli.configuration_options import service_option
+from reconciler.cli.embedded import open_service
+from reconciler.cli.options import keep_owed_option, option
+from reconciler.cli.output import show_warnings
+from reconciler.cli.settings import Connection, is_file, require_seal_key, store_path
+from reconciler.diagnostics import warning
 from reconciler.errors import UsageError
+from reconciler.report.visible import visible
 from reconciler.resources.installation import how_to_install, missing_modules
+from reconciler.resources.process import collect_seldom
+from reconciler.service.build import IdentityService
+from reconciler.service.eventstore.errors import StoreError
+from reconciler.service.eventstore.port import RemoteStore
+from reconciler.service.operations.answers import MICROSECONDS
+from reconciler.service.operations.callers import all_tokens
+from reconciler.service_client.endpoint import is_loopback
+
+if TYPE_CHECKING:
+    import socket
+    import ssl
+
+    from reconciler.service.transport.observer import StoreFigures
+
+LOG = logging.getLogger("reconciler.serve")
+Place = tuple[str, int]
 
 
 @click.command("serve")
@@ -67,15 +95,18 @@ def serve_command(
             "a certificate and its key go together", remedy="Give both --tls-cert and --tls-key."
         )
     _require_libraries()
+    from reconciler.service.transport.connections import ListenError
+
     place = _address("--listen", listen)
     metrics_place = _address("--metrics-listen", metrics_listen) if metrics_listen else None
-    from reconciler.cli.server import listen_on, serve_store, warn_of_plain
-
     if tls_cert is None and not behind_proxy:
-        warn_of_plain(place, log_format)
-    listening = listen_on(place, metrics_place, (tls_cert, tls_key))
+        _warn_of_plain(place, log_format)
     connection = Connection(service, seal_key_file=seal_key_file, keep_owed=keep_owed)
-    serve_store(connection, listening, log_format)
+    try:  # to listen comes before anything is made or opened
+        listening = _listen_on(place, metrics_place, (tls_cert, tls_key))
+        _serve_store(connection, listening, log_format)
+    except ListenError as failure:
+        raise UsageError(failure.problem, remedy=failure.remedy) from failure
 
 
 def _require_libraries() -> None:
@@ -92,7 +123,7 @@ def _require_libraries() -> None:
         )
 
 
-def _address(flag: str, text: str) -> tuple[str, int]:
+def _address(flag: str, text: str) -> Place:
     """Return host and port of a text such as ``127.0.0.1:8080`` or ``[::1]:8080``."""
     host, _, port = text.rpartition(":")
     if not host or not port.isascii() or not port.isdecimal() or int(port) > 65535:
@@ -101,3 +132,135 @@ def _address(flag: str, text: str) -> tuple[str, int]:
             remedy=f"Write {flag} HOST:PORT, such as 127.0.0.1:8080.",
         )
     return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+class Listening(NamedTuple):
+    """Addresses and certificate of a server."""
+
+    calls: socket.socket
+    metrics: socket.socket | None
+    tls: ssl.SSLContext | None
+
+
+def _listen_on(
+    place: Place, metrics: Place | None, tls: tuple[Path | None, Path | None]
+) -> Listening:
+    from reconciler.service.transport.connections import bind, tls_context
+
+    certificate, key = tls
+    context = tls_context(certificate, key) if certificate and key else None
+    return Listening(bind(*place), bind(*metrics) if metrics else None, context)
+
+
+def _warn_of_plain(place: Place, log_format: str) -> None:
+    """Warn where tokens and secrets would cross a network in plain text."""
+    host, port = place
+    if is_loopback(host):
+        return
+    shown = f"[{host}]" if ":" in host else host
+    finding = warning(
+        "SERVE-PLAIN",
+        f"calls to {visible(shown)}:{port} are not encrypted",
+        "Give --tls-cert and --tls-key, or say --behind-proxy if a proxy in front of this server "
+        "speaks TLS and nothing else reaches this address.",
+    )
+    if log_format == "json":
+        from reconciler.service.transport.logs import set_up_logs
+
+        set_up_logs(log_format)
+        LOG.warning("%s: %s. %s", finding.code, finding.summary, finding.remedy)
+    else:
+        show_warnings([finding])
+
+
+def _serve_store(connection: Connection, listening: Listening, log_format: str) -> None:
+    """Serve the store of a connection until a signal ends it.
+
+    Raises:
+        ServiceError: the store or the key that seals secrets cannot be used.
+    """
+    from reconciler.service.transport.batching import Batcher
+    from reconciler.service.transport.listener import Serving, no_wait, one_queue, run_loop, serve
+    from reconciler.service.transport.logs import set_up_logs
+    from reconciler.service.transport.observer import Observer
+
+    require_seal_key(connection)
+    service = connection.service
+    with open_service(connection, create=True) as opened:
+        set_up_logs(log_format)
+        opened.hold_seal_key()
+        if not _has_token(opened):
+            _announce(log_format, _how_to_begin(service))
+        store, dispatcher = opened.store, opened.dispatcher
+        serving = Serving(
+            batcher=Batcher(
+                dispatcher, one_queue if is_file(service) else dispatcher.organization_of
+            ),
+            observer=Observer(),
+            listening=listening.calls,
+            metrics=listening.metrics,
+            tls=listening.tls,
+            figures=partial(_figures, opened, service),
+            is_open=partial(_is_open, opened),
+            # Waits for a file end by themselves.
+            abandon=store.abandon if isinstance(store, RemoteStore) else no_wait,
+            on_ready=partial(_ready, log_format),
+        )
+        run_loop(serve(serving))
+
+
+def _has_token(opened: IdentityService) -> bool:
+    return bool(all_tokens(opened.store))
+
+
+def _is_open(opened: IdentityService) -> bool | None:
+    try:
+        return _has_token(opened)
+    except StoreError:
+        return None
+
+
+def _ready(log_format: str, address: str) -> None:
+    """Print the address of the server once it can answer calls."""
+    collect_seldom()
+    _announce(log_format, f"listening on {address}")
+
+
+def _announce(log_format: str, words: str) -> None:
+    """Print a message for the person who started the server; for machines, as a record."""
+    if log_format == "json":
+        LOG.info(words)
+    else:
+        click.echo(words, err=True)
+
+
+def _how_to_begin(service: str) -> str:
+    return (
+        "This service has no token yet, so it refuses every request. Make the first one:\n"
+        f"  reconciler token create --name admin --role admin --service {visible(service)}"
+    )
+
+
+def _figures(opened: IdentityService, service: str) -> StoreFigures | None:
+    from reconciler.service.transport.observer import StoreFigures
+
+    try:
+        with opened.store.snapshot() as view:
+            heads = view.heads()
+    except StoreError:
+        return None
+    return StoreFigures(
+        events=sum(head.events for head in heads),
+        organizations=len(heads),
+        last_commit=max((head.sequence for head in heads), default=0) / MICROSECONDS,
+        size=_size_of(service),
+    )
+
+
+def _size_of(service: str) -> int | None:
+    """Return the size of a store in bytes; None where its files are not on this machine."""
+    if not is_file(service):
+        return None
+    path = store_path(service)
+    files = [path, path.with_name(path.name + "-wal")]
+    return sum(file.stat().st_size for file in files if file.exists())

@@ -10,8 +10,11 @@ from typing import NamedTuple
 
 import click
 
-from reconciler.cli.capabilities import capabilities_option, judging_capabilities
-from reconciler.cli.configuration_options import in_all_environments
+from reconciler.cli.configuration_options import (
+    capabilities_option,
+    in_all_environments,
+    judging_capabilities,
+)
 from reconciler.cli.configured import Configured, configured
 from reconciler.cli.options import format_option, paths_argument, shard_option
 from reconciler.cli.output import print_json, show_findings, stdout_style

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.cli.init import own_wheel
+from reconciler.cli.own_wheel import own_wheel
 from reconciler.resources.installation import WHEEL
 from tests.acceptance.conftest import ROOT, Ran, Run, an_action, write
 

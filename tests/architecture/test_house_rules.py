@@ -11,8 +11,8 @@ from pathlib import Path
 
 import click
 
-from reconciler.cli.environment import KNOWN, TOKEN
 from reconciler.cli.main import COMMANDS, cli
+from reconciler.cli.settings import KNOWN, TOKEN
 from reconciler.service.operations.table import operations
 from tests.architecture.tree import MODULES, PACKAGE, ROOT, nodes_of, text_of, tree_of
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from reconciler.cli.embedded import InProcessWire, local_caller
 from reconciler.cli.export import Export, export_of
-from reconciler.cli.manifest_files import as_files, as_stream
+from reconciler.cli.render import as_files, as_stream
 from reconciler.manifests.loader import load
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Scope

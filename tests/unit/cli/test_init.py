@@ -1,107 +1,67 @@
-"""The folder that CI installs the tool from."""
+"""Jobs for environments: what is put into the templates, and a template that moved."""
 
 from __future__ import annotations
 
-import hashlib
-import io
-import re
-import zipfile
+from pathlib import Path
 
 import pytest
 
-from reconciler.cli.init import REQUIREMENTS, install_files, packed
+from reconciler.cli.init import GITHUB, GITLAB, TEMPLATES, for_environments
+from reconciler.configuration.model import Configuration, Environment
+from reconciler.diagnostics import SourceLocation
 from reconciler.errors import UsageError
-from reconciler.resources.installation import WHEEL
-from tests.architecture.test_distribution_name import asked_of_an_index
-from tests.program import ROOT
 
-HASH = "0123456789abcdef" * 4
-RELEASE = f"https://files.example.com/v1/{WHEEL}#sha256={HASH}"
-FILES = {
-    "reconciler/__init__.py": b"",
-    "reconciler/cli/main.py": b"print()\n",
-    "identity_reconciler-1.dist-info/METADATA": b"Name: identity-reconciler\n",
+HERE = SourceLocation("reconciler.yaml", 1, 1)
+WORKFLOWS = {
+    GITHUB / path.name: path.read_bytes() for path in (TEMPLATES / "github" / "workflows").iterdir()
 }
 
 
-def lines_of(requirements: bytes) -> list[str]:
-    return requirements.decode().replace(" \\\n", " ").splitlines()
+def a_configuration(overlay: str = "", manifests: str = "identity/tree") -> Configuration:
+    live = Environment("live", HERE, protected=True, overlay=overlay)
+    named = {"live": live, "test-1": Environment("test-1", HERE)}
+    return Configuration("reconciler.yaml", Path(), Path(), manifests=manifests, environments=named)
 
 
-@pytest.mark.parametrize("release", [None, RELEASE])
-def test_every_line_has_its_hash_and_only_the_tool_a_place(release: str | None) -> None:
-    """No index is asked for the tool, and none is named."""
-    files = install_files(release)
-    requirements = files[REQUIREMENTS]
-    tool, *libraries = [line for line in lines_of(requirements) if not line.startswith("#")]
+def test_folders_of_the_configuration_start_the_jobs_that_read_them() -> None:
+    made = for_environments(WORKFLOWS, a_configuration("over/live"))
 
-    assert set(files) == ({REQUIREMENTS} if release else {REQUIREMENTS, WHEEL})
-    assert [line for line in libraries if not re.match(r"[\w.-]+==.* --hash=sha256:", line)] == []
-    assert "://" not in "".join(libraries)
-    assert len(libraries) > 20
-    assert list(asked_of_an_index(REQUIREMENTS, requirements.decode())) == []
-    if release:
-        assert tool == f"identity-reconciler @ {release}"
-    else:
-        digest = hashlib.sha256(files[WHEEL]).hexdigest()
-        assert tool.split() == [f"./{WHEEL}", f"--hash=sha256:{digest}"]
+    live, test = (made[GITHUB / f"reconciler-apply-{name}.yml"] for name in ("live", "test-1"))
+    assert b'      - "identity/tree/**"\n      - "over/live/**"\n' in live
+    assert b"git ls-tree HEAD identity over reconciler.yaml |" in live
+    assert b"git ls-tree HEAD identity reconciler.yaml |" in test
+    assert not any(b"@NAME@" in text or b"manifests --" in text for text in made.values())
 
 
-def test_the_libraries_are_those_of_the_core() -> None:
-    """The lock that a release has, and that the tests ran with."""
-    lock = (ROOT / ".ci" / "runtime.txt").read_text(encoding="utf-8")
-    written = install_files(RELEASE)[REQUIREMENTS].decode()
+def test_other_files_stay_as_they_are() -> None:
+    hook = {Path("githooks", "pre-push"): b"echo @NAME@\n"}
 
-    assert written.endswith(lock.partition("make lock\n")[2])
+    assert for_environments(hook, a_configuration()) == hook
 
 
-def test_a_wheel_of_this_tool_is_the_same_each_time() -> None:
-    """Another init of the same tool changes nothing in the repository."""
-    first, second = install_files(None), install_files(None)
+def test_jobs_name_folders_in_their_normal_form() -> None:
+    """Git and the filters of the jobs know no other form."""
+    made = for_environments(WORKFLOWS, a_configuration("./over//live", "sub/../m"))
 
-    assert first == second
-    with zipfile.ZipFile(io.BytesIO(first[WHEEL])) as archive:
-        assert "reconciler/requirements.txt" in archive.namelist()
-
-
-@pytest.mark.parametrize(
-    ("release", "problem"),
-    [
-        (f"https://a.example/{WHEEL}", "has no #sha256="),
-        (f"https://a.example/{WHEEL}#sha256=abc", "has no #sha256="),
-        (f"https://a.example/{WHEEL}#sha256={HASH}&egg=x", "has no #sha256="),
-        (f"https://a.example/{WHEEL}#md5={HASH}", "has no #sha256="),
-        (f"https://me:pw@a.example/{WHEEL}#sha256={HASH}", "has a user, a password or a query"),
-        (f"https://a.example/{WHEEL}?token=pw#sha256={HASH}", "has a user, a password or a query"),
-        (f"http://a.example/{WHEEL}#sha256={HASH}", "is not an https:// address"),
-        (f"file:///{WHEEL}#sha256={HASH}", "is not an https:// address"),
-        (f"https:///{WHEEL}#sha256={HASH}", "names no host"),
-        (f"https://a.example/reconciler-1.0.tar.gz#sha256={HASH}", f"does not end in {WHEEL}"),
-        (f"https://a.example/{WHEEL}#sha256={HASH}\n--index-url x", "has characters"),
-        ("", "has characters"),
-    ],
-)
-def test_an_address_that_is_not_that_of_the_wheel_is_refused(release: str, problem: str) -> None:
-    """It would be written into a file that CI trusts. A password in it is not repeated."""
-    with pytest.raises(UsageError) as refused:
-        install_files(release)
-
-    assert problem in refused.value.problem
-    assert f"{WHEEL}#sha256=HASH" in refused.value.remedy
-    assert "pw" not in refused.value.problem + refused.value.remedy
+    live = made[GITHUB / "reconciler-apply-live.yml"]
+    assert b'      - "m/**"\n      - "over/live/**"\n' in live
+    assert b"git ls-tree HEAD m over reconciler.yaml |" in live
 
 
-def test_a_packed_wheel_records_every_file() -> None:
-    """An installer compares each with the hash that RECORD has of it."""
-    wheel = packed(FILES)
+@pytest.mark.parametrize("folder", ["../m", "..", "a b", "a;b", "$(a)", "-a", 'a"b', "a\nb"])
+def test_a_folder_that_cannot_stand_in_a_script_is_refused(folder: str) -> None:
+    for configuration in (a_configuration(folder), a_configuration(manifests=folder)):
+        with pytest.raises(UsageError, match="no jobs can be written"):
+            for_environments(WORKFLOWS, configuration)
 
-    with zipfile.ZipFile(io.BytesIO(wheel)) as archive:
-        held = {name: archive.read(name) for name in archive.namelist()}
-    record = held.pop("identity_reconciler-1.dist-info/RECORD").decode().splitlines()
-    assert held == FILES
-    assert {line.split(",")[0] for line in record} == {
-        *FILES,
-        "identity_reconciler-1.dist-info/RECORD",
-    }
-    assert "reconciler/__init__.py,sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU,0" in record
-    assert wheel == packed(dict(reversed(FILES.items())))
+
+def test_a_template_that_moved_away_from_its_words_is_noticed() -> None:
+    pipeline = (TEMPLATES / "gitlab" / GITLAB.name).read_bytes()
+    moved = pipeline.replace(b"resource_group: reconciler\n", b"resource_group: other\n")
+
+    assert (
+        b"resource_group: reconciler-live\n"
+        in for_environments({GITLAB: pipeline}, a_configuration())[GITLAB]
+    )
+    with pytest.raises(ValueError, match="resource_group"):
+        for_environments({GITLAB: moved}, a_configuration())

@@ -1,4 +1,4 @@
-"""Addresses of services: what each names."""
+"""Settings: what addresses name, and variables that are read, empty or misspelt."""
 
 from __future__ import annotations
 
@@ -6,16 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cli.connection import (
+from reconciler.cli.settings import (
     DEFAULT_SERVICE,
+    INTERNAL,
+    KNOWN,
+    TOKEN,
     Connection,
+    is_ci,
     is_database,
     is_embedded,
     is_file,
     is_remote,
+    misspelt,
     no_store,
     require_seal_key,
     store_path,
+    variable,
 )
 from reconciler.errors import UsageError
 
@@ -69,3 +75,44 @@ def test_only_a_database_needs_the_shared_key(tmp_path: Path) -> None:
 
     with pytest.raises(UsageError, match="needs the key"):
         require_seal_key(Connection("postgresql://h/x"))
+
+
+@pytest.mark.parametrize(("environ", "value"), [({}, ""), ({TOKEN: "x"}, "x"), ({TOKEN: " "}, " ")])
+def test_a_variable_is_its_value(environ: dict[str, str], value: str) -> None:
+    assert variable(TOKEN, environ) == value
+
+
+def test_a_variable_that_is_set_and_empty_is_an_error() -> None:
+    """A secret of CI that was never set looks like this."""
+    with pytest.raises(UsageError, match=f"{TOKEN} is set and empty"):
+        variable(TOKEN, {TOKEN: ""})
+
+
+@pytest.mark.parametrize(
+    ("ci", "expected"),
+    [("true", True), ("1", True), ("yes", True), ("", False), ("0", False), (" False ", False)],
+)
+def test_a_job_of_ci_says_so(ci: str, *, expected: bool) -> None:
+    assert is_ci({"CI": ci}) is expected
+    assert not is_ci({})
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("RECONCILER_SERVCE", ["RECONCILER_SERVICE"]),
+        ("RECONCILER_TOKNE", ["RECONCILER_TOKEN"]),
+        ("RECONCILER_SERVICE", []),
+        ("RECONCILER_NOTHING_LIKE_IT", []),
+        ("RECONCILE_TOKEN", []),
+        *((f"{prefix}", []) for prefix in INTERNAL),
+    ],
+)
+def test_a_misspelt_variable_is_within_two_letters_of_a_known_one(
+    name: str, meant: list[str]
+) -> None:
+    assert [known for _, known in misspelt({name: "x"})] == meant
+
+
+def test_every_known_variable_has_the_prefix() -> None:
+    assert all(name.startswith("RECONCILER_") and name.isupper() for name in KNOWN)

@@ -1,0 +1,264 @@
+"""``reconciler drift`` and ``reconciler history``: who changed what on a service, and when."""
+
+# """``reconciler outputs``."""
+#
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
+
+import click
+
+from reconciler.cli.clients import open_reader, takes_connection
+from reconciler.cli.configuration_options import (
+    capabilities_option,
+    in_environment,
+    perhaps_in_environment,
+)
+from reconciler.cli.configured import configured
+from reconciler.cli.manifests import read_desired
+from reconciler.cli.options import format_option, option, paths_argument, shard_option, tree_option
+from reconciler.cli.output import print_json, show_warnings, stdout_style
+from reconciler.cli.parameter_types import declared_refs, ref_named
+from reconciler.cli.process import ExitCode
+from reconciler.cli.settings import Connection
+from reconciler.diagnostics import warning
+from reconciler.errors import ObjectNotFoundError, UsageError
+from reconciler.loop import history_of, look_for_drift, observe_declared
+from reconciler.plan.advice import unidentified
+from reconciler.plan.drift import Drift
+from reconciler.plan.history import action_names, steps_of, with_specs
+from reconciler.plan.matching import match
+from reconciler.plan.model import Scope
+from reconciler.report.drift_and_history import (
+    drift_as_json,
+    drift_as_markdown,
+    drift_as_text,
+    history_as_json,
+    history_as_text,
+)
+from reconciler.report.findings import FORMAT_VERSION
+from reconciler.report.plan_json import ref_as_json
+from reconciler.report.plan_parts import Place
+from reconciler.report.visible import visible
+from reconciler.resources.ref import Kind, ResourceRef, Shard
+from reconciler.service_client.port import ReadOnlyService
+from reconciler.state import ObservedObject, ObservedState
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,200}", re.ASCII)
+
+
+def _declared(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    return declared_refs(None, incomplete)
+
+
+@click.command("history")
+@click.argument("ref", nargs=-1, required=True, metavar="REF", shell_complete=_declared)
+@perhaps_in_environment
+@takes_connection
+@format_option("text", "json")
+def history_command(ref: tuple[str, ...], connection: Connection, form: str) -> None:
+    """List every change of one object: when, by whom, why, and which fields.
+
+    REF is a kind and names, as plans write them (OidcApplication acme/shop/storefront), or an id.
+    A slash inside a name is written %2F.
+    """
+    text = " ".join(ref).strip()
+    with open_reader(connection) as reader:
+        found = _Found(text) if _ID.fullmatch(text) else _find(reader, ref_named(text))
+        object_id = found.id
+        if found.organization_id:
+            events = history_of(reader, object_id, found.organization_id, found.names)
+        else:
+            events = with_specs(reader.history(object_id), {})
+        steps = list(steps_of(events))
+    if form == "json":
+        print_json(history_as_json(object_id, steps))
+    else:
+        name = f"{found.ref.address}  (id {object_id})" if found.ref else f"id {object_id}"
+        click.echo(history_as_text(name, steps, stdout_style()))
+    sys.stdout.flush()
+
+
+class _Found(NamedTuple):
+    """An object with a history.
+
+    Attributes:
+        ref: As the service spells it, if a ref named it.
+        organization_id: Empty where an id named it.
+        names: Names of the actions beside it, by id, for what a flow ran.
+    """
+
+    id: str
+    ref: ResourceRef | None = None
+    organization_id: str = ""
+    names: Mapping[str, str] = MappingProxyType({})
+
+
+def _find(reader: ReadOnlyService, ref: ResourceRef) -> _Found:
+    """Return the object of these names, or the last removed one that had them."""
+    observed = reader.observe([ref.organization])
+    held, names = observed.objects.get(ref.key), action_names(observed)
+    if held is not None:
+        return _Found(held.id, held.ref, held.organization_id, names)
+    removed = [
+        _Found(removal.id, removal.ref, organization, names)
+        for organization in _organizations(observed)
+        for removal in reader.removals(organization)
+        if removal.ref.key == ref.key
+    ]
+    if removed:
+        return removed[-1]
+    raise ObjectNotFoundError(
+        f"the service does not hold {ref}, and never did",
+        remedy="Names are the organization, the project of an application, and its own, with "
+        "slashes between; a slash inside a name is written %2F.",
+    )
+
+
+def _organizations(observed: ObservedState) -> Iterator[str]:
+    return (o.id for o in observed.objects.values() if o.ref.kind is Kind.ORGANIZATION)
+
+
+@click.command("drift")
+@paths_argument
+@in_environment
+@capabilities_option
+@takes_connection
+@tree_option
+@shard_option
+@format_option("text", "json", "markdown")
+@option("--detailed-exitcode", is_flag=True, help="Exit 2 where something has drifted.")
+def drift_command(
+    paths: tuple[str, ...],
+    connection: Connection,
+    tree: str,
+    shard: Shard | None,
+    form: str,
+    detailed_exitcode: bool,
+) -> int:
+    """Show what was changed on the service and not in the manifests, by whom and when.
+
+    PATHS are files and folders; the default is the folder manifests. Nothing is written: the
+    service is given to this command without a way to.
+    """
+    desired, warnings = read_desired(paths, configured(), shard)
+    with open_reader(connection) as reader:
+        drift, observed = look_for_drift(desired, reader, Scope(tree=tree, shard=shard))
+    place = Place(connection.service, observed.instance, tree, connection.environment)
+    show_warnings([*warnings, *unidentified(observed)])
+    if form == "json":
+        print_json(drift_as_json(drift, place))
+    elif form == "markdown":
+        click.echo(drift_as_markdown(drift, place), nl=False)
+    else:
+        click.echo(drift_as_text(drift, place, stdout_style()))
+    sys.stdout.flush()
+    _warn_incomplete(observed)
+    return exit_code(drift, observed) if detailed_exitcode else ExitCode.DONE
+
+
+def exit_code(drift: Drift, observed: ObservedState) -> ExitCode:
+    """Return the detailed exit code. Part of the objects shows false drift and hides real."""
+    if observed.incomplete:
+        return ExitCode.BLOCKED
+    return ExitCode.CHANGES if drift.objects or drift.untold else ExitCode.DONE
+
+
+def _warn_incomplete(observed: ObservedState) -> None:
+    show_warnings(
+        [
+            warning("DRIFT-INCOMPLETE-READ", "the service's listing is not complete", reason)
+            for reason in observed.incomplete
+        ]
+    )
+
+
+Application = tuple[ResourceRef, ObservedObject | None]
+
+
+@click.command("outputs")
+@paths_argument
+@in_environment
+@takes_connection
+@format_option("text", "json", "env")
+def outputs_command(paths: tuple[str, ...], connection: Connection, form: str) -> None:
+    """Tell the id and the client id of every application declared.
+
+    PATHS are files and folders; the default is the folder manifests.
+    """
+    desired, _ = read_desired(paths, configured())
+    with open_reader(connection) as reader:
+        observed = observe_declared(desired, reader)
+    show_warnings(list(unidentified(observed)))
+    matching = match(desired, observed)
+    applications: list[Application] = sorted(
+        ((r.ref, held) for r, held in matching.pairs if r.ref.kind is Kind.OIDC_APPLICATION),
+        key=lambda application: application[0],
+    )
+    if form == "json":
+        print_json(_as_json(applications, connection.environment))
+    else:
+        lines = _as_env(applications) if form == "env" else _as_text(applications)
+        click.echo("".join(f"{line}\n" for line in lines), nl=False)
+    _show_missing([ref for ref, held in applications if held is None])
+    sys.stdout.flush()
+
+
+def _as_json(applications: Sequence[Application], environment: str) -> Mapping[str, object]:
+    return {
+        "format_version": FORMAT_VERSION,
+        **({"environment": environment} if environment else {}),
+        "applications": [
+            {
+                "ref": ref_as_json(ref),
+                "id": held.id if held else None,
+                "client_id": held.client_id if held else None,
+            }
+            for ref, held in applications
+        ],
+    }
+
+
+def _as_text(applications: Sequence[Application]) -> Iterator[str]:
+    width = max((len(visible(ref.path)) for ref, _ in applications), default=0)
+    for ref, held in applications:
+        if held is not None:
+            name = visible(ref.path).ljust(width)
+            yield f"{name}  id {visible(held.id)}  client id {visible(held.client_id)}"
+
+
+def _as_env(applications: Sequence[Application]) -> Iterator[str]:
+    seen: dict[str, ResourceRef] = {}
+    for ref, held in applications:
+        name = variable_name(ref)
+        if name in seen:
+            raise UsageError(
+                f"{seen[name]} and {ref} would share the variable {name}",
+                remedy="Take --format json, which keeps them apart.",
+            )
+        seen[name] = ref
+        if held is not None:
+            yield f"{name}_ID={_quoted(held.id)}"
+            yield f"{name}_CLIENT_ID={_quoted(held.client_id)}"
+
+
+def variable_name(ref: ResourceRef) -> str:
+    """Return the environment variable of an application: its names in capitals."""
+    name = re.sub(r"[^A-Z0-9]+", "_", "_".join(ref[1:]).upper())
+    return f"_{name}" if name[:1].isdigit() else name
+
+
+def _quoted(value: str) -> str:
+    import shlex
+
+    return shlex.quote(value)
+
+
+def _show_missing(refs: Sequence[ResourceRef]) -> None:
+    for ref in refs:
+        click.echo(f"not applied yet: {visible(ref.path)}", err=True)

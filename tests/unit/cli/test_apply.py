@@ -1,0 +1,120 @@
+"""An apply: its exit code, and the journals that it looks at."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from reconciler import errors
+from reconciler.apply.journal import Intent, Journal, tree_of
+from reconciler.apply.outcome import ApplyReport, Delivered, Outcome, Status
+from reconciler.cli import apply
+from reconciler.cli.apply import journal_path, open_journal
+from reconciler.cli.settings import Connection
+from reconciler.diagnostics import error, warning
+from reconciler.errors import ReconcilerError
+from reconciler.plan.model import Create, Scope
+from reconciler.resources.ref import Kind, ResourceRef, Shard
+from tests.builders import GREET, WEB, declared
+
+MADE = Outcome(Create(declared(WEB)), Status.MADE, "7")
+SKIPPED = Outcome(Create(declared(GREET)), Status.NOT_TRIED)
+
+
+DENIED = errors.AccessDeniedError("problem", remedy="remedy")
+KEPT = Delivered(WEB, "7", "7@shop", "kept/web.json")
+OWED = Delivered(WEB, "7", "7@shop", error=DENIED)
+MISSING = error("SECRET-NOT-IN-SINK", "s", "r")
+
+
+def failed(kind: type[ReconcilerError]) -> Outcome:
+    return Outcome(Create(declared(GREET)), Status.FAILED, error=kind("problem", remedy="remedy"))
+
+
+@pytest.mark.parametrize(
+    ("report", "code"),
+    [
+        pytest.param(ApplyReport((MADE,), remaining=0), 0, id="all made"),
+        pytest.param(ApplyReport((), remaining=0), 0, id="nothing to do"),
+        pytest.param(ApplyReport((MADE,)), 0, id="made, and nobody could look again"),
+        pytest.param(ApplyReport((MADE,), remaining=1), 5, id="the service made something else"),
+        pytest.param(
+            ApplyReport((MADE, failed(errors.InvalidArgumentError))), 5, id="one of two failed"
+        ),
+        pytest.param(ApplyReport((MADE, SKIPPED)), 5, id="one of two not tried"),
+        pytest.param(
+            ApplyReport((failed(errors.PreconditionFailedError), SKIPPED)), 4, id="outdated"
+        ),
+        pytest.param(
+            ApplyReport((replace(failed(errors.AccessDeniedError), written=True),), remaining=0),
+            5,
+            id="written, and its secret refused",
+        ),
+        pytest.param(ApplyReport((failed(errors.LockHeldError),)), 6, id="the lock was lost"),
+        pytest.param(ApplyReport((failed(errors.AccessDeniedError),)), 7, id="not allowed"),
+        pytest.param(ApplyReport((failed(errors.InvalidArgumentError),)), 1, id="refused"),
+        pytest.param(ApplyReport((MADE, SKIPPED), interrupted=15), 143, id="interrupted"),
+        pytest.param(ApplyReport((), delivered=(KEPT,), remaining=0), 0, id="delivered"),
+        pytest.param(ApplyReport((), delivered=(OWED,), remaining=0), 7, id="owed still"),
+        pytest.param(ApplyReport((), delivered=(KEPT, OWED), remaining=0), 5, id="one of two"),
+        pytest.param(ApplyReport((), (MISSING,), remaining=0), 5, id="a secret is nowhere"),
+        pytest.param(
+            ApplyReport((MADE,), (warning("W", "s", "r"),), remaining=0), 0, id="only warned"
+        ),
+    ],
+)
+def test_an_apply_ends_with_what_came_of_it(report: ApplyReport, code: int) -> None:
+    """Partly applied is a number of its own: something was changed."""
+    assert apply.exit_code(report) == code
+
+
+REF = ResourceRef(Kind.ACTION, "acme", "", "greet")
+INTENT = Intent("create", "key", REF, owes_secret=False, spec={})
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Connection:
+    return Connection(f"sqlite:{tmp_path}/identity.db")
+
+
+def left_to(service: Connection, scope: Scope) -> list[str]:
+    """Return the keys that a run of this scope finds open, and leave them there."""
+    with open_journal(service, "1", scope, ["acme"], 0) as journal:
+        return [intent.key for intent in journal.open_intents]
+
+
+def test_trees_that_differ_in_case_have_journals_of_their_own(service: Connection) -> None:
+    """Also on a disk that ignores the case of file names."""
+    trees = ["prod", "Prod", "PROD", "pr\u00f6d", "Pr\u00f6d", "prod~x", "default"]
+    paths = {journal_path(service, "1", Scope(tree=tree)).name.casefold() for tree in trees}
+
+    assert len(paths) == len(trees)
+    with open_journal(service, "1", Scope("Prod"), ["acme"], 0) as journal:
+        journal.begin([INTENT])
+    assert left_to(service, Scope("prod")) == []
+    assert left_to(service, Scope("PROD")) == []
+    assert left_to(service, Scope("Prod", shard=Shard(1, 1))) == ["key"]
+
+
+@pytest.mark.parametrize("shard", [None, Shard(1, 1)])
+def test_what_a_shared_journal_of_an_older_version_holds_open_is_not_lost(
+    service: Connection, shard: Shard | None
+) -> None:
+    """It has no tree at its head, so it may be of either tree: the next run ends it."""
+    with Journal(journal_path(service, "1", Scope("prod", shard=shard))) as journal:
+        journal.begin([INTENT])
+    assert tree_of(journal_path(service, "1", Scope("prod", shard=shard))) == ""
+
+    assert left_to(service, Scope("Prod")) == ["key"]
+    assert left_to(service, Scope("prod", shard=shard)) == []
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"{}", b"[1]\n", b'{"tree": 1}', b"\xff" * 9])
+def test_a_head_that_cannot_be_read_names_no_tree(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(content)
+
+    assert tree_of(path) == ""
+    assert tree_of(tmp_path / "missing") == ""
