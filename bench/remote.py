@@ -17,8 +17,8 @@ from bench import generate
 from bench.aims import Aim
 from bench.measure import Job, interleaved
 from reconciler.service.build import IdentityService, open_sqlite
-from reconciler.service.eventstore.port import PAGE
 from reconciler.service.eventstore.rows import TokenRow
+from reconciler.service.eventstore.sql import PAGE
 from reconciler.service.operations.callers import make_token
 from tests.served import FRESH, a_free_port, serving
 

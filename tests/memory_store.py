@@ -8,11 +8,11 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from reconciler.service.build import IdentityService, microseconds
 from reconciler.service.eventstore.errors import NameTakenError, StoreError, StreamConflictError
-from reconciler.service.eventstore.port import PAGE
+from reconciler.service.eventstore.port import Transaction
 from reconciler.service.eventstore.rows import (
     Author,
     Head,
@@ -29,7 +29,9 @@ from reconciler.service.eventstore.rows import (
     chained,
     first_head,
 )
-from reconciler.service.projections.maintenance import ObjectRows
+from reconciler.service.eventstore.sql import PAGE
+from reconciler.service.eventstore.sqlite_tables import DIALECT
+from reconciler.service.projections.maintenance import ReplayedSnapshot
 from reconciler.service.seal import new_key
 
 _ABSENT = object()
@@ -40,7 +42,7 @@ def open_memory(*, now: Callable[[], int] = microseconds) -> IdentityService:
     return IdentityService(MemoryEventStore(now), new_key(), now)
 
 
-class MemoryEventStore(ObjectRows):
+class MemoryEventStore(ReplayedSnapshot, Transaction):
     """An ``EventStore`` that ends with the process. It is also its own only transaction."""
 
     def __init__(self, now: Callable[[], int]) -> None:
@@ -51,7 +53,7 @@ class MemoryEventStore(ObjectRows):
         self._heads: dict[str, Head] = {}
         self._streams: dict[str, list[StoredEvent]] = {}
         self._objects: dict[str, ObjectRow] = {}
-        super().__init__(self._objects)
+        super().__init__(_no_sql, DIALECT, self._objects)
         self._names: dict[tuple[str, str, str], str] = {}
         self._records: dict[tuple[str, str], Record] = {}
         self._seals: dict[str, SealRow] = {}
@@ -288,6 +290,10 @@ class MemoryEventStore(ObjectRows):
     def _drop(self, table: dict[Any, Any], key: object) -> None:
         before = table.pop(key)
         self._undo.append(lambda: _put_back(table, key, before))
+
+
+def _no_sql(statement: str, values: Sequence[object]) -> NoReturn:
+    raise AssertionError(f"memory runs no statement: {statement} {values}")
 
 
 def _put_back(table: dict[Any, Any], key: object, before: object) -> None:

@@ -19,8 +19,8 @@ from reconciler.service.eventstore.errors import (
     StoreUnusableError,
 )
 from reconciler.service.eventstore.files import publish, publish_over, temporary_file
-from reconciler.service.eventstore.port import Snapshot
 from reconciler.service.eventstore.rows import ObjectRow
+from reconciler.service.eventstore.sql import Snapshot
 from reconciler.service.eventstore.sqlite import SqliteReadOnlyStore
 from reconciler.service.projections.maintenance import log, readable, verify
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reconciler.service.eventstore.errors import ConflictError, StreamConflictError
-from reconciler.service.eventstore.port import Snapshot, Transaction
+from reconciler.service.eventstore.port import Transaction
 from reconciler.service.eventstore.postgres import PostgresEventStore, create
 from reconciler.service.eventstore.rows import (
     Author,
@@ -23,6 +23,7 @@ from reconciler.service.eventstore.rows import (
     SealRow,
     StreamAt,
 )
+from reconciler.service.eventstore.sql import Snapshot
 from tests.examples import NOON
 from tests.memory_store import MemoryEventStore
 from tests.postgres_server import PostgresServer

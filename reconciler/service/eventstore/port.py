@@ -1,4 +1,4 @@
-"""The port: the promises of every store of the service, in SQLite or PostgreSQL.
+"""The port: what a store of the service promises to its writers, in SQLite or PostgreSQL.
 
 A transaction is at its heart. Inside it, reads see its own writes; it commits when its block
 ends and rolls back when an exception leaves the block. Unique constraints, not looking first,
@@ -8,20 +8,17 @@ to one store. The first append to an organization locks its head row until the c
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from reconciler.service.eventstore.rows import (
     Author,
-    Head,
     LeaseRow,
     Lookups,
-    MarkedKey,
     NewEvent,
-    ObjectKey,
-    ObjectQuery,
     ObjectRow,
     OwedRow,
     Record,
@@ -30,131 +27,21 @@ from reconciler.service.eventstore.rows import (
     StreamAt,
     TokenRow,
 )
-
-PAGE = 1000  # rows of one read, so that memory does not grow with the store
-
-
-class Snapshot(Protocol):
-    """One consistent view of a store."""
-
-    def read_stream(
-        self, stream: str, *, after: int = 0, limit: int = PAGE
-    ) -> Sequence[StoredEvent]:
-        """Return a stream's events past a version, oldest first."""
-        ...
-
-    def stream_version(self, stream: str) -> int:
-        """Return how many events a stream has."""
-        ...
-
-    def read_all(self, *, after: int = 0, limit: int = PAGE) -> Sequence[StoredEvent]:
-        """Return events of every stream past a position, those of one organization in order.
-
-        Positions are for paging within one view. Another view may have events of another
-        organization at positions that were passed; those of one organization only grow.
-        In a transaction, no other one can append from then on to what was there.
-        """
-        ...
-
-    def read_organization(
-        self, organization: str, *, after: int = 0, limit: int = PAGE
-    ) -> Sequence[StoredEvent]:
-        """Return an organization's events past a sequence, oldest first."""
-        ...
-
-    def heads(self) -> Sequence[Head]:
-        """Return where every organization's chain ends, by organization."""
-        ...
-
-    def head(self, organization: str) -> Head:
-        """Return where an organization's chain ends; of none yet, the first head."""
-        ...
-
-    def get_object(self, object_id: str) -> ObjectRow | None:
-        """Return the object of an id."""
-        ...
-
-    def get_objects(self, ids: Collection[str]) -> Sequence[ObjectRow]:
-        """Return the objects of these ids, in any order, less those that are missing."""
-        ...
-
-    def find_object(self, kind: str, parent: str, folded: str) -> ObjectRow | None:
-        """Return the object of a folded name."""
-        ...
-
-    def objects_page(
-        self, organization: str, *, after: str = "", limit: int = PAGE
-    ) -> Sequence[ObjectRow]:
-        """Return objects of an organization, less itself, with ids past one, by id."""
-        ...
-
-    def page_keys(
-        self, organization: str, *, after: str = "", limit: int = PAGE
-    ) -> Sequence[MarkedKey]:
-        """Return the keys of what ``objects_page`` returns."""
-        ...
-
-    def list_objects(self, query: ObjectQuery) -> tuple[int, Sequence[ObjectKey]]:
-        """Return how many objects a query finds, and the keys of those of its page."""
-        ...
-
-    def all_objects(self) -> Sequence[ObjectRow]:
-        """Return every object there is, by id."""
-        ...
-
-    def record(self, caller: str, key: str) -> Record | None:
-        """Return the answer kept under a caller's idempotency key."""
-        ...
-
-    def seal(self, seal_id: str) -> SealRow | None:
-        """Return a seal. In a transaction, no other one can change it until the end."""
-        ...
-
-    def owed(self, ids: Collection[str]) -> Sequence[OwedRow]:
-        """Return the secrets that these applications owe, in any order."""
-        ...
-
-    def owed_page(
-        self, organization: str, *, after: str = "", limit: int = PAGE
-    ) -> Sequence[OwedRow]:
-        """Return secrets owed in an organization, of applications with ids past one, by id."""
-        ...
-
-    def owed_in(self, seal_id: str) -> Sequence[OwedRow]:
-        """Return the owed secrets that a seal holds, in any order."""
-        ...
-
-    def lease(self, organization: str) -> LeaseRow | None:
-        """Return the last lease of a folded organization name, whether or not it still counts.
-
-        In a transaction, no other one can change it until the end.
-        """
-        ...
-
-    def tokens(self) -> Sequence[TokenRow]:
-        """Return every token, by name. In a transaction, no other can change them until the end."""
-        ...
-
-    def token(self, sha256: bytes) -> TokenRow | None:
-        """Return the token of a hash."""
-        ...
-
-    def meta(self, name: str) -> str:
-        """Return a fact about the store itself: ``instance``, ``seal_key``; empty if not kept."""
-        ...
+from reconciler.service.eventstore.sql import Snapshot
 
 
-class Transaction(Snapshot, Protocol):
+class Transaction(Snapshot, ABC):
     """A view that can be written to."""
 
+    @abstractmethod
     def savepoint(self) -> AbstractContextManager[None]:
         """Undo what is done in the block if an exception leaves it, and only that."""
-        ...
 
+    @abstractmethod
     def prefetch(self, asked: Lookups) -> None:
         """Look up at once what is going to be asked for, where one look is faster than many."""
-        ...
 
+    @abstractmethod
     def append(
         self, stream: StreamAt, events: Sequence[NewEvent], author: Author
     ) -> Sequence[StoredEvent]:
@@ -164,65 +51,64 @@ class Transaction(Snapshot, Protocol):
             StreamConflictError: the stream is not at this version. Where a version is 0, this
                 may be found out only when the transaction commits.
         """
-        ...
 
+    @abstractmethod
     def put_object(self, row: ObjectRow) -> None:
         """Insert an object, or change the one of its id.
 
         Raises:
             NameTakenError: another object has its name.
         """
-        ...
 
+    @abstractmethod
     def remove_object(self, object_id: str) -> None:
         """Remove an object; its events stay."""
-        ...
 
+    @abstractmethod
     def clear_objects(self) -> None:
         """Remove every object, to make them anew from the events."""
-        ...
 
+    @abstractmethod
     def put_record(self, record: Record) -> None:
         """Keep an answer. The seal it names may follow, up to the commit."""
-        ...
 
+    @abstractmethod
     def put_seal(self, seal: SealRow) -> None:
         """Keep a seal, in the place of one of its id."""
-        ...
 
+    @abstractmethod
     def remove_seal(self, seal_id: str) -> None:
         """Remove a seal for good; what refers to it finds nothing."""
-        ...
 
+    @abstractmethod
     def put_owed(self, row: OwedRow) -> None:
         """Keep that a secret is owed, in the place of another of the same application."""
-        ...
 
+    @abstractmethod
     def remove_owed(self, row: OwedRow) -> None:
         """Remove an owed secret, unless a newer one has taken its place."""
-        ...
 
+    @abstractmethod
     def expire(self, now: int) -> None:
         """Drop records and seals whose time has come.
 
         A seal that a record needs stays, but for one of owed secrets: their rows stay without it.
         """
-        ...
 
+    @abstractmethod
     def upgrade(self) -> bool:
         """Give a store of an earlier version the tables of this one; return whether it was one.
 
         The objects are still those of the earlier version.
         """
-        ...
 
+    @abstractmethod
     def put_lease(self, lease: LeaseRow) -> None:
         """Make this the lease of its organization name."""
-        ...
 
+    @abstractmethod
     def put_token(self, token: TokenRow) -> None:
         """Insert a token, or change the one of its name."""
-        ...
 
 
 class EventStore(Protocol):

@@ -12,7 +12,7 @@ from reconciler.service.eventstore import postgres_statements as statements
 from reconciler.service.eventstore.errors import StoreError, StoreMissingError, StoreReadOnlyError
 from reconciler.service.eventstore.postgres_pool import Connections
 from reconciler.service.eventstore.postgres_writes import PostgresTransaction
-from reconciler.service.eventstore.sql import SqlSnapshot
+from reconciler.service.eventstore.sql import Snapshot
 
 SWEPT_EVERY = 60_000_000  # microseconds between looks for what has expired
 
@@ -33,10 +33,10 @@ class PostgresReadOnlyStore:
             schema.recognise(connection, self._place)
 
     @contextmanager
-    def snapshot(self) -> Iterator[SqlSnapshot]:
+    def snapshot(self) -> Iterator[Snapshot]:
         """Read, undisturbed by writers: every statement in the block sees the same moment."""
         with self._connections.begun(statements.BEGIN_READING) as connection:
-            yield SqlSnapshot(connection.execute, statements.DIALECT)
+            yield statements.snapshot(connection)
 
     def transaction(self) -> AbstractContextManager[PostgresTransaction]:
         """Refuse to write.
@@ -124,7 +124,7 @@ class PostgresEventStore(PostgresReadOnlyStore):
         """Keep a fact about the store unless it is kept already; return what is kept."""
         with self._connections.begun(statements.BEGIN_WRITING) as connection:
             connection.execute(statements.ADD_META, (name, value))
-            kept = SqlSnapshot(connection.execute, statements.DIALECT).meta(name)
+            kept = statements.snapshot(connection).meta(name)
             connection.execute("COMMIT")
         return kept
 

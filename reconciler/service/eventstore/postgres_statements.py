@@ -11,8 +11,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache, partial
 from typing import NamedTuple
 
+import psycopg
+from psycopg.rows import TupleRow
+
+from reconciler.service.eventstore.postgres_connection import Connection
 from reconciler.service.eventstore.rows import (
     Head,
     LeaseRow,
@@ -27,7 +32,7 @@ from reconciler.service.eventstore.sql import (
     IS_IN_LIST,
     Column,
     Dialect,
-    Statements,
+    Snapshot,
     Values,
     insert,
     on_conflict,
@@ -99,38 +104,42 @@ BEGIN_WRITING = "BEGIN ISOLATION LEVEL READ COMMITTED"
 BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
+_TABLE = re.compile(r"\b(FROM|INTO)\b ")
+
+
+@lru_cache(maxsize=256)
 def in_postgres(statement: str) -> str:
     """Return a statement of both stores with PostgreSQL's marks and this store's table names."""
-    text = statement.replace(IS_IN_LIST, IS_ANY).replace("?", "%s")
+    text = statement.replace(IS_IN_LIST, "= ANY(?)").replace("?", "%s")
     return _TABLE.sub(r"\1 reconciler_", text)
 
 
-_TABLE = re.compile(r"\b(FROM|INTO)\b ")
-IS_ANY = "= ANY(%s)"
-STATEMENTS = Statements().translated(in_postgres)
+def snapshot(connection: Connection) -> Snapshot:
+    """Return what the transaction of a connection sees."""
+    return Snapshot(partial(run, connection), DIALECT)
 
-OBJECTS = STATEMENTS.get_objects
-META = STATEMENTS.meta
-READ_ALL_OF = in_postgres(
-    select(
-        StoredEvent._fields,
-        "events",
-        "WHERE position > ? AND organization = ANY(?) ORDER BY position LIMIT ?",
-    )
-)
-RECORDS = in_postgres(select(Record._fields, "records", "WHERE caller = ANY(?) AND key = ANY(?)"))
-LOCK_SEAL = STATEMENTS.seal + " FOR UPDATE"
-LOCK_LEASE = STATEMENTS.lease + " FOR UPDATE"
-LOCK_META = STATEMENTS.meta + " FOR UPDATE"
+
+def run(
+    connection: Connection, statement: str, values: Sequence[object]
+) -> psycopg.Cursor[TupleRow]:
+    """Run a statement of both stores."""
+    return connection.execute(in_postgres(statement), values)
+
+
+OBJECTS = in_postgres(select(ObjectRow, "objects", f"WHERE id {IS_IN_LIST}"))
+META = in_postgres("SELECT value FROM meta WHERE name = ?")
+LOCK_META = META + " FOR UPDATE"
+LOCK_LEASE = in_postgres(select(LeaseRow, "leases", "WHERE organization = ? FOR UPDATE"))
+RECORDS = in_postgres(select(Record, "records", "WHERE caller = ANY(?) AND key = ANY(?)"))
 _TIP = (*Head._fields, "position")
-LOCK_HEAD = in_postgres(select(_TIP, "heads", "WHERE organization = ? FOR UPDATE"))
-LOCK_HEADS = in_postgres(select(_TIP, "heads", "ORDER BY organization FOR UPDATE"))
-NAMES = in_postgres(
-    select(
-        ("parent", "kind", "folded", "id"),
-        "objects",
-        "WHERE parent = ANY(?) AND folded = ANY(?)",
-    )
+LOCK_HEADS = (
+    "SELECT organization, sequence, events, hash, position FROM reconciler_heads"
+    " ORDER BY organization FOR UPDATE"
+)
+LOCK_HEAD = LOCK_HEADS.replace("ORDER BY organization", "WHERE organization = %s")
+NAMES = (
+    "SELECT parent, kind, folded, id FROM reconciler_objects"
+    " WHERE parent = ANY(%s) AND folded = ANY(%s)"
 )
 # One look into the index for each stream, whatever number of events it has.
 VERSIONS = (
@@ -193,13 +202,13 @@ EXPIRE = (EXPIRE_OWED_SEALS, EXPIRE_OWED, EXPIRE_RECORDS, EXPIRE_SEALS)
 
 # What a name filter asks, by its kind. No pattern, so that no letter means anything else.
 NAME_FILTERS = {
-    "equals": "{} = %s",
-    "starts": "left({}, length(%s::text)) = %s",
-    "contains": "strpos({}, %s) > 0",
-    "ends": "right({}, length(%s::text)) = %s",
+    "equals": "{} = ?",
+    "starts": "left({}, length(?::text)) = ?",
+    "contains": "strpos({}, ?) > 0",
+    "ends": "right({}, length(?::text)) = ?",
 }
 
-DIALECT = Dialect(STATEMENTS, NAME_FILTERS, IS_ANY, "%s", list)
+DIALECT = Dialect(NAME_FILTERS, list)
 
 
 def batches(waiting: Waiting) -> Iterator[tuple[str, str]]:

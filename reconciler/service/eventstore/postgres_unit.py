@@ -32,11 +32,12 @@ from psycopg.rows import TupleRow
 from reconciler.resources.process import crashpoint
 from reconciler.service.eventstore import postgres_statements as statements
 from reconciler.service.eventstore.errors import StoreConflictError, StreamConflictError
+from reconciler.service.eventstore.port import Transaction
 from reconciler.service.eventstore.postgres_connection import Connection
 from reconciler.service.eventstore.postgres_errors import first_cause, lost_while_committing
 from reconciler.service.eventstore.postgres_statements import Batched, Waiting, batches
 from reconciler.service.eventstore.rows import Head, Lookups, ObjectRow, first_head
-from reconciler.service.eventstore.sql import Found, SqlSnapshot, Values
+from reconciler.service.eventstore.sql import Found, Values
 
 SENT_AT_ONCE = 1024  # rows that wait at most
 REFILL = 32  # positions that are taken at once where more are needed than announced
@@ -60,7 +61,7 @@ class Tip(NamedTuple):
     position: int
 
 
-class UnitOfWork(SqlSnapshot):
+class UnitOfWork(Transaction):
     """A view of a store whose changes wait until they must be sent.
 
     Attributes:
@@ -80,7 +81,7 @@ class UnitOfWork(SqlSnapshot):
         super().__init__(self._run_up_to_date, statements.DIALECT)
         self._connection = connection
         self._place = place
-        self._stored = SqlSnapshot(connection.execute, statements.DIALECT)
+        self._stored = statements.snapshot(connection)
         self._locked: dict[str, Tip] = {}
         self._held: dict[str, Tip] | None = None
         self._has_all = self._is_empty = False
@@ -173,7 +174,7 @@ class UnitOfWork(SqlSnapshot):
         """Run a statement that must see everything that was decided."""
         if self._queue:
             self._send()
-        return self._connection.execute(statement, values)
+        return statements.run(self._connection, statement, values)
 
     def _write(self, statement: str, values: Sequence[object]) -> psycopg.Cursor[TupleRow]:
         """Run a statement that changes or locks a row, so that a savepoint covers it."""

@@ -18,7 +18,6 @@ from reconciler.resources.process import crashpoint
 from reconciler.service.eventstore import postgres_schema as schema
 from reconciler.service.eventstore import postgres_statements as statements
 from reconciler.service.eventstore.errors import NameTakenError, StreamConflictError
-from reconciler.service.eventstore.port import PAGE
 from reconciler.service.eventstore.postgres_connection import Connection
 from reconciler.service.eventstore.postgres_unit import (
     SENT_AT_ONCE,
@@ -42,6 +41,7 @@ from reconciler.service.eventstore.rows import (
     TokenRow,
     chained,
 )
+from reconciler.service.eventstore.sql import PAGE
 
 
 class PostgresTransaction(UnitOfWork):
@@ -112,7 +112,8 @@ class PostgresTransaction(UnitOfWork):
         """
         if not after:
             self._lock_all()
-        return self._all(StoredEvent, statements.READ_ALL_OF, after, list(self._locked), limit)
+        rest = "WHERE position > ? AND organization = ANY(?) ORDER BY position LIMIT ?"
+        return self._all(StoredEvent, "events", rest, after, list(self._locked), limit)
 
     def head(self, organization: str) -> Head:
         """Return where an organization's chain ends; of none yet, the first head."""
@@ -168,7 +169,7 @@ class PostgresTransaction(UnitOfWork):
         the row orders them: the second one reads which secrets are still owed after the first one
         committed.
         """
-        return self._one(SealRow, statements.LOCK_SEAL, seal_id)
+        return self._one(SealRow, "seals", "WHERE id = ? FOR UPDATE", seal_id)
 
     # Writing.
 

@@ -19,7 +19,7 @@ from reconciler.service.eventstore.errors import (
     StoreReadOnlyError,
 )
 from reconciler.service.eventstore.files import publish, temporary_file
-from reconciler.service.eventstore.sql import SqlSnapshot
+from reconciler.service.eventstore.sql import Snapshot
 from reconciler.service.eventstore.sqlite_files import INDEX, LOG, store_errors
 from reconciler.service.eventstore.sqlite_tables import (
     DIALECT,
@@ -123,7 +123,7 @@ class SqliteEventStore(_OpenStore):
             self._place.check()
 
     @contextmanager
-    def snapshot(self) -> Iterator[SqlSnapshot]:
+    def snapshot(self) -> Iterator[Snapshot]:
         """Read, undisturbed by writers.
 
         Raises:
@@ -133,7 +133,7 @@ class SqliteEventStore(_OpenStore):
             reader = self._reader()
             try:
                 reader.execute("BEGIN")
-                yield SqlSnapshot(reader.cursor().execute, DIALECT)
+                yield Snapshot(reader.cursor().execute, DIALECT)
             finally:
                 if reader.in_transaction:
                     reader.execute("ROLLBACK")
@@ -202,7 +202,7 @@ class SqliteReadOnlyStore(_OpenStore):
         super().__init__(path, files.connect_to_read(path))
 
     @contextmanager
-    def snapshot(self) -> Iterator[SqlSnapshot]:
+    def snapshot(self) -> Iterator[Snapshot]:
         """Read, undisturbed by writers.
 
         Raises:
@@ -212,7 +212,7 @@ class SqliteReadOnlyStore(_OpenStore):
             self._reopen_if_written()
             self._connection.execute("BEGIN")
             try:
-                yield SqlSnapshot(self._connection.cursor().execute, DIALECT)
+                yield Snapshot(self._connection.cursor().execute, DIALECT)
             finally:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")

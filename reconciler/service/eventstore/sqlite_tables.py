@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 from reconciler.resources.process import crashpoint
 from reconciler.service.eventstore.errors import NameTakenError, StreamConflictError
+from reconciler.service.eventstore.port import Transaction
 from reconciler.service.eventstore.rows import (
     Author,
     Head,
@@ -28,14 +29,7 @@ from reconciler.service.eventstore.rows import (
     TokenRow,
     chained,
 )
-from reconciler.service.eventstore.sql import (
-    IS_IN_LIST,
-    Dialect,
-    SqlSnapshot,
-    Statements,
-    insert,
-    upsert,
-)
+from reconciler.service.eventstore.sql import Dialect, insert, upsert
 
 APPLICATION_ID = 0x52436E6C  # "RCnl": tells this program's files from any other's
 SCHEMA_VERSION = 2
@@ -185,7 +179,7 @@ NAME_FILTERS = {
     "ends": "substr({}, -length(?)) = ?",
 }
 
-DIALECT = Dialect(Statements(), NAME_FILTERS, IS_IN_LIST, "?", json.dumps)
+DIALECT = Dialect(NAME_FILTERS, json.dumps)
 
 
 def is_outdated(connection: sqlite3.Connection) -> bool:
@@ -197,7 +191,7 @@ def is_outdated(connection: sqlite3.Connection) -> bool:
     return bool(version < SCHEMA_VERSION)
 
 
-class SqliteTransaction(SqlSnapshot):
+class SqliteTransaction(Transaction):
     """The rows, and writing them."""
 
     def __init__(self, connection: sqlite3.Connection, now: Callable[[], int]) -> None:
@@ -313,7 +307,7 @@ class SqliteTransaction(SqlSnapshot):
     def expire(self, now: int) -> None:
         """Drop records and seals whose time has come."""
         # Each step removes what only the one before it can have set free. Most commits do none.
-        if self._run(IS_OWED_TOO_LONG, (now,)).fetchone():
+        if self._write(IS_OWED_TOO_LONG, (now,)).fetchone():
             self._write(EXPIRE_OWED_SEALS, (now,))
             self._write(EXPIRE_OWED, (now,))
         if self._write(EXPIRE_RECORDS, (now,)).rowcount:

@@ -17,8 +17,9 @@ from hashlib import sha256
 
 from reconciler.resources.secret import Secret
 from reconciler.service.domain.refusal import Code, Refusal
-from reconciler.service.eventstore.port import EventStore, Snapshot
+from reconciler.service.eventstore.port import EventStore
 from reconciler.service.eventstore.rows import TokenRow
+from reconciler.service.eventstore.sql import Snapshot
 
 
 class Role(StrEnum):

@@ -23,8 +23,9 @@ from reconciler.service.domain.refusal import (
     secret_gone,
 )
 from reconciler.service.eventstore.errors import StreamConflictError
-from reconciler.service.eventstore.port import Snapshot, Transaction
+from reconciler.service.eventstore.port import Transaction
 from reconciler.service.eventstore.rows import ObjectRow, Record
+from reconciler.service.eventstore.sql import Snapshot
 from reconciler.service.operations import custody
 from reconciler.service.operations.answers import Answer, made_id
 from reconciler.service.operations.callers import least_role

@@ -21,7 +21,8 @@ from reconciler.service.eventstore.errors import (
     StoreReadOnlyError,
     StoreUnreachableError,
 )
-from reconciler.service.eventstore.port import EventStore, Snapshot
+from reconciler.service.eventstore.port import EventStore
+from reconciler.service.eventstore.sql import Snapshot
 from reconciler.service.operations.answers import Answer
 from reconciler.service.operations.batch import Orders
 from reconciler.service.operations.callers import Caller, Role, caller_of

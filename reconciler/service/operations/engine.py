@@ -17,8 +17,9 @@ from reconciler.resources.call import WRITE_BATCH
 from reconciler.resources.ref import fold
 from reconciler.service.domain.refusal import Refusal, store_unusable
 from reconciler.service.eventstore.errors import ConflictError, SealingError, StoreError
-from reconciler.service.eventstore.port import EventStore, Snapshot, Transaction
+from reconciler.service.eventstore.port import EventStore, Transaction
 from reconciler.service.eventstore.rows import Lookups
+from reconciler.service.eventstore.sql import Snapshot
 from reconciler.service.operations.answers import Answer
 from reconciler.service.operations.batch import (
     HELD_SECONDS,

@@ -23,7 +23,7 @@ from reconciler.service.domain.refusal import (
 )
 from reconciler.service.domain.state import switch
 from reconciler.service.eventstore.errors import NameTakenError
-from reconciler.service.eventstore.port import Snapshot, Transaction
+from reconciler.service.eventstore.port import Transaction
 from reconciler.service.eventstore.rows import (
     Author,
     LeaseRow,
@@ -33,6 +33,7 @@ from reconciler.service.eventstore.rows import (
     StoredEvent,
     StreamAt,
 )
+from reconciler.service.eventstore.sql import Snapshot
 from reconciler.service.operations.answers import Answer, details_changed
 from reconciler.service.operations.request import Request
 from reconciler.service.operations.runtime import Batch, Runtime

@@ -13,7 +13,7 @@ from reconciler.resources.process import crashpoint
 from reconciler.service.domain.events import SIDE_EVENTS
 from reconciler.service.domain.state import ImpossibleHistoryError
 from reconciler.service.eventstore.errors import StoreError, StoreUnusableError
-from reconciler.service.eventstore.port import PAGE, EventStore, Snapshot, Transaction
+from reconciler.service.eventstore.port import EventStore, Transaction
 from reconciler.service.eventstore.rows import (
     Head,
     MarkedKey,
@@ -27,6 +27,7 @@ from reconciler.service.eventstore.rows import (
     first_head,
     length_of_page,
 )
+from reconciler.service.eventstore.sql import PAGE, Dialect, Run, Snapshot
 from reconciler.service.projections.objects import decode, is_active, next_row
 
 
@@ -201,11 +202,15 @@ def readable(store: EventStore) -> EventStore:
     return _OldStore(store) if store.is_outdated() else store
 
 
-class ObjectRows:
-    """The reads of a ``Snapshot`` that are about objects, from rows in memory."""
+class ReplayedSnapshot(Snapshot):
+    """A view whose objects are rows in memory: those that the log of an old store adds up to.
 
-    def __init__(self, rows: Mapping[str, ObjectRow]) -> None:
+    Version 1 owed nothing: custody, and its table, came with version 2.
+    """
+
+    def __init__(self, run: Run, dialect: Dialect, rows: Mapping[str, ObjectRow]) -> None:
         """Take the objects by id."""
+        super().__init__(run, dialect)
         self._rows = rows
 
     def get_object(self, object_id: str) -> ObjectRow | None:
@@ -253,26 +258,6 @@ class ObjectRows:
         """Return every object there is, by id."""
         return sorted(self._rows.values())
 
-
-class _OldSnapshot(ObjectRows):
-    """A view of an earlier version's store, with the objects that its log adds up to."""
-
-    def __init__(self, view: Snapshot, rows: Mapping[str, ObjectRow]) -> None:
-        super().__init__(rows)
-        self.read_stream = view.read_stream
-        self.stream_version = view.stream_version
-        self.read_all = view.read_all
-        self.read_organization = view.read_organization
-        self.heads = view.heads
-        self.head = view.head
-        self.record = view.record
-        self.seal = view.seal
-        self.lease = view.lease
-        self.tokens = view.tokens
-        self.token = view.token
-        self.meta = view.meta
-
-    # Version 1 owed nothing: custody, and its table, came with version 2.
     def owed(self, ids: Collection[str]) -> Sequence[OwedRow]:
         """Return nothing."""
         return ()
@@ -313,7 +298,7 @@ class _OldStore:
                 with _told():
                     self._rows = replayed(view)
                 self._heads = heads
-            yield _OldSnapshot(view, self._rows)
+            yield ReplayedSnapshot(view.run, view.dialect, self._rows)
 
     def is_outdated(self) -> bool:
         """Return False: what is read here is of this version."""

@@ -12,7 +12,7 @@ from reconciler.resources.ref import Kind
 from reconciler.service.eventstore import sqlite_files
 from reconciler.service.eventstore import sqlite_tables as tables
 from reconciler.service.eventstore.rows import NameFilter, ObjectQuery, ObjectRow
-from reconciler.service.eventstore.sql import SqlSnapshot
+from reconciler.service.eventstore.sql import Snapshot
 
 
 @pytest.mark.parametrize("descending", [False, True])
@@ -28,7 +28,7 @@ def test_a_page_is_read_in_its_order(tmp_path: Path, *, by_name: bool, descendin
         connection.executemany(tables.PUT_OBJECT, [_row(str(number)) for number in range(101)])
         ran: list[str] = []
         connection.set_trace_callback(ran.append)
-        SqlSnapshot(connection.execute, tables.DIALECT).list_objects(query)
+        Snapshot(connection.execute, tables.DIALECT).list_objects(query)
         connection.set_trace_callback(None)
         steps = [
             str(step)
@@ -49,7 +49,7 @@ def test_a_filter_that_finds_nothing_is_looked_for_once(tmp_path: Path) -> None:
         connection.executemany(tables.PUT_OBJECT, [_row(str(number)) for number in range(3)])
         ran: list[str] = []
         connection.set_trace_callback(ran.append)
-        found = SqlSnapshot(connection.execute, tables.DIALECT).list_objects(query)
+        found = Snapshot(connection.execute, tables.DIALECT).list_objects(query)
 
     assert found == (0, [])
     assert [statement.split()[1] for statement in ran] == ["count(*)"]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from reconciler.service.build import open_sqlite
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.eventstore.errors import StoreError
-from reconciler.service.eventstore.sql import SqlSnapshot
+from reconciler.service.eventstore.sql import Snapshot
 from reconciler.service.eventstore.sqlite import SqliteEventStore, SqliteReadOnlyStore
 from reconciler.service.projections.maintenance import rebuild, verify
 from tests.effort import cases
@@ -163,7 +163,7 @@ def test_a_log_that_goes_back_has_an_end(path: Path) -> None:
     with closing(SqliteReadOnlyStore(path)) as store, store.snapshot() as view:
         first = view.read_all(limit=3)
     with closing(SqliteReadOnlyStore(path)) as store, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SqlSnapshot, "read_all", lambda *_, **__: first)
+        patch.setattr(Snapshot, "read_all", lambda *_, **__: first)
 
         findings = verify(store)
 

@@ -12,7 +12,7 @@ import pytest
 
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.eventstore.errors import StoreUnreachableError, StoreUnusableError
-from reconciler.service.eventstore.port import Snapshot
+from reconciler.service.eventstore.sql import Snapshot
 from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.operations.engine import Engine
 from reconciler.service.operations.request import Request
