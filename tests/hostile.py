@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+from _pytest.mark import ParameterSet
+
 from reconciler.diagnostics import Diagnostic, SourceLocation, error, warning
 from reconciler.plan.model import Adopt, Create, Delete, Plan, Scope, Unmanaged, Update
 from reconciler.resources.ref import Kind
@@ -23,15 +26,15 @@ from tests.builders import (
 
 MARK = "zqxj"
 
-_FENCES = ("```", "````", "~~~", "`", "```diff\n- x", "\n```\n", "\n~~~\n", "`" * 500, "   ```")
-_MARKDOWN = (
+FENCES = ("```", "````", "~~~", "`", "```diff\n- x", "\n```\n", "\n~~~\n", "`" * 500, "   ```")
+MARKDOWN = (
     "# No changes", "\n## No changes\n", "**bold**", "[click](https://evil.example)",
     "![x](https://evil.example/x.png)", "<https://evil.example>", "https://evil.example",
     "@everyone", "@org/team", "#1", "GH-1", "a|b\n-|-\n", "- [ ] x", "1. x", "> quoted", "***",
     "[x]: https://evil.example", "\n[x]: javascript:alert(1)\n", "&lt;script&gt;", "\\`", "$x$",
     "<!-- reconciler-plan -->", "-->", "<!--", ":tada:", "closes #1", "\n\n\n", "    indented",
 )  # fmt: skip
-_HTML = (
+HTML = (
     "<script>document.documentElement.dataset.pwned=1</script>", "</script>", "</style>",
     "<img src=x onerror=alert(1)>", "</details>", "</summary>", "</code></td></tr></table>",
     "\n</details>\n\n# No changes\n\n<details>\n", "<svg onload=alert(1)>", "<b>", "</main>",
@@ -39,12 +42,12 @@ _HTML = (
     "<iframe src=//evil.example>", "<meta http-equiv=refresh content=0;url=//evil.example>",
     "<!--slot:policy-->", "{{7*7}}", "]]>", "<![CDATA[", "<?xml?>", "&#60;script&#62;", "&amp;",
 )  # fmt: skip
-_COMMANDS = (
+COMMANDS = (
     "::error::x", "::add-mask::x", "::stop-commands::x", "::set-output name=x::y", "##[error]x",
     "##vso[task.setvariable]x", "\n::error file=a,line=1::x", "\r::error::x", "  ::error::x", "%0A",
     "%0A::error::x",
 )  # fmt: skip
-_INVISIBLE = (
+INVISIBLE = (
     "\x1b[31m", "\x1b]8;;https://evil.example\x07x\x1b]8;;\x07", "\x1b[2J", "\x9b31m", "\x07",
     "\x00", "\b\b\b", "\rNo changes.", "\x0b", "\x0c", "\x85",
     "\u2028", "\u2029", "\u202e", "\u202d",
@@ -53,7 +56,15 @@ _INVISIBLE = (
     "שלום", "مرحبا", "e\u0301", "\u00a0", "\t", "👩\u200d👧",
 )  # fmt: skip
 
-PAYLOADS: tuple[str, ...] = (*_FENCES, *_MARKDOWN, *_HTML, *_COMMANDS, *_INVISIBLE)
+PAYLOADS: tuple[str, ...] = (*FENCES, *MARKDOWN, *HTML, *COMMANDS, *INVISIBLE)
+
+
+def payloads(*most_likely: str) -> list[ParameterSet]:
+    """Return every text as a case of a test, slow ones but for those most likely to do harm."""
+    return [
+        pytest.param(text, marks=() if text in most_likely else pytest.mark.slow)
+        for text in PAYLOADS
+    ]
 
 
 def marked(text: str) -> str:

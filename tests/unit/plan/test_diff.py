@@ -166,7 +166,7 @@ SAID = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=cases(100), deadline=None)
+@settings(max_examples=cases(25), deadline=None)
 @given(said=SAID, before=SAID)
 def test_the_shown_fields_are_exactly_those_that_lead_from_before_to_after(
     said: dict[str, Any], before: dict[str, Any]
@@ -225,7 +225,7 @@ def test_fields_are_shown_in_the_order_of_their_kind(kind: Kind) -> None:
 ITEMS = st.lists(st.sampled_from("abcd"), max_size=6)
 
 
-@settings(max_examples=cases(100), deadline=None)
+@settings(max_examples=cases(25), deadline=None)
 @given(before=ITEMS, after=ITEMS)
 def test_lost_and_gained_items_lead_from_before_to_after(
     before: list[str], after: list[str]

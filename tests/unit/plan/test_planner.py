@@ -456,7 +456,7 @@ def states(draw: st.DrawFn) -> tuple[list[Resource], list[ObservedObject]]:
 SCOPES = st.sampled_from([Scope(), Scope(prune=True), Scope(prune_unmanaged=True)])
 
 
-@settings(max_examples=cases(100), deadline=None)
+@settings(max_examples=cases(25), deadline=None)
 @given(states=states(), scope=SCOPES, seed=st.integers())
 def test_the_order_things_were_read_in_does_not_show(
     states: tuple[list[Resource], list[ObservedObject]], scope: Scope, seed: int
@@ -511,7 +511,7 @@ class Model:
         return {found.ref.key for found in self.objects.values()}
 
 
-@settings(max_examples=cases(100), deadline=None)
+@settings(max_examples=cases(25), deadline=None)
 @given(states=states(), scope=SCOPES, size=st.integers(1, 4), seed=st.integers())
 def test_a_plan_that_is_carried_out_leaves_nothing_to_do(
     states: tuple[list[Resource], list[ObservedObject]], scope: Scope, size: int, seed: int

@@ -23,6 +23,7 @@ from reconciler.report.findings import (
 )
 from reconciler.report.visible import Style
 from tests.builders import WEB
+from tests.effort import cases
 
 PLACE = SourceLocation("shop.yaml", 7, 3)
 WRONG = error("SCHEMA-TYPE", "timeout is a number", "Write a text such as 5s.", PLACE, WEB)
@@ -163,7 +164,7 @@ FINDINGS = st.builds(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=cases(25), deadline=None)
 @given(findings=st.lists(FINDINGS, max_size=8), seed=st.integers())
 def test_findings_come_once_each_in_the_order_of_their_places(
     findings: list[Diagnostic], seed: int
@@ -243,15 +244,15 @@ def test_a_secret_in_a_line_is_not_shown(line: str, shown: str) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "a" * 300_000,
-        "secret" * 50_000,
-        "eyJ-" * 75_000,
-        "token " * 50_000,
-        "secret: " + " " * 300_000,
+        "a" * 50_000,
+        "secret" * 10_000,
+        "eyJ-" * 12_000,
+        "token " * 10_000,
+        "secret: " + " " * 50_000,
     ],
 )
 def test_a_search_for_secrets_takes_time_linear_in_the_line(line: str) -> None:
-    """A line of a manifest can have a million characters; the square of that never ends."""
+    """A line can have a million characters; the square of a tenth of that takes too long."""
     assert len(excerpt(line, SourceLocation("a.yaml", 7, 1))) == 2
 
 

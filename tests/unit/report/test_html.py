@@ -33,7 +33,7 @@ from tests.builders import (
     held,
 )
 from tests.effort import cases
-from tests.hostile import MARK, PAYLOADS, hostile_findings, hostile_plan, marked
+from tests.hostile import HTML, MARK, PAYLOADS, hostile_findings, hostile_plan, marked, payloads
 
 PRIVATE = an_application(redirectUris=["https://shop.example.com/", "https://old.example.com/"])
 VOID = {"meta", "input", "col"}
@@ -124,7 +124,7 @@ RISKY = a_plan(
 )
 
 
-@pytest.mark.parametrize("payload", PAYLOADS, ids=ascii)
+@pytest.mark.parametrize("payload", payloads(*HTML), ids=ascii)
 def test_what_others_wrote_is_text_and_nothing_else(payload: str) -> None:
     """In a box of its own, so that no letter of it turns the words around it."""
     page = plan_as_html(hostile_plan([payload]), marked(payload), hostile_findings(marked(payload)))

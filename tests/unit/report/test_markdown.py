@@ -32,7 +32,7 @@ from tests.builders import (
     held,
 )
 from tests.effort import cases
-from tests.hostile import MARK, PAYLOADS, hostile_findings, hostile_plan, marked
+from tests.hostile import FENCES, MARK, PAYLOADS, hostile_findings, hostile_plan, marked, payloads
 
 COUNTS = r"\d+ to create, \d+ to update, (?:\d+ to adopt, )?\d+ to delete"
 NAMES = "|".join(CLASSES)
@@ -241,7 +241,7 @@ def test_nothing_to_do_is_said_in_one_heading() -> None:
     check_only_ours(text)
 
 
-@pytest.mark.parametrize("payload", PAYLOADS, ids=ascii)
+@pytest.mark.parametrize("payload", payloads(*FENCES), ids=ascii)
 def test_what_others_wrote_stands_in_fences_alone(payload: str) -> None:
     """A pull request must not speak in the voice of the one who comments on it."""
     text = plan_as_markdown(
@@ -302,8 +302,8 @@ def many(count: int) -> Plan:
 @pytest.mark.parametrize(
     ("limit", "count"),
     [
-        (LEAST, 2_000),
-        (10_000, 2_000),
+        (LEAST, 400),
+        (10_000, 400),
         pytest.param(LIMIT, 20_000, marks=pytest.mark.slow),
     ],
 )

@@ -346,7 +346,7 @@ def hostile_changes(draw: st.DrawFn) -> Change:
     return draw(st.sampled_from(changes))
 
 
-@settings(max_examples=cases(133), deadline=None)
+@settings(max_examples=cases(25), deadline=None)
 @given(change=hostile_changes())
 def test_no_line_of_a_plan_is_a_command_or_hides_anything(change: Change) -> None:
     """Plans are printed in CI logs and read by who approves them."""
@@ -358,7 +358,7 @@ def test_no_line_of_a_plan_is_a_command_or_hides_anything(change: Change) -> Non
     assert not [line for line in text.splitlines() if line.strip().startswith("::")]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=cases(20), deadline=None)
 @given(change=hostile_changes())
 def test_colour_changes_nothing_but_the_colour(change: Change) -> None:
     """What is piped into a file is what was on the screen."""
