@@ -1,6 +1,6 @@
 """Callers: the permissions of their roles, and the bearer tokens that name them.
 
-A token itself is never kept.
+Only the hash of a token is kept.
 """
 
 from __future__ import annotations
@@ -86,12 +86,12 @@ class Caller:
 
     @property
     def account(self) -> str:
-        """Return what the answers that are kept for this caller alone are kept under."""
+        """Return the name under which answers are kept for this caller alone."""
         return self.token.hex() or self.name
 
     @property
     def only_organization(self) -> str:
-        """Return the id of the organization it may see if that is one and no more, or nothing."""
+        """Return the id of the organization it may see if there is exactly one; empty otherwise."""
         seen = self.organizations or ()
         return next(iter(seen)) if len(seen) == 1 else ""
 
@@ -119,15 +119,15 @@ def new_token(random_bytes: Callable[[int], bytes]) -> Secret:
 
 
 def token_hash(token: str) -> bytes:
-    """Return what is kept of a token. Its bits are random, so a fast hash is a safe one."""
+    """Return what is kept of a token. Its bits are random, so that a fast hash is safe."""
     return sha256(token.encode()).digest()
 
 
 def caller_of(view: Snapshot, token: str, now: int) -> Caller:
-    """Return who a token is, as of now.
+    """Return the caller of a token.
 
     Raises:
-        Refusal: it is no token, or one that was revoked or has expired.
+        Refusal: the token is unknown, was revoked or has expired.
     """
     row = valid_token(view, token_hash(token) if _FORM.fullmatch(token) else b"", now)
     return _caller(row.name, row.role, row.organizations, row.sha256)
@@ -135,13 +135,13 @@ def caller_of(view: Snapshot, token: str, now: int) -> Caller:
 
 @lru_cache(maxsize=64)
 def _caller(name: str, role: str, organizations: str, sha256: bytes) -> Caller:
-    """Return a caller of the values of a row; whether its token is valid is judged each time."""
+    """Return the caller of a row's values. Cached: only its validity can change, see above."""
     seen = frozenset(json.loads(organizations)) if organizations else None
     return Caller(name, Role(role), seen, sha256)
 
 
 def valid_token(view: Snapshot, sha256: bytes, now: int) -> TokenRow:
-    """Return the token of a hash, which may be used now.
+    """Return the valid token of a hash.
 
     Raises:
         Refusal: there is none, or it was revoked or has expired.

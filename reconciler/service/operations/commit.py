@@ -1,4 +1,4 @@
-"""The calls of one transaction: admitting them, carrying them out, and each write once only.
+"""The calls of one transaction: checking and carrying them out, and each write only once.
 
 A refused call leaves no trace in the transaction. A write under an idempotency key is carried out
 once: a repeated call gets the first answer, with its secret, while what was made is still there.
@@ -45,9 +45,10 @@ _REGENERATE = "RegenerateOIDCClientSecret"
 
 
 class _Admitted(NamedTuple):
-    """A call that its caller may make, with its request and the JSON text of its fields.
+    """A call that its caller may make.
 
-    The text is empty for a read whose handler reads the fields.
+    Attributes:
+        text: The JSON text of its fields; empty for a read whose handler reads the fields.
     """
 
     operation: Operation
@@ -192,15 +193,13 @@ def _admitted(request: Request) -> _Admitted:
     """
     operation = permitted(request)
     check_headers(request)
-    text = _text(request) if operation.writes or operation.request is not Fields else ""
+    text = ""
+    if operation.writes or operation.request is not Fields:
+        try:
+            text = canonical(request.fields)
+        except TypeError:
+            raise invalid("request", "must be JSON") from None
     return _Admitted(operation, operation.read(request.fields, text), text)
-
-
-def _text(request: Request) -> str:
-    try:
-        return canonical(request.fields)
-    except TypeError:
-        raise invalid("request", "must be JSON") from None
 
 
 def _key(request: Request) -> tuple[str, str]:
@@ -209,7 +208,7 @@ def _key(request: Request) -> tuple[str, str]:
 
 
 def _digest(request: Request, admitted: _Admitted) -> bytes:
-    """Return the digest of what a request means: a default may be said, an own one be named."""
+    """Return the digest of what a request means, its defaults and its organization filled in."""
     operation, asked, text = admitted
     organization = request.organization or request.caller.only_organization
     meaning = text if isinstance(asked, Fields) else _text_of(asked)
@@ -249,8 +248,8 @@ def _made_before(tx: Transaction, request: Request, answer: Answer) -> ObjectRow
     if not object_id:
         return None
     held = tx.get_object(object_id)
-    if held is None or (made and held.name != request.fields.get("name")):
+    if held is None or not request.caller.sees(held.organization):
         raise object_gone()
-    if not request.caller.sees(held.organization):
+    if made and held.name != request.fields.get("name"):
         raise object_gone()
     return held

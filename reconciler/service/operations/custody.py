@@ -1,8 +1,7 @@
 """Client secrets: sealing and keeping them, and the operations on those that are owed.
 
-Secrets that are answered once are sealed at the commit, together, because the cost is per seal.
-Those in custody have a seal of their own: it is kept longer, and it is sealed again without each
-secret whose custody ends.
+The secrets of a commit are sealed together, because the cost is per seal. Those in custody have a
+seal of their own: it is kept longer, and is sealed again without each secret whose custody ends.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ def keep(
 ) -> Place:
     """Put the secret of an answer among those that the commit seals; return its seal and slot.
 
-    Where the caller asks for custody, the secret is owed from now on.
+    If the caller asks for custody, the secret is owed from now on.
     """
     if not _is_sealed(request, answer):
         return NOWHERE
@@ -74,10 +73,10 @@ def with_secret_shown(answer: Answer) -> Answer:
 
 
 def check_seal(request: Request, answer: Answer, batch: Batch) -> None:
-    """Refuse a call whose secret would have to be sealed, where that is known to fail.
+    """Check that the secret of a call can be sealed.
 
     Raises:
-        Refusal: it is such a call.
+        Refusal: sealing failed in an earlier try of this commit.
     """
     if batch.unsealed is not None and _is_sealed(request, answer):
         raise batch.unsealed
@@ -140,7 +139,6 @@ def unsealed(tx: Transaction, place: Place, batch: Batch, runtime: Runtime) -> S
 def _opened(
     tx: Transaction, seal_id: str, batch: Batch, runtime: Runtime
 ) -> Sequence[Secret | None]:
-    """Return the secrets of a seal; none if the seal is gone or its key is missing."""
     if seal_id not in batch.opened:
         seal = tx.seal(seal_id)
         batch.opened[seal_id] = (runtime.seals.open(seal.sealed) if seal else None) or ()
@@ -232,7 +230,7 @@ def _view(row: OwedRow, held: ObjectRow, now: int) -> Answer:
 def claim_secrets(call: Writing, fields: Fields) -> Answer:
     """Answer owed secrets again, each with an event of its own. They stay owed.
 
-    A secret that cannot be had is an error in its place.
+    A secret that cannot be answered is an error in its place.
     """
     organization, asked = _organization(call, fields), _asked(fields)
     if call.request.idempotency_key:
@@ -261,7 +259,10 @@ def _claimed(
             raise secret_replaced()
         if is_lost(row, call.runtime.now()):
             raise secret_lost()
-        secret = _unsealed(call, row)
+        try:
+            secret = unsealed(call.tx, (row.seal, row.slot), call.batch, call.runtime)
+        except Refusal:  # the key that opens its seal is missing
+            raise secret_unreadable() from None
         if hash_of(secret) != application.secret_hash:
             raise secret_replaced()
     except Refusal as refusal:
@@ -276,18 +277,6 @@ def _claimed(
         "madeAt": str(row.made_at),
         "clientSecret": secret,
     }
-
-
-def _unsealed(call: Writing, row: OwedRow) -> Secret:
-    """Return an owed secret.
-
-    Raises:
-        Refusal: the key that opens its seal is missing.
-    """
-    try:
-        return unsealed(call.tx, (row.seal, row.slot), call.batch, call.runtime)
-    except Refusal:
-        raise secret_unreadable() from None
 
 
 def acknowledge_secrets(call: Writing, fields: Fields) -> Answer:

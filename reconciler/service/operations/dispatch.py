@@ -159,10 +159,10 @@ class Dispatcher:
             orders.fail(done.refusal)
 
     def _tried(self, work: Callable[[], T], calls: Sequence[Incoming] = ()) -> T | _Failure:
-        """Return what work returned, or its failure; nothing is raised.
+        """Return the result of work, or its failure; nothing is raised.
 
-        Of several calls, a failure that one of them may have caused is not logged yet: it will be
-        once that call is tried alone.
+        A failure that one of several calls may have caused is logged once that call is tried
+        alone.
         """
         try:
             return work()
@@ -233,7 +233,13 @@ class Dispatcher:
                 return list(_until(answers, time.perf_counter() + seconds))
             judged = list(requests)
         asked = [request for request in judged if isinstance(request, Request)]
-        return _paired(judged, self._engine.write(asked) if asked else ())
+        written = iter(self._engine.write(asked) if asked else ())
+        return [
+            Received("", request)
+            if isinstance(request, Refusal)
+            else _received_from(request, next(written))
+            for request in judged
+        ]
 
     def _orders(self, call: Incoming) -> Orders | Received:
         with self._store.snapshot() as view:
@@ -256,11 +262,11 @@ class Dispatcher:
         before: Request | Refusal | None = None
         received = Received("", {})
         for call, request in asked:
-            if isinstance(request, Refusal) or not request.asks_the_same(before):
-                reads = (request,) if isinstance(request, Request) else ()
-                answers = self._engine.read(view, reads)
-                (received,) = _paired((request,), answers)
-                received = _encoded(call, received)
+            if isinstance(request, Refusal):
+                received = Received("", request)
+            elif not request.asks_the_same(before):
+                (answer,) = self._engine.read(view, (request,))
+                received = _encoded(call, _received_from(request, answer))
             before = request
             yield received
 
@@ -319,26 +325,13 @@ def _encoded(call: Incoming, received: Received) -> Received:
     return received._replace(body=call.encode(received.answer))
 
 
-def _paired(
-    requests: Sequence[Request | Refusal], answers: Sequence[Answer | Refusal]
-) -> list[Received]:
-    """Put each answer in the place of its request."""
-    left = iter(answers)
-    return [
-        _received_from(request.caller, next(left))
-        if isinstance(request, Request)
-        else Received("", request)
-        for request in requests
-    ]
-
-
-def _received_from(caller: Caller, answer: Answer | Refusal) -> Received:
+def _received_from(request: Request, answer: Answer | Refusal) -> Received:
     body = answer.body if isinstance(answer, EncodedAnswer) else b""
-    return Received(caller.name, answer, body)
+    return Received(request.caller.name, answer, body)
 
 
 def _store_refusal(failure: StoreError) -> Refusal:
-    """Tell that the store failed, and nothing of how: that is for the log of the operator."""
+    """Return that the store failed, without the cause, which is for the log of the operator."""
     if isinstance(failure, StoreFullError):
         return Refusal(Code.RESOURCE_EXHAUSTED, "the store is full", "store.full")
     if isinstance(failure, StoreBusyError):

@@ -1,7 +1,7 @@
-"""Transactions of a store: the calls that share one, and what is tried again, and without whom.
+"""Transactions of a store: reads share a view, writes a commit.
 
-Reads share a view, writes a commit. A commit that fails for a cause that is known to be of some
-calls is tried again, and those are refused in it. See ``commit`` for the calls themselves.
+A commit that fails because of some of its calls is tried again, and those calls are refused in it.
+See ``commit`` for the calls themselves.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _ID_FIELDS = ("projectId", "appId", "idpId", "id")  # fields that name an object
 
 @dataclass(slots=True)
 class _Failures:
-    """Causes of failed tries of a commit: the calls that caused them are refused in the next one.
+    """The calls that made earlier tries of a commit fail, which the next try refuses.
 
     Attributes:
         unknown: Refusals of calls, by the hash of their token.
@@ -92,23 +92,23 @@ class Engine:
             StoreError: the store failed; nothing was written.
         """
         if any(request.operation == WRITE_BATCH for request in requests):
-            return [answer for request in requests for answer in self._run_one(request)]
+            return [self._run_one(request) for request in requests]
         if any(writes(request.operation) for request in requests):
             return self.write(requests, alone=False)
         with self._store.snapshot() as view:
             return self.read(view, requests)
 
-    def _run_one(self, request: Request) -> list[Answer | Refusal]:
+    def _run_one(self, request: Request) -> Answer | Refusal:
         """Carry out one call; a batch of orders in as many commits as it takes."""
         if request.operation != WRITE_BATCH:
-            return self.run((request,))
+            return self.run((request,))[0]
         try:
             orders = self.take_orders(request)
         except Refusal as refusal:
-            return [refusal]
+            return refusal
         while not orders.are_done:
             self.write_orders(orders)
-        return [orders.answer()]
+        return orders.answer()
 
     def read(self, view: Snapshot, requests: Sequence[Request]) -> list[Answer | Refusal]:
         """Answer calls of which none writes from one view."""
@@ -123,10 +123,8 @@ class Engine:
         Raises:
             StoreError: the store failed; nothing was written.
         """
-        done = self._committed(
-            requests, lambda write: [write(request) for request in requests], alone=alone
-        )
-        return done or [in_the_way() for _ in requests]
+        done = self._committed(requests, lambda write: [*map(write, requests)], alone=alone)
+        return done or [in_the_way()] * len(requests)
 
     def write_until_refused(self, requests: Sequence[Request]) -> list[Answer | Refusal]:
         """Carry out one or more writes in one commit, up to the first one that is refused.
@@ -185,11 +183,11 @@ class Engine:
     def _committed(
         self, requests: Sequence[Request], work: Callable[[Write], list[T]], *, alone: bool = True
     ) -> list[T]:
-        """Do work in one transaction; return what it returned.
+        """Do work in one transaction; return its results.
 
-        ``requests`` are those it is going to write, as far as they are known. It is done again
-        where other writers got in the way. Where they always did, nothing is written and nothing
-        returned.
+        ``requests`` are those it is going to write, as far as they are known. Work that conflicts
+        with other writers is done again, up to ``TRIES`` times. If all of them conflict, nothing
+        is written and the results are empty.
         """
         failures = _Failures(alone)
         for _ in range(TRIES):
@@ -203,11 +201,11 @@ class Engine:
         work: Callable[[Write], list[T]],
         failures: _Failures,
     ) -> list[T]:
-        """Do work in one transaction, in which calls are refused that failed others before.
+        """Do work in one transaction, which refuses the calls of earlier ``failures``.
 
         Raises:
-            ConflictError: other writers got in the way, tokens stopped being valid while the
-                calls waited, or no secret can be sealed: see ``failures``. Nothing was written.
+            ConflictError: other writers were faster, or ``failures`` has new entries: tokens
+                stopped being valid, or no secret can be sealed. Nothing was written.
         """
         with self._store.transaction() as tx:
             tx.prefetch(expected_lookups(requests))
@@ -231,10 +229,10 @@ class Engine:
     def _check_tokens(
         self, tx: Transaction, requests: Sequence[Request], unknown: dict[bytes, Refusal]
     ) -> None:
-        """Look at the tokens again once no call waits for a lock any more.
+        """Check the tokens again; add those that were revoked or have expired to ``unknown``.
 
         Raises:
-            ConflictError: one was revoked or has expired; its calls are in ``unknown`` now.
+            ConflictError: there is such a token.
         """
         now, before = self._runtime.now(), len(unknown)
         for token in {request.caller.token for request in requests} - unknown.keys() - {b""}:
@@ -272,10 +270,8 @@ def _objects(requests: Sequence[Request]) -> Iterator[str]:
     for request in requests:
         yield request.organization
         yield request.caller.only_organization
-        for name in _ID_FIELDS:
-            object_id = request.fields.get(name)
-            if isinstance(object_id, str):
-                yield object_id
+        ids = map(request.fields.get, _ID_FIELDS)
+        yield from (object_id for object_id in ids if isinstance(object_id, str))
 
 
 def _can_be(text: str) -> bool:

@@ -79,7 +79,9 @@ def record_context(call: Writing, fields: Fields) -> Answer:
     """
     object_id = fields.text("id", required=True)
     fields.end()
-    held = call.any_object(object_id)
+    held = call.view.get_object(object_id)
+    if held is None or not call.sees(held.organization):
+        raise not_found("object")
     call.expect(held)
     return call.update(held, (ContextRecorded(),))
 
@@ -143,7 +145,7 @@ _traces: Callable[[ObjectRow | MarkedKey], _Traces] = itemgetter(-3, -2, -1)
 
 
 def _traces_view(traces: _Traces, parsed: Mapping[str, Answer]) -> Answer:
-    """Return the members that contexts leave behind."""
+    """Return the members that contexts set."""
     changed_by, context, text = traces
     marks = parsed[text]
     return {
@@ -157,7 +159,7 @@ def _traces_view(traces: _Traces, parsed: Mapping[str, Answer]) -> Answer:
 
 
 class _ParsedTexts(dict[str, Answer]):
-    """The fields of JSON texts, for the length of one answer: contexts are never kept."""
+    """The fields of JSON texts, during one answer: contexts are never kept longer."""
 
     def __missing__(self, text: str) -> Answer:
         fields: Answer = json.loads(text) if text else {}
@@ -166,10 +168,7 @@ class _ParsedTexts(dict[str, Answer]):
 
 
 class _Endings(dict[_Traces, bytes]):
-    """The last members of an object's JSON: those that contexts leave behind.
-
-    It is kept for the length of one answer.
-    """
+    """The last members of an object's JSON, those that contexts set, during one answer."""
 
     def __missing__(self, traces: _Traces) -> bytes:
         text = json_bytes(_traces_view(traces, _ParsedTexts()))
@@ -180,10 +179,9 @@ class _Endings(dict[_Traces, bytes]):
 def list_trees(call: Reading, fields: Fields) -> Answer:
     """Answer the organizations the caller may see, with the trees that applied to each.
 
-    It looks at the organization itself and at the first objects in it, and at so many in all: a
-    tree that applies to an organization applies to most of it, and the answer is advice. Of the
-    secrets that are owed in each, the first ones are counted by the tree that they are owed to.
-    ``custody`` is exact: where it is false, there are no secrets to list, owed or lost.
+    The answer is advice. It looks at an organization and the first objects in it, because a tree
+    that applies to an organization applies to most of it. Of the secrets that are owed, it counts
+    the first by their tree. ``custody`` is exact: false means no secrets to list, owed or lost.
     """
     fields.end()
     query = ObjectQuery(Kind.ORGANIZATION, "", call.caller.organizations, by_name=True)
@@ -204,7 +202,6 @@ def list_trees(call: Reading, fields: Fields) -> Answer:
 
 
 def _owed_by_tree(kept: Sequence[OwedRow], now: int) -> list[Answer]:
-    """Return how many secrets are owed to each tree; those lost are left out."""
     counts = Counter(row.tree for row in kept if not is_lost(row, now))
     return [{"tree": tree, "secrets": str(count)} for tree, count in sorted(counts.items())]
 
@@ -217,8 +214,8 @@ def _trees_view(organization: ObjectRow, rows: list[ObjectRow]) -> Answer:
 def get_object_history(call: Reading, fields: Fields) -> Answer:
     """Answer the events of one object, oldest first; of a removed one, too.
 
-    Side events of the object are put among them by their sequence. A cursor has
-    the version of the last event of each stream: ``7``, or ``7.2`` once there are two streams.
+    Side events of the object are put among them by their sequence. A cursor has the version of the
+    last event of each stream: ``7``, or ``7.2`` once there are two streams.
     """
     object_id, after = fields.text("id", required=True), fields.text("after")
     fields.end()
@@ -258,7 +255,6 @@ def _event_view(event: StoredEvent) -> Answer:
 
 
 def _recorded(event: StoredEvent) -> Answer:
-    """Return the members that tell when, by whom and why an event was written."""
     return {
         "sequence": str(event.sequence),
         "recordedAt": timestamp(event.sequence),
@@ -270,8 +266,8 @@ def _recorded(event: StoredEvent) -> Answer:
 def list_removals(call: Reading, fields: Fields) -> Answer:
     """Answer what was removed from an organization, oldest first.
 
-    One call looks through a part of the organization's log; ``next`` is the sequence after which
-    the following part begins, and is empty at the end. It tells nothing of other organizations.
+    One call reads a part of the organization's log. ``next`` is the sequence after which the
+    following part begins, and is empty at the end.
     """
     organization = call.organization(fields.text("organizationId"))
     sequence, left = fields.number("cursor"), fields.limit(AT_ONCE)
@@ -315,7 +311,7 @@ def _before(call: Reading, last: StoredEvent) -> ObjectRow:
             row = next_row(row, event, decode(event))
             version = event.version
     if row is None:
-        raise AssertionError("what was removed was held")
+        raise AssertionError("an object was removed before it was made")
     return row
 
 

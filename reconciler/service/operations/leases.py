@@ -64,10 +64,10 @@ def release_lease(call: Writing, fields: Fields) -> Answer:
 
 
 def _organization(call: Writing, fields: Fields) -> str:
-    """Return the folded name of an organization that the caller may write to, or could make.
+    """Return the folded name of an organization that the caller sees, or could make.
 
     Raises:
-        Refusal: the caller may not write to it, nor could make it.
+        Refusal: the caller neither sees it nor could make it.
     """
     organization = fold(fields.text("organization", required=True))
     row = call.tx.find_object(Kind.ORGANIZATION, "", organization)
@@ -77,7 +77,7 @@ def _organization(call: Writing, fields: Fields) -> str:
 
 
 def _written_after(lease: LeaseRow | None) -> int:
-    """Return a time that has certainly passed where this lease is known."""
+    """Return a time that is in the past, as the lease was written after it; 0 without a lease."""
     if lease is None:
         return 0
     return max(lease.acquired_at, lease.expires_at - MAX_SECONDS * MICROSECONDS)

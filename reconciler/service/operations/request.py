@@ -55,15 +55,14 @@ def request_of(
 ORGANIZATION = (HEADERS["organization"], ORGANIZATION_OF_ZITADEL)
 CUSTODY = HEADERS["custody"]
 _BEARER = re.compile(r"Bearer ([!-~]{1,512})", re.ASCII | re.IGNORECASE)
-# Optional white space around a value is no part of it (RFC 9110, 5.5), however it came.
+# White space around the value of a header is not part of it (RFC 9110, 5.5).
 _BLANK = " \t"
 _SEQUENCE = re.compile(r'"(0|[1-9][0-9]{0,18})"', re.ASCII)
 
 MAX_CONTEXT = 8192
 MAX_TEXTS = {"tree": 200, "revision": 200, "reason": 500}
-"""Code points of what a context may say. Rows and caches keep these texts."""
-_SAID = frozenset((*HEADERS.values(), ORGANIZATION_OF_ZITADEL))
-_FLAT = 1  # an answer holds it a few levels down, and must not get too deep itself
+"""Code points of fields of a context, which rows and caches keep."""
+_READ_HEADERS = frozenset((*HEADERS.values(), ORGANIZATION_OF_ZITADEL))
 _RUN = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 _ID = re.compile(r"[A-Za-z0-9_-]{1,200}", re.ASCII)
 
@@ -90,10 +89,9 @@ def bearer_token(headers: Headers) -> str:
 
 
 def caller_key(headers: Headers) -> bytes:
-    """Return the key to count the calls of one caller by: the hash of its token.
+    """Return the hash of the token of a request, by which the calls of a caller are counted.
 
-    The same token has one key, however its header is written. All requests without a readable
-    token have one key, too, which is empty.
+    It is empty for all requests without a readable token.
     """
     try:
         return token_hash(bearer_token(headers))
@@ -107,7 +105,7 @@ def read_call(operation: str, fields: Mapping[str, object], headers: Headers) ->
     Raises:
         Refusal: one of them is repeated or malformed.
     """
-    if _SAID.isdisjoint(headers):  # as in most reads
+    if _READ_HEADERS.isdisjoint(headers):  # as in most reads
         return Call(operation, fields)
     return Call(
         operation,
@@ -160,7 +158,7 @@ def is_id(text: str) -> bool:
 
 
 def check_headers(request: Request) -> None:
-    """Accept what comes beside the fields of a request.
+    """Check the headers of a request.
 
     Raises:
         Refusal: one of them is malformed.
@@ -178,7 +176,10 @@ def check_headers(request: Request) -> None:
 
 @lru_cache(maxsize=16)
 def _context_fault(text: str) -> str:
-    """Return why a text is not a context: it is answered again, to readers as strict as this."""
+    """Return why a text is not a context, or nothing.
+
+    Answers hold contexts a few levels down, for readers that limit the depth: so it is flat.
+    """
     rule = (
         "must be a flat JSON object of texts, whole numbers, true, false and null, of at most "
         f"{MAX_CONTEXT} characters"
@@ -186,7 +187,7 @@ def _context_fault(text: str) -> str:
     if len(text) > MAX_CONTEXT:
         return rule
     try:
-        fields = read_object(text.encode(), depth=_FLAT)
+        fields = read_object(text.encode(), depth=1)
     except (JsonError, UnicodeEncodeError):
         return rule
     for name, most in MAX_TEXTS.items():

@@ -85,10 +85,10 @@ class Batch:
 
 
 class LeaseClock:
-    """Microseconds since the epoch, as far as the wall was right when the process began."""
+    """Microseconds since the epoch, if the wall clock was right when the process began."""
 
     def __init__(self, wall: Callable[[], int], steady: Callable[[], int]) -> None:
-        """Take the time, and a clock that is never set; both in microseconds."""
+        """Take the wall clock, and a clock that is never set; both in microseconds."""
         self._steady = steady
         self._ahead = wall() - steady()
         self._lock = Lock()
@@ -98,7 +98,7 @@ class LeaseClock:
         return self._steady() + self._ahead
 
     def after(self, met: int) -> int:
-        """Return the time, moved forward to one that was met if that is later."""
+        """Return the time, moved forward to ``met``, a time seen elsewhere, if that is later."""
         with self._lock:
             self._ahead = max(self._ahead, met - self._steady())
         return self()
@@ -111,8 +111,8 @@ RANDOM_BITS = 22
 class Identifiers:
     """Makes ids, each greater than the one before it.
 
-    Two processes may, once in ages, make the same one. The store then refuses the second, whose
-    maker asks again.
+    Two processes may, very rarely, make the same id. The store refuses the second one, and the
+    write is tried again with a new id.
     """
 
     def __init__(self, now: Callable[[], int], random_bits: Callable[[int], int]) -> None:

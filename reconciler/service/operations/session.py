@@ -1,4 +1,4 @@
-"""One call as its operation sees it: whose it is, what it may reach, how it writes."""
+"""One call as its operation sees it: its caller, the objects in its reach, and its writes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ MAX_TREES = 32
 
 
 class Reading:
-    """A call that reads."""
+    """A call that reads. An object that its caller may not see is refused as a missing one is."""
 
     def __init__(self, view: Snapshot, request: Request, runtime: Runtime, batch: Batch) -> None:
         self.view = view
@@ -73,7 +73,7 @@ class Reading:
         """Return the organization of an id, or by default the one the call is made for.
 
         Raises:
-            Refusal: it is missing, or the caller may not see it, which looks the same.
+            Refusal: it is missing, or no organization is named.
         """
         named = named or self.request.organization or self.caller.only_organization
         if not named:
@@ -84,7 +84,7 @@ class Reading:
         """Return an organization or a project that owns others.
 
         Raises:
-            Refusal: it is missing, or must look so.
+            Refusal: it is missing.
         """
         known = self.batch.owners.get(object_id)
         if known is None:
@@ -97,29 +97,17 @@ class Reading:
         """Return the object of an id.
 
         Raises:
-            Refusal: it is missing, or must look so.
+            Refusal: it is missing.
         """
         row = self.view.get_object(object_id)
         if row is None or not self._is_visible(row, kind):
             raise not_found(NOUNS[kind])
         return row
 
-    def any_object(self, object_id: str) -> ObjectRow:
-        """Return the object of an id, of any kind.
-
-        Raises:
-            Refusal: it is missing, or must look so.
-        """
-        row = self.view.get_object(object_id)
-        if row is None or not self.sees(row.organization):
-            raise not_found("object")
-        return row
-
     def shown(self, view: View, keys: Sequence[ObjectKey]) -> list[Answer] | Encoded:
         """Return a view of each object, as text where the caller takes that.
 
-        A caller of a list counts on getting as many objects as it asked for, so that none is
-        ever left out.
+        None is ever left out: callers of lists count on getting as many as they asked for.
 
         Raises:
             Refusal: the objects are too long for one answer.
@@ -144,10 +132,9 @@ class Reading:
         return whole(self.runtime.texts.of(view, keys, self.view.get_objects))
 
     def _views(self, view: View, keys: Sequence[ObjectKey]) -> Iterator[Answer]:
-        """Yield views of a page that is not too long as text, the same limit for every form.
+        """Yield views of a page; a page that would be too long as text is refused in every form.
 
-        To make the texts costs as much as all the rest, so it is done only where they may be too
-        long.
+        To make the texts costs as much as all the rest: only a page that may be too long is tried.
         """
         most, is_known = 0, False
         for row in self._rows([key.id for key in keys]):
@@ -158,7 +145,6 @@ class Reading:
             yield view(row)
 
     def _rows(self, ids: Sequence[str]) -> Iterator[ObjectRow]:
-        """Yield objects in the order of their ids, a few looked up at a time."""
         for first in range(0, len(ids), READ_AT_ONCE):
             part = ids[first : first + READ_AT_ONCE]
             rows = {row.id: row for row in self.view.get_objects(part)}
@@ -174,7 +160,7 @@ class Reading:
 
 
 class Writing(Reading):
-    """A call that writes."""
+    """A call that writes. Every write is refused if the call names a lease that was lost."""
 
     def __init__(self, tx: Transaction, request: Request, runtime: Runtime, batch: Batch) -> None:
         super().__init__(tx, request, runtime, batch)
@@ -186,14 +172,14 @@ class Writing(Reading):
         """Return the object that is to be changed or removed.
 
         Raises:
-            Refusal: it is missing or must look so, or is no longer what the caller expects.
+            Refusal: it is missing, or at another sequence than the caller expects.
         """
         row = self.object(kind, object_id)
         self.expect(row)
         return row
 
     def expect(self, row: ObjectRow) -> None:
-        """Refuse if the object is no longer at the sequence that the caller expects."""
+        """Refuse if the object is at another sequence than the caller expects."""
         self.expect_sequence(row.sequence)
 
     def expect_sequence(self, sequence: int, *others: int) -> None:
@@ -211,7 +197,7 @@ class Writing(Reading):
         """Write the first event of a new object of an organization; empty makes one.
 
         Raises:
-            Refusal: the name is taken, or the lease is lost.
+            Refusal: the name is taken.
         """
         new = self.runtime.identifiers.next()
         owner = organization or new
@@ -224,11 +210,7 @@ class Writing(Reading):
         return row
 
     def begin(self, stream: StreamAt, event: Event) -> ObjectRow:
-        """Write the first event of an object whose id is known before: it is not held now.
-
-        Raises:
-            Refusal: the lease is lost.
-        """
+        """Write the first event of an object whose id was known before it exists."""
         self.check_lease(self.owner(Kind.ORGANIZATION, stream.organization).folded)
         row = self._first(stream, event)
         self._put(row)
@@ -246,7 +228,7 @@ class Writing(Reading):
         """Write what was decided about an object, and return it as it is then.
 
         Raises:
-            Refusal: the new name is taken, or the lease is lost.
+            Refusal: the new name is taken, or it has too many trees.
         """
         changed: ObjectRow | None = row
         for stored, event in zip(self._record(row, events), events, strict=True):
@@ -262,27 +244,19 @@ class Writing(Reading):
         return changed
 
     def update(self, row: ObjectRow, events: Sequence[Event]) -> Answer:
-        """Write what was decided about an object, and return the answer of an update.
-
-        Raises:
-            Refusal: the new name is taken, or the lease is lost.
-        """
+        """Change an object as ``change`` does, and return the answer of an update."""
         return {"details": details_changed(self.change(row, events))}
 
     def switch(self, row: ObjectRow, event: Deactivated | Reactivated) -> Answer:
-        """Switch an object off or on; return the answer of an update.
+        """Switch an object off or on, and return the answer of an update.
 
         Raises:
-            Refusal: it is in that state already, or the lease is lost.
+            Refusal: it is in that state already.
         """
         return self.update(row, switch(state_of(row), event))
 
     def remove(self, row: ObjectRow, event: Event) -> StoredEvent:
-        """Write the last event of an object, and return it.
-
-        Raises:
-            Refusal: the lease is lost.
-        """
+        """Write the last event of an object, and return the event."""
         (stored,) = self._record(row, (event,))
         self.tx.remove_object(row.id)
         if row.secret_hash:
@@ -341,9 +315,9 @@ class Writing(Reading):
 
 
 def _check_trees(before: ObjectRow, after: ObjectRow) -> None:
-    """Refuse one tree too many; none is forgotten for it, as a tree gives ownership.
+    """Refuse one tree too many. None is forgotten instead, because trees own objects.
 
-    An object that has more, from before there was a limit, keeps them.
+    An object from before the limit keeps the trees that it has.
     """
     if len(trees_of(after.marks)) > max(MAX_TREES, len(trees_of(before.marks))):
         raise too_many_trees(MAX_TREES)

@@ -1,7 +1,7 @@
-"""Texts of answers; those of objects are kept, so that each is encoded once.
+"""JSON texts of answers, and a cache of those of objects.
 
-Lists are the largest answers by far, and most of what they answer was answered before. A kept
-text is found by the object's sequence, which every change moves on: it is never out of date,
+Lists are the largest answers by far, and mostly repeat what was answered before. The key of a
+cached text has the object's sequence, which every change moves on: it is never out of date,
 whichever server made the change.
 """
 
@@ -106,10 +106,10 @@ def is_too_long(size: int) -> bool:
 
 
 def longest_text(row: ObjectRow) -> int:
-    """Return a number of bytes that the text of no view of an object exceeds.
+    """Return an upper limit of the bytes of any view of an object.
 
-    A code point of the spec has at most four bytes. An application shows the origins of its URIs
-    beside its spec, which makes it twice as long at most.
+    A code point of the spec has at most four bytes. An application also shows the origins of its
+    URIs, which makes it at most twice as long.
     """
     return ENVELOPE_BYTES + 2 * 4 * len(row.spec)
 
@@ -122,7 +122,7 @@ class Texts:
     """
 
     def __init__(self, limit: int = MAX_TEXTS_BYTES) -> None:
-        # What was not asked for since the last turn over is dropped at the next.
+        # Two generations: a text not asked for since the last turnover is dropped at the next.
         self._recent: dict[Name | AnswerName, bytes] = {}
         self._earlier: dict[Name | AnswerName, bytes] = {}
         self._most = limit // 2
@@ -132,9 +132,9 @@ class Texts:
     def of(
         self, view: View, keys: Sequence[ObjectKey | MarkedKey], look_up: LookUp
     ) -> Iterator[Sequence[bytes]]:
-        """Yield the texts of a view of each object: in parts, but at once where all are known.
+        """Yield the texts of a view of each object, in parts; in one part if all are cached.
 
-        Those that are not known are looked up, a few at a time.
+        Objects whose texts are not cached are looked up, a few at a time.
         """
         names = list(zip(repeat(view), map(_ID, keys), map(_SEQUENCE, keys)))
         # A page has hundreds of objects, so that this is the hottest place of every list.
