@@ -239,7 +239,7 @@ def test_what_may_not_be_read_is_told(tree: Path) -> None:
 
 def test_a_file_just_too_large_is_told(tree: Path) -> None:
     filler = "# " + "x" * 100 + "\n"
-    fits = (a_project("fits") + filler * MAX_FILE)[:MAX_FILE]
+    fits = (a_project("fits") + filler * (MAX_FILE // 100))[:MAX_FILE]
     write_tree(tree, {"fits.yaml": fits, "large.yaml": fits + "\n"})
 
     loaded = load(["tree"])

@@ -203,6 +203,7 @@ def test_a_script_knows_both_of_its_places(root: Path) -> None:
     assert within == SourceLocation("tree/scripts/greet.js", 2, 3)
 
 
+@pytest.mark.slow
 def test_a_script_that_is_swapped_while_we_read_never_leads_outside(root: Path) -> None:
     """Whatever the moment of the swap, the answer is the script, a refusal, or nothing."""
     write_tree(root, {"actions/greet.yaml": an_action("../race/x.js"), "race/x.js": SCRIPT})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reconciler.resources.fields import (
@@ -97,11 +97,13 @@ def test_nothing_else_is_a_duration(text: str) -> None:
         parse_duration(text)
 
 
+@settings(max_examples=30)
 @given(nanoseconds=st.integers(0, 10**12 * NANOSECONDS - 1))
 def test_a_duration_survives_being_written(nanoseconds: int) -> None:
     assert parse_duration(format_duration(nanoseconds)) == nanoseconds
 
 
+@settings(max_examples=30)
 @given(text=st.from_regex(r"(0|[1-9][0-9]{0,2})(\.[0-9]{1,9})?s", fullmatch=True))
 def test_equal_durations_have_one_normal_text(text: str) -> None:
     normal = normal_duration(text)
@@ -118,6 +120,7 @@ def test_equal_durations_have_one_normal_text(text: str) -> None:
         pytest.param(*ACTION_TIMEOUT, id="timeout of an action"),
     ],
 )
+@settings(max_examples=30)
 @given(text=NEAR_DURATIONS | st.integers(0, 22_000_000_000).map(format_duration))
 @example(text="5s")
 @example(text="5.000000000s")

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.resources.models import model_of
@@ -104,6 +104,7 @@ def test_what_means_something_else_is_not(one: dict[str, Any], other: dict[str, 
     assert normal_form(kind, one) != normal_form(kind, other)
 
 
+@settings(max_examples=30)
 @given(spec=SPECS)
 def test_a_normal_form_is_its_own_normal_form(spec: tuple[Kind, dict[str, Any]]) -> None:
     kind, fields = spec
@@ -113,6 +114,7 @@ def test_a_normal_form_is_its_own_normal_form(spec: tuple[Kind, dict[str, Any]])
     assert set(normal) == {*(DEFAULTS[kind].keys() - LEFT_AS_HELD[kind].keys()), *fields}
 
 
+@settings(max_examples=30)
 @given(spec=SPECS)
 def test_making_it_leaves_what_was_written_and_the_defaults_alone(
     spec: tuple[Kind, dict[str, Any]],
@@ -126,6 +128,7 @@ def test_making_it_leaves_what_was_written_and_the_defaults_alone(
     assert defaults == DEFAULTS
 
 
+@settings(max_examples=30)
 @given(spec=SPECS)
 def test_the_model_has_the_same_normal_form(spec: tuple[Kind, dict[str, Any]]) -> None:
     """Models fill in defaults on the service's side, this table does on ours."""
@@ -138,6 +141,7 @@ def test_the_model_has_the_same_normal_form(spec: tuple[Kind, dict[str, Any]]) -
     )
 
 
+@settings(max_examples=30)
 @given(fields=APPLICATIONS, grants=st.permutations([GRANT, REFRESH]))
 def test_the_order_of_sets_does_not_show(fields: dict[str, Any], grants: list[str]) -> None:
     kind = Kind.OIDC_APPLICATION

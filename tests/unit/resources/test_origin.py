@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.resources.origin import (
@@ -101,6 +101,7 @@ def test_what_is_no_origin_says_what_to_write(text: str, hint: str) -> None:
     assert hint in str(caught.value)
 
 
+@settings(max_examples=30)
 @given(text=st.from_regex(r"[a-z]{1,6}://[a-z0-9.:\[\]-]{1,30}(:[0-9]{1,5})?", fullmatch=True))
 def test_what_is_accepted_is_written_as_it_was(text: str) -> None:
     """Nothing is repaired, so nothing can be accepted in one form and used in another."""
@@ -112,6 +113,7 @@ def test_what_is_accepted_is_written_as_it_was(text: str) -> None:
     assert written(origin) == text
 
 
+@settings(max_examples=30)
 @given(text=st.text(max_size=60))
 def test_no_text_makes_parsing_fail(text: str) -> None:
     try:

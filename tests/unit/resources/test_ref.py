@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.resources.kinds import KINDS
@@ -201,6 +201,7 @@ def test_a_text_that_names_no_object_is_refused(text: str, kind: Kind | None) ->
 COUNTS = st.integers(1, MAX_SHARDS)
 
 
+@settings(max_examples=30)
 @given(st.text(), st.integers(1, 50))
 def test_every_organization_is_in_exactly_one_shard(name: str, count: int) -> None:
     """Whatever a name is made of, half a character included."""
@@ -219,6 +220,7 @@ def test_the_shard_of_an_organization_never_changes(name: str, count: int, index
     assert shard_of(name, count) == index
 
 
+@pytest.mark.slow
 def test_the_shard_does_not_depend_on_the_process() -> None:
     """Python's own hash does, and is another one on every start."""
     code = "from reconciler.resources.ref import shard_of; print(shard_of('Büro', 10000))"
@@ -247,6 +249,7 @@ def test_organizations_are_dealt_evenly() -> None:
     assert max(sizes.values()) < 1.5 * 1000 / 8
 
 
+@settings(max_examples=30)
 @given(COUNTS.flatmap(lambda count: st.tuples(st.integers(1, count), st.just(count))))
 def test_what_a_shard_is_called_names_it(numbers: tuple[int, int]) -> None:
     """What a plan file says can be given on the command line."""
