@@ -252,14 +252,6 @@ class Growth:
         self.without_room: set[tuple[str, int, int]] = set()
         self._most = self._left = most
 
-    def is_room_for(self, size: int) -> bool:
-        """Return whether there is room for so many more characters."""
-        return self._left >= size
-
-    def take(self, size: int) -> None:
-        """Count characters for which there is room."""
-        self._left -= size
-
     def has_room(self, size: int, manifest: Manifest, path: Path) -> bool:
         """Count what is put in at a place; the first for which there is no room is told.
 

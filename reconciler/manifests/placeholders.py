@@ -62,7 +62,7 @@ NO_LAYERS = Layers()
 
 
 # ``${{`` is a placeholder of another tool. A text without ``}`` reaches to the next brace or end.
-_TOKEN = re.compile(r"\$\$\{|\$\{(?!\{)([^{}]*)(\}?)")
+TOKEN = re.compile(r"\$\$\{|\$\{(?!\{)([^{}]*)(\}?)")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
 LITERAL = "$${"
 OPENING = "${"
@@ -106,20 +106,9 @@ class Token(NamedTuple):
 
 def tokens(text: str) -> Iterator[Token]:
     """Yield the variables and escapes of a text in their order."""
-    for found in _TOKEN.finditer(text):
+    for found in TOKEN.finditer(text):
         name = found[1] if found[2] and _NAME.fullmatch(found[1]) else ""
         yield Token(found.start(), found.end(), name, found[0])
-
-
-def has_variables(text: str) -> bool:
-    """Return whether a text has a variable or an escape in it."""
-    return OPENING in text
-
-
-def sole_name(text: str) -> str:
-    """Return the name of the variable that a text is, or nothing if there is more to it."""
-    found = _TOKEN.fullmatch(text) if text.startswith(OPENING) else None
-    return found[1] if found and found[2] and _NAME.fullmatch(found[1]) else ""
 
 
 def names_in(text: str) -> list[str]:

@@ -24,7 +24,7 @@ from reconciler.manifests.discovery import EXTENSIONS, MAX_FILE, FoundFile, is_f
 from reconciler.manifests.files import OpeningError, Reason, git_root, open_folder, read_file
 from reconciler.manifests.loader import Reader
 from reconciler.manifests.manifest import Growth, Manifest, Root
-from reconciler.manifests.placeholders import has_variables, tokens
+from reconciler.manifests.placeholders import OPENING, tokens
 from reconciler.manifests.text import YamlValue
 from reconciler.resources.kinds import VERSIONS
 from reconciler.resources.ref import Kind, ResourceRef
@@ -192,7 +192,7 @@ def _declared_ids(document: YamlValue, wanted: _Wanted) -> Iterator[str]:
 
 def _ids_of(written: ResourceRef, wanted: _Wanted) -> Iterator[str]:
     """Yield the ids of the objects looked for that a ref can be about."""
-    if not any(map(has_variables, written[1:])):
+    if not any(OPENING in name for name in written[1:]):
         yield from wanted.keys.get(written, ())
         return
     for ref, ids in wanted.keys.items():
@@ -203,7 +203,7 @@ def _ids_of(written: ResourceRef, wanted: _Wanted) -> Iterator[str]:
 
 def _may_be(written: str, name: str) -> bool:
     """Return whether a text is a name, or can become it once its variables are replaced."""
-    if not has_variables(written):
+    if OPENING not in written:
         return written == name
     parts, end = [""], 0
     for token in tokens(written):

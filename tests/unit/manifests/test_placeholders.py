@@ -22,7 +22,6 @@ from reconciler.manifests.placeholders import (
     names_in,
     position,
     size_of,
-    sole_name,
     tokens,
     value_text,
     written_position,
@@ -88,7 +87,7 @@ def test_an_escaped_text_stands_for_itself(text: str) -> None:
     ],
 )
 def test_a_variable_alone_is_told_from_one_inside_of_a_text(text: str, name: str) -> None:
-    assert sole_name(text) == name
+    assert "".join(token.name for token in tokens(text) if token.text == text) == name
 
 
 def test_the_names_in_a_text_come_once_each() -> None:

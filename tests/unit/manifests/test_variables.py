@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,9 @@ import pytest
 from reconciler.diagnostics import SourceLocation
 from reconciler.manifests import loader
 from reconciler.manifests.loader import load
-from reconciler.manifests.manifest import Growth, Loaded
+from reconciler.manifests.manifest import Growth, Loaded, Manifest, Root, SourceFile
 from reconciler.manifests.placeholders import Layers, VariableValue
-from reconciler.manifests.variables import MAX_FAULTS
+from reconciler.manifests.variables import MAX_FAULTS, Variables
 from reconciler.validation.desired import judge
 from tests.unit.manifests.trees import codes, write_tree
 
@@ -328,3 +329,89 @@ def test_many_warnings_hide_no_error() -> None:
     found = loaded(f"{SHOP}{fields}  last: ${{none}}\n", layers(**VALUES)).diagnostics
 
     assert codes(found) == [*["PLACEHOLDER-LEFT"] * MAX_FAULTS, "VARIABLE-UNKNOWN"]
+
+
+ODD_VALUES: dict[str, Any] = {
+    "host": "shop.example.com",
+    "empty": "",
+    "number": 5,
+    "flag": True,
+    "items": ["a", 1],
+    "hosts": ["${host}"],
+    "dollar": "$",
+    "brace": "{host}",
+    "mark": "##X##",
+}
+PIECES = (
+    "a", "b: ", "$", "{", "}", " ", "$$", "$${", "${", "${host}", "${empty}", "${number}",
+    "${flag}", "${items}", "${hosts}", "${dollar}", "${brace}", "${mark}", "${none}", "${ host }",
+    "${{ x }}",
+)  # fmt: skip
+NOWHERE = SourceLocation("reconciler.yaml", 1, 1)
+ODD_LAYERS = Layers(
+    variables={name: VariableValue(value, NOWHERE) for name, value in ODD_VALUES.items()}
+)
+
+
+def a_random_manifest(seed: int) -> Manifest:
+    """Return a document of random texts, keys included, as JSON, which is YAML."""
+    dice = random.Random(seed)
+
+    def text() -> str:
+        return "".join(dice.choices(PIECES, k=dice.randint(0, 4)))
+
+    def quoted(value: str) -> str:
+        return "'" + value + "'"
+
+    key = quoted(text()) if dice.random() < 0.1 else "field"
+    lines = [
+        f"apiVersion: {quoted(text()) if dice.random() < 0.1 else 'reconciler/v1'}",
+        f"metadata: {{name: {quoted(text())}}}",
+        f"spec: {{{key}: [{quoted(text())}, [{quoted(text())}], {{inner: {quoted(text())}}}]}}",
+    ]
+    if dice.random() < 0.2:
+        lines.append(f"script: {quoted(text())}")
+    file = SourceFile("a.yaml", "\n".join(lines), Root(""), (), ODD_LAYERS.variables)
+    documents = file.read()
+    assert documents is not None
+    return Manifest(documents[0], file)
+
+
+def outcome(seed: int) -> tuple[Any, ...]:
+    growth = Growth()
+    variables = Variables(ODD_LAYERS, growth)
+    manifest = a_random_manifest(seed)
+    variables.replace(manifest)
+    return manifest.document, variables.findings, variables.used, growth._left
+
+
+def test_the_quick_way_gives_what_the_close_look_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values, findings, variables that count as used, and the room that is left."""
+    quick = [outcome(seed) for seed in range(300)]
+    monkeypatch.setattr(Variables, "_quickly", lambda *_: None)
+
+    assert quick == [outcome(seed) for seed in range(300)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("${none}", id="not declared"),
+        pytest.param("${host", id="not closed"),
+        pytest.param("${ host }", id="no name"),
+        pytest.param("x${items}", id="a list in a text"),
+        pytest.param("${host}" * 5_000, id="a text that grows too long"),
+    ],
+)
+def test_a_text_with_anything_unusual_is_left_to_the_close_look(text: str) -> None:
+    assert Variables(ODD_LAYERS, Growth())._quickly(f"{text} ${{host}}") is None
+
+
+def test_a_variable_in_a_comment_is_not_used() -> None:
+    file = SourceFile("a.yaml", "# ${host}\nspec: {a: '${flag}'}", Root(""), ())
+    variables = Variables(ODD_LAYERS, Growth())
+    [document] = file.read() or []
+
+    variables.replace(Manifest(document, file))
+
+    assert variables.used == {"flag"}
