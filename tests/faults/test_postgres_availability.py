@@ -10,8 +10,8 @@ import pytest
 
 from reconciler.service.eventstore import postgres_connection
 from reconciler.service.eventstore.errors import StoreUnreachableError
+from reconciler.service.eventstore.postgres import Connections
 from reconciler.service.eventstore.postgres_connection import Availability, SilentError, connect
-from reconciler.service.eventstore.postgres_pool import Connections
 from tests.postgres_server import PostgresServer
 
 AWAY = StoreUnreachableError("x does not answer", "Wait.")
