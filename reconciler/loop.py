@@ -38,8 +38,8 @@ from reconciler.service_client.port import (
 from reconciler.state import DesiredState, ObjectEvent, ObservedState
 
 if TYPE_CHECKING:
+    from reconciler.apply.changes import ApplyReport
     from reconciler.apply.executor import Executor
-    from reconciler.apply.outcome import ApplyReport
     from reconciler.plan.drift import Drift
 
 
@@ -229,7 +229,7 @@ def _remaining(report: ApplyReport, again: Plan) -> Iterator[Diagnostic]:
 
     Lists that it keeps are told of every change, also of one for which nothing was sent.
     """
-    from reconciler.apply.outcome import Status
+    from reconciler.apply.changes import Status
 
     yield from kept_notes(again.changes, "APPLY-LIST-KEPT")
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from reconciler.apply.changes import ApplyReport, Progress
 from reconciler.apply.executor import Executor
 from reconciler.apply.folder_sinks import FileSink
 from reconciler.apply.journal import Journal
-from reconciler.apply.outcome import ApplyReport, Progress
 from reconciler.loop import carry_out, preview
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Change, Plan, Scope

@@ -53,14 +53,15 @@ class Exchange:
 
 
 class Command:
-    """A command line and the environment it is started with."""
+    """A command line, the environment it is started with, and how many may run at once."""
 
-    def __init__(self, line: str, environment: Mapping[str, str]) -> None:
+    def __init__(self, line: str, environment: Mapping[str, str], parallel: int) -> None:
         """Take a command line.
 
         Raises:
             UsageError: it cannot be split into words, or is empty.
         """
+        self.parallel = parallel
         self._environment = {name: environment[name] for name in environment if name not in OURS}
         try:
             self._words = shlex.split(line)
@@ -128,27 +129,26 @@ class Command:
         with _ended(process):
             return _Talk(process, lines, stops, abort).run()
 
+    def several_at_once(
+        self, work: Callable[[Item, threading.Event], Result], items: Sequence[Item]
+    ) -> list[Result]:
+        """Work on items, ``parallel`` at a time. An exception, such as a signal, aborts all."""
+        abort = threading.Event()
 
-def several_at_once(
-    work: Callable[[Item, threading.Event], Result], items: Sequence[Item], parallel: int
-) -> list[Result]:
-    """Work on items, up to ``parallel`` at a time. An exception, such as a signal, aborts all."""
-    abort = threading.Event()
+        def aborting(item: Item) -> Result:
+            try:
+                return work(item, abort)
+            except BaseException:
+                abort.set()
+                raise
 
-    def aborting(item: Item) -> Result:
-        try:
-            return work(item, abort)
-        except BaseException:
-            abort.set()
-            raise
-
-    # A second signal is raised here, in the main thread, while it waits for the others.
-    with ThreadPoolExecutor(parallel) as pool:
-        try:
-            return list(pool.map(aborting, items))
-        except BaseException:
-            abort.set()
-            raise
+        # A second signal is raised here, in the main thread, while it waits for the others.
+        with ThreadPoolExecutor(self.parallel) as pool:
+            try:
+                return list(pool.map(aborting, items))
+            except BaseException:
+                abort.set()
+                raise
 
 
 @contextmanager

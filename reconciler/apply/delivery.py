@@ -1,23 +1,32 @@
-"""Delivering client secrets to the sink, only for as long as the run is the one writer.
+"""Client secrets and the sink: delivering what is owed, reporting what is missing.
 
-A sink may take minutes. Where another run has taken the lock meanwhile, it may have replaced the
-secrets that are still to be delivered: an older secret must not be the last to reach a sink.
+A sink may take minutes, and another run that has taken the lock meanwhile may have replaced the
+secret. An older one must not be the last to reach a sink: only the one writer delivers.
 
 A service with custody keeps each secret until its delivery is acknowledged: claim, deliver,
-acknowledge, a batch at a time. A run that is cut short anywhere in between loses nothing: what was
-not acknowledged is still owed, and the next run on any machine claims the same secret again.
+acknowledge, a batch at a time. What was not acknowledged is still owed, and the next run on any
+machine claims the same secret again. A service without custody cannot be asked what was delivered;
+the sink can, if it is of a kind that tells. Nothing is made or replaced for what it lacks.
 """
 
 from __future__ import annotations
 
+import shlex
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from reconciler.apply.changes import ChangeRun, Delivered, Outcome, Status, secret_order
 from reconciler.apply.journal import Journal, secret_intent
-from reconciler.apply.orders import secret_order
-from reconciler.apply.outcome import Delivered
-from reconciler.apply.sink import Delivery, Kept, NotGivenError, SecretSink, Stops, never
+from reconciler.apply.sink import (
+    Application,
+    Delivery,
+    Kept,
+    NotGivenError,
+    SecretSink,
+    Stops,
+    never,
+)
 from reconciler.diagnostics import Diagnostic, error, warning
 from reconciler.errors import (
     REFUSED,
@@ -27,23 +36,28 @@ from reconciler.errors import (
     ServiceError,
     UsageError,
 )
-from reconciler.plan.model import Adopt, Plan, Update
-from reconciler.resources.oidc import has_client_secret
+from reconciler.plan.model import (
+    Adopt,
+    Create,
+    Delete,
+    Plan,
+    Update,
+    held_of,
+    makes_secret,
+    ref_of,
+    signs_in_with_secret,
+)
 from reconciler.resources.process import crashpoint
-from reconciler.resources.ref import ResourceRef
+from reconciler.resources.ref import Kind, ResourceRef
 from reconciler.service_client.port import Context, ServiceClient, Written
-from reconciler.state import ObservedObject, OwedSecret
+from reconciler.state import ObservedObject, ObservedState, OwedSecret
 
 
 class Lease:
-    """The lock of a run while secrets are delivered. Called, it tells whether to stop.
-
-    Attributes:
-        lost: Why the lock could not be renewed; None while the run is the one writer.
-    """
+    """The lock of a run while secrets are delivered. Called, it tells whether to stop."""
 
     def __init__(self, service: ServiceClient, stops: Stops) -> None:
-        """Take the service that is written to, and what else asks to stop."""
+        # Why the lock could not be renewed; None while the run is the one writer.
         self.lost: ReconcilerError | None = None
         self._service = service
         self._stops = stops
@@ -54,11 +68,8 @@ class Lease:
         return self._stops() or self.renewed() is not None
 
     def renewed(self) -> ReconcilerError | None:
-        """Renew the lock where that is due; return why that failed.
-
-        Sinks call from threads of their own, and the service is spoken to by one at a time.
-        """
-        with self._one_at_a_time:
+        """Renew the lock where that is due; return why that failed."""
+        with self._one_at_a_time:  # sinks call from threads of their own
             if self.lost is None:
                 try:
                     self._service.renew()
@@ -74,13 +85,14 @@ def deliver_held(
 
     A secret that was held back because the lock was lost has that failure in its place.
     """
+    if not deliveries:
+        return ()
     lease = Lease(service, stops)
-    if deliveries and (lost := lease.renewed()):
+    if lost := lease.renewed():
         return [lost for _ in deliveries]
-    results = sink.deliver(deliveries, lease) if deliveries else ()
     return [
         lease.lost if lease.lost and isinstance(result, NotGivenError) else result
-        for result in results
+        for result in sink.deliver(deliveries, lease)
     ]
 
 
@@ -111,10 +123,9 @@ def _may_be_older(ref: ResourceRef, failure: ReconcilerError) -> Diagnostic:
     return error(
         "SECRET-DELIVERED-LATE",
         "a client secret was delivered after the lock was lost",
-        f"{failure.problem}. That run may have replaced the client secret of {ref} before this "
-        "run delivered its own. See `reconciler history "
-        f"{ref.address}`: if the secret was replaced, deliver the present one again or make a "
-        f"new one with --rotate-missing {ref.address}.",
+        f"{failure.problem}. That run may have replaced the client secret of {ref} before this run "
+        f"delivered its own. See `reconciler history {ref.address}`: if the secret was replaced, "
+        f"deliver the present one again or make a new one with --rotate-missing {ref.address}.",
         ref=ref,
     )
 
@@ -172,18 +183,17 @@ def deliver_owed(
         except (ServiceError, LockHeldError) as failure:
             done.failure = failure
             done.delivered += [_failed(secret, failure) for secret in batch]
-            break
+            return done
         crashpoint("C15")
         deliveries = [
             Delivery(secret.ref, result.client_id, result.client_secret)
             for secret, result in zip(batch, claimed, strict=True)
             if isinstance(result, Written) and result.client_secret
         ]
-        _take_note(batch, claimed, deliver_held(sink, deliveries, service, stops), done)
+        results = deliver_held(sink, deliveries, service, stops)
+        in_sink = _take_note(batch, claimed, results, done)
         crashpoint("C16")
-        in_sink = {each.id: each.ref for each in done.delivered if each.error is None}
-        kept = [each for each in claimed if isinstance(each, Written) and each.id in in_sink]
-        done.notes += acknowledged(service, {in_sink[each.id]: each for each in kept})
+        done.notes += acknowledged(service, in_sink)
         crashpoint("C17")
     return done
 
@@ -193,19 +203,23 @@ def _take_note(
     claimed: Sequence[Written | ServiceError],
     delivered: Sequence[Kept | ReconcilerError],
     done: DeliveryResult,
-) -> None:
-    """Add what became of each secret of a batch."""
+) -> Mapping[ResourceRef, Written]:
+    """Add what became of each secret of a batch; return the claims of those in the sink."""
+    in_sink = {}
     results = iter(delivered)
     for secret, claim in zip(batch, claimed, strict=True):
-        result = next(results) if isinstance(claim, Written) else claim
-        if isinstance(result, Kept):
-            found = Delivered(secret.ref, secret.id, secret.client_id, result.at)
-            done.delivered.append(found)
-            done.notes += result.notes
+        if isinstance(claim, ServiceError):
+            done.delivered.append(_failed(secret, claim))
             continue
-        done.delivered.append(_failed(secret, result))
-        if result is not claim:  # the sink or the lock failed, not this one claim
+        result = next(results)
+        if isinstance(result, Kept):
+            done.delivered.append(Delivered(secret.ref, secret.id, secret.client_id, result.at))
+            done.notes += result.notes
+            in_sink[secret.ref] = claim
+        else:  # the sink or the lock failed, not this one claim: nothing more is tried
+            done.delivered.append(_failed(secret, result))
             done.failure = result
+    return in_sink
 
 
 def _failed(secret: OwedSecret, failure: ReconcilerError) -> Delivered:
@@ -221,8 +235,7 @@ def rotate(
 ) -> Kept:
     """Make a new secret, deliver it, and return its place. The old one ends at once.
 
-    A service with custody keeps the new secret until its delivery is acknowledged, so that any
-    later apply of the same tree delivers it where this run is cut short.
+    Where this run is cut short, a later apply of the tree delivers what custody keeps.
 
     Raises:
         UsageError: the application has no client secret.
@@ -230,7 +243,7 @@ def rotate(
         LockHeldError: another run took the lock before the delivery; the secret is owed.
         ServiceError: the service refused.
     """
-    if not has_client_secret(held.spec):
+    if not signs_in_with_secret(held):
         raise UsageError(
             f"{held.ref} signs in without a client secret",
             remedy="Only applications with authMethodType BASIC or POST have one.",
@@ -258,3 +271,80 @@ def rotate(
     crashpoint("C18")
     journal.end([intent.key])
     return replace(kept, notes=(*kept.notes, *notes))
+
+
+def missing_secrets(
+    applications: Sequence[Application], made: Collection[str], sink: SecretSink, *, required: bool
+) -> Iterator[Diagnostic]:
+    """Yield a finding about each application whose secret is not in the sink.
+
+    It is an error where this run made the secret (``made`` are client ids), or where all of them
+    are required; otherwise a warning, as the secret may be kept in another place.
+    """
+    answers = sink.held(applications)
+    for application, is_held in zip(applications, answers, strict=True):
+        if is_held is False:
+            is_error = required or application.client_id in made
+            yield not_in_sink(application.ref, is_error=is_error)
+    unknown = sum(is_held is None for is_held in answers)
+    if unknown and required:
+        yield error(
+            "SECRET-SINK-CANNOT-TELL",
+            "the sink cannot tell which secrets it holds",
+            f"--require-secrets asks for {unknown} of them. Use a sink that can tell, or leave "
+            "the flag out.",
+        )
+
+
+def unanswered_secrets(runs: Sequence[ChangeRun], sink: SecretSink | None) -> Iterator[Diagnostic]:
+    """Yield an error about each created application whose secret the service did not answer.
+
+    That is so where an answer was lost and the service keeps none: the object was found, and no
+    new secret is made for what another run may have made and delivered to the same sink.
+    """
+    for run in runs:
+        result = run.result
+        is_made = isinstance(run.change, Create) and makes_secret(run.change)
+        if is_made and isinstance(result, Written) and result.client_secret is None:
+            application = Application(ref_of(run.change), result.client_id)
+            if sink is None or not sink.held([application])[0]:
+                yield not_in_sink(application.ref, is_error=True)
+
+
+def not_in_sink(ref: ResourceRef, *, is_error: bool) -> Diagnostic:
+    """Return the finding that the secret of an application is not in the sink."""
+    return (error if is_error else warning)(
+        "SECRET-NOT-IN-SINK",
+        "the sink does not hold the secret of an application",
+        f"{ref} signs in with a secret that is not in this sink. If no deployment has it, make a "
+        f"new one: reconciler apply --rotate-missing {shlex.quote(ref.address)}",
+        ref=ref,
+    )
+
+
+def declared_applications(
+    plan: Plan, observed: ObservedState, outcomes: Sequence[Outcome]
+) -> Sequence[Application]:
+    """Return the declared applications that sign in with a secret, as they are after a run.
+
+    Objects that share their name are left out.
+    """
+    shared = {double.ref.key for double in observed.name_clashes}
+    found = [
+        Application(ref, observed.objects[ref.key].client_id)
+        for ref in plan.in_step
+        if ref.kind is Kind.OIDC_APPLICATION
+        and ref.key not in shared
+        and signs_in_with_secret(observed.objects[ref.key])
+    ]
+    for outcome in outcomes:
+        change = outcome.change
+        if isinstance(change, Delete):
+            continue
+        held = held_of(change)
+        if outcome.status is Status.MADE:
+            if signs_in_with_secret(change.resource):
+                found.append(Application(change.resource.ref, outcome.client_id))
+        elif held is not None and signs_in_with_secret(held):
+            found.append(Application(held.ref, held.client_id))
+    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -36,59 +36,24 @@ def keep_out_of_git(folder: Path) -> None:
     (folder / ".gitignore").write_text("*\n", encoding="ascii")
 
 
-def make_private_folder(folder: Path) -> None:
-    """Make a folder for secrets.
+def write_private_file(target: Path, content: bytes) -> None:
+    """Write a file for its owner alone, whole or not at all; then it is on the disk.
+
+    What a crash leaves of it is written over by the next that writes the same file.
 
     Raises:
-        LocalFileError: it cannot be made, or is open to others.
+        LocalFileError: it cannot be written; a file of the same name is as it was or new.
     """
+    temporary = target.with_name(f".{target.name}.tmp")
     try:
-        make_folder(folder)
-        mode = folder.stat().st_mode
-    except OSError as failure:
-        raise _cannot("make the folder", folder, failure) from failure
-    if mode & 0o077:
-        raise LocalFileError(
-            f"{folder} can be read by others (mode {mode & 0o777:04o})",
-            remedy=f"Secrets go there: run `chmod 700 {folder}`, or choose another folder.",
-        )
-
-
-def check_replaceable(folder: Path, names: Iterable[str]) -> None:
-    """See that files can be written over what is there.
-
-    Raises:
-        LocalFileError: a folder is where one of them goes.
-    """
-    for target in (folder / name for name in names):
-        if target.is_dir() and not target.is_symlink():
-            raise LocalFileError(
-                f"cannot write {target}: a folder is there",
-                remedy="A file of secrets goes there: move the folder away.",
-            )
-
-
-def write_private_files(folder: Path, files: Sequence[tuple[str, bytes]]) -> None:
-    """Write files for their owner alone, each whole or not at all; then they are on the disk.
-
-    What a crash leaves of one is written over by the next that writes the same file.
-
-    Raises:
-        LocalFileError: one cannot be written; files of the same name are as they were or new.
-    """
-    temporary = [(folder / f".{name}.tmp", folder / name) for name, _ in files]
-    try:
-        written = zip(temporary, files, strict=True)
-        write_synced([(temp, content) for (temp, _), (_, content) in written])
+        _write_one(temporary, content)
         crashpoint("C8")
-        for temp, target in temporary:
-            temp.replace(target)
+        temporary.replace(target)
         crashpoint("C9")
-        sync_folder(folder)
+        sync_folder(target.parent)
     except OSError as failure:
-        for temp, _ in temporary:
-            remove(temp)
-        raise cannot_write(folder, failure) from failure
+        remove(temporary)
+        raise cannot_write(target.parent, failure) from failure
 
 
 def remove(path: Path) -> None:
@@ -138,12 +103,8 @@ def _write_one(path: Path, content: bytes) -> None:
         os.close(descriptor)
 
 
-def cannot_write(folder: Path, failure: OSError) -> LocalFileError:
-    """Return the error of a folder that cannot be written to."""
-    return _cannot("write into", folder, failure)
-
-
-def _cannot(do: str, folder: Path, failure: OSError) -> LocalFileError:
+def cannot_write(folder: Path, failure: OSError, do: str = "write into") -> LocalFileError:
+    """Return the error of a folder that cannot be written to, or made."""
     return LocalFileError(
         f"cannot {do} {folder}: {failure.strerror or failure}",
         remedy="Make it a folder this user may write to, with room on the disk.",

@@ -5,34 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from reconciler.apply.change_run import ChangeRun
-from reconciler.apply.delivery import (
-    DeliveryResult,
-    acknowledged,
-    deliver_held,
-    deliver_owed,
-    owed_for,
-)
-from reconciler.apply.journal import Journal
-from reconciler.apply.missing_secrets import (
-    declared_applications,
-    missing_secrets,
-    unanswered_secrets,
-)
-from reconciler.apply.orders import (
+from reconciler.apply.changes import (
+    ApplyReport,
+    ChangeRun,
+    Outcome,
+    Progress,
+    Status,
+    Watch,
     deactivation_of,
-    held_before,
     intent_of,
-    is_created_inactive,
     needed_by,
     order_of,
     secret_order,
-    unchanged,
 )
-from reconciler.apply.outcome import ApplyReport, Outcome, Progress, Status, Watch
-from reconciler.apply.recovery import Recovery
-from reconciler.apply.sink import Application, Kept, SecretSink
-from reconciler.apply.sink_sync import SinkSync
+from reconciler.apply.delivery import (
+    DeliveryResult,
+    acknowledged,
+    declared_applications,
+    deliver_held,
+    deliver_owed,
+    missing_secrets,
+    owed_for,
+    unanswered_secrets,
+)
+from reconciler.apply.journal import Journal
+from reconciler.apply.recovery import Recovery, SinkSync
+from reconciler.apply.sink import Kept, SecretSink
 from reconciler.diagnostics import Diagnostic, warning
 from reconciler.errors import (
     LocalFileError,
@@ -48,6 +46,7 @@ from reconciler.plan.model import (
     Create,
     Delete,
     Plan,
+    held_of,
     is_secret_alone,
     makes_secret,
     ref_of,
@@ -113,8 +112,7 @@ class Executor:
                 self._carry_out([runs[id(change)] for change in batch], len(runs))
         outcomes = tuple(run.outcome for run in runs.values())
         if require_secrets or not observed.custody:  # custody itself knows what is missing
-            applications = declared_applications(plan, observed, outcomes)
-            self._notes += self._missing(applications, outcomes, is_required=require_secrets)
+            self._notes += self._missing(plan, observed, outcomes, is_required=require_secrets)
         return ApplyReport(
             outcomes,
             (*delivered.notes, *self._notes),
@@ -150,7 +148,8 @@ class Executor:
 
     def _missing(
         self,
-        applications: Sequence[Application],
+        plan: Plan,
+        observed: ObservedState,
         outcomes: Sequence[Outcome],
         *,
         is_required: bool,
@@ -159,6 +158,7 @@ class Executor:
         if self._sink is None or self._watch.stop_signal():
             return ()
         told = {note.ref for note in self._notes if note.is_error}
+        applications = declared_applications(plan, observed, outcomes)
         left = [application for application in applications if application.ref not in told]
         made = {outcome.client_id for outcome in outcomes if outcome.secret_at}
         return tuple(missing_secrets(left, made, self._sink, required=is_required))
@@ -169,16 +169,15 @@ class Executor:
             run for run in batch if self._has_what_it_needs(run) and not is_not_sent(run.change)
         ]
         self._done += len(batch) - len(ready)
-        changes = [run.change for run in ready]
-        self._watch.begins(changes)
+        self._watch.begins([run.change for run in ready])
         self._write_changes(ready)
         crashpoint("C4")
         self._deactivate_new(ready)
-        self._notes += self._sync.follow(changes, [run.result for run in ready])
+        self._notes += self._sync.follow(ready)
         self._make_secrets(ready)
         crashpoint("C6")
         self._deliver(ready)
-        self._notes += unanswered_secrets(changes, [run.result for run in ready], self._sink)
+        self._notes += unanswered_secrets(ready, self._sink)
         crashpoint("C10")
         self._acknowledge(ready)
         crashpoint("C18")
@@ -195,18 +194,20 @@ class Executor:
         sent = [run for run in runs if not is_secret_alone(run.change)]
         try:
             self._service.renew()
-            self._journal.begin([*intents, *self._sync.intents([run.change for run in runs])])
+            self._journal.begin([*intents, *self._sync.intents(runs)])
             crashpoint("C2")
-            orders = [order_of(run.change, run.intent, self._ids, self._losers) for run in sent]
-            answers = self._service.write(self._with_reasons(sent, orders), self._context)
+            answers = self._write(
+                [(run, order_of(run.change, run.intent, self._ids, self._losers)) for run in sent]
+            )
         except (ServiceError, LockHeldError, LocalFileError) as failure:
             self._failure = failure
             for run in runs:
                 run.result = failure
             return
         for run in runs:
-            if is_secret_alone(run.change):
-                run.result = unchanged(run.change)
+            held = held_of(run.change)
+            if held is not None and is_secret_alone(run.change):  # nothing had to be sent yet
+                run.result = Written(held.id, held.sequence, held.client_id)
         for run, answer in zip(sent, answers, strict=True):
             run.result = answer
             run.is_written = isinstance(answer, Written)
@@ -215,36 +216,39 @@ class Executor:
 
     def _deactivate_new(self, runs: Sequence[ChangeRun]) -> None:
         """Deactivate what was made and is declared inactive; its intent is open until then."""
-        made = [run for run in runs if run.is_written and is_created_inactive(run.change)]
-        written = [(run, run.result) for run in made if isinstance(run.result, Written)]
-        orders = [deactivation_of(run.change, result, self._ids) for run, result in written]
-        self._write_second(made, orders)
+        second: list[tuple[ChangeRun, Order]] = []
+        for run in runs:
+            change, result = run.change, run.result
+            if (
+                isinstance(change, Create)
+                and change.resource.active is False
+                and isinstance(result, Written)
+            ):
+                second.append((run, deactivation_of(change, result, self._ids)))
+        self._write_second(second)
 
     def _make_secrets(self, runs: Sequence[ChangeRun]) -> None:
         """Give each application that moved to a client secret one."""
-        moved = [
-            run
-            for run in runs
-            if isinstance(run.result, Written)
-            and makes_secret(run.change)
-            and not isinstance(run.change, Create)
-        ]
-        orders = [secret_order(held_before(run.change)) for run in moved]
-        for run, answer in self._write_second(moved, orders):
+        second: list[tuple[ChangeRun, Order]] = []
+        for run in runs:
+            held = held_of(run.change)
+            if held is not None and makes_secret(run.change) and isinstance(run.result, Written):
+                second.append((run, secret_order(held)))
+        for run, answer in self._write_second(second):
             run.result = answer
 
     def _write_second(
-        self, runs: Sequence[ChangeRun], orders: Sequence[Order]
+        self, second: Sequence[tuple[ChangeRun, Order]]
     ) -> list[tuple[ChangeRun, Written]]:
         """Send the second write of changes; return what was written. Nothing is raised."""
         answers: Sequence[Written | ServiceError]
         try:
-            answers = self._service.write(self._with_reasons(runs, orders), self._context)
+            answers = self._write(second)
         except ServiceError as failure:
             self._failure = failure
-            answers = [failure for _ in runs]
+            answers = [failure for _ in second]
         written = []
-        for run, answer in zip(runs, answers, strict=True):
+        for (run, _), answer in zip(second, answers, strict=True):
             if isinstance(answer, ServiceError):
                 run.owed = answer
             else:
@@ -252,10 +256,10 @@ class Executor:
                 written.append((run, answer))
         return written
 
-    def _with_reasons(self, runs: Sequence[ChangeRun], orders: Sequence[Order]) -> Sequence[Order]:
-        """Return orders with the reasons for which guards let their changes pass."""
-        pairs = zip(runs, orders, strict=True)
-        return [replace(order, reason=self._reason_of(run.change)) for run, order in pairs]
+    def _write(self, orders: Sequence[tuple[ChangeRun, Order]]) -> Sequence[Written | ServiceError]:
+        """Send orders, each with the reason for which a guard let its change pass."""
+        reasoned = [replace(order, reason=self._reason_of(run.change)) for run, order in orders]
+        return self._service.write(reasoned, self._context)
 
     def _deliver(self, runs: Sequence[ChangeRun]) -> None:
         """Put every new secret of the batch into the sink."""
@@ -275,7 +279,9 @@ class Executor:
     def _acknowledge(self, runs: Sequence[ChangeRun]) -> None:
         """Tell the service which secrets of the batch are in the sink."""
         kept = {
-            run.ref: run.result for run in runs if isinstance(run.result, Written) and run.secret_at
+            ref_of(run.change): run.result
+            for run in runs
+            if isinstance(run.result, Written) and run.secret_at
         }
         self._notes += acknowledged(self._service, kept)
 
@@ -290,10 +296,10 @@ class Executor:
 
     def _tell(self, run: ChangeRun, total: int) -> None:
         """Tell the watch of a change that is done, and keep the id that later changes need."""
-        outcome = run.outcome
+        outcome, ref = run.outcome, ref_of(run.change)
         if outcome.status is Status.MADE and not isinstance(run.change, Delete):
-            self._ids[run.ref.key] = outcome.id
-        if isinstance(run.change, Delete) and run.ref.kind is Kind.ACTION:
+            self._ids[ref.key] = outcome.id
+        if isinstance(run.change, Delete) and ref.kind is Kind.ACTION:
             self._losers.add(run.change.held.organization_id)
         self._done += 1
         self._watch.progress(Progress(self._done, total, outcome))

@@ -15,8 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from reconciler.apply.durable import check_replaceable, make_private_folder, remove, sync_folder
-from reconciler.apply.secret_folder import NewFile, SecretFolder
+from reconciler.apply.durable import remove, sync_folder
+from reconciler.apply.secret_folder import NewFile, SecretFolder, make_private_folder
 from reconciler.apply.sink import (
     Application,
     Delivery,
@@ -208,7 +208,12 @@ class FileSink(FolderSink):
     def prove(self, refs: Collection[ResourceRef] = ()) -> None:
         """Write a probe the way a secret is written, and remove it."""
         make_private_folder(self._folder.path)
-        check_replaceable(self._folder.path, [file_name(ref) for ref in refs])
+        for target in (self._folder.path / file_name(ref) for ref in refs):
+            if target.is_dir() and not target.is_symlink():
+                raise LocalFileError(
+                    f"cannot write {target}: a folder is there",
+                    remedy="A file of secrets goes there: move the folder away.",
+                )
         self._folder.prove(b"room for a secret\n")
 
     def names(self, application: Application) -> Iterator[str]:

@@ -23,6 +23,7 @@ from reconciler.apply.durable import make_folder, sync_folder
 from reconciler.errors import LocalFileError, LockHeldError
 from reconciler.resources.call import JsonObject
 from reconciler.resources.fields import Spec
+from reconciler.resources.process import crashpoint
 from reconciler.resources.ref import Kind, ResourceRef, fold
 from reconciler.resources.strict_json import read_as
 
@@ -194,6 +195,27 @@ def left_open(path: Path) -> Sequence[Intent]:
             f"cannot read the journal {path}: {failure.strerror or failure}",
             remedy="It tells what an interrupted apply left open. Let this user read it.",
         ) from failure
+
+
+def take_over(journal: Journal, others: Iterable[Path], organizations: Collection[str]) -> None:
+    """Move what other journals of the tree leave open of these organizations into this one.
+
+    The number of shards changes, and a run may be made without any. The caller holds the lock of
+    the organizations, so no run that could still end them is under way. A crash in between leaves
+    an intent in both, which is ended twice and done once.
+
+    Raises:
+        LockHeldError: such a journal is in use.
+        LocalFileError: a journal cannot be read or written.
+    """
+    for path in others:
+        if not intents_in(left_open(path), organizations):
+            continue
+        with Journal(path) as other:
+            found = intents_in(other.open_intents, organizations)
+            journal.begin(found)
+            crashpoint("C14")
+            other.end([intent.key for intent in found])
 
 
 def _open_intents(content: bytes, path: Path) -> dict[str, Intent]:

@@ -2,45 +2,46 @@
 
 Nothing is made or replaced here. A service with custody knows what is owed, and the journal only
 spares it a question. A service that repeats its first answers gives the secret of a create again
-for its key. With any other service the sink is asked: a secret that is not there is reported, and a
-person decides.
+for its key. With any other the sink is asked: a missing secret is reported, and a person decides.
 
-The number of shards changes, and a run may be made without any. So a run also takes over what
-journals of other shards leave open of its organizations.
+A secret in the sink follows its application's rename and goes with its delete. Each is an intent
+before the change is sent, so that a run that is killed between the change and the file is ended
+by the next one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from pathlib import Path
+import uuid
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from reconciler.apply.delivery import DeliveryResult, deliver_held
-from reconciler.apply.journal import Intent, Journal, intents_in, left_open
-from reconciler.apply.missing_secrets import not_in_sink
-from reconciler.apply.outcome import Delivered
+from reconciler.apply.changes import ChangeRun, Delivered
+from reconciler.apply.delivery import DeliveryResult, deliver_held, not_in_sink
+from reconciler.apply.journal import Intent, Journal, intents_in
 from reconciler.apply.sink import (
     Application,
     Delivery,
     Kept,
+    Move,
     NotGivenError,
     SecretSink,
     Stops,
-    never,
 )
-from reconciler.apply.sink_sync import SINK_PURPOSES
 from reconciler.diagnostics import Diagnostic, warning
 from reconciler.errors import (
     REFUSED,
     AccessDeniedError,
     AlreadyExistsError,
+    LocalFileError,
     ReconcilerError,
     ServiceError,
 )
-from reconciler.plan.model import signs_in_with_secret
-from reconciler.resources.process import crashpoint
+from reconciler.plan.model import Change, Create, Delete, signs_in_with_secret
+from reconciler.resources.ref import Kind, ResourceRef, organization_ref
 from reconciler.service_client.port import Context, CreateOrder, ServiceClient, Written
 from reconciler.state import ObservedObject, ObservedState
+
+_OF_THE_SINK = {"rename", "delete"}  # purposes of intents that ``SinkSync`` ends
 
 
 class _Open(NamedTuple):
@@ -59,9 +60,8 @@ class Recovery:
         journal: Journal,
         sink: SecretSink | None,
         context: Context,
-        stops: Stops = never,
+        stops: Stops,
     ) -> None:
-        """Take what recovery works with; the context is sent with every repeated call."""
         self._stops = stops
         self._service = service
         self._journal = journal
@@ -90,7 +90,7 @@ class Recovery:
         ended: list[Intent] = []
         left: list[_Open] = []
         for intent in intents_in(self._journal.open_intents, organizations):
-            if intent.purpose in SINK_PURPOSES:
+            if intent.purpose in _OF_THE_SINK:
                 continue
             held = by_id.get(intent.id) if intent.id else observed.objects.get(intent.ref.key)
             if held is None or not intent.owes_secret or not signs_in_with_secret(held):
@@ -116,20 +116,20 @@ class Recovery:
         unknown: list[_Open] = []
         for each in left:
             answer = first.get(each.intent.key)
+            is_settled = has_custody
             if isinstance(answer, Written):
-                if _is_latest(answer, each.held) and answer.client_secret is not None:
+                # Any event since then may have made a new secret.
+                is_latest = (answer.id, answer.sequence) == (each.held.id, each.held.sequence)
+                if is_latest and answer.client_secret is not None:
                     secret = Delivery(each.held.ref, answer.client_id, answer.client_secret)
                     found.append((each, secret))
-                elif has_custody or answer.id != each.held.id:
-                    done.append(each)
-                else:
-                    unknown.append(each)
+                    continue
+                is_settled |= answer.id != each.held.id
             elif isinstance(answer, AlreadyExistsError):
                 # The service has never seen the key, or forgot it after a day.
                 self._recovered.notes.append(_taken(each.held))
-                done.append(each)
-            else:
-                (done if has_custody else unknown).append(each)
+                is_settled = True
+            (done if is_settled else unknown).append(each)
         done += self._asked_of_sink(unknown)
         failures = self._deliver(found, done)
         self._journal.end([each.intent.key for each in done])
@@ -189,14 +189,6 @@ class Recovery:
         return {each.intent.key: result for each, result in zip(creates, results, strict=True)}
 
 
-def _is_latest(answer: Written, held: ObservedObject) -> bool:
-    """Return whether an answered secret is still valid: the object had no event since.
-
-    Any later event may have made a new secret.
-    """
-    return answer.id == held.id and answer.sequence == held.sequence
-
-
 def _create_again(intent: Intent, held: ObservedObject) -> CreateOrder:
     return CreateOrder(
         ref=intent.ref,
@@ -239,21 +231,116 @@ def _still_owed(held: ObservedObject) -> Diagnostic:
     )
 
 
-def take_over(journal: Journal, others: Iterable[Path], organizations: Collection[str]) -> None:
-    """Move what other journals of the tree leave open of these organizations into this one.
+class SinkSync:
+    """Lets one sink follow the renames and deletes of one run; without a sink it does nothing."""
 
-    The caller holds the lock of the organizations, so no run that could still end them is under
-    way. A crash in between leaves an intent in both, which is ended twice and done once.
+    def __init__(self, journal: Journal, sink: SecretSink | None) -> None:
+        self._journal = journal
+        self._sink = sink
+        self._begun: dict[str, Intent] = {}
+        self._ended: list[str] = []
 
-    Raises:
-        LockHeldError: such a journal is in use.
-        LocalFileError: a journal cannot be read or written.
-    """
-    for path in others:
-        if not intents_in(left_open(path), organizations):
-            continue
-        with Journal(path) as other:
-            found = intents_in(other.open_intents, organizations)
-            journal.begin(found)
-            crashpoint("C14")
-            other.end([intent.key for intent in found])
+    def intents(self, runs: Sequence[ChangeRun]) -> Sequence[Intent]:
+        """Return what to record before changes are sent."""
+        found = [_intent(run.change) for run in runs] if self._sink is not None else []
+        self._begun = {intent.id: intent for intent in found if intent is not None}
+        return tuple(self._begun.values())
+
+    def follow(self, runs: Sequence[ChangeRun]) -> Sequence[Diagnostic]:
+        """Let the sink follow what was carried out of these changes; return what was done.
+
+        What may still have happened at the service stays open in the journal.
+        """
+        moves: list[tuple[Intent, ResourceRef]] = []
+        gone: list[Intent] = []
+        for run in runs:
+            change, result = run.change, run.result
+            if isinstance(change, Create) or change.held.id not in self._begun:
+                continue
+            intent = self._begun.pop(change.held.id)
+            if isinstance(result, REFUSED):
+                self._ended.append(intent.key)
+            elif isinstance(result, Written) and isinstance(change, Delete):
+                gone.append(intent)
+            elif isinstance(result, Written) and not isinstance(change, Delete):
+                moves.append((intent, change.resource.ref))
+        return self._carry_out(moves, gone)
+
+    def recover(self, observed: ObservedState, organizations: Collection[str]) -> list[Diagnostic]:
+        """End what an earlier run left open in these organizations; return what was done.
+
+        Raises:
+            LocalFileError: the journal cannot be written.
+        """
+        by_id = {held.id: held for held in observed.everything}
+        moves: list[tuple[Intent, ResourceRef]] = []
+        gone: list[Intent] = []
+        for intent in intents_in(self._journal.open_intents, organizations) if self._sink else ():
+            if intent.purpose not in _OF_THE_SINK:
+                continue
+            held = by_id.get(intent.id)
+            if held is not None and intent.purpose == "rename" and held.ref != intent.ref:
+                moves.append((intent, held.ref))
+            elif held is None and intent.purpose == "delete":
+                # An incomplete listing, or a token that may not see the organization, proves
+                # nothing: the intent stays open.
+                organization = organization_ref(intent.ref.organization).key
+                if not observed.incomplete and organization in observed.objects:
+                    gone.append(intent)
+            else:
+                self._ended.append(intent.key)  # it never happened, or has been undone since
+        notes = self._carry_out(moves, gone)
+        self._journal.end(self.take_ended())
+        return notes
+
+    def take_ended(self) -> list[str]:
+        """Return the keys of the intents that have ended, and forget them."""
+        ended, self._ended = self._ended, []
+        return ended
+
+    def _carry_out(
+        self, moves: Sequence[tuple[Intent, ResourceRef]], gone: Sequence[Intent]
+    ) -> list[Diagnostic]:
+        if self._sink is None or not (moves or gone):
+            return []
+        moved = self._sink.moved([Move(one.ref, ref, one.client_id) for one, ref in moves])
+        removed = self._sink.removed([Application(one.ref, one.client_id) for one in gone])
+        intents = [*(intent for intent, _ in moves), *gone]
+        notes: list[Diagnostic] = []
+        for intent, followed in zip(intents, [*moved, *removed], strict=True):
+            if isinstance(followed, LocalFileError):
+                notes.append(_not_followed(intent, followed))
+            else:
+                notes += followed
+                self._ended.append(intent.key)
+        return notes
+
+
+def _intent(change: Change) -> Intent | None:
+    """Return the intent of a change that the sink has to follow, or None."""
+    if isinstance(change, Create):
+        return None
+    held = change.held
+    # The secret may be in the sink from an earlier auth method that had one.
+    if held.ref.kind is not Kind.OIDC_APPLICATION or not held.client_id:
+        return None
+    if not isinstance(change, Delete) and change.resource.ref == held.ref:
+        return None
+    return Intent(
+        purpose="delete" if isinstance(change, Delete) else "rename",
+        key=uuid.uuid4().hex,
+        ref=held.ref,
+        owes_secret=False,
+        id=held.id,
+        client_id=held.client_id,
+    )
+
+
+def _not_followed(intent: Intent, failure: LocalFileError) -> Diagnostic:
+    done = "renamed" if intent.purpose == "rename" else "deleted"
+    return warning(
+        "SECRET-NOT-FOLLOWED",
+        f"the sink did not follow an application that was {done}: {failure.problem}",
+        f"The file of {intent.ref} is as it was; the next apply tries again. {failure.remedy}",
+        ref=intent.ref,
+    )

@@ -18,7 +18,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from reconciler.apply.durable import cannot_write, remove, sync_folder, write_synced
+from reconciler.apply.durable import (
+    cannot_write,
+    make_folder,
+    remove,
+    sync_folder,
+    write_synced,
+)
 from reconciler.apply.sink import Application, Kept
 from reconciler.diagnostics import Diagnostic, warning
 from reconciler.errors import LocalFileError
@@ -30,6 +36,24 @@ PAUSE_SECONDS = 0.02
 STALE_SECONDS = 3600.0
 _TEMPORARY = re.compile(r"\.secret-[0-9a-f]{16}-(\d+|probe)\.tmp", re.ASCII)
 _NO_LOCKS = {errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}
+
+
+def make_private_folder(folder: Path) -> None:
+    """Make a folder for secrets.
+
+    Raises:
+        LocalFileError: it cannot be made, or is open to others.
+    """
+    try:
+        make_folder(folder)
+        mode = folder.stat().st_mode
+    except OSError as failure:
+        raise cannot_write(folder, failure, "make the folder") from failure
+    if mode & 0o077:
+        raise LocalFileError(
+            f"{folder} can be read by others (mode {mode & 0o777:04o})",
+            remedy=f"Secrets go there: run `chmod 700 {folder}`, or choose another folder.",
+        )
 
 
 @dataclass(frozen=True, slots=True)

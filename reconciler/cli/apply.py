@@ -14,10 +14,9 @@ from typing import Any
 
 import click
 
+from reconciler.apply.changes import ApplyReport, Status
 from reconciler.apply.executor import Executor
-from reconciler.apply.journal import Journal, tree_of
-from reconciler.apply.outcome import ApplyReport, Status
-from reconciler.apply.recovery import take_over
+from reconciler.apply.journal import Journal, take_over, tree_of
 from reconciler.apply.sink import SecretSink, plain_name
 from reconciler.cli.apply_output import OUTPUTS, Extent, TextOutput
 from reconciler.cli.approval import (

@@ -16,7 +16,7 @@ from typing import IO, Self
 
 import click
 
-from reconciler.apply.outcome import ApplyReport, Progress
+from reconciler.apply.changes import ApplyReport, Progress
 from reconciler.cli.output import is_folded, print_json, show_warnings, stdout_style, style_on
 from reconciler.cli.process import chosen
 from reconciler.cli.signals import SIGNALS

@@ -13,7 +13,7 @@ from typing import TypeVar
 import click
 
 from reconciler import __version__
-from reconciler.apply.durable import write_private_files
+from reconciler.apply.durable import write_private_file
 from reconciler.cli.configured import configured
 from reconciler.cli.manifests import Made
 from reconciler.cli.output import age_in_words, hint, time_in_words
@@ -102,7 +102,7 @@ def _save(path: str, content: bytes) -> None:
     target = Path(path)
     if is_folder(path) or not target.name:
         raise LocalFileError(f"{path} is a folder", remedy="Name a file that may be written.")
-    write_private_files(target.parent, [(target.name, content)])
+    write_private_file(target, content)
 
 
 def _opened(path: str, read: Callable[[bytes], T], remedy: str) -> T:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from reconciler import __version__
-from reconciler.apply.outcome import ApplyReport, Delivered, Outcome, Status
+from reconciler.apply.changes import ApplyReport, Delivered, Outcome, Status
 from reconciler.diagnostics import Diagnostic, Severity
 from reconciler.errors import ReconcilerError
 from reconciler.plan.digest import plan_digest

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.apply.outcome import Status
+from reconciler.apply.changes import Status
 from reconciler.errors import (
     AccessDeniedError,
     AlreadyExistsError,

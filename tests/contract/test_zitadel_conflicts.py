@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.apply.outcome import Status
+from reconciler.apply.changes import Status
 from reconciler.errors import (
     InvalidArgumentError,
     PreconditionFailedError,

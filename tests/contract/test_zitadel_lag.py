@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.apply.outcome import ApplyReport, Status
+from reconciler.apply.changes import ApplyReport, Status
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import AlreadyExistsError
 from reconciler.plan.model import Create

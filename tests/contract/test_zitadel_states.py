@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.apply.outcome import Status
+from reconciler.apply.changes import Status
 from reconciler.errors import InvalidManifestsError
 from reconciler.resources.ref import Kind
 from reconciler.service_client.zitadel.client import ListDelays, ZitadelClient

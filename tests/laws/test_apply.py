@@ -12,10 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reconciler.apply.changes import ApplyReport, Progress, secret_order
 from reconciler.apply.executor import Executor
 from reconciler.apply.journal import Intent, Journal
-from reconciler.apply.orders import secret_order
-from reconciler.apply.outcome import ApplyReport, Progress
 from reconciler.errors import (
     LocalFileError,
     LockHeldError,

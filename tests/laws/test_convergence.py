@@ -14,10 +14,10 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from reconciler.apply.changes import ApplyReport, Progress, Status
 from reconciler.apply.executor import Executor
 from reconciler.apply.folder_sinks import FileSink
 from reconciler.apply.journal import Journal
-from reconciler.apply.outcome import ApplyReport, Progress, Status
 from reconciler.cli.embedded import InProcessWire, local_caller
 from reconciler.loop import carry_out, preview
 from reconciler.manifests.loader import load

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.apply.outcome import ApplyReport, Outcome, Status
+from reconciler.apply.changes import ApplyReport, Outcome, Status
 from reconciler.apply.sink import Delivery
 from reconciler.plan.model import Create
 from reconciler.report.apply_report import report_as_json, report_as_text

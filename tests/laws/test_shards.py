@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.apply.outcome import Status
+from reconciler.apply.changes import Status
 from reconciler.plan.digest import Essence, essence
 from reconciler.plan.model import Plan
 from reconciler.resources.ref import Shard, fold

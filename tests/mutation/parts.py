@@ -30,7 +30,6 @@ PARTS = {
         _in("apply", "journal", "recovery"),
         (
             "tests/unit/apply/test_journal.py",
-            "tests/unit/apply/test_journal_failures.py",
             "tests/unit/apply/test_recovery.py",
             "tests/unit/apply/test_executor.py",
         ),

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.apply.changes import ApplyReport, Progress
 from reconciler.apply.executor import Executor
 from reconciler.apply.journal import Journal
-from reconciler.apply.outcome import ApplyReport, Progress
 from reconciler.errors import ServiceError, UnseenOrganizationError
 from reconciler.loop import carry_out, look_for_drift, observe_declared, preview
 from reconciler.plan.guards import Allowances

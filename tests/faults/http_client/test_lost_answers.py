@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
-from reconciler.apply.outcome import Status
+from reconciler.apply.changes import Status
 from reconciler.errors import (
     ServiceError,
 )

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from reconciler.apply.changes import ApplyReport, Delivered, Outcome, Progress, Status
 from reconciler.apply.executor import Executor
 from reconciler.apply.journal import Intent, Journal
-from reconciler.apply.outcome import ApplyReport, Delivered, Outcome, Progress, Status
 from reconciler.errors import (
     AccessDeniedError,
     AlreadyExistsError,

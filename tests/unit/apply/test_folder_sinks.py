@@ -2,97 +2,36 @@
 
 from __future__ import annotations
 
-import errno
-import fcntl
-import json
-import os
-import stat
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeAlias
 
-import pyrage
 import pytest
 
-from reconciler.apply import secret_folder
 from reconciler.apply.folder_sinks import (
-    AgeSink,
     FileSink,
     file_name,
     file_name_beside,
     sealed_name,
 )
-from reconciler.apply.sink import Application, Delivery, Kept, Move, content_of
+from reconciler.apply.sink import Application, Move
 from reconciler.diagnostics import Diagnostic
 from reconciler.errors import LocalFileError
-from reconciler.resources.ref import ResourceRef
-from reconciler.resources.secret import Secret
 from tests.builders import WEB, a_ref
-
-Sink: TypeAlias = FileSink | AgeSink
-
-PORTAL = a_ref(name="portal")
-KEY = pyrage.x25519.Identity.generate()
-PLAIN, BESIDE = "acme.shop.storefront.json", "acme.shop.storefront.7.json"
-
-
-def delivery(ref: ResourceRef = WEB, client_id: str = "7", value: str = "geheim") -> Delivery:
-    return Delivery(ref, client_id, Secret(value))
-
-
-def a_file_sink(folder: Path) -> Sink:
-    return FileSink(folder)
-
-
-def an_age_sink(folder: Path) -> Sink:
-    return AgeSink(folder, [str(KEY.to_public())])
-
-
-def delivered(sink: Sink, *deliveries: Delivery) -> list[Kept]:
-    """Deliver; every secret must be kept."""
-    results = sink.deliver(deliveries)
-    kept = [result for result in results if isinstance(result, Kept)]
-    assert len(kept) == len(deliveries), results
-    return kept
-
-
-def secrets_in(folder: Path) -> dict[str, tuple[str, str, str]]:
-    """Return client id, secret and the name in the ref of every file, by file name."""
-    files = {}
-    for path in folder.iterdir():
-        content = path.read_bytes()
-        content = pyrage.decrypt(content, [KEY]) if path.suffix == ".age" else content
-        said = json.loads(content)
-        files[path.name] = (said["client_id"], said["client_secret"], said["ref"]["name"])
-        assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    return files
+from tests.unit.apply.secret_files import (
+    BESIDE,
+    PLAIN,
+    PORTAL,
+    Sink,
+    delivered,
+    delivery,
+    secrets_in,
+)
 
 
 def codes(followed: Sequence[tuple[Diagnostic, ...] | LocalFileError]) -> list[str]:
     """Return the codes of all findings; no error may be among them."""
     assert not [one for one in followed if isinstance(one, LocalFileError)], followed
     return [note.code for one in followed if not isinstance(one, LocalFileError) for note in one]
-
-
-def no_locks(*_: object) -> bool:
-    """Be a file system that has none."""
-    return False
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Return a folder that only its owner can read."""
-    made = tmp_path / "secrets"
-    made.mkdir(mode=0o700)
-    return made
-
-
-@pytest.fixture(params=[a_file_sink, an_age_sink])
-def sink(request: pytest.FixtureRequest, folder: Path) -> Sink:
-    """Return a sink of each kind."""
-    make: Callable[[Path], Sink] = request.param
-    return make(folder)
 
 
 # Another file is under the name.
@@ -124,116 +63,6 @@ def test_each_of_two_applications_stays_in_its_own_file(folder: Path) -> None:
         PLAIN: ("8", "new too", "storefront"), BESIDE: ("7", "new", "storefront"),
     }  # fmt: skip
     assert [kept.notes for kept in again] == [(), ()]
-
-
-def no_json(path: Path) -> None:
-    path.write_bytes(b"old")
-
-
-def a_link(path: Path) -> None:
-    (path.parent.parent / "elsewhere").write_bytes(b"precious")
-    path.symlink_to(path.parent.parent / "elsewhere")
-
-
-def a_link_to_nothing(path: Path) -> None:
-    path.symlink_to("nowhere")
-
-
-def a_pipe(path: Path) -> None:
-    os.mkfifo(path)
-
-
-def unreadable(path: Path) -> None:
-    path.write_bytes(content_of(delivery()))
-    path.chmod(0)
-    if os.access(path, os.R_OK):  # the superuser reads everything
-        path.write_bytes(b"sealed")
-
-
-def a_folder(path: Path) -> None:
-    path.mkdir()
-
-
-STRANGE = [no_json, a_link, a_link_to_nothing, a_pipe, unreadable, a_folder]
-
-
-@pytest.mark.parametrize("put", STRANGE)
-def test_what_is_no_file_of_ours_is_never_replaced(
-    folder: Path, put: Callable[[Path], None]
-) -> None:
-    """Whoever put it there may need it."""
-    put(folder / PLAIN)
-    before = (folder / PLAIN).lstat()
-
-    (kept,) = delivered(FileSink(folder), delivery())
-
-    assert kept.at == str(folder / BESIDE)
-    assert (folder / BESIDE).read_bytes() == content_of(delivery())
-    after = (folder / PLAIN).lstat()
-    assert (after.st_ino, after.st_size, after.st_mtime_ns) == (
-        before.st_ino, before.st_size, before.st_mtime_ns,
-    )  # fmt: skip
-    assert (
-        not (folder.parent / "elsewhere").exists()
-        or (folder.parent / "elsewhere").read_bytes() == b"precious"
-    )
-
-
-@pytest.mark.parametrize("put", [a_link, a_folder])
-def test_a_name_that_is_taken_keeps_only_its_own_secret_back(
-    sink: Sink, folder: Path, put: Callable[[Path], None]
-) -> None:
-    """What is in the sink is told as such: a service can then forget it."""
-    *_, last = sink.names(Application(WEB, "7"))
-    for name in tuple(sink.names(Application(WEB, "7")))[:-1]:
-        a_folder(folder / name)
-    put(folder / last)
-
-    first, second = sink.deliver([delivery(), delivery(PORTAL, "8")])
-
-    assert isinstance(first, LocalFileError)
-    assert first.problem == f"cannot write {folder / last}: something else is there"
-    assert isinstance(second, Kept)
-    assert sink.held([Application(WEB, "7"), Application(PORTAL, "8")]) == [False, True]
-
-
-def test_a_name_that_is_taken_at_the_last_moment_is_left_alone(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A file system without locks: another run names its file between our look and our write."""
-    monkeypatch.setattr(secret_folder, "_lock", no_locks)
-    link = os.link
-
-    def late(source: Path, target: Path) -> None:
-        if target.name == PLAIN and not target.exists():
-            target.write_bytes(content_of(delivery(client_id="8", value="theirs")))
-            target.chmod(0o600)
-        link(source, target)
-
-    monkeypatch.setattr(os, "link", late)
-
-    delivered(FileSink(folder), delivery())
-
-    assert secrets_in(folder) == {
-        PLAIN: ("8", "theirs", "storefront"), BESIDE: ("7", "geheim", "storefront"),
-    }  # fmt: skip
-
-
-def test_a_file_system_without_hard_links_will_do(
-    sink: Sink, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Some network folders have none. A name that is taken is left alone there, too."""
-
-    def refused(source: Path, target: Path) -> None:
-        raise OSError(errno.EPERM, "not here")
-
-    monkeypatch.setattr(os, "link", refused)
-    a_folder(folder / PLAIN)
-
-    delivered(sink, delivery(), delivery(PORTAL, "8"))
-
-    assert sink.held([Application(WEB, "7"), Application(PORTAL, "8")]) == [True, True]
-    assert not list(folder.glob(".*"))
 
 
 # Applications that are renamed or deleted.
@@ -350,53 +179,61 @@ def test_a_secret_is_not_moved_over_something_else(folder: Path) -> None:
     assert sink.held([Application(PORTAL, "7")])[0] is True
 
 
-# What a killed run leaves, and what a live one has.
-
-
-def test_what_a_killed_run_left_is_removed(sink: Sink, folder: Path) -> None:
-    """The files of a person stay, however they are named."""
-    mine = [folder / ".notes.tmp", folder / ".secret-x.tmp", folder / ".probe"]
-    left = [folder / f".secret-{'0' * 16}-{end}.tmp" for end in ("0", "12", "probe")]
-    for path in [*mine, *left]:
-        path.write_bytes(b"half of a secret")
+def test_proving_leaves_nothing_behind_and_touches_nothing(folder: Path) -> None:
+    """It happens before every apply that makes a secret."""
+    sink = FileSink(folder)
+    sink.prove()
+    assert list(folder.iterdir()) == []
+    sink.deliver([delivery()])
+    before = {path: path.read_bytes() for path in folder.iterdir()}
 
     sink.prove()
 
-    assert sorted(folder.iterdir()) == sorted(mine)
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
 
 
-def test_without_locks_only_old_files_are_taken_for_left(
-    sink: Sink, folder: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_sink_that_cannot_take_secrets_says_so_before_there_is_one(folder: Path) -> None:
+    """A secret that was answered and has nowhere to go is lost."""
+    folder.rmdir()
+    folder.write_bytes(b"a file")
+    folder.chmod(0o600)
+
+    with pytest.raises(LocalFileError, match="cannot write into"):
+        FileSink(folder).prove()
+
+
+def test_a_folder_where_a_secret_goes_is_found_before_there_is_one(folder: Path) -> None:
+    """Writing would fail only when the secret is there, and it is answered once."""
+    (folder / file_name(WEB)).mkdir()
+    sink = FileSink(folder)
+
+    with pytest.raises(LocalFileError, match=r"storefront.json: a folder is there$"):
+        sink.prove([a_ref(name="other"), WEB])
+    sink.prove([a_ref(name="other")])
+
+
+@pytest.mark.parametrize(
+    ("content", "held"),
+    [
+        pytest.param(b'{"client_id": "7"}', True, id="of this client"),
+        pytest.param(b'{"client_id": "8"}', False, id="of another client"),
+        pytest.param(b'["client_id"]', False, id="of another shape"),
+        pytest.param(b"{", False, id="damaged"),
+        pytest.param(b"\xff", False, id="no text"),
+        pytest.param(b"[" * 200_000, False, id="nested deeply"),
+        pytest.param(None, False, id="no file"),
+    ],
+)
+def test_the_sink_holds_a_secret_only_for_the_client_it_was_made_for(
+    folder: Path, content: bytes | None, held: object
 ) -> None:
-    """A young one may be of a run that is still at work."""
-    monkeypatch.setattr(secret_folder, "_lock", no_locks)
-    young, old = (folder / f".secret-{number:016x}-0.tmp" for number in (1, 2))
-    for path in (young, old):
-        path.write_bytes(b"x")
-    hours_ago = time.time() - 2 * secret_folder.STALE_SECONDS
-    os.utime(old, (hours_ago, hours_ago))
-
+    """An application that was deleted and made again has another client id and secret."""
+    sink = FileSink(folder)
     sink.prove()
+    if content is not None:
+        (folder / file_name(WEB)).write_bytes(content)
 
-    assert list(folder.iterdir()) == [young]
-
-
-def test_a_run_waits_for_another_that_writes_into_the_folder(
-    sink: Sink, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And says so when that takes too long."""
-    monkeypatch.setattr(secret_folder, "LOCK_SECONDS", 0.05)
-    descriptor = os.open(folder, os.O_RDONLY)
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
-    try:
-        with pytest.raises(LocalFileError, match="another run has kept"):
-            sink.prove()
-        (failure,) = sink.deliver([delivery()])
-    finally:
-        os.close(descriptor)
-
-    assert isinstance(failure, LocalFileError)
-    assert isinstance(sink.deliver([delivery()])[0], Kept)
+    assert sink.held([Application(WEB, "7")])[0] is held
 
 
 def test_names_are_as_documented() -> None:

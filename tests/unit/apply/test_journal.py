@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import multiprocessing
 import os
 import stat
-import subprocess
-import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from reconciler.apply.journal import Intent, Journal, intents_in
+from reconciler.apply.journal import Intent, Journal, intents_in, left_open, take_over
 from reconciler.errors import LocalFileError, LockHeldError
 from tests.builders import WEB, a_ref, declared
-from tests.on_disk import watch_the_disk
+from tests.on_disk import files_of_at_most, watch_the_disk
 
 CREATE = Intent("create", "key-1", WEB, owes_secret=True, spec=declared(WEB).spec)
 ODD = Intent(
@@ -35,7 +36,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "state" / "apply.jsonl"
 
 
-def left_open(path: Path) -> list[Intent]:
+def reopened(path: Path) -> list[Intent]:
     with Journal(path) as journal:
         return list(journal.open_intents)
 
@@ -70,7 +71,7 @@ def test_a_journal_without_open_intents_is_emptied(path: Path) -> None:
         assert path.read_bytes() == b""
         journal.begin([SECRET])
 
-    assert left_open(path) == [SECRET]
+    assert reopened(path) == [SECRET]
 
 
 def test_the_journal_is_for_its_owner_alone(path: Path) -> None:
@@ -123,10 +124,10 @@ def test_wherever_the_last_write_was_torn_the_lines_before_it_count(path: Path) 
     for cut in range(len(last)):
         path.write_bytes(whole + last[:cut])
 
-        assert left_open(path) == [CREATE, SECRET, ODD]
+        assert reopened(path) == [CREATE, SECRET, ODD]
         with Journal(path) as journal:
             journal.end(["key-1"])
-        assert left_open(path) == [SECRET, ODD], f"cut at {cut}: what came after counts too"
+        assert reopened(path) == [SECRET, ODD], f"cut at {cut}: what came after counts too"
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4])
@@ -159,7 +160,7 @@ def test_the_line_that_the_hostile_ones_are_made_from_is_good(path: Path) -> Non
     path.parent.mkdir()
     path.write_text(begin() + "\n", encoding="ascii")
 
-    assert [intent.key for intent in left_open(path)] == ["k"]
+    assert [intent.key for intent in reopened(path)] == ["k"]
 
 
 @pytest.mark.parametrize(
@@ -214,7 +215,7 @@ def test_a_journal_that_we_did_not_write_is_refused_by_line(path: Path, line: st
         Journal(path)  # and the lock was given back
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(content=st.binary(max_size=200) | st.text(alphabet='{}[]":,0begind\n\\u', max_size=80).map(
     str.encode))  # fmt: skip
 @example(content=b'{"journal": 1}\r{"begin": 1}\n')
@@ -229,7 +230,7 @@ def test_no_content_ends_a_run_with_anything_but_a_sentence(
     path.write_bytes(content)
     problem = ""
     try:
-        found = left_open(path)
+        found = reopened(path)
     except LocalFileError as refused:
         problem, found = refused.problem, []
 
@@ -271,7 +272,7 @@ def test_a_journal_in_use_by_another_process_is_not_touched(path: Path) -> None:
         here.send("enough")
         other.join()
 
-    assert left_open(path) == []
+    assert reopened(path) == []
 
 
 def test_a_journal_behind_a_link_is_refused(tmp_path: Path) -> None:
@@ -311,41 +312,282 @@ def test_a_journal_beneath_a_file_is_a_clear_error(tmp_path: Path) -> None:
         Journal(tmp_path / "file" / "apply.jsonl")
 
 
-FULL = """
-import resource, signal, sys
-from pathlib import Path
-from reconciler.apply.journal import Intent, Journal
-from reconciler.errors import LocalFileError
-from reconciler.resources.ref import Kind, ResourceRef
-
-ref = ResourceRef(Kind.ACTION, "acme", "", "greet")
-small = Intent("create", "small", ref, False, {})
-large = Intent("create", "large", ref, False, {"script": "x" * 5000})
-path = Path(sys.argv[1])
-with Journal(path) as journal:
-    journal.begin([small])
-    before = path.read_bytes()
-    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
-    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 1000, hard))
-    try:
-        journal.begin([large])
-    except LocalFileError as failure:
-        print(failure.problem)
-    assert path.read_bytes() == before
-    assert [intent.key for intent in journal.open_intents] == ["small"]
-    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
-    journal.begin([Intent("create", "next", ref, False, {})])
-print([intent.key for intent in Journal(path).open_intents])
-"""
-
-
 def test_a_full_disk_leaves_the_journal_as_it_was(path: Path) -> None:
     """Half a line, gone on with once there is room, would make the journal unreadable."""
-    result = subprocess.run(
-        [sys.executable, "-c", FULL, path], capture_output=True, text=True, check=False
+    large = replace(CREATE, key="large", spec={"script": "x" * 5000})
+    with Journal(path) as journal:
+        journal.begin([CREATE])
+        before = path.read_bytes()
+
+        with files_of_at_most(len(before) + 1000), pytest.raises(LocalFileError) as refused:
+            journal.begin([large])
+
+        assert refused.value.problem == f"cannot write the journal {path}: File too large"
+        assert path.read_bytes() == before
+        assert list(journal.open_intents) == [CREATE]
+        journal.begin([SECRET])
+    assert reopened(path) == [CREATE, SECRET]
+
+
+WRITE = "Make it writable for this user, with room on the disk. Nothing more is sent."
+DAMAGED = (
+    "It tells what an interrupted apply left open. Restore it from a backup; or move it away and "
+    "run `apply`, which then reports applications whose secret is not in the sink."
+)
+FULL = os.strerror(errno.ENOSPC)
+
+
+def as_line(intent: Intent) -> bytes:
+    fields = {name: getattr(intent, name) for name in Intent.__slots__ if name != "active"}
+    return json.dumps({"begin": fields}, separators=(",", ":")).encode() + b"\n"
+
+
+def failing(code: int = errno.ENOSPC) -> Callable[..., Any]:
+    def fail(*arguments: object) -> Any:
+        raise OSError(code, os.strerror(code)) if code else OSError("odd")
+
+    return fail
+
+
+def words_of(failure: pytest.ExceptionInfo[LocalFileError]) -> tuple[str, str]:
+    return failure.value.problem, failure.value.remedy
+
+
+def test_the_file_says_its_format_once_and_then_what_is_open(path: Path) -> None:
+    """A later version can tell what it reads, and a person can, too."""
+    head = b'{"journal": 1}\n'
+    with Journal(path) as journal:
+        journal.begin([CREATE])
+        assert path.read_bytes() == head + as_line(CREATE)
+        journal.begin([SECRET])
+        journal.end(["key-1"])
+
+        assert path.read_bytes() == head + as_line(CREATE) + as_line(SECRET) + b'{"end":"key-1"}\n'
+
+
+def test_a_journal_is_new_where_there_is_none_though_its_folder_is_there(path: Path) -> None:
+    """The folder of the store is there long before."""
+    path.parent.mkdir()
+
+    for is_new in (True, False):
+        with Journal(path) as journal:
+            assert journal.is_new is is_new
+
+
+def test_an_end_without_a_beginning_is_no_damage(path: Path) -> None:
+    """What was begun may have been forgotten with all that was at its end."""
+    path.parent.mkdir()
+    path.write_bytes(b'{"journal": 1}\n{"end":"key-9"}\n' + as_line(SECRET))
+
+    with Journal(path) as journal:
+        assert journal.open_intents == (SECRET,)
+
+
+def test_what_was_left_open_is_told_to_who_only_looks(path: Path) -> None:
+    """Also while somebody has the journal; a line that is being written is none yet."""
+    with Journal(path) as journal:
+        journal.begin([CREATE, SECRET])
+        with path.open("ab") as file:
+            file.write(b'{"end":"key-1"')
+
+        assert left_open(path) == (CREATE, SECRET)
+    with pytest.raises(LocalFileError) as refused:
+        left_open(path.parent)
+    assert words_of(refused) == (
+        f"cannot read the journal {path.parent}: {os.strerror(errno.EISDIR)}",
+        "It tells what an interrupted apply left open. Let this user read it.",
+    )
+    path.write_bytes(b"{\n")
+    with pytest.raises(LocalFileError, match=f"^line 1 of the journal {path} cannot be read$"):
+        left_open(path)
+
+
+def test_a_write_that_fails_half_way_leaves_the_journal_as_it_was(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a line, gone on with once there is room, would make the journal unreadable."""
+    write = os.write
+
+    def half(descriptor: int, content: bytes) -> int:
+        monkeypatch.setattr(os, "write", failing())
+        return write(descriptor, content[:20])
+
+    with Journal(path) as journal:
+        journal.begin([CREATE])
+        before = path.read_bytes()
+        monkeypatch.setattr(os, "write", half)
+
+        with pytest.raises(LocalFileError) as refused:
+            journal.begin([SECRET])
+
+        assert path.read_bytes() == before
+        assert journal.open_intents == (CREATE,)
+    assert words_of(refused) == (f"cannot write the journal {path}: {FULL}", WRITE)
+
+
+def test_where_not_even_half_a_line_can_be_taken_back_the_first_failure_is_told(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is the one that says what to do."""
+    with Journal(path) as journal:
+        monkeypatch.setattr(os, "fdatasync", failing(errno.EIO))
+        monkeypatch.setattr(os, "ftruncate", failing(errno.EPERM))
+
+        with pytest.raises(LocalFileError, match=f": {os.strerror(errno.EIO)}$"):
+            journal.begin([CREATE])
+
+
+def test_a_journal_that_cannot_be_emptied_is_told(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is in it is at its end all the same, and the next run finds nothing open."""
+    with Journal(path) as journal:
+        journal.begin([CREATE])
+        monkeypatch.setattr(os, "ftruncate", failing())
+
+        with pytest.raises(LocalFileError) as refused:
+            journal.end(["key-1"])
+
+    assert words_of(refused) == (f"cannot write the journal {path}: {FULL}", WRITE)
+    assert left_open(path) == ()
+
+
+@pytest.mark.parametrize(("code", "said"), [(errno.EIO, os.strerror(errno.EIO)), (0, "odd")])
+def test_a_torn_line_that_cannot_be_cut_off_ends_the_run_and_frees_the_journal(
+    path: Path, monkeypatch: pytest.MonkeyPatch, code: int, said: str
+) -> None:
+    """What would be written after it could not be read."""
+    path.parent.mkdir()
+    path.write_bytes(as_line(CREATE) + b'{"end"')
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "ftruncate", failing(code))
+        with pytest.raises(LocalFileError) as refused:
+            Journal(path)
+
+    assert words_of(refused) == (f"cannot write the journal {path}: {said}", WRITE)
+    with Journal(path) as journal:
+        assert journal.open_intents == (CREATE,)
+
+
+def test_what_keeps_a_journal_from_being_used_is_told_with_the_way_out(path: Path) -> None:
+    """Four reasons, and nobody has to guess which one it is."""
+    with Journal(path), pytest.raises(LockHeldError) as used:
+        Journal(path)
+    path.write_bytes(b"{}\n")
+    with pytest.raises(LocalFileError) as damaged:
+        Journal(path)
+    os.mkfifo(path.with_name("pipe"))
+    with pytest.raises(LocalFileError) as piped:
+        Journal(path.with_name("pipe"))
+    with pytest.raises(LocalFileError) as beneath:
+        Journal(path / "apply.jsonl")
+
+    assert (used.value.problem, used.value.remedy) == (
+        f"another apply of this tree is using {path}",
+        "Wait until it is done, then run the command again.",
+    )
+    assert words_of(damaged) == (
+        f"line 1 of the journal {path} cannot be read",
+        DAMAGED,
+    )
+    pipe = path.with_name("pipe")
+    assert words_of(piped) == (f"cannot write the journal {pipe}: it is not a file", WRITE)
+    assert words_of(beneath) == (
+        f"cannot write the journal {path / 'apply.jsonl'}: {os.strerror(errno.ENOTDIR)}",
+        WRITE,
     )
 
-    assert (result.stderr, result.stdout.splitlines()) == (
-        "",
-        [f"cannot write the journal {path}: File too large", "['small', 'next']"],
-    )
+
+SPEC = declared().spec
+OURS = Intent("create", "ours", a_ref(organization="Acme"), owes_secret=True, spec=SPEC)
+THEIRS = Intent("create", "theirs", a_ref(organization="globex"), owes_secret=True, spec=SPEC)
+AGAIN = Intent("secret", "secret", a_ref(organization="acme"), owes_secret=True, id="7")
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Path:
+    """Return the journal of a run that was cut short in two organizations."""
+    with Journal(tmp_path / "other.jsonl") as journal:
+        journal.begin([OURS, THEIRS, AGAIN])
+    return tmp_path / "other.jsonl"
+
+
+def taken_over(own: Path, *others: Path, organizations: Sequence[str] = ("ACME",)) -> list[Intent]:
+    with Journal(own) as journal:
+        take_over(journal, others, organizations)
+        return list(journal.open_intents)
+
+
+def test_what_is_ours_moves_and_what_is_not_stays(tmp_path: Path, other: Path) -> None:
+    """Afterwards each intent is open in one journal, and each is as it was."""
+    own = tmp_path / "own.jsonl"
+
+    assert taken_over(own, other) == [OURS, AGAIN]
+    assert list(left_open(own)) == [OURS, AGAIN]
+    assert list(left_open(other)) == [THEIRS]
+
+
+def test_nothing_of_ours_leaves_a_journal_alone_even_in_use(tmp_path: Path, other: Path) -> None:
+    """Shards that run at the same time do not see each other."""
+    before = other.read_bytes()
+    with Journal(other):
+        assert taken_over(tmp_path / "own.jsonl", other, organizations=["initech"]) == []
+
+    assert other.read_bytes() == before
+
+
+def test_a_journal_in_use_that_has_something_of_ours_is_waited_for(
+    tmp_path: Path, other: Path
+) -> None:
+    """Who uses it may be about to end just that."""
+    with Journal(other), pytest.raises(LockHeldError, match=f"is using {other}"):
+        taken_over(tmp_path / "own.jsonl", other)
+
+    assert list(left_open(other)) == [OURS, THEIRS, AGAIN]
+
+
+class FullDisk(Journal):
+    """A journal whose ends cannot be written: where a crash would fall."""
+
+    def end(self, keys: Sequence[str]) -> None:
+        raise LocalFileError("no room", remedy="")
+
+
+def test_a_crash_in_between_leaves_it_in_both_and_costs_nothing(
+    tmp_path: Path, other: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Taken over again it is the same intent, under the same key."""
+    own = tmp_path / "own.jsonl"
+    with monkeypatch.context() as patch:
+        patch.setattr("reconciler.apply.journal.Journal", FullDisk)
+        with pytest.raises(LocalFileError):
+            taken_over(own, other)
+    assert list(left_open(own)) == [OURS, AGAIN]
+    assert list(left_open(other)) == [OURS, THEIRS, AGAIN]
+
+    assert taken_over(own, other) == [OURS, AGAIN]
+    assert list(left_open(other)) == [THEIRS]
+
+
+def test_half_a_line_of_a_run_that_is_writing_is_no_damage(tmp_path: Path, other: Path) -> None:
+    """Another shard may be in the middle of it."""
+    other.write_bytes(other.read_bytes() + b'{"begin": {"purp')
+
+    assert list(left_open(other)) == [OURS, THEIRS, AGAIN]
+    assert left_open(tmp_path / "none.jsonl") == ()
+
+
+def test_a_damaged_journal_is_named(tmp_path: Path, other: Path) -> None:
+    """What it says of our organizations nobody knows."""
+    other.write_bytes(b"{" + other.read_bytes())
+
+    with pytest.raises(LocalFileError, match=f"line 1 of the journal {other} cannot be read"):
+        taken_over(tmp_path / "own.jsonl", other)
+
+
+def test_a_journal_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    """A folder in its place, for one."""
+    (tmp_path / "other.jsonl").mkdir()
+
+    with pytest.raises(LocalFileError, match=r"cannot read .*other\.jsonl: Is a directory"):
+        left_open(tmp_path / "other.jsonl")

@@ -1,4 +1,4 @@
-"""What an interrupted run began is brought to its end: above all, its secrets."""
+"""What an interrupted run began is brought to its end: its secrets, and what the sink follows."""
 
 from __future__ import annotations
 
@@ -9,24 +9,27 @@ from typing import Any
 
 import pytest
 
+from reconciler.apply.changes import ChangeRun, Delivered, secret_order
 from reconciler.apply.delivery import DeliveryResult
 from reconciler.apply.journal import Intent, Journal
-from reconciler.apply.orders import secret_order
-from reconciler.apply.outcome import Delivered
-from reconciler.apply.recovery import Recovery
+from reconciler.apply.recovery import Recovery, SinkSync
 from reconciler.apply.sink import Stops, never
 from reconciler.diagnostics import Diagnostic, Severity, warning
 from reconciler.errors import (
     AccessDeniedError,
     LocalFileError,
+    PreconditionFailedError,
+    ReconcilerError,
     ServiceError,
     ServiceUnavailableError,
 )
+from reconciler.plan.model import Change, Delete, Update
 from reconciler.service_client.port import CreateOrder, Order, SecretOrder, Written
-from reconciler.state import ObservedObject
+from reconciler.state import ObservedObject, ObservedState
 from tests.builders import (
     ACME,
     HOUSE,
+    PARTNER,
     SHOP,
     WEB,
     FakeService,
@@ -38,6 +41,7 @@ from tests.builders import (
     held,
     id_of,
     lost,
+    observed,
 )
 
 CONTEXT = {"tree": "default"}
@@ -265,7 +269,7 @@ def test_what_is_owed_is_delivered_by_custody_and_the_intent_ends_with_that(
     journal.begin([replace(CREATE, run=run)])
     ids = [found.id] if delivered else []
 
-    recovered = Recovery(service, journal, sink, CONTEXT).recover(
+    recovered = Recovery(service, journal, sink, CONTEXT, never).recover(
         service.look(["acme"]), ["acme"], ids
     )
 
@@ -484,6 +488,153 @@ def test_a_service_that_is_gone_leaves_everything_open(
 
     service.trouble = gone
     with pytest.raises(ServiceUnavailableError):
-        Recovery(service, journal, sink, CONTEXT).recover(state, ["acme"])
+        Recovery(service, journal, sink, CONTEXT, never).recover(state, ["acme"])
 
     assert journal.open_intents == (CREATE,)
+
+
+PORTAL = a_ref(name="portal")
+FOUND = held(WEB, object_id="7")
+CLIENT = FOUND.client_id
+RENAME, DELETE = Update(declared(PORTAL), FOUND), Delete(FOUND)
+DONE = Written("7", 9, CLIENT)
+
+
+@pytest.fixture
+def stocked() -> FakeSink:
+    """Return a sink that has the secret of the application."""
+    made = FakeSink()
+    made.kept = {(WEB.key, CLIENT): "geheim", (WEB.key, "other"): "theirs"}
+    return made
+
+
+THERE = {(WEB.key, CLIENT): "geheim", (WEB.key, "other"): "theirs"}
+MOVED = {(WEB.key, "other"): "theirs", (PORTAL.key, CLIENT): "geheim"}
+GONE = {(WEB.key, "other"): "theirs"}
+REFUSED = PreconditionFailedError("moved on", remedy="r")
+
+
+@pytest.mark.parametrize(
+    ("change", "result", "kept", "ends"),
+    [
+        pytest.param(RENAME, DONE, MOVED, True, id="renamed"),
+        pytest.param(RENAME, REFUSED, THERE, True, id="not renamed"),
+        pytest.param(RENAME, lost(), THERE, False, id="perhaps renamed"),
+        pytest.param(DELETE, DONE, GONE, True, id="deleted"),
+        pytest.param(DELETE, REFUSED, THERE, True, id="not deleted"),
+        pytest.param(DELETE, ServiceError("x", remedy="r"), THERE, False, id="perhaps deleted"),
+    ],
+)
+def test_the_sink_follows_what_was_carried_out(
+    journal: Journal,
+    stocked: FakeSink,
+    change: Change,
+    result: Written | ReconcilerError,
+    kept: object,
+    ends: object,
+) -> None:
+    """What may have happened stays open."""
+    sync = SinkSync(journal, stocked)
+    journal.begin(sync.intents([ChangeRun(change)]))
+
+    sync.follow([ChangeRun(change, result=result)])
+    journal.end(sync.take_ended())
+
+    assert stocked.kept == kept
+    assert (journal.open_intents == ()) is ends
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(Update(declared(WEB), FOUND), id="an update that keeps the name"),
+        pytest.param(Delete(held(PARTNER)), id="a delete of another kind"),
+    ],
+)
+def test_other_changes_need_nothing(journal: Journal, stocked: FakeSink, change: Change) -> None:
+    """The journal waits for the disk."""
+    assert list(SinkSync(journal, stocked).intents([ChangeRun(change)])) == []
+    assert list(SinkSync(journal, None).intents([ChangeRun(RENAME), ChangeRun(DELETE)])) == []
+
+
+NOW = observed(*HOUSE, FOUND)
+ELSEWHERE = observed(*HOUSE, replace(FOUND, ref=PORTAL))
+WITHOUT = observed(*HOUSE)
+
+
+@pytest.mark.parametrize(
+    ("purpose", "state", "kept", "ends"),
+    [
+        pytest.param("rename", ELSEWHERE, MOVED, True, id="renamed"),
+        pytest.param("rename", NOW, THERE, True, id="never renamed"),
+        pytest.param("rename", WITHOUT, THERE, True, id="deleted by other means since"),
+        pytest.param("delete", WITHOUT, GONE, True, id="deleted"),
+        pytest.param("delete", NOW, THERE, True, id="never deleted"),
+        pytest.param("delete", observed(), THERE, False, id="an organization not to be seen"),
+        pytest.param(
+            "delete", replace(WITHOUT, incomplete=("a page is missing",)), THERE, False,
+            id="an incomplete listing",
+        ),
+    ],
+)  # fmt: skip
+def test_a_run_that_was_cut_short_is_ended(
+    journal: Journal,
+    stocked: FakeSink,
+    purpose: str,
+    state: ObservedState,
+    kept: object,
+    ends: object,
+) -> None:
+    """A secret is removed only where its application surely is no more."""
+    change = RENAME if purpose == "rename" else DELETE
+    journal.begin(SinkSync(journal, stocked).intents([ChangeRun(change)]))
+
+    SinkSync(journal, stocked).recover(state, ["ACME"])
+
+    assert stocked.kept == kept
+    assert (journal.open_intents == ()) is ends
+
+
+def test_another_organization_and_a_run_without_a_sink_leave_it_open(
+    journal: Journal, stocked: FakeSink
+) -> None:
+    """The run that can end it comes later."""
+    journal.begin(SinkSync(journal, stocked).intents([ChangeRun(DELETE)]))
+
+    assert SinkSync(journal, stocked).recover(WITHOUT, ["other"]) == []
+    assert SinkSync(journal, None).recover(WITHOUT, ["acme"]) == []
+
+    assert stocked.kept == THERE
+    assert len(journal.open_intents) == 1
+
+
+def test_a_sink_that_cannot_follow_is_told_and_tried_again(
+    journal: Journal, stocked: FakeSink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The change itself is done."""
+    failure = LocalFileError("the disk is full", remedy="Make room.")
+    sync = SinkSync(journal, stocked)
+    journal.begin(sync.intents([ChangeRun(RENAME)]))
+    with monkeypatch.context() as patched:
+        patched.setattr(stocked, "moved", lambda moves: [failure for _ in moves])
+
+        (note,) = sync.follow([ChangeRun(RENAME, result=DONE)])
+
+    assert note.code == "SECRET-NOT-FOLLOWED"
+    assert "the disk is full" in note.summary
+    assert sync.take_ended() == []
+    SinkSync(journal, stocked).recover(ELSEWHERE, ["acme"])
+    assert (stocked.kept, journal.open_intents) == (MOVED, ())
+
+
+def test_what_is_open_is_read_from_the_disk_again(tmp_path: Path, stocked: FakeSink) -> None:
+    """The next run is another process."""
+    path = tmp_path / "other.jsonl"
+    with Journal(path) as first:
+        first.begin(SinkSync(first, stocked).intents([ChangeRun(RENAME)]))
+    with Journal(path) as second:
+        (intent,) = second.open_intents
+
+    assert intent == Intent(
+        "rename", intent.key, WEB, owes_secret=False, id="7", client_id=CLIENT
+    )  # fmt: skip

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from reconciler import errors
+from reconciler.apply.changes import ApplyReport, Delivered, Outcome, Status
 from reconciler.apply.journal import Intent, Journal, tree_of
-from reconciler.apply.outcome import ApplyReport, Delivered, Outcome, Status
 from reconciler.cli import apply
 from reconciler.cli.apply import journal_path, open_journal
 from reconciler.cli.settings import Connection

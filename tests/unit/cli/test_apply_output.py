@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from reconciler.apply.outcome import Outcome, Progress, Status
+from reconciler.apply.changes import Outcome, Progress, Status
 from reconciler.cli.apply_output import TerminalWatch
 from reconciler.cli.process import choose, forget_run
 from reconciler.plan.model import Create

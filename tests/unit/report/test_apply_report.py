@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.apply.outcome import ApplyReport, Delivered, Outcome, Status
+from reconciler.apply.changes import ApplyReport, Delivered, Outcome, Status
 from reconciler.diagnostics import warning
 from reconciler.errors import AlreadyExistsError, LocalFileError, ServiceError
 from reconciler.plan.digest import plan_digest

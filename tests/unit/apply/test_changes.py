@@ -1,10 +1,17 @@
-"""Changes as orders to the service, and as intents of the journal."""
+"""One change of a plan: its intent, its orders and its outcome."""
 
 from __future__ import annotations
 
 import pytest
 
-from reconciler.apply.orders import intent_of, order_of, secret_order, unchanged
+from reconciler.apply.changes import (
+    ApplyReport,
+    Outcome,
+    Status,
+    intent_of,
+    order_of,
+    secret_order,
+)
 from reconciler.plan.model import Adopt, Change, Create, Delete, Update
 from reconciler.service_client.port import CreateOrder, DeleteOrder, Order, UpdateOrder
 from tests.builders import (
@@ -88,9 +95,17 @@ def test_a_new_secret_is_ordered_for_what_is_held() -> None:
     assert (order.organization_id, order.project_id) == (HELD.organization_id, HELD.project_id)
 
 
-def test_a_change_of_which_nothing_was_sent_leaves_what_is_held() -> None:
-    written = unchanged(Update(declared(), HELD))
+CHANGE = Create(declared())
 
-    assert (written.id, written.sequence, written.client_id) == (HELD.id, 1, HELD.client_id)
-    with pytest.raises(TypeError, match="does not exist yet"):
-        unchanged(Create(declared()))
+
+@pytest.mark.parametrize("status", Status)
+def test_outcomes_are_counted_by_their_status(status: Status) -> None:
+    others = [Outcome(CHANGE, each) for each in Status]
+
+    report = ApplyReport((Outcome(CHANGE, status), *others))
+
+    assert report.count(status) == 2
+
+
+def test_what_remains_is_unknown_until_it_was_looked_for() -> None:
+    assert ApplyReport(()).remaining is None

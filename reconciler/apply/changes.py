@@ -1,0 +1,271 @@
+"""One change of a plan on its way: its intent in the journal, its orders and its outcome."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+from reconciler.apply.journal import Intent, secret_intent
+from reconciler.apply.sink import Delivery
+from reconciler.diagnostics import Diagnostic
+from reconciler.errors import REFUSED, ReconcilerError
+from reconciler.plan.model import (
+    Adopt,
+    Change,
+    Create,
+    Delete,
+    Update,
+    held_of,
+    makes_secret,
+    ref_of,
+)
+from reconciler.resources.flows import named_actions
+from reconciler.resources.ref import Kind, ResourceRef, organization_ref, owner_of
+from reconciler.service_client.port import (
+    CreateOrder,
+    DeleteOrder,
+    Order,
+    SecretOrder,
+    UpdateOrder,
+    Written,
+)
+from reconciler.state import ObservedObject
+
+Ids = Mapping[ResourceRef, str]
+"""Id of each object that is held, by the key of its ref."""
+
+
+class Status(StrEnum):
+    """The results that a change can have."""
+
+    MADE = "made"
+    FAILED = "failed"
+    NOT_TRIED = "not_tried"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The result of one change.
+
+    Attributes:
+        secret_at: Where the client secret was delivered, if there was one.
+        error: Why it failed.
+        written: Whether it failed after the service had been written to: its secret is owed.
+    """
+
+    change: Change
+    status: Status
+    id: str = ""
+    client_id: str = ""
+    secret_at: str = ""
+    error: ReconcilerError | None = None
+    written: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """The delivery of a client secret that was owed before the run.
+
+    Attributes:
+        secret_at: The place it was delivered to; empty where it was not.
+        error: Why it was not delivered: it is still owed. None if it was.
+    """
+
+    ref: ResourceRef
+    id: str
+    client_id: str
+    secret_at: str = ""
+    error: ReconcilerError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyReport:
+    """The result of every change of a plan, in the plan's order.
+
+    Attributes:
+        notes: What else to know: above all what an interrupted run had left open and this one
+            brought to its end.
+        remaining: How many changes a plan made afterwards still has; None where it was not made.
+        interrupted: The signal that stopped the run, or 0.
+        delivered: Client secrets that were owed before the run, and what became of each.
+    """
+
+    outcomes: tuple[Outcome, ...]
+    notes: tuple[Diagnostic, ...] = ()
+    remaining: int | None = None
+    interrupted: int = 0
+    delivered: tuple[Delivered, ...] = ()
+
+    def count(self, status: Status) -> int:
+        """Return how many changes ended so."""
+        return sum(outcome.status is status for outcome in self.outcomes)
+
+
+class Progress(NamedTuple):
+    """Told while a plan is carried out: so many of so many changes are done."""
+
+    done: int
+    total: int
+    latest: Outcome
+
+
+class Watch(Protocol):
+    """An observer of a run: is told of its progress, and may ask it to stop."""
+
+    def begins(self, changes: Sequence[Change]) -> None:
+        """Take note of changes that are about to be sent."""
+        ...
+
+    def progress(self, progress: Progress) -> None:
+        """Take note of how far the run is."""
+        ...
+
+    def stop_signal(self) -> int:
+        """Return the signal that asked the run to stop, or 0."""
+        ...
+
+
+@dataclass(slots=True)
+class ChangeRun:
+    """A change from nothing sent to nothing owed.
+
+    Attributes:
+        intent: Its entry in the journal, open until ``is_over``; None where it needs none.
+        result: What the service answered. None before it was asked.
+        is_written: Whether anything was written to the service for it.
+        secret_at: Place of its new client secret; empty without one in the sink.
+        owed: The failure for which its new client secret is still owed, or for which it is still
+            active, or None.
+    """
+
+    change: Change
+    intent: Intent | None = None
+    result: Written | ReconcilerError | None = None
+    is_written: bool = False
+    secret_at: str = ""
+    owed: ReconcilerError | None = None
+
+    @property
+    def delivery(self) -> Delivery | None:
+        """Return its new client secret for the sink, if the service answered one."""
+        result = self.result
+        if not isinstance(result, Written) or result.client_secret is None:
+            return None
+        return Delivery(ref_of(self.change), result.client_id, result.client_secret)
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether nothing is owed, and nothing can still happen at the service."""
+        return self.owed is None and isinstance(self.result, (Written, *REFUSED))
+
+    @property
+    def outcome(self) -> Outcome:
+        """Return its outcome as it is now."""
+        result = self.result
+        if result is None:
+            return Outcome(self.change, Status.NOT_TRIED)
+        if isinstance(result, ReconcilerError):
+            return Outcome(self.change, Status.FAILED, error=result)
+        if self.owed is not None:
+            return Outcome(self.change, Status.FAILED, error=self.owed, written=self.is_written)
+        return Outcome(self.change, Status.MADE, result.id, result.client_id, self.secret_at)
+
+
+def intent_of(change: Change, run: str) -> Intent | None:
+    """Return what the journal records before a change is sent, if there is anything to record."""
+    held = held_of(change)
+    if isinstance(change, Create):
+        resource = change.resource
+        return Intent(
+            purpose="create",
+            key=uuid.uuid4().hex,
+            ref=resource.ref,
+            owes_secret=makes_secret(change),
+            spec=resource.spec,
+            prevent_delete=resource.prevent_delete,
+            critical=resource.critical,
+            active=resource.active,
+            run=run,
+        )
+    if held is not None and makes_secret(change):
+        return secret_intent(ref_of(change), held.id, run)
+    return None
+
+
+def needed_by(change: Change) -> Iterator[ResourceRef]:
+    """Yield the keys of what must be held before a change: its owner, and the actions of a flow."""
+    ref = ref_of(change)
+    owner = owner_of(ref)
+    if owner is not None:
+        yield owner.key
+    if not isinstance(change, Delete):
+        yield from _action_keys(change)
+
+
+def order_of(
+    change: Change, intent: Intent | None, ids: Ids, losers: Collection[str] = ()
+) -> Order:
+    """Return the order that carries out a change; its owners are held.
+
+    ``losers`` are the ids of the organizations of which this run has removed an action: each flow
+    that ran it is at a later sequence.
+    """
+    held = held_of(change)
+    is_moved = (
+        held is not None and held.ref.kind is Kind.ACTION_FLOW and held.organization_id in losers
+    )
+    if isinstance(change, Delete):
+        return DeleteOrder(change.held, is_moved=is_moved)
+    actions = {key.name: ids[key] for key in _action_keys(change)}
+    if not isinstance(change, Create):
+        return UpdateOrder(change.resource, change.held, actions=actions, is_moved=is_moved)
+    resource = change.resource
+    organization_id, project_id = _owner_ids(resource.ref, ids)
+    return CreateOrder(
+        ref=resource.ref,
+        spec=resource.spec,
+        key=intent.key if intent else "",
+        organization_id=organization_id,
+        project_id=project_id,
+        prevent_delete=resource.prevent_delete,
+        critical=resource.critical,
+        actions=actions,
+    )
+
+
+def deactivation_of(change: Create, made: Written, ids: Ids) -> UpdateOrder:
+    """Return the order that deactivates what a create has just made."""
+    resource = change.resource
+    held = ObservedObject(
+        resource.ref,
+        made.id,
+        made.sequence,
+        resource.spec,
+        *_owner_ids(resource.ref, ids),
+        made.client_id,
+    )
+    return UpdateOrder(resource, held, is_new=True)
+
+
+def secret_order(held: ObservedObject) -> SecretOrder:
+    """Return the order that gives a held application a new secret."""
+    return SecretOrder(held.ref, held.id, held.organization_id, held.project_id, held.client_id)
+
+
+def _action_keys(change: Create | Update | Adopt) -> Iterator[ResourceRef]:
+    """Yield the keys of the actions that a flow runs; none of another kind."""
+    ref = change.resource.ref
+    if ref.kind is Kind.ACTION_FLOW:
+        yield from (action.key for action, _ in named_actions(ref, change.resource.spec))
+
+
+def _owner_ids(ref: ResourceRef, ids: Ids) -> tuple[str, str]:
+    """Return the ids of an object's organization and project; empty where it has none."""
+    if ref.kind is Kind.ORGANIZATION:
+        return "", ""
+    owner = owner_of(ref)
+    project_id = ids[owner.key] if owner and owner.kind is Kind.PROJECT else ""
+    return ids[organization_ref(ref.organization).key], project_id
