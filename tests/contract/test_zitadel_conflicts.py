@@ -25,8 +25,8 @@ from reconciler.service_client.port import (
     UpdateOrder,
     Written,
 )
-from reconciler.service_client.zitadel.asking import TRIES
 from reconciler.service_client.zitadel.client import ListDelays, ZitadelClient
+from reconciler.service_client.zitadel.steps import TRIES
 from reconciler.state import ObservedObject
 from tests.builders import (
     TOKEN,

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import NamedTuple
 
 from reconciler.errors import ServiceError
 from reconciler.resources.call import Call, Code
 from reconciler.resources.capabilities import SOURCE, capabilities_of
+from reconciler.resources.fields import Spec
+from reconciler.resources.normal import DEFAULTS
 from reconciler.resources.ref import ACTION_FLOW, ResourceRef, fold
 from reconciler.service_client.locks import LocalLock
 from reconciler.service_client.port import (
@@ -33,26 +34,29 @@ from reconciler.service_client.read_only import no_history
 from reconciler.service_client.wire import (
     NO_ANSWER,
     UNKNOWN,
+    Answer,
     Wire,
     WireRefusal,
+    error_id,
     is_id,
     no_custody,
     service_error,
 )
-from reconciler.service_client.zitadel.asking import Pause, Steps
-from reconciler.service_client.zitadel.flows import AwaitedFlows, read_flows
-from reconciler.service_client.zitadel.generation import ask_generation
 from reconciler.service_client.zitadel.organizations import OrganizationCalls
-from reconciler.service_client.zitadel.providers import ProviderCalls
-from reconciler.service_client.zitadel.reading import Seen, read_organizations, reply_to
+from reconciler.service_client.zitadel.providers import ProviderCalls, is_unknown_address
+from reconciler.service_client.zitadel.reading import Seen, read_flows, read_organizations, reply_to
 from reconciler.service_client.zitadel.roles import denied_write
-from reconciler.service_client.zitadel.steps import serial_key_of, steps_of
-from reconciler.state import ObjectEvent, ObservedState, OwedSecret, Removal
+from reconciler.service_client.zitadel.steps import OrderSteps, Pause, run
+from reconciler.service_client.zitadel.writes import serial_key_of, steps_of
+from reconciler.state import ObjectEvent, ObservedObject, ObservedState, OwedSecret, Removal
 
 _LONGEST_STEP = 5.0  # seconds: each look reads every list
 BATCH = 64  # orders at a time: signals are heeded between two batches
 _PASSING = {NO_ANSWER, 4, Code.RESOURCE_EXHAUSTED, Code.UNAVAILABLE, Code.UNAUTHENTICATED}
 _INSTANCE_IDS = ("iamProjectId", "defaultOrgId", "globalOrgId")
+# No call tells the version. Every server from 4.0 on has this call of its second kind of actions,
+# and no older one. It is open to every user, changes nothing and has a small answer.
+_ONLY_FROM_4 = Call("ListExecutionFunctions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +73,6 @@ class ListDelays:
     step: float = 0.5
     longest: float = 60.0
     sleep: Callable[[float], None] = time.sleep
-
-
-@dataclass(slots=True)
-class _Running:
-    """An order under way: its steps, and the call that comes next."""
-
-    index: int
-    serial_key: str
-    steps: Steps
-    call: Call | None = None
 
 
 class ZitadelClient:
@@ -108,11 +102,7 @@ class ZitadelClient:
         self._providers = ProviderCalls()
         self._generation: int | None = None
         self._organizations = OrganizationCalls(wire)
-        # What was written and must show: by the key of its ref, with its id; 0 for removed.
-        self._awaited: dict[tuple[ResourceRef, str], int] = {}
-        self._flows = AwaitedFlows()
-        # The state that must show, by the id of its object.
-        self._states: dict[str, bool] = {}
+        self._awaited = Awaited()
 
     def instance(self) -> str:
         """Return the id of the service: that of its own project, or made of its address.
@@ -148,10 +138,10 @@ class ZitadelClient:
         while True:
             find = partial(self._organizations.find, organizations)
             seen = read_organizations(self._wire, find, self._providers)
-            missing = self._not_shown(seen, organizations)
             if flows:
-                seen.add(iter(read_flows(self._wire, seen.everything)))
-                missing += self._flows.not_shown(seen.objects, organizations)
+                seen.add(read_flows(self._wire, seen.everything))
+            held = seen.objects.values()
+            missing = self._awaited.not_shown(held, organizations, flows=flows)
             # After the longest wait the plan is blocked instead: it would be made from an old list.
             left = self._delays.longest - waited
             if not missing or left <= 0:
@@ -215,25 +205,21 @@ class ZitadelClient:
 
     def write(self, orders: Sequence[Order], context: Context) -> Sequence[Written | ServiceError]:
         """Carry out independent orders, those of one project or organization in turn."""
-        results: list[Written | ServiceError] = [_not_begun() for _ in orders]
-        waiting = [
-            _Running(index, serial_key_of(order, index), steps_of(order, context, self._providers))
-            for index, order in enumerate(orders)
+        steps = [
+            OrderSteps(serial_key_of(order, number), steps_of(order, self._providers))
+            for number, order in enumerate(orders)
         ]
-        while waiting:
-            paused: list[tuple[float, _Running]] = []
-            self._run(waiting, paused, results)
-            if paused:
-                # All that wait do so together, for as long as the longest of them needs.
-                self._delays.sleep(max(pause for pause, _ in paused) * self._delays.settling)
-            waiting = [running for _, running in paused]
-        for order, result in zip(orders, results, strict=True):
+        results = run(self._wire, steps, self._wait)
+        for index, order in enumerate(orders):
+            result = results[index]
             if isinstance(result, Written):
-                self._await(order, result)
-        return [
-            denied_write(result, order) if isinstance(result, ServiceError) else result
-            for order, result in zip(orders, results, strict=True)
-        ]
+                self._awaited.note(order, result)
+            else:
+                results[index] = denied_write(result, order)
+        return results
+
+    def _wait(self, pause: Pause) -> None:
+        self._delays.sleep(pause.settlings * self._delays.settling)
 
     def claim(
         self, owed: Sequence[OwedSecret], context: Context
@@ -244,92 +230,94 @@ class ZitadelClient:
     def acknowledge(self, delivered: Collection[Written]) -> None:
         """Do nothing: a ZITADEL keeps no secret until its delivery is acknowledged."""
 
-    def _run(
-        self,
-        waiting: Sequence[_Running],
-        paused: list[tuple[float, _Running]],
-        results: list[Written | ServiceError],
-    ) -> None:
-        """Take every order as far as it goes without a pause, one with the same key at a time."""
-        queues: dict[str, deque[_Running]] = {}
-        for running in waiting:
-            queues.setdefault(running.serial_key, deque()).append(running)
-        while queues:
-            for name, serial_key in list(queues.items()):
-                while (
-                    serial_key
-                    and serial_key[0].call is None
-                    and _stops(serial_key[0], None, paused, results)
-                ):
-                    serial_key.popleft()
-                if not serial_key:
-                    del queues[name]
-            turn = [serial_key[0] for serial_key in queues.values()]
-            replies = self._wire.send([running.call for running in turn if running.call])
-            for running, reply in zip(turn, replies, strict=True):
-                running.call = None
-                if _stops(running, reply, paused, results):
-                    queues[running.serial_key].popleft()
 
-    def _await(self, order: Order, written: Written) -> None:
-        """Take note of what must show. A new secret never does."""
+class _Expected(NamedTuple):
+    """An object as lists must show it after a write.
+
+    Attributes:
+        sequence: At least this one; 0 for an object that was removed.
+        active: The state that was written; None if none was.
+        spec: Of a flow, the whole spec; None for other kinds.
+    """
+
+    ref: ResourceRef
+    sequence: int
+    active: bool | None = None
+    spec: Spec | None = None
+
+    def is_shown_by(self, held: ObservedObject | None) -> bool:
+        """Return whether an object, or none, is what was written or what came after it."""
+        if self.spec is not None:
+            # The sequence of a flow is that of one trigger, and a flow without actions has none.
+            # So it shows when it has the actions of the order, or was written to later.
+            shown = held.spec if held else DEFAULTS[ACTION_FLOW]
+            return shown == self.spec or (held is not None and held.sequence > self.sequence)
+        if held is None or self.active not in {None, held.active}:
+            return self.sequence == 0
+        return 0 < self.sequence <= held.sequence
+
+
+class Awaited:
+    """Everything that was written and that lists must still show."""
+
+    def __init__(self) -> None:
+        self._expected: dict[str, _Expected] = {}  # by id of the object
+
+    def note(self, order: Order, written: Written) -> None:
+        """Take note of what must show after an order that was carried out."""
+        is_flow, sequence = order.ref.kind is ACTION_FLOW, max(written.sequence, 1)
         match order:
-            case CreateOrder() | UpdateOrder() | DeleteOrder() if order.ref.kind is ACTION_FLOW:
-                self._flows.note(order, written)
+            case SecretOrder():  # a secret never shows
+                return
+            case CreateOrder() if is_flow:
+                expected = _Expected(order.ref.key, written.sequence, spec=order.spec)
             case CreateOrder():
-                self._awaited[order.ref.key, written.id] = 1
-            case UpdateOrder():
-                if order.resource.active is not None:
-                    self._states[written.id] = order.resource.active
-                self._awaited[order.resource.ref.key, written.id] = max(written.sequence, 1)
+                # Whatever sequence its list has for it, it is there.
+                expected = _Expected(order.ref.key, 1)
+            case UpdateOrder(resource=resource) if is_flow:
+                expected = _Expected(resource.ref.key, written.sequence, spec=resource.spec)
+            case UpdateOrder(resource=resource):
+                before = self._expected.get(written.id)
+                active = before.active if before and resource.active is None else resource.active
+                expected = _Expected(resource.ref.key, sequence, active)
+            case DeleteOrder() if is_flow:
+                emptied = DEFAULTS[ACTION_FLOW]
+                expected = _Expected(order.ref.key, written.sequence, spec=emptied)
             case DeleteOrder():
-                self._states.pop(written.id, None)
-                self._awaited[order.held.ref.key, written.id] = 0
-            case SecretOrder():
-                pass
+                expected = _Expected(order.ref.key, 0)
+        self._expected[written.id] = expected
 
-    def _not_shown(self, seen: Seen, organizations: Collection[str]) -> list[ResourceRef]:
+    def not_shown(
+        self, objects: Iterable[ObservedObject], organizations: Collection[str], *, flows: bool
+    ) -> list[ResourceRef]:
+        """Return what objects of some organizations (names) do not show yet.
+
+        Without ``flows``, these were not read.
+        """
         names = {fold(name) for name in organizations}
-        by_id = {
-            found.id: found.sequence
-            for found in seen.objects.values()
-            if self._states.get(found.id) in {None, found.active}
-        }
+        held = {each.id: each for each in objects}
         missing = []
-        for (ref, object_id), sequence in list(self._awaited.items()):
-            if ref.organization not in names:
+        for object_id, expected in list(self._expected.items()):
+            is_read = flows or expected.ref.kind is not ACTION_FLOW
+            if expected.ref.organization not in names or not is_read:
                 continue
-            shows = by_id.get(object_id, 0)
-            # What was removed must not show; what was written must, at its sequence or later.
-            if (shows == 0) if sequence == 0 else (shows >= sequence):
-                del self._awaited[ref, object_id]
-                self._states.pop(object_id, None)
+            if expected.is_shown_by(held.get(object_id)):
+                del self._expected[object_id]
             else:
-                missing.append(ref)
+                missing.append(expected.ref)
         return missing
 
 
-def _stops(
-    running: _Running,
-    reply: Any,
-    paused: list[tuple[float, _Running]],
-    results: list[Written | ServiceError],
-) -> bool:
-    """Go on with an order until its next call; say if it has ended or paused instead."""
-    try:
-        step = running.steps.send(reply)
-    except StopIteration as end:
-        results[running.index] = end.value
-        return True
-    except ServiceError as failure:
-        results[running.index] = failure
-        return True
-    if isinstance(step, Pause):
-        paused.append((step.settlings, running))
-        return True
-    running.call = step
-    return False
+def ask_generation(wire: Wire) -> int:
+    """Return 4 for a server from 4.0 on, 3 for an older one, 0 where it cannot be told.
 
-
-def _not_begun() -> ServiceError:
-    return ServiceError("the order was not begun", remedy="Run the command again.")
+    An unknown address is asked for twice: the first refusal may come from a proxy.
+    """
+    for _ in range(2):
+        (reply,) = wire.send([_ONLY_FROM_4])
+        # A refusal with an error id comes from the operation: the server has it.
+        if isinstance(reply, Answer) or (error_id(reply) and not reply.unsure):
+            return 4
+        if not is_unknown_address(reply):
+            return 0
+    return 3

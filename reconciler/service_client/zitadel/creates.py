@@ -11,28 +11,29 @@ from dataclasses import replace
 
 from reconciler.errors import AlreadyExistsError, ServiceError
 from reconciler.resources.call import Call, Code, JsonObject
-from reconciler.resources.ref import Kind, ResourceRef, fold
-from reconciler.service_client.answers import id_of, sequence_of, text_of
+from reconciler.resources.ref import Kind, fold
+from reconciler.service_client.answers import id_of, text_of
 from reconciler.service_client.orders import written
 from reconciler.service_client.port import CreateOrder, Written
 from reconciler.service_client.wire import AGAIN, Answer, Reply, WireRefusal, service_error
-from reconciler.service_client.zitadel.asking import (
+from reconciler.service_client.zitadel.objects import (
+    Owner,
+    application,
+    items_of,
+    organization,
+    plain_object,
+)
+from reconciler.service_client.zitadel.providers import ProviderCalls, ServerAge, is_provider
+from reconciler.service_client.zitadel.reading import OF_INSTANCE, PRESENT, named
+from reconciler.service_client.zitadel.steps import (
     CATCH_UP,
     FAILED,
     ONCE_MORE,
     TRIES,
-    Pause,
+    Step,
     Steps,
     is_conflict,
-    lost,
-)
-from reconciler.service_client.zitadel.objects import Owner, action, application, project
-from reconciler.service_client.zitadel.providers import ProviderCalls, ServerAge, is_provider
-from reconciler.service_client.zitadel.reading import (
-    OF_INSTANCE,
-    PRESENT,
-    items_of,
-    named,
+    unknown_result,
 )
 from reconciler.state import ObservedObject, is_in_step
 
@@ -82,15 +83,19 @@ def create(order: CreateOrder, call: Call, providers: ProviderCalls) -> Steps:
         if found is not None:
             return found if isinstance(found, ServiceError) else _taken_over(order, found)
         if is_taken and not may_be_ours:
-            return _not_listed(order)
+            return AlreadyExistsError(
+                f"there is another {order.ref}, and the service's lists do not show it yet",
+                remedy="An earlier run may have made it. Run `reconciler plan` again later to see "
+                "it.",
+            )
         if reply.code in FAILED and not is_conflict(reply):
             return ServiceError(f"the service failed: {reply.message}", remedy=AGAIN)
-    return lost("the service was asked many times, and no answer came")
+    return unknown_result("the service was asked many times, and no answer came")
 
 
 def _look(
     order: CreateOrder, providers: ProviderCalls
-) -> Generator[Call | Pause, Reply, ObservedObject | ServiceError | None]:
+) -> Generator[Step, Reply, ObservedObject | ServiceError | None]:
     """Look for what may have been made, until two looks in a row see the same."""
     name, owner = order.ref.name, order.organization_id
     if is_provider(order.ref.kind):
@@ -108,7 +113,7 @@ def _look(
             call = replace(call, operation=OF_INSTANCE)  # of an old server
             continue
         if isinstance(reply, WireRefusal):
-            return lost(reply.message)
+            return unknown_result(reply.message)
         items = _of_the_name(order, reply, providers)
         ids = sorted(id_of(item) for item in items)
         # Lists lag behind writes. Two equal looks in a row are taken for the truth.
@@ -116,16 +121,16 @@ def _look(
             if is_provider(order.ref.kind):
                 current = yield from providers.still_named(items, order)
                 if isinstance(current, WireRefusal):
-                    return lost(current.message)
+                    return unknown_result(current.message)
                 items = current
             return _one_of(order, items, providers)
         before = ids
-    return lost(f"the service's lists contradict each other about {order.ref}")
+    return unknown_result(f"the service's lists contradict each other about {order.ref}")
 
 
 def _brought_up_to_date(
     order: CreateOrder, providers: ProviderCalls
-) -> Generator[Call | Pause, Reply, None]:
+) -> Generator[Step, Reply, None]:
     """Read one object by an id: before that the server brings the list of its kind up to date.
 
     Actions and organizations have no such read.
@@ -140,13 +145,6 @@ def _brought_up_to_date(
             yield Call("GetProjectByID", {"id": _NO_ID}, owner)
         case _:
             pass
-
-
-def _not_listed(order: CreateOrder) -> AlreadyExistsError:
-    return AlreadyExistsError(
-        f"there is another {order.ref}, and the service's lists do not show it yet",
-        remedy="An earlier run may have made it. Run `reconciler plan` again later to see it.",
-    )
 
 
 def _of_the_name(order: CreateOrder, reply: Answer, providers: ProviderCalls) -> list[JsonObject]:
@@ -168,36 +166,23 @@ def _one_of(
             f"there is more than one {order.ref}: ids {ids}",
             remedy="Check which of them is used, remove the others, and apply again.",
         )
-    if not items:
-        return None
-    owners = (
-        Owner(order.organization_id, order.ref.organization),
-        Owner(order.project_id, order.ref.project),
-    )
-    return observed_item(order.ref, owners, items[0], providers)
+    return observed_item(order, items[0], providers) if items else None
 
 
 def observed_item(
-    ref: ResourceRef, owners: tuple[Owner, Owner], item: JsonObject, providers: ProviderCalls
+    like: CreateOrder | ObservedObject, item: JsonObject, providers: ProviderCalls
 ) -> ObservedObject:
-    """Return an item of a list, or of a read, as an observed object.
-
-    ``owners`` are the organization and, of an application, the project.
-    """
-    owner, of_project = owners
-    match ref.kind:
-        case Kind.ACTION:
-            return action(item, owner)
+    """Return an item of a list, or of a read, as an object with the kind and owner of another."""
+    owner, kind = Owner(like.organization_id, like.ref.organization), like.ref.kind
+    match kind:
         case Kind.IDP_JWT_CONFIG:
             return providers.observed(item, owner)
         case Kind.OIDC_APPLICATION:
-            return application(item, owner, of_project)
-        case Kind.PROJECT:
-            return project(item, owner)
-        case Kind.ORGANIZATION | Kind.ACTION_FLOW:
-            details = item.get("details")
-            sequence = sequence_of(details) if isinstance(details, dict) else 0
-            return ObservedObject(ref, id_of(item), sequence, {}, owner.id)
+            return application(item, owner, Owner(like.project_id, like.ref.project))
+        case Kind.ORGANIZATION:
+            return replace(organization(item), ref=like.ref)
+        case _:
+            return plain_object(kind, item, owner)
 
 
 def _taken_over(order: CreateOrder, found: ObservedObject) -> Written | ServiceError:

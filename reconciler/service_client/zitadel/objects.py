@@ -1,4 +1,4 @@
-"""Objects as a ZITADEL lists them, as observed objects.
+"""Objects as a ZITADEL answers them, as observed objects.
 
 Its JSON leaves out every zero value, so what is missing is at its default. What no manifest can
 say (an API application, a grant type that is not known here) is observed all the same, marked
@@ -7,15 +7,18 @@ so that nothing ever writes to it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from reconciler.resources.call import JsonObject
+from reconciler.resources.flows import TRIGGER_NUMBERED, Flow, flow_id
 from reconciler.resources.normal import DEFAULTS, TYPES, normal_form
-from reconciler.resources.ref import Kind, ResourceRef
+from reconciler.resources.ref import ACTION_FLOW, Kind, ResourceRef
 from reconciler.service_client.answers import (
     ReadSpec,
     id_of,
+    objects_of,
     read_spec,
     sequence_of,
     text_of,
@@ -26,7 +29,6 @@ from reconciler.state import ObservedObject
 # Told by the service, and never sent to it.
 _DERIVED = {"clientId", "noneCompliant", "complianceProblems", "allowedOrigins"}
 _OUTSIDE = {"id", "details", "state", "name"}
-_OUTSIDE_OF_TEMPLATE = _OUTSIDE | {"owner", "type", "config"}
 # Of an identity provider, beside its configuration; what renames it sends them, too.
 BESIDE_IDP = {"stylingType", "autoRegister"}
 _NOTHING_SAID = dict.fromkeys(TYPES[Kind.IDP_JWT_CONFIG], "")
@@ -39,33 +41,48 @@ class Owner(NamedTuple):
     name: str
 
 
+def items_of(answer: JsonObject) -> Sequence[JsonObject]:
+    """Return the items of a page; an empty list is left out of the JSON.
+
+    Raises:
+        ServiceError: they are no objects.
+    """
+    return objects_of({"result": [], **answer}, "result")
+
+
+def total_of(answer: JsonObject) -> int:
+    """Return how many items a list has, over all of its pages.
+
+    Raises:
+        ServiceError: that is no number.
+    """
+    details = answer.get("details", {})
+    total = details.get("totalResult", "0") if isinstance(details, dict) else None
+    if isinstance(total, str) and total.isascii() and total.isdecimal() and len(total) <= 9:
+        return int(total)
+    raise unsound("?", "details.totalResult is not a number")
+
+
 def owner_of_item(fields: JsonObject) -> str:
     """Return the id of the organization that an answered object belongs to."""
     return text_of(_details(fields), "resourceOwner")
 
 
+def is_active(fields: JsonObject) -> bool:
+    """Return whether an answered object is active; a state that is missing is no other one."""
+    return not str(fields.get("state", "")).endswith("_INACTIVE")
+
+
 def organization(fields: JsonObject) -> ObservedObject:
     """Return an organization."""
     own = Owner(id_of(fields), text_of(fields, "name"))
-    ref = ResourceRef(Kind.ORGANIZATION, own.name, "", own.name)
-    return _observed(ref, fields, own, ReadSpec({}, {}, ()))
+    return _observed(Kind.ORGANIZATION, fields, own, ReadSpec({}, {}, ()))
 
 
-def project(fields: JsonObject, owner: Owner) -> ObservedObject:
-    """Return a project."""
-    return _with_spec_inside(Kind.PROJECT, fields, owner)
-
-
-def action(fields: JsonObject, owner: Owner) -> ObservedObject:
-    """Return an action."""
-    return _with_spec_inside(Kind.ACTION, fields, owner)
-
-
-def _with_spec_inside(kind: Kind, fields: JsonObject, owner: Owner) -> ObservedObject:
-    """Return an object whose spec stands among its other fields."""
-    ref = ResourceRef(kind, owner.name, "", text_of(fields, "name"))
+def plain_object(kind: Kind, fields: JsonObject, owner: Owner) -> ObservedObject:
+    """Return a project or an action, whose spec stands among its other fields."""
     said = {name: value for name, value in fields.items() if name not in _OUTSIDE}
-    return _observed(ref, fields, owner, _read(kind, fields, said))
+    return _observed(kind, fields, owner, _read(kind, fields, said))
 
 
 def jwt_provider(fields: JsonObject, owner: Owner) -> ObservedObject:
@@ -73,53 +90,48 @@ def jwt_provider(fields: JsonObject, owner: Owner) -> ObservedObject:
 
     Its options, and every field that is not known here, are sent back by an update.
     """
-    ref = ResourceRef(Kind.IDP_JWT_CONFIG, owner.name, "", text_of(fields, "name"))
     config = fields.get("config")
-    said = config.get("jwt") if isinstance(config, dict) else None
-    if not isinstance(config, dict) or not isinstance(said, dict):
-        return _observed(ref, fields, owner, ReadSpec(_NOTHING_SAID, {}, _strange(fields, "owner")))
-    read = _read(Kind.IDP_JWT_CONFIG, fields, {**_NOTHING_SAID, **said})
-    beside = {name: value for name, value in fields.items() if name not in _OUTSIDE_OF_TEMPLATE}
-    more = {name: value for name, value in config.items() if name not in {"jwt", "options"}}
-    options = {"providerOptions": config.get("options", {})}
-    carried = {**read.carried, **beside, **more, **options}
-    return _observed(ref, fields, owner, read._replace(carried=carried))
+    if not isinstance(config, dict):
+        config = {}
+    carried = {name: value for name, value in config.items() if name not in {"jwt", "options"}}
+    carried["providerOptions"] = config.get("options", {})
+    return _provider(fields, owner, config.get("jwt"), carried, {"type", "config"})
 
 
 def identity_provider(fields: JsonObject, owner: Owner) -> ObservedObject:
-    """Return an identity provider as the old calls answer it.
+    """Return an identity provider as the old calls answer it."""
+    return _provider(fields, owner, fields.get("jwtConfig"), {}, {"jwtConfig"})
 
-    One without a JWT configuration is marked as strange.
+
+def _provider(
+    fields: JsonObject, owner: Owner, said: object, carried: JsonObject, known: set[str]
+) -> ObservedObject:
+    """Return an identity provider; one without a JWT configuration is marked as strange.
+
+    Carried are those fields, too, that are not ``known`` here.
     """
-    ref = ResourceRef(Kind.IDP_JWT_CONFIG, owner.name, "", text_of(fields, "name"))
-    said = fields.get("jwtConfig")
+    kind, outside = Kind.IDP_JWT_CONFIG, _OUTSIDE | {"owner"} | known
     if not isinstance(said, dict):
-        return _observed(ref, fields, owner, ReadSpec(_NOTHING_SAID, {}, _strange(fields, "owner")))
-    read = _read(Kind.IDP_JWT_CONFIG, fields, {**_NOTHING_SAID, **said})
-    beside = {
-        name: value
-        for name, value in fields.items()
-        if name not in _OUTSIDE | {"jwtConfig", "owner"}
-    }
-    return _observed(ref, fields, owner, read._replace(carried={**read.carried, **beside}))
+        return _observed(kind, fields, owner, ReadSpec(_NOTHING_SAID, {}, _strange(fields)))
+    read = _read(kind, fields, {**_NOTHING_SAID, **said})
+    beside = {name: value for name, value in fields.items() if name not in outside}
+    carried = {**read.carried, **beside, **carried}
+    return _observed(kind, fields, owner, read._replace(carried=carried))
 
 
-def application(fields: JsonObject, owner: Owner, project_owner: Owner) -> ObservedObject:
+def application(fields: JsonObject, owner: Owner, project: Owner) -> ObservedObject:
     """Return an application; one that is not of OIDC is marked as strange."""
-    name = text_of(fields, "name")
-    ref = ResourceRef(Kind.OIDC_APPLICATION, owner.name, project_owner.name, name)
-    said = fields.get("oidcConfig")
-    if not isinstance(said, dict):
+    kind, said = Kind.OIDC_APPLICATION, fields.get("oidcConfig")
+    if isinstance(said, dict):
+        config = {name: value for name, value in said.items() if name not in _DERIVED}
+        read = _read(kind, fields, config)
+        client_id = text_of({"clientId": "", **said}, "clientId")
+    else:
         # Without an auth method it differs from everything that a manifest can say.
-        nothing = {**DEFAULTS[Kind.OIDC_APPLICATION], "authMethodType": ""}
-        strange = ReadSpec(nothing, {}, _strange(fields))
-        return replace(_observed(ref, fields, owner, strange), project_id=project_owner.id)
-    config = {name: value for name, value in said.items() if name not in _DERIVED}
-    return replace(
-        _observed(ref, fields, owner, _read(Kind.OIDC_APPLICATION, fields, config)),
-        project_id=project_owner.id,
-        client_id=text_of({"clientId": "", **said}, "clientId"),
-    )
+        read = ReadSpec({**DEFAULTS[kind], "authMethodType": ""}, {}, _strange(fields))
+        client_id = ""
+    held = _observed(kind, fields, owner, read, project.name)
+    return replace(held, project_id=project.id, client_id=client_id)
 
 
 def _read(kind: Kind, fields: JsonObject, said: JsonObject) -> ReadSpec:
@@ -130,15 +142,17 @@ def _read(kind: Kind, fields: JsonObject, said: JsonObject) -> ReadSpec:
     return read._replace(spec=normal_form(kind, read.spec))
 
 
-def _strange(fields: JsonObject, *known: str) -> tuple[str, ...]:
+def _strange(fields: JsonObject) -> tuple[str, ...]:
     """Return what an object has instead of the configuration that manifests can say."""
-    return tuple(sorted(set(fields) - _OUTSIDE - BESIDE_IDP - {*known})) or ("no configuration",)
+    return tuple(sorted(set(fields) - _OUTSIDE - BESIDE_IDP - {"owner"})) or ("no configuration",)
 
 
-def _observed(ref: ResourceRef, fields: JsonObject, owner: Owner, read: ReadSpec) -> ObservedObject:
+def _observed(
+    kind: Kind, fields: JsonObject, owner: Owner, read: ReadSpec, project: str = ""
+) -> ObservedObject:
     details = _details(fields)
     return ObservedObject(
-        ref=ref,
+        ref=ResourceRef(kind, owner.name, project, text_of(fields, "name")),
         id=id_of(fields),
         sequence=sequence_of(details),
         spec=read.spec,
@@ -150,13 +164,70 @@ def _observed(ref: ResourceRef, fields: JsonObject, owner: Owner, read: ReadSpec
     )
 
 
-def is_active(fields: JsonObject) -> bool:
-    """Return whether an answered object is active; a state that is missing is no other one."""
-    return not str(fields.get("state", "")).endswith("_INACTIVE")
-
-
 def _details(fields: JsonObject) -> JsonObject:
     details = fields.get("details")
     if not isinstance(details, dict):
         raise unsound(id_of(fields), "it has no details")
     return details
+
+
+class AnsweredFlow(NamedTuple):
+    """A flow as one call answers it.
+
+    Attributes:
+        triggers: The actions of each trigger that has any, by the number of the trigger.
+        sequence: That of one of its triggers; 0 where none has actions.
+    """
+
+    triggers: Mapping[str, Sequence[JsonObject]]
+    sequence: int
+    changed_at: str
+
+
+def answered_flow(answer: JsonObject) -> AnsweredFlow:
+    """Return the flow that is answered.
+
+    Raises:
+        ServiceError: there is none.
+    """
+    fields = answer.get("flow")
+    if not isinstance(fields, dict):
+        raise unsound("?", "flow is not an object")
+    triggers = {}
+    for each in objects_of({"triggerActions": [], **fields}, "triggerActions"):
+        kind = each.get("triggerType")
+        actions = objects_of({"actions": [], **each}, "actions")
+        if not isinstance(kind, dict):
+            raise unsound("?", "triggerType is not an object")
+        if actions:
+            triggers[text_of(kind, "id")] = actions
+    if not triggers:
+        return AnsweredFlow({}, 0, "")
+    told = fields.get("details")
+    details = {"sequence": "0", "changeDate": "", **(told if isinstance(told, dict) else {})}
+    return AnsweredFlow(triggers, sequence_of(details), text_of(details, "changeDate"))
+
+
+def flow_object(
+    flow: Flow, found: AnsweredFlow, owner: Owner, actions: Mapping[str, str]
+) -> ObservedObject:
+    """Return a flow that has actions, named as they are in ``actions``, by id."""
+    spec: dict[str, Any] = {**DEFAULTS[ACTION_FLOW]}
+    strange: list[str] = []
+    for number, ran in found.triggers.items():
+        # An action that was made or renamed since the list was read has the name of this answer.
+        names = [actions.get(id_of(action)) or text_of(action, "name") for action in ran]
+        trigger = TRIGGER_NUMBERED.get(number)
+        if trigger in flow.triggers and trigger is not None:
+            spec[trigger.name] = names
+        else:
+            strange.append(f"actions at trigger {number}")
+    return ObservedObject(
+        ref=ResourceRef(ACTION_FLOW, owner.name, "", flow.name),
+        id=flow_id(owner.id, flow),
+        sequence=found.sequence,
+        spec=spec,
+        organization_id=owner.id,
+        changed_at=found.changed_at,
+        uncarried=tuple(sorted(strange)),
+    )

@@ -8,37 +8,38 @@ not read that, the organizations that the user lives in or has a role of.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from reconciler.errors import AccessDeniedError
 from reconciler.resources.call import Call, Code, JsonObject
 from reconciler.resources.ref import Kind, fold
 from reconciler.service_client.answers import PAGE, text_of
 from reconciler.service_client.wire import Answer, Wire, WireRefusal, error_id, is_id, service_error
-from reconciler.service_client.zitadel.objects import organization
+from reconciler.service_client.zitadel.objects import items_of, organization, total_of
 from reconciler.service_client.zitadel.reading import (
     OF_INSTANCE,
     PRESENT,
     TOO_LARGE_A_PAGE,
     Found,
     Listing,
-    items_of,
     named,
     read_lists,
     reply_to,
-    total_of,
 )
-from reconciler.service_client.zitadel.roles import missing_role, no_organization
+from reconciler.service_client.zitadel.roles import (
+    memberships,
+    missing_role,
+    no_organization,
+    reads_everything,
+    roles_of_user,
+)
 from reconciler.state import ObservedObject
 
 OWN = "GetMyOrg"
 _SORTED = {PRESENT: "ORGANIZATION_FIELD_NAME_NAME", OF_INSTANCE: "ORG_FIELD_NAME_NAME"}
 _OTHER_WAY = frozenset({Code.PERMISSION_DENIED, Code.UNIMPLEMENTED, Code.NOT_FOUND})
 _NO_MEMBERSHIP = "AUTHZ-cdgFk"
-_MEMBERSHIPS = 100  # of a page
-_MOST_MEMBERSHIPS = 10_000  # of a user; a list that never ends is left
 
 
 @dataclass(slots=True)
@@ -88,10 +89,10 @@ class OrganizationCalls:
                 continue
             if names := sorted({text_of(item, "name") for item in reply if _is_held(item)}):
                 return names
-            raise no_organization(_roles(self.wire))
+            raise no_organization(roles_of_user(self.wire))
         if names := sorted({held.ref.name for held in (*self._own(), *self._of_roles())}):
             return names
-        raise no_organization(_roles(self.wire))
+        raise no_organization(roles_of_user(self.wire))
 
     def _find_own(self, names: Sequence[str]) -> Found:
         """Return organizations that the user lives in, or has a role of."""
@@ -99,7 +100,7 @@ class OrganizationCalls:
         if absent := {fold(name) for name in names} - found.keys():
             found |= {fold(held.ref.name): held for held in self._of_roles(absent)}
         if not found:
-            raise no_organization(_roles(self.wire))
+            raise no_organization(roles_of_user(self.wire))
         asked = tuple(found[fold(name)] for name in names if fold(name) in found)
         unseen = tuple(name for name in names if fold(name) not in found)
         return Found(asked, unseen, self._missing(unseen[0], is_held=False) if unseen else "")
@@ -136,18 +137,18 @@ class OrganizationCalls:
         return Found(tuple(found))
 
     def _missing(self, name: str, *, is_held: bool) -> str:
-        return missing_role(name, _roles(self.wire), is_held=is_held)
+        return missing_role(name, roles_of_user(self.wire), is_held=is_held)
 
     def _reads_instance(self) -> bool:
         """Return whether the user has a role over the whole instance."""
         if self._is_of_instance is None:
-            told = _memberships(self.wire, {"iamQuery": {"iam": True}})
+            told = memberships(self.wire, {"iamQuery": {"iam": True}})
             if told is None:
                 # Only a user with such a role may read the list of the instance.
                 reply = reply_to(self.wire, _named(OF_INSTANCE, "?"))
                 self._is_of_instance = not isinstance(reply, WireRefusal)
             else:
-                self._is_of_instance = any(_reads_everything(each) for each in told)
+                self._is_of_instance = any(reads_everything(each) for each in told)
         return self._is_of_instance
 
     def _own(self, organizations: Sequence[str] = ("",)) -> list[ObservedObject]:
@@ -169,7 +170,7 @@ class OrganizationCalls:
         """Return the organizations that the user has a role of; only those of some folded names."""
         ids = [
             str(each["orgId"])
-            for each in _memberships(self.wire) or ()
+            for each in memberships(self.wire) or ()
             if is_id(each.get("orgId"))
             and (names is None or fold(str(each.get("displayName", ""))) in names)
         ]
@@ -219,47 +220,3 @@ def _all_present(wire: Wire) -> Sequence[JsonObject] | WireRefusal:
         # Past the end the total is 0.
         if offset >= total_of(reply):
             return items
-
-
-def _memberships(wire: Wire, *queries: JsonObject) -> Sequence[JsonObject] | None:
-    """Return the memberships of the user, page by page; None where they cannot be asked for."""
-    items: list[JsonObject] = []
-    while len(items) < _MOST_MEMBERSHIPS:
-        query = {"offset": len(items), "limit": _MEMBERSHIPS}
-        fields: dict[str, Any] = {"query": query, "queries": list(queries)}
-        reply = reply_to(wire, Call("ListMyMemberships", fields))
-        if isinstance(reply, WireRefusal):
-            return None
-        items += (page := items_of(reply))
-        if not page or len(items) >= total_of(reply):
-            break
-    return items
-
-
-def _reads_everything(membership: JsonObject) -> bool:
-    """Return whether a membership of the instance reads its organizations.
-
-    Those that only act for other users do not.
-    """
-    return any(not role.endswith("_IMPERSONATOR") for role in _names(membership))
-
-
-def _roles(wire: Wire) -> Sequence[str] | None:
-    """Return the roles of the user, each with its place; None where the service does not tell."""
-    told = _memberships(wire)
-    return None if told is None else [role for each in told for role in _placed(each)]
-
-
-def _placed(membership: JsonObject) -> Iterator[str]:
-    name = membership.get("displayName", "")
-    if membership.get("iam") is True:
-        place = "the instance"
-    else:
-        kind = "organization" if "orgId" in membership else "project"
-        place = f"the {kind} {name}"
-    yield from (f"{role} of {place}" for role in _names(membership))
-
-
-def _names(membership: JsonObject) -> Sequence[str]:
-    roles = membership.get("roles", ())
-    return [str(role) for role in roles] if isinstance(roles, list) else ()

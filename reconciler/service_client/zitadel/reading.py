@@ -1,25 +1,36 @@
-"""Everything that organizations of a ZITADEL hold, by list calls only.
+"""Everything that organizations of a ZITADEL hold: list calls, and one for each flow.
 
 Lists come page by page, many side by side, and are held against their own totals.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from reconciler.resources.call import Call, JsonObject
+from reconciler.resources.flows import FLOWS
 from reconciler.resources.ref import Kind, ResourceRef
-from reconciler.service_client.answers import id_of, text_of, unsound
-from reconciler.service_client.wire import Answer, Wire, WireRefusal, error_id, service_error
+from reconciler.service_client.answers import id_of, text_of
+from reconciler.service_client.wire import (
+    Answer,
+    Wire,
+    WireRefusal,
+    answers_of,
+    error_id,
+    service_error,
+)
 from reconciler.service_client.zitadel.objects import (
     Owner,
-    action,
+    answered_flow,
     application,
+    flow_object,
     is_active,
+    items_of,
     owner_of_item,
-    project,
+    plain_object,
+    total_of,
 )
 from reconciler.service_client.zitadel.providers import (
     LIST_TEMPLATES,
@@ -149,31 +160,6 @@ def named(kind: Kind, name: str, organization: str, project: str = "") -> Call:
     return Call(operation, fields, organization)
 
 
-def items_of(answer: JsonObject) -> Sequence[JsonObject]:
-    """Return the items of a page; an empty list is left out of the JSON.
-
-    Raises:
-        ServiceError: they are no objects.
-    """
-    value = answer.get("result", [])
-    if not isinstance(value, list) or not all(type(each) is dict for each in value):
-        raise unsound("?", "result is not a list of objects")
-    return value
-
-
-def total_of(answer: JsonObject) -> int:
-    """Return how many items a list has, over all of its pages.
-
-    Raises:
-        ServiceError: that is no number.
-    """
-    details = answer.get("details", {})
-    total = details.get("totalResult", "0") if isinstance(details, dict) else None
-    if isinstance(total, str) and total.isascii() and total.isdecimal() and len(total) <= 9:
-        return int(total)
-    raise unsound("?", "details.totalResult is not a number")
-
-
 def reply_to(wire: Wire, call: Call) -> JsonObject | WireRefusal:
     """Return what one call answers, or why it does not."""
     (reply,) = wire.send([call])
@@ -213,7 +199,7 @@ class Seen:
         """Return every object, those of a shared name included."""
         return [*self.objects.values(), *self.name_clashes]
 
-    def add(self, found: Iterator[ObservedObject]) -> None:
+    def add(self, found: Iterable[ObservedObject]) -> None:
         """Take in objects. Not every kind has names of its own."""
         for each in found:
             if self.objects.setdefault(each.ref.key, each) is not each:
@@ -230,7 +216,7 @@ def read_organizations(wire: Wire, find: Callable[[], Found], providers: Provide
         for some in lists:
             some.begin_second()
         read_lists(wire, [each for some in lists for each in some.second])
-        seen.add(iter(found))
+        seen.add(found)
         unsound = [some.owner.name for some in lists if not some.are_sound]
         for some in lists:
             seen.add(some.objects())
@@ -243,59 +229,57 @@ def read_organizations(wire: Wire, find: Callable[[], Found], providers: Provide
 
 
 class _Lists:
-    """The lists of one organization."""
+    """The lists of one organization.
+
+    Attributes:
+        first: Lists that are read at once.
+        second: Those that are begun when the first ones are read.
+    """
 
     def __init__(self, owner: Owner, providers: ProviderCalls) -> None:
         self.owner = owner
         self._calls = providers
-        self._projects = Listing("ListProjects", owner.id, owner=owner.name)
-        operation, fields = providers.list_call()
-        self._providers = Listing(
-            operation, owner.id, fields, providers=providers, owner=owner.name
-        )
-        self._actions = Listing("ListActions", owner.id, owner=owner.name)
+        self._projects = self._list("ListProjects")
+        self._providers = self._list(*providers.list_call())
+        self._providers.providers = providers
+        self._actions = self._list("ListActions")
         self.first = (self._projects, self._providers, self._actions)
-        self.applications: list[Listing] = []
-        self._owners: list[Owner] = []
+        self._applications: dict[Owner, Listing] = {}
         self._old: list[Listing] = []
+
+    def _list(self, operation: str, fields: JsonObject | None = None) -> Listing:
+        return Listing(operation, self.owner.id, fields or {}, owner=self.owner.name)
 
     def begin_second(self) -> None:
         """Begin a list of applications for each project, and one of the states of providers."""
-        self._owners = [
-            Owner(project(item, self.owner).id, text_of(item, "name"))
-            for item in self._own(self._projects)
-        ]
-        self.applications = [
-            Listing("ListApps", self.owner.id, {"projectId": each.id}, owner=self.owner.name)
-            for each in self._owners
-        ]
+        for item in self._own(self._projects):
+            project = Owner(id_of(item), text_of(item, "name"))
+            self._applications[project] = self._list("ListApps", {"projectId": project.id})
         if self._calls.need_old_list(self._own(self._providers)):
-            operation, fields = OLD_LIST
-            listing = Listing(operation, self.owner.id, fields, owner=self.owner.name)
-            listing.is_optional = True
-            self._old = [listing]
+            self._old = [self._list(*OLD_LIST)]
+            self._old[0].is_optional = True
 
     @property
     def second(self) -> Sequence[Listing]:
-        """Return the lists that are begun once the first ones are read."""
-        return (*self.applications, *self._old)
+        return (*self._applications.values(), *self._old)
 
     @property
     def are_sound(self) -> bool:
-        """Return whether no list contradicts itself."""
         return all(each.is_sound for each in (*self.first, *self.second))
 
     def objects(self) -> Iterator[ObservedObject]:
         """Yield everything that belongs to the organization."""
-        yield from (project(item, self.owner) for item in self._own(self._projects))
-        old = [item for listing in self._old for item in listing.items]
-        states = {id_of(item): is_active(item) for item in old}
+        yield from self._plain(Kind.PROJECT, self._projects)
+        states = {id_of(item): is_active(item) for each in self._old for item in each.items}
         for item in self._own(self._providers):
             if self._calls.is_ours(item):
                 yield self._calls.with_state(self._calls.observed(item, self.owner), states)
-        yield from (action(item, self.owner) for item in self._own(self._actions))
-        for owner, listing in zip(self._owners, self.applications, strict=True):
-            yield from (application(item, self.owner, owner) for item in self._own(listing))
+        yield from self._plain(Kind.ACTION, self._actions)
+        for project, listing in self._applications.items():
+            yield from (application(item, self.owner, project) for item in self._own(listing))
+
+    def _plain(self, kind: Kind, listing: Listing) -> Iterator[ObservedObject]:
+        return (plain_object(kind, item, self.owner) for item in self._own(listing))
 
     def other_providers(self) -> Iterator[str]:
         """Yield a sentence for each provider of a kind that no manifest can declare."""
@@ -307,3 +291,27 @@ class _Lists:
     def _own(self, listing: Listing) -> Iterator[JsonObject]:
         """Yield what is of this organization: a list may hold what the whole instance has."""
         return (item for item in listing.items if owner_of_item(item) == self.owner.id)
+
+
+def read_flows(wire: Wire, objects: Iterable[ObservedObject]) -> list[ObservedObject]:
+    """Return the flows that have actions, in the organizations among some objects.
+
+    One call reads one flow of one organization. Only those that have actions are asked: a trigger
+    runs actions of its own organization.
+
+    Raises:
+        ServiceError: one of them cannot be read.
+    """
+    actions: dict[Owner, dict[str, str]] = {}
+    for held in objects:
+        if held.ref.kind is Kind.ACTION:
+            owner = Owner(held.organization_id, held.ref.organization)
+            actions.setdefault(owner, {})[held.id] = held.ref.name
+    asked = [(owner, flow) for owner in actions for flow in FLOWS]
+    calls = [Call("GetFlow", {"type": flow.number}, owner.id) for owner, flow in asked]
+    answers = map(answered_flow, answers_of(wire, calls))
+    return [
+        flow_object(flow, found, owner, actions[owner])
+        for (owner, flow), found in zip(asked, answers, strict=True)
+        if found.triggers
+    ]

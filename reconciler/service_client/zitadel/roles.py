@@ -1,22 +1,72 @@
-"""Roles of a ZITADEL that a run needs: what to say to the user of a token that lacks one.
+"""Roles of a ZITADEL: those of the user of a token, and what to say where one is missing.
 
 The roles are the server's defaults. An operator can give them other permissions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from reconciler.errors import AccessDeniedError, ServiceError, UnauthenticatedError
-from reconciler.resources.ref import Kind, ResourceRef
-from reconciler.service_client.port import CreateOrder, DeleteOrder, Order, SecretOrder, UpdateOrder
+from reconciler.resources.call import Call, JsonObject
+from reconciler.resources.ref import Kind
+from reconciler.service_client.port import CreateOrder, DeleteOrder, Order
+from reconciler.service_client.wire import Wire, WireRefusal
+from reconciler.service_client.zitadel.objects import items_of, total_of
 
+_MEMBERSHIPS = 100  # of a page
+_MOST_MEMBERSHIPS = 10_000  # of a user; a list that never ends is left
 _SHOWN = 20  # roles in a message
 _OF_INSTANCE = "IAM_ORG_MANAGER or IAM_OWNER of the instance"
 _MANAGERS = "Managers (newer consoles: Administrators)"
 _IN_ORGANIZATION = f"Console: the organization, {_MANAGERS}."
 _IN_INSTANCE = f"Console: the settings of the instance, {_MANAGERS}."
 _IN_PROJECT = f"Console: the project, {_MANAGERS}."
+
+
+def memberships(wire: Wire, *queries: JsonObject) -> Sequence[JsonObject] | None:
+    """Return the memberships of the user, page by page; None where they cannot be asked for."""
+    items: list[JsonObject] = []
+    while len(items) < _MOST_MEMBERSHIPS:
+        query = {"offset": len(items), "limit": _MEMBERSHIPS}
+        fields: dict[str, Any] = {"query": query, "queries": list(queries)}
+        (reply,) = wire.send([Call("ListMyMemberships", fields)])
+        if isinstance(reply, WireRefusal):
+            return None
+        items += (page := items_of(reply.fields))
+        if not page or len(items) >= total_of(reply.fields):
+            break
+    return items
+
+
+def reads_everything(membership: JsonObject) -> bool:
+    """Return whether a membership of the instance reads its organizations.
+
+    Those that only act for other users do not.
+    """
+    return any(not role.endswith("_IMPERSONATOR") for role in _names(membership))
+
+
+def roles_of_user(wire: Wire) -> Sequence[str] | None:
+    """Return the roles of the user, each with its place; None where the service does not tell."""
+    told = memberships(wire)
+    return None if told is None else [role for each in told for role in _placed(each)]
+
+
+def _placed(membership: JsonObject) -> Iterator[str]:
+    name = membership.get("displayName", "")
+    if membership.get("iam") is True:
+        place = "the instance"
+    else:
+        kind = "organization" if "orgId" in membership else "project"
+        place = f"the {kind} {name}"
+    yield from (f"{role} of {place}" for role in _names(membership))
+
+
+def _names(membership: JsonObject) -> Sequence[str]:
+    roles = membership.get("roles", ())
+    return [str(role) for role in roles] if isinstance(roles, list) else ()
 
 
 def missing_role(organization: str, roles: Sequence[str] | None, *, is_held: bool) -> str:
@@ -62,31 +112,24 @@ def _is_about_a_role(refused: ServiceError) -> bool:
 
 
 def _role_for(order: Order) -> str:
-    match order:
-        case CreateOrder(ref=ResourceRef(kind=Kind.ORGANIZATION)):
-            return f"Give the user of this token {_OF_INSTANCE}. {_IN_INSTANCE}"
-        case DeleteOrder(held=held) if held.ref.kind is Kind.OIDC_APPLICATION:
-            return (
-                f"Give the user of this token PROJECT_OWNER of the project {held.ref.project}. "
-                f"{_IN_PROJECT} ORG_OWNER may not delete applications."
-            )
-        case CreateOrder(ref=ref) | SecretOrder(ref=ref):
-            return _owner_of(ref)
-        case UpdateOrder(held=held) | DeleteOrder(held=held):
-            return _owner_of(held.ref)
+    ref = order.ref
+    if isinstance(order, CreateOrder) and ref.kind is Kind.ORGANIZATION:
+        return f"Give the user of this token {_OF_INSTANCE}. {_IN_INSTANCE}"
+    if isinstance(order, DeleteOrder) and ref.kind is Kind.OIDC_APPLICATION:
+        return (
+            f"Give the user of this token PROJECT_OWNER of the project {ref.project}. "
+            f"{_IN_PROJECT} ORG_OWNER may not delete applications."
+        )
+    return (
+        f"Give the user of this token ORG_OWNER of the organization {ref.organization}. "
+        f"{_IN_ORGANIZATION}"
+    )
 
 
 def _owner(organization: str) -> str:
     return (
         f"Give the user of this token ORG_OWNER of the {organization} (ORG_OWNER_VIEWER is enough "
         f"to plan). {_IN_ORGANIZATION}"
-    )
-
-
-def _owner_of(ref: ResourceRef) -> str:
-    return (
-        f"Give the user of this token ORG_OWNER of the organization {ref.organization}. "
-        f"{_IN_ORGANIZATION}"
     )
 
 

@@ -1,246 +1,172 @@
-"""Writing to a ZITADEL, step by step, each order for itself.
+"""Steps of orders to a ZITADEL: calls that are asked again, and pauses until its lists catch up.
 
-It knows no expected sequences. So an object is read just before it is written to, which narrows
-the gap in which somebody else can write and does not close it.
-
-Each order is a generator: it yields calls and pauses, and is sent the reply of each call.
+The steps of an order are a generator: it yields calls and pauses, and is sent the reply of each
+call. The steps of many orders run side by side.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+import re
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
-from functools import partial
+from typing import NamedTuple, TypeAlias
 
-from reconciler.errors import ServiceError
+from reconciler.errors import PreconditionFailedError, ServiceError, ServiceUnavailableError
 from reconciler.resources.call import Call, Code
-from reconciler.resources.capabilities import BEYOND
-from reconciler.resources.ref import ACTION_FLOW, Kind
-from reconciler.service_client.answers import sequence_of
-from reconciler.service_client.orders import calls_of, unchanged, written
-from reconciler.service_client.port import (
-    Context,
-    CreateOrder,
-    DeleteOrder,
-    Order,
-    SecretOrder,
-    UpdateOrder,
-    Written,
-)
+from reconciler.resources.ref import ResourceRef
+from reconciler.service_client.port import Written
 from reconciler.service_client.wire import (
     AGAIN,
+    NO_ANSWER,
+    UNKNOWN,
     Answer,
     Reply,
+    Wire,
     WireRefusal,
-    error_id,
-    service_error,
-)
-from reconciler.service_client.zitadel.asking import (
-    Pause,
-    Steps,
-    changed_since,
-    despite_conflicts,
-    lost,
-)
-from reconciler.service_client.zitadel.creates import create, create_provider, observed_item
-from reconciler.service_client.zitadel.flows import write_flow
-from reconciler.service_client.zitadel.objects import Owner
-from reconciler.service_client.zitadel.providers import ProviderCalls, is_provider
-from reconciler.state import ObservedObject, is_in_step
-
-# Ids of refusals that say that an update changes nothing: a success for us.
-NOT_CHANGED = frozenset(
-    {
-        "Org-2k9fs",
-        "INSTANCE-3n9gg",
-        "Org-jf9w",
-        "COMMAND-2m8vx",
-        "COMMAND-1m88i",
-        "COMMAND-2M0fs",
-        "ACTION-dg4t2",
-        "ORG-4VSdf",
-        # The object is in that state already.
-        *("COMMAND-dsh35", "COMMAND-1n8cM", "COMMAND-Dgj92", "COMMAND-J53zh"),
-        *("COMMAND-mki55", "COMMAND-5M9bs", "Org-BBmd0", "Org-5Mo0d"),
-    }
 )
 
-
-def steps_of(order: Order, context: Context, providers: ProviderCalls) -> Steps:
-    """Return the steps that carry out an order, and give what came of it."""
-    match order:
-        case CreateOrder() | UpdateOrder() | DeleteOrder() if order.ref.kind is ACTION_FLOW:
-            return write_flow(order)
-        case CreateOrder(ref=ref) if is_provider(ref.kind):
-            return create_provider(order, providers)
-        case CreateOrder():
-            (call,) = [_plain(call) for call in calls_of(order, context)]
-            return create(order, call, providers)
-        case UpdateOrder():
-            return _update(order, context, providers)
-        case DeleteOrder():
-            return _delete(order, context, providers)
-        case SecretOrder():
-            return _new_secret(order, context)
+TRIES = 8  # of one call
+FAILED = frozenset({UNKNOWN, Code.INTERNAL})
+# Another writer was quicker. ZITADEL's own retries are over by then, and it answers what its
+# database said, as an unknown error.
+_CONFLICT = re.compile(r"events2_pkey|\b40001\b|\bCR000\b")
 
 
-def serial_key_of(order: Order, number: int) -> str:
-    """Return what an order shares with those it must not be under way with.
+class Pause(NamedTuple):
+    """Wait, in settling times, until lists have caught up with what was written."""
 
-    ZITADEL counts the events of a project and of an organization; two writers of one conflict.
+    settlings: float
+
+
+CATCH_UP, ONCE_MORE = Pause(1.0), Pause(0.25)  # by experience with its lists
+
+Step: TypeAlias = Call | Pause
+Steps: TypeAlias = Generator[Step, Reply, Written | ServiceError]
+Look: TypeAlias = Callable[[], Generator[Step, Reply, ServiceError | None]]
+"""Reads an object just before it is written to; gives the reason why that must not be."""
+
+
+class OrderSteps(NamedTuple):
+    """An order under way.
+
+    Attributes:
+        serial_key: Orders with the same key are never under way at the same time.
     """
-    match order:
-        case CreateOrder(ref=ref) if ref.kind is Kind.OIDC_APPLICATION:
-            return order.project_id
-        case CreateOrder(ref=ref) if ref.kind in {Kind.IDP_JWT_CONFIG, Kind.ACTION_FLOW}:
-            return order.organization_id
-        case CreateOrder():
-            return f"new {number}"
-        case SecretOrder():
-            return order.project_id
-        case UpdateOrder() | DeleteOrder():
-            held = order.held
-            if held.ref.kind in {Kind.ACTION, Kind.PROJECT}:
-                return held.id
-            return held.project_id or held.organization_id
+
+    serial_key: str
+    steps: Steps
 
 
-def _new_secret(order: SecretOrder, context: Context) -> Steps:
-    """Make a secret; where its answer is lost, make another, which ends the lost one."""
-    (call,) = [_plain(call) for call in calls_of(order, context)]
-    reply = yield from despite_conflicts(call)
-    if not isinstance(reply, Answer):
-        return _error_of(reply)
-    result = written(order, reply)
-    if isinstance(result, Written) and result.client_secret is None:
-        return lost("the service answered without the secret")
-    return result
+def run(
+    wire: Wire, orders: Sequence[OrderSteps], wait: Callable[[Pause], None]
+) -> list[Written | ServiceError]:
+    """Take every order to its end; return what each gave, in their order."""
+    results: dict[int, Written | ServiceError] = {}
+    waiting = [*range(len(orders))]
+    while waiting:
+        paused: dict[int, Pause] = {}
+        _run_to_pauses(wire, {index: orders[index] for index in waiting}, paused, results)
+        if paused:
+            # All that wait do so together, for as long as the longest of them needs.
+            wait(max(paused.values()))
+        waiting = [*paused]
+    return [results[index] for index in range(len(orders))]
 
 
-def _update(order: UpdateOrder, context: Context, providers: ProviderCalls) -> Steps:
-    held = order.held
-    calls = _calls_of_update(order, context, providers)
-    result: Written | ServiceError = unchanged(order)
-    if calls and not order.is_new:
-        moved = yield from _moved_on(held, providers)
-        if moved is not None:
-            return moved
-    for call in calls:
-        reply = yield from _sent(call, order, held, providers)
-        if isinstance(reply, ServiceError):
+def _run_to_pauses(
+    wire: Wire,
+    orders: dict[int, OrderSteps],
+    paused: dict[int, Pause],
+    results: dict[int, Written | ServiceError],
+) -> None:
+    """Take orders, by number, as far as they go without a pause: one of each key at a time."""
+    queues: dict[str, deque[int]] = {}
+    for index, order in orders.items():
+        queues.setdefault(order.serial_key, deque()).append(index)
+    replies: dict[str, Reply] = {}
+    while queues:
+        calls: dict[str, Call] = {}
+        for key, queue in queues.items():
+            reply = replies.get(key)
+            # An order that ends or pauses lets the next one of its key begin.
+            while queue and key not in calls:
+                step = _next_step(orders[queue[0]].steps, reply)
+                if isinstance(step, Call):
+                    calls[key] = step
+                    continue
+                index, reply = queue.popleft(), None
+                if isinstance(step, Pause):
+                    paused[index] = step
+                else:
+                    results[index] = step
+        queues = {key: queues[key] for key in calls}
+        replies = dict(zip(calls, wire.send([*calls.values()]), strict=True)) if calls else {}
+
+
+def _next_step(steps: Steps, reply: Reply | None) -> Step | Written | ServiceError:
+    try:
+        return next(steps) if reply is None else steps.send(reply)
+    except StopIteration as end:
+        result: Written | ServiceError = end.value
+        return result
+    except ServiceError as failure:
+        return failure
+
+
+def repeated(call: Call) -> Generator[Step, Reply, Reply]:
+    """Ask for something that is the same when it is done twice, until there is an answer.
+
+    A conflict with another writer is an answer: what to do about it, the caller decides.
+    """
+    was_unsure = False
+    reply: Reply = WireRefusal(NO_ANSWER, "no answer came", unsure=True)
+    for _ in range(TRIES):
+        reply = yield call
+        if isinstance(reply, Answer) or is_conflict(reply):
             return reply
-        if reply is not None and not providers.is_unseen(call):
-            result = written(order, reply)
-            if isinstance(result, Written):
-                held = replace(held, sequence=result.sequence)
-    return result
+        if not reply.unsure:
+            return replace(reply, unsure=was_unsure and reply.code == Code.NOT_FOUND)
+        was_unsure = True
+        yield ONCE_MORE
+    return reply
 
 
-def _sent(
-    call: Call, order: UpdateOrder, held: ObservedObject, providers: ProviderCalls
-) -> Generator[Call | Pause, Reply, Answer | ServiceError | None]:
-    """Make one call of an update; None where it changes nothing: an error there, none here."""
-    # The reads of what was made a moment ago lag, so that it would look as if it were missing.
-    check = None if order.is_new else partial(_moved_on, held, providers)
-    reply = yield from despite_conflicts(call, check)
-    if not isinstance(reply, WireRefusal):
-        return reply
-    is_done = yield from _changes_nothing(reply, order, providers)
-    return None if is_done else service_error(reply)
+def despite_conflicts(
+    call: Call, look: Look | None = None
+) -> Generator[Step, Reply, Reply | ServiceError]:
+    """Ask like ``repeated``, and again while other writers are at the same project.
 
-
-def _changes_nothing(
-    refusal: WireRefusal, order: UpdateOrder, providers: ProviderCalls
-) -> Generator[Call | Pause, Reply, bool]:
-    """Return whether a refusal says that the object is as declared already.
-
-    Ids tell. Newer servers may have a slug instead, which tells nothing that is known here: then
-    the object itself is read.
+    After a conflict ``look`` tells whether the other writer changed the object itself: then its
+    error is returned, and nothing is written over that change.
     """
-    if error_id(refusal) in NOT_CHANGED:
-        return True
-    if refusal.code != Code.PRECONDITION_FAILED or "slug" not in refusal.details:
-        return False
-    held = order.held
-    call, name = _read_call(held, providers)
-    reply = yield call
-    found = reply.fields.get(name) if isinstance(reply, Answer) else None
-    if not isinstance(found, dict):
-        return False
-    owners = (
-        Owner(held.organization_id, held.ref.organization),
-        Owner(held.project_id, held.ref.project),
+    why = ""
+    for _ in range(TRIES):
+        reply = yield from repeated(call)
+        if isinstance(reply, Answer) or not is_conflict(reply):
+            return reply
+        why = reply.message
+        yield ONCE_MORE
+        if look is not None:
+            moved = yield from look()
+            if moved is not None:
+                return moved
+    return WireRefusal(Code.ABORTED, f"another writer was quicker {TRIES} times in a row: {why}")
+
+
+def is_conflict(refusal: WireRefusal) -> bool:
+    """Return whether a write was not made because another writer was quicker."""
+    is_told = refusal.code in FAILED and bool(_CONFLICT.search(refusal.message))
+    return is_told or (refusal.code == Code.ABORTED and not refusal.unsure)
+
+
+def unknown_result(message: str) -> ServiceUnavailableError:
+    """Return the error of a write of which it is not known whether it was made."""
+    return ServiceUnavailableError(message, remedy=AGAIN)
+
+
+def changed_since(ref: ResourceRef) -> PreconditionFailedError:
+    """Return the error of a write to an object that somebody else has changed."""
+    return PreconditionFailedError(
+        f"{ref} has changed since it was planned", remedy="Run `reconciler plan` again and review."
     )
-    return is_in_step(order.resource, observed_item(held.ref, owners, found, providers))
-
-
-def _calls_of_update(
-    order: UpdateOrder, context: Context, providers: ProviderCalls
-) -> Sequence[Call]:
-    if is_provider(order.held.ref.kind):
-        return providers.update(order)
-    # Contexts are kept by our service alone.
-    wanted = [call for call in calls_of(order, context) if call.operation != "RecordContext"]
-    return [_plain(call) for call in wanted]
-
-
-def _delete(order: DeleteOrder, context: Context, providers: ProviderCalls) -> Steps:
-    held = order.held
-    moved = yield from _moved_on(held, providers)
-    if moved is not None:
-        return moved
-    if is_provider(held.ref.kind):
-        call = providers.delete(held)
-    else:
-        (call,) = [_plain(call) for call in calls_of(order, context)]
-    reply = yield from despite_conflicts(call, partial(_moved_on, held, providers))
-    if isinstance(reply, ServiceError):
-        return reply
-    if isinstance(reply, WireRefusal) and not (reply.unsure and reply.code == Code.NOT_FOUND):
-        return service_error(reply)
-    return unchanged(order)
-
-
-def _error_of(reply: WireRefusal | ServiceError) -> ServiceError:
-    return reply if isinstance(reply, ServiceError) else service_error(reply)
-
-
-def _moved_on(
-    held: ObservedObject, providers: ProviderCalls
-) -> Generator[Call | Pause, Reply, ServiceError | None]:
-    """Read an object just before it is written to; return why that must not be."""
-    call, name = _read_call(held, providers)
-    reply = yield call
-    if isinstance(reply, WireRefusal):
-        return service_error(reply)
-    found = reply.fields.get(name)
-    details = found.get("details") if isinstance(found, dict) else None
-    if not isinstance(details, dict):
-        return ServiceError("the service answered without details", remedy=AGAIN)
-    # Another writer may still come between this read and the write: there is no If-Match.
-    if sequence_of(details) > held.sequence:
-        return changed_since(held.ref)
-    return None
-
-
-def _read_call(held: ObservedObject, providers: ProviderCalls) -> tuple[Call, str]:
-    """Return the call that reads an object, and the name of the object in its answer."""
-    if is_provider(held.ref.kind):
-        return providers.get(held.id, held.organization_id), "idp"
-    if held.ref.kind is Kind.ACTION:
-        return Call("GetAction", {"id": held.id}, held.organization_id), "action"
-    if held.ref.kind is Kind.PROJECT:
-        return Call("GetProjectByID", {"id": held.id}, held.organization_id), "project"
-    fields = {"projectId": held.project_id, "appId": held.id}
-    return Call("GetAppByID", fields, held.organization_id), "app"
-
-
-def _plain(call: Call) -> Call:
-    """Return a call without what this service does not know.
-
-    Fields beyond the source that are not set mean the same when they are left out, and a server
-    may be too old for them.
-    """
-    beyond = BEYOND[Kind.OIDC_APPLICATION]
-    fields = {name: value for name, value in call.fields.items() if value or name not in beyond}
-    return Call(call.operation, fields, call.organization)

@@ -1,4 +1,4 @@
-"""Flows as a ZITADEL answers them, and waiting for them to show."""
+"""Lists and flows of a ZITADEL: a flow is read where there are actions."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from reconciler.resources.call import Call
-from reconciler.service_client.port import CreateOrder, DeleteOrder, Written
 from reconciler.service_client.wire import Answer, Reply
-from reconciler.service_client.zitadel.flows import AwaitedFlows, read_flows
-from tests.builders import ACME, GREET, TOKEN, declared, held
+from reconciler.service_client.zitadel.reading import read_flows
+from tests.builders import ACME, GREET, TOKEN, held
 
 USERINFO = "PRE_USERINFO_CREATION"
 
@@ -55,27 +54,3 @@ def test_a_trigger_that_is_not_known_is_not_overwritten() -> None:
     (found,) = read_flows(Flows(("9", ["7"])), [held(GREET, object_id="7")])
 
     assert found.uncarried == ("actions at trigger 9",)
-
-
-def test_a_written_flow_shows_by_its_actions_or_by_a_later_write() -> None:
-    spec = declared(TOKEN, {USERINFO: ["greet"]}).spec
-    awaited = AwaitedFlows()
-    awaited.note(CreateOrder(TOKEN, spec, "key", "77"), Written("77-2", 9))
-
-    missing = [
-        awaited.not_shown(objects, ["acme"])
-        for objects in ({}, {TOKEN.key: held(TOKEN, {USERINFO: ["log"]}, sequence=8)})
-    ]
-    later = awaited.not_shown({TOKEN.key: held(TOKEN, {USERINFO: ["log"]}, sequence=10)}, ["acme"])
-
-    assert (missing, later) == ([[TOKEN.key], [TOKEN.key]], [])
-    assert awaited.not_shown({}, ["acme"]) == []
-
-
-def test_a_cleared_flow_must_be_gone() -> None:
-    flow = held(TOKEN, {USERINFO: ["greet"]}, sequence=9)
-    awaited = AwaitedFlows()
-    awaited.note(DeleteOrder(flow), Written(flow.id, 9))
-
-    assert awaited.not_shown({TOKEN.key: flow}, ["acme"]) == [TOKEN.key]
-    assert awaited.not_shown({}, ["acme"]) == []

@@ -1,0 +1,122 @@
+"""Creates on a ZITADEL: what may have been made already is looked for before it is made again."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.errors import (
+    AlreadyExistsError,
+    InvalidArgumentError,
+    ServiceError,
+    ServiceUnavailableError,
+)
+from reconciler.resources.call import Call, JsonObject
+from reconciler.service_client.port import CreateOrder, Written
+from reconciler.service_client.wire import Answer, Reply, WireRefusal, lost
+from reconciler.service_client.zitadel.creates import LOOKS, create, create_provider
+from reconciler.service_client.zitadel.providers import ProviderCalls, ServerAge
+from reconciler.service_client.zitadel.steps import CATCH_UP, ONCE_MORE, TRIES, Step
+from tests.builders import GREET, PARTNER, an_action, declared
+from tests.unit.service_client.zitadel.driven import driven
+
+ORDER = CreateOrder(GREET, declared(GREET).spec, "k", "1")
+CALL = Call("CreateAction")
+DETAILS = {"sequence": "9", "resourceOwner": "1"}
+MADE = Answer({"id": "7", "details": DETAILS})
+ITEM: JsonObject = {"id": "7", "name": "greet", "details": DETAILS, **declared(GREET).spec}
+OTHER: JsonObject = {**ITEM, **declared(GREET, an_action(timeout="1s")).spec}
+LOST, TAKEN = lost("no answer"), WireRefusal(6, "exists")
+
+
+def listed(*items: JsonObject) -> Answer:
+    return Answer({"result": list(items), "details": {"totalResult": str(len(items))}})
+
+
+def operations(steps: list[Step]) -> list[object]:
+    return [step.operation if isinstance(step, Call) else step for step in steps]
+
+
+LOOK = [CATCH_UP, "ListActions", ONCE_MORE, "ListActions"]
+
+
+@pytest.mark.parametrize(
+    ("replies", "result", "steps"),
+    [
+        ([MADE], Written("7", 9), []),
+        ([LOST, listed(ITEM), listed(ITEM)], Written("7", 9), LOOK),
+        ([LOST, listed(), listed(), MADE], Written("7", 9), [*LOOK, "CreateAction"]),
+        ([WireRefusal(3, "no")], InvalidArgumentError, []),
+        ([TAKEN, listed(), listed()], AlreadyExistsError, LOOK),
+        ([LOST, listed(OTHER), listed(OTHER)], AlreadyExistsError, LOOK),
+        ([LOST, WireRefusal(3, "no")], ServiceUnavailableError, LOOK[:2]),
+    ],
+    ids=["made", "found", "not found", "refused", "not listed", "another", "no look"],
+)
+def test_a_create_is_made_once(
+    replies: list[Reply], result: Written | type[ServiceError], steps: list[object]
+) -> None:
+    """Its lost answer may have made it; another one of its name is never taken for it."""
+    made, taken = driven(create(ORDER, CALL, ProviderCalls()), *replies)
+
+    assert (made if isinstance(made, Written) else type(made)) == result
+    assert operations(taken) == ["CreateAction", *steps]
+
+
+def test_objects_of_the_same_name_are_not_chosen_from() -> None:
+    twins = listed(ITEM, {**ITEM, "id": "8"})
+
+    result, _ = driven(create(ORDER, CALL, ProviderCalls()), LOST, twins, twins)
+
+    assert isinstance(result, ServiceError)
+    assert "ids 7 and 8" in result.problem
+
+
+def test_lists_that_contradict_each_other_prove_nothing() -> None:
+    looks = [listed(*[ITEM] * (number % 2)) for number in range(LOOKS)]
+
+    result, _ = driven(create(ORDER, CALL, ProviderCalls()), LOST, *looks)
+
+    assert isinstance(result, ServiceUnavailableError)
+    assert "contradict" in result.problem
+
+
+def test_a_service_that_never_answers_is_left() -> None:
+    replies: list[Reply] = [LOST, listed(), listed()] * TRIES
+
+    result, _ = driven(create(ORDER, CALL, ProviderCalls()), *replies)
+
+    assert isinstance(result, ServiceUnavailableError)
+    assert result.problem.endswith("no answer came")
+
+
+PROVIDER = CreateOrder(PARTNER, declared(PARTNER).spec, "k", "1")
+JWT: JsonObject = {
+    "id": "7", "name": "Partner", "type": "PROVIDER_TYPE_JWT", "details": DETAILS,
+    "config": {"jwt": declared(PARTNER).spec},
+}  # fmt: skip
+NOT_THERE = WireRefusal(5, "Not Found", is_code_told=True)
+
+
+def test_a_provider_of_the_name_is_not_made_twice() -> None:
+    """The server would make a second one. A list may show a name that a rename has freed."""
+    calls = ProviderCalls(ServerAge.NEW)
+    gone = WireRefusal(5, "no", {"id": "QUERY-1"})
+
+    taken, _ = driven(create_provider(PROVIDER, calls), gone, listed(JWT), Answer({"idp": JWT}))
+    made, steps = driven(create_provider(PROVIDER, calls), gone, listed(JWT), gone, MADE)
+
+    assert isinstance(taken, AlreadyExistsError), "its name differs in case"
+    assert made == Written("7", 9)
+    assert operations(steps) == [
+        "GetProviderByID", "ListProviders", "GetProviderByID", "AddJWTProvider",
+    ]  # fmt: skip
+
+
+def test_a_server_without_template_calls_is_asked_with_the_old_ones() -> None:
+    calls = ProviderCalls()
+
+    made, steps = driven(create_provider(PROVIDER, calls), NOT_THERE, NOT_THERE, MADE)
+
+    assert made == Written("7", 9)
+    assert operations(steps) == ["ListProviders", "ListProviders", "AddOrgJWTIDP"]
+    assert calls.is_old
