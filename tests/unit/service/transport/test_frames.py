@@ -13,7 +13,7 @@ from tests.wires import frame as message
 SMALL = 100
 MARK = b"0123456789abcdef"
 BUSY = b"fedcba9876543210"
-SIZES = Sizes(SMALL, 5000, MARK, BUSY)
+SIZES = Sizes(SMALL, 1000, MARK, BUSY)
 LONG = message(b"x" * 1000)
 OPEN = h2.frame(h2.HEADERS, h2.END_HEADERS, 1, b"block")
 RESET = h2.frame(h2.RST_STREAM, 0, 1, bytes(4))
@@ -118,9 +118,9 @@ def test_a_stream_that_was_answered_is_followed_no_longer() -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 4, 9, 12, 10_000])
-@pytest.mark.parametrize("size", [1, 3, 5, 7, 3000])
+@pytest.mark.parametrize("size", [1, 3, 5, 7, 600])
 @pytest.mark.parametrize(
-    ("length", "entry", "mark"), [(5001, Entry.NOW, MARK), (1000, Entry.NEVER, BUSY)]
+    ("length", "entry", "mark"), [(1001, Entry.NOW, MARK), (300, Entry.NEVER, BUSY)]
 )
 def test_a_message_that_may_not_enter_is_passed_on_as_a_mark(
     length: int, entry: Entry, mark: bytes, size: int, cut: int

@@ -86,7 +86,7 @@ def test_many_small_chunks_cost_no_more_than_their_bytes() -> None:
         return time.process_time() - began
 
     any_length = replace(LIMITS, chunk_bytes=1)
-    few, many = (min(seconds(count) for _ in range(5)) for count in (2_000, 8_000))
+    few, many = (min(seconds(count) for _ in range(3)) for count in (1_000, 4_000))
 
     assert many < few * 10
 
@@ -98,10 +98,25 @@ def test_an_offer_to_upgrade_is_not_passed_on() -> None:
     assert Framing(LIMITS).feed(offer) == GET.replace(b"Accept: */*", b"Connection: upgrade")
 
 
-@pytest.mark.parametrize("mutations", range(300))
-def test_whatever_comes_in_is_passed_on_or_refused(mutations: int) -> None:
+@pytest.mark.parametrize("seed", range(20))
+def test_whatever_comes_in_is_passed_on_or_refused(seed: int) -> None:
     """No other error ever leaves, and what is passed on is a beginning of what came in."""
-    chance = random.Random(mutations)
+    chance = random.Random(seed)
+    for _ in range(10):
+        data = mutated(chance)
+        framing, passed, status = Framing(LIMITS), b"", 400
+        try:
+            for byte in data:
+                passed += framing.feed(bytes((byte,)))
+        except FramingError as error:
+            status = error.status
+
+        assert status in {400, 413, 414, 431}
+        assert data.startswith(passed)
+
+
+def mutated(chance: random.Random) -> bytes:
+    """Return requests that were spoilt in a few places."""
     data = bytearray(STREAM)
     for _ in range(chance.randint(1, 8)):
         place = chance.randrange(len(data))
@@ -120,15 +135,7 @@ def test_whatever_comes_in_is_passed_on_or_refused(mutations: int) -> None:
                 b"Host: y\r\n",
             )
         )
-    framing, passed, status = Framing(LIMITS), b"", 400
-    try:
-        for byte in bytes(data):
-            passed += framing.feed(bytes((byte,)))
-    except FramingError as error:
-        status = error.status
-
-    assert status in {400, 413, 414, 431}
-    assert bytes(data).startswith(passed)
+    return bytes(data)
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,7 @@ def make_socket(name: str) -> None:
         made.bind(name)
 
 
+@pytest.mark.slow
 def test_the_next_start_clears_what_a_killed_server_left(top: Path) -> None:
     """And nothing of a server that lives."""
     left = killed(top)

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.service.domain.refusal import Code, Refusal, moved_on, not_found
@@ -24,6 +24,7 @@ from reconciler.service.transport.grpc_web import (
 )
 from reconciler.service.transport.limits import MAX_MESSAGE
 from reconciler.service.transport.protobuf import message_class, status_bytes
+from tests.effort import cases
 
 STATUS: Any = message_class("google.rpc.Status")
 
@@ -86,6 +87,7 @@ def test_anything_else_is_refused(body: bytes, encoding: str, code: int) -> None
     assert caught.value.code == code
 
 
+@settings(max_examples=cases(50), deadline=None)
 @given(st.binary(max_size=64), st.sampled_from(["", "gzip", "identity", "br"]))
 def test_no_body_does_anything_but_be_read_or_refused(body: bytes, encoding: str) -> None:
     """Whatever a stranger sends."""
@@ -124,6 +126,7 @@ def test_a_call_that_is_too_late_has_the_code_for_it() -> None:
     assert trailers_of(write_too_late())["grpc-status"] == "4"
 
 
+@settings(max_examples=cases(30), deadline=None)
 @given(st.text())
 def test_any_message_survives_the_wire(text: str) -> None:
     """Percent signs, line ends and letters beyond ASCII among them."""

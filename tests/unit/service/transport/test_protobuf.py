@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.json_format import MessageToDict
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.resources.fields import NANOSECONDS, parse_duration
@@ -25,6 +25,7 @@ from reconciler.service.transport.protobuf import (
     status_bytes,
 )
 from reconciler.service.transport.stream_messages import NO_ROOM, TOO_LARGE
+from tests.effort import cases
 
 MANAGEMENT = "/zitadel.management.v1.ManagementService"
 AddApp: Any = METHODS[f"{MANAGEMENT}/AddOIDCApp"].request
@@ -103,6 +104,7 @@ def test_a_duration_that_protobuf_does_not_know_is_refused(seconds: int, nanos: 
     assert caught.value.code is Code.INVALID_ARGUMENT
 
 
+@settings(max_examples=cases(30), deadline=None)
 @given(st.integers(0, 20 * NANOSECONDS))
 def test_durations_go_out_and_come_in_as_the_same_time(total: int) -> None:
     """To the nanosecond, in the shortest text."""

@@ -13,7 +13,8 @@ import pytest
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.operations.request import bearer_token
-from reconciler.service.transport.limits import READERS, UNCOUNTED, UNREAD, WAITING_OF_ONE
+from reconciler.service.transport import reading
+from reconciler.service.transport.limits import READERS, UNCOUNTED, UNREAD
 from reconciler.service.transport.reading import (
     MOST_BUSY,
     READERS_OF_ONE,
@@ -249,9 +250,11 @@ def test_nobody_works_for_callers_that_went_away() -> None:
     played(scene)
 
 
-def test_one_caller_may_not_have_every_place_to_wait() -> None:
+def test_one_caller_may_not_have_every_place_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "WAITING_OF_ONE", 10)
+
     async def scene(threads: Threads) -> None:
-        threads.ask("a", *many(WAITING_OF_ONE))
+        threads.ask("a", *many(10))
         job = Job(
             Incoming("one more", {}, {"authorization": ["Bearer a"]}),
             asyncio.get_running_loop().create_future(),

@@ -1,0 +1,75 @@
+"""One port for everything: what a server is made of, and the signals that end it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+
+import pytest
+
+from reconciler.service.operations.dispatch import Incoming
+from reconciler.service.transport import listener
+from reconciler.service.transport.batching import Batcher
+from reconciler.service.transport.connections import bind
+from reconciler.service.transport.listener import Serving, on_signals, one_queue, serve
+from reconciler.service.transport.observer import Observer
+from tests.memory_store import open_memory
+
+
+def test_the_first_signal_stops_a_server_and_the_second_ends_the_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stops: list[int] = []
+    codes: list[int] = []
+    monkeypatch.setattr(listener, "AT_ONCE_SECONDS", 0.0)
+    monkeypatch.setattr(os, "_exit", codes.append)
+
+    async def main() -> None:
+        on_signals(lambda: stops.append(1))
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGTERM)
+            await asyncio.sleep(0.02)
+
+    asyncio.run(main())
+
+    assert stops == [1, 1]
+    assert codes == [128 + signal.SIGTERM]
+
+
+def test_a_store_with_one_writer_has_one_queue() -> None:
+    assert {one_queue(Incoming(name, {}, {})) for name in ("CreateAction", "AddOrg")} == {"all"}
+
+
+def test_a_server_answers_pages_and_ends_when_told() -> None:
+    paths = ("/healthz", "/readyz", "/docs")
+    stops: list[Callable[[], None]] = []
+    answers: list[bytes] = []
+
+    async def ask(port: int) -> None:
+        for path in paths:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"GET %s HTTP/1.1\r\nhost: x\r\n\r\n" % path.encode())
+            answers.append(await reader.readline())
+            writer.close()
+        stops[0]()
+
+    async def main() -> None:
+        ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        serving = Serving(
+            batcher=Batcher(open_memory().dispatcher, one_queue),
+            observer=Observer(),
+            listening=bind("127.0.0.1", 0),
+            figures=lambda: None,
+            is_open=lambda: True,
+            on_ready=ready.set_result,
+            until=stops.append,
+        )
+        running = asyncio.ensure_future(serve(serving))
+        await ask(int((await ready).rpartition(":")[2]))
+        await running
+
+    asyncio.run(asyncio.wait_for(main(), 20))
+
+    assert answers == [b"HTTP/1.1 200 OK\r\n"] * len(paths)
