@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
-from types import MappingProxyType
 from typing import NamedTuple
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error
@@ -35,29 +34,21 @@ class Origin(NamedTuple):
     text: str | None = None
 
 
-_NO_ORIGINS: Mapping[Path, Origin] = MappingProxyType({})
-_NO_VARIABLES: Mapping[str, VariableValue | None] = MappingProxyType({})
-
-
+@dataclass(eq=False, slots=True)
 class Manifest:
     """One document, resolved: every reference to a file is replaced by what the file holds.
 
-    ``document`` is whatever plain value the YAML stands for, not necessarily a mapping.
+    Attributes:
+        document: Whatever plain value the YAML stands for, not necessarily a mapping.
+        file: The file that it is written in.
+        index: Its position there.
+        origins: Where values come from that are not written in it, by their path.
     """
 
-    __slots__ = ("document", "file", "index", "origins")
-
-    def __init__(
-        self,
-        document: YamlValue,
-        file: SourceFile,
-        index: int = 0,
-        origins: Mapping[Path, Origin] = _NO_ORIGINS,
-    ) -> None:
-        self.document = document
-        self.file = file
-        self.index = index
-        self.origins = origins
+    document: YamlValue
+    file: SourceFile
+    index: int = 0
+    origins: Mapping[Path, Origin] = field(default_factory=dict)
 
     @property
     def organization(self) -> str | None:
@@ -142,6 +133,7 @@ class Root:
         self.shown = "" if path in {"", "."} else path.rstrip("/") + "/"
 
 
+@dataclass(eq=False, slots=True)
 class SourceFile:
     """The text of one file, its name as it is shown, and its folder beneath the root.
 
@@ -149,22 +141,12 @@ class SourceFile:
     ``variables`` are those that can stand in its values.
     """
 
-    __slots__ = ("folder", "name", "root", "starts", "text", "variables")
-
-    def __init__(
-        self,
-        name: str,
-        text: str,
-        root: Root,
-        folder: tuple[str, ...],
-        variables: Mapping[str, VariableValue | None] = _NO_VARIABLES,
-    ) -> None:
-        self.name = name
-        self.text = text
-        self.root = root
-        self.folder = folder
-        self.variables = variables
-        self.starts: list[Start] = []
+    name: str
+    text: str
+    root: Root
+    folder: tuple[str, ...]
+    variables: Mapping[str, VariableValue | None] = field(default_factory=dict)
+    starts: list[Start] = field(default_factory=list, init=False)
 
     def read(self) -> list[YamlValue] | None:
         """Return the documents, or None where only ``trace`` can tell what is wrong."""

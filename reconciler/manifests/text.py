@@ -224,21 +224,13 @@ _WORDS: tuple[tuple[str, str, str], ...] = (
         "a tag",
         "Manifests have no tags: remove it, and put texts that start with ! in quotes.",
     ),
-    (
-        "found a tab character",
-        "a tab in the indentation",
-        "Indent with spaces.",
-    ),
+    ("found a tab character", "a tab in the indentation", "Indent with spaces."),
     (
         "did not find expected <document start>",
         "text after the end of the document",
         "Start another document with a line of ---, or indent the text.",
     ),
-    (
-        "found unknown directive name",
-        "an unknown directive",
-        "Remove the line that starts with %.",
-    ),
+    ("found unknown directive name", "an unknown directive", "Remove the line that starts with %."),
     (
         "found duplicate %",
         "a directive that is written twice",

@@ -108,15 +108,13 @@ CAPABILITIES: Mapping[str, Capabilities] = {
 """The capabilities of each kind of service, by the name that a configuration gives them."""
 
 
-_OF_GENERATION = {3: "zitadel-3", 4: "zitadel-4"}
-
-
 def capabilities_of(generation: int | None, present: str) -> str:
     """Return the name of what a ZITADEL of a generation takes.
 
     ``present`` stays where the generation cannot be told, and for one too old for any extra.
     """
-    return present if present == SOURCE else _OF_GENERATION.get(generation or 0, present)
+    name = f"zitadel-{generation}"
+    return name if present != SOURCE and name in CAPABILITIES else present
 
 
 _OF_KIND = {kind: [each for each in EXTRAS if each.kind is kind] for kind in KINDS}

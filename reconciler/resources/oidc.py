@@ -7,7 +7,7 @@ anything is sent.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -253,26 +253,24 @@ def is_none_compliant(problems: Sequence[str]) -> bool:
 
 
 def _uri_problems(uris: Sequence[str], grants: Sequence[str], app_type: str) -> list[str]:
-    code, implicit = _CODE in grants, _IMPLICIT in grants
-    if not code and not implicit:
-        return []
-    rules = _BOTH if code and implicit else _CODE_ONLY if code else _IMPLICIT_ONLY
-    seen = _Uris(uris, app_type)
-    found = [key for key, broken in rules if broken(seen)]
+    code, implicit, native = _CODE in grants, _IMPLICIT in grants, app_type == _NATIVE
+    http = [uri for uri in uris if uri.startswith("http://")]
+    custom = not all(uri.startswith(("http://", "https://")) for uri in uris)
+    rules = {
+        "V1.Implicit.RedirectUris.CustomNotAllowed": implicit and custom and not (code and native),
+        "V1.Code.RedirectUris.HttpOnlyForWeb": code and http and app_type == _USER_AGENT,
+        "V1.Native.RedirectUris.MustBeHttpLocalhost": (
+            (code or implicit) and native and not all(map(_is_loopback, http))
+        ),
+        "V1.Implicit.RedirectUris.HttpNotAllowed": implicit and not code and http and not native,
+        "V1.Code.RedirectUris.CustomOnlyForNative": (
+            code and not implicit and custom and not native
+        ),
+    }
+    found = [key for key, is_broken in rules.items() if is_broken]
     if code and implicit and not found:
         found.append("V1.NotAllCombinationsAreAllowed")
     return found
-
-
-class _Uris:
-    """Facts about a list of redirect URIs that the rules need."""
-
-    def __init__(self, uris: Sequence[str], app_type: str) -> None:
-        self.native = app_type == _NATIVE
-        self.user_agent = app_type == _USER_AGENT
-        self.http = any(uri.startswith("http://") for uri in uris)
-        self.custom = any(not uri.startswith(("http://", "https://")) for uri in uris)
-        self.loopback_only = all(_is_loopback(uri) for uri in uris if uri.startswith("http://"))
 
 
 def _is_loopback(uri: str) -> bool:
@@ -281,38 +279,6 @@ def _is_loopback(uri: str) -> bool:
     except ValueError:
         return False
     return is_loopback_host(f"[{host}]" if ":" in host else host)
-
-
-_Rule = tuple[str, Callable[[_Uris], bool]]
-
-
-def _custom_not_native(uris: _Uris) -> bool:
-    return uris.custom and not uris.native
-
-
-_HTTP_USER_AGENT: _Rule = (
-    "V1.Code.RedirectUris.HttpOnlyForWeb",
-    lambda uris: uris.http and uris.user_agent,
-)
-_HTTP_NATIVE: _Rule = (
-    "V1.Native.RedirectUris.MustBeHttpLocalhost",
-    lambda uris: uris.http and uris.native and not uris.loopback_only,
-)
-_BOTH: Sequence[_Rule] = (
-    ("V1.Implicit.RedirectUris.CustomNotAllowed", _custom_not_native),
-    _HTTP_USER_AGENT,
-    _HTTP_NATIVE,
-)
-_IMPLICIT_ONLY: Sequence[_Rule] = (
-    ("V1.Implicit.RedirectUris.CustomNotAllowed", lambda uris: uris.custom),
-    _HTTP_NATIVE,
-    ("V1.Implicit.RedirectUris.HttpNotAllowed", lambda uris: uris.http and not uris.native),
-)
-_CODE_ONLY: Sequence[_Rule] = (
-    _HTTP_USER_AGENT,
-    _HTTP_NATIVE,
-    ("V1.Code.RedirectUris.CustomOnlyForNative", _custom_not_native),
-)
 
 
 def _auth_method_problems(app_type: str, auth_method: str) -> list[str]:
