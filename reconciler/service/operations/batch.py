@@ -1,8 +1,8 @@
 """A batch of orders: writes carried out in turn, each as if it had come alone.
 
-An order may take the id or the sequence that an earlier order of its batch answers. Orders are
-carried out in several commits, so that other writers get their turns. An order that fails keeps
-only those from being tried that take something from it.
+An order may take the id or the sequence that an earlier order of its batch answers; if that one
+fails, it is not tried. Orders are carried out in several commits, so that other writers get their
+turns.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ class Orders:
 
     @property
     def organization(self) -> str:
-        """Return the organization the first order is for, if it says so and the caller sees it.
+        """Return the organization that the first order names, if the caller sees it; or empty.
 
-        Empty otherwise. The orders themselves are judged later, each on its own.
+        The orders themselves are checked later, each on its own.
         """
         named = self._orders[0].request.organization or self.caller.only_organization
         return named if is_id(named) and self.caller.sees(named) else ""
@@ -117,7 +117,7 @@ class Orders:
     def add(self, outcomes: Sequence[Outcome]) -> None:
         """Keep the outcomes of the next orders, which are committed."""
         self._outcomes += outcomes
-        # Where time allowed for 10, it will not allow for 256: those would be looked up in vain.
+        # If the time was enough for 10, it will not be for 256: their lookups would be wasted.
         self._at_once = min(2 * len(outcomes), MAX_A_COMMIT)
 
     def fail(self, refusal: Refusal) -> None:
@@ -144,7 +144,9 @@ def write_batch(request: Request, find: Find) -> Orders:
     Raises:
         Refusal: the batch as a whole is malformed.
     """
-    _check_headers(request)
+    for name, header in HEADERS.items():
+        if getattr(request, name) not in {"", None}:
+            raise invalid(header, "is not for a batch: each order says it for itself")
     fields = Fields(request.fields)
     found = fields.values("orders")
     fields.end()
@@ -161,23 +163,7 @@ def work_share(worked: float, held: float) -> float:
     return max(worked / held, LEAST_SHARE) if held else 1.0
 
 
-def _check_headers(request: Request) -> None:
-    """Refuse headers of a write.
-
-    Raises:
-        Refusal: there is one.
-    """
-    for name, header in HEADERS.items():
-        if getattr(request, name) not in {"", None}:
-            raise invalid(header, "is not for a batch: each order says it for itself")
-
-
 def _order(found: object, earlier: Sequence[Order], caller: Caller, find: Find) -> Order:
-    """Return one order of a batch.
-
-    Raises:
-        Refusal: it is malformed, or takes something that no earlier order gives.
-    """
     path = f"orders[{len(earlier)}]"
     order = _typed(found, path)
     operation = find(order.get("operation", ""))
@@ -188,6 +174,10 @@ def _order(found: object, earlier: Sequence[Order], caller: Caller, find: Find) 
         raise invalid(f"{path}.ifMatch", "must be a sequence, such as 1700000000000000")
     if order.get("custody") == "":
         raise invalid(f"{path}.custody", "must not be empty")
+    try:
+        context = canonical(order["context"]) if "context" in order else ""
+    except TypeError:
+        raise invalid(f"{path}.context", "must be JSON") from None
     request = Request(
         operation=operation.name,
         fields=without_null(operation, order.get("fields", {})),
@@ -196,7 +186,7 @@ def _order(found: object, earlier: Sequence[Order], caller: Caller, find: Find) 
         expected_sequence=None if expected is None else int(expected),
         idempotency_key=order.get("idempotencyKey", ""),
         lease=order.get("lease", ""),
-        context=_context(order.get("context"), path),
+        context=context,
         custody=order.get("custody", ""),
     )
     return Order(request, operation.effect, _taken(order, earlier, path))
@@ -215,13 +205,6 @@ def _typed(found: object, path: str) -> Answer:
         if not isinstance(value, kind):
             raise invalid(f"{path}.{name}", f"must be {words}")
     return given
-
-
-def _context(context: Mapping[str, object] | None, path: str) -> str:
-    try:
-        return "" if context is None else canonical(context)
-    except TypeError:
-        raise invalid(f"{path}.context", "must be JSON") from None
 
 
 def _taken(order: JsonObject, earlier: Sequence[Order], path: str) -> Sequence[tuple[str, int]]:
@@ -243,11 +226,7 @@ def _taken(order: JsonObject, earlier: Sequence[Order], path: str) -> Sequence[t
 
 
 def _check_place(fields: JsonObject, name: str, where: str) -> None:
-    """Refuse a place in a list, such as ``actionIds[1]``, that does not wait for an id.
-
-    Raises:
-        Refusal: the place is there already, or not in a list.
-    """
+    """Refuse a place in a list, such as ``actionIds[1]``, that is not an empty text to fill."""
     place = _IN_LIST.fullmatch(name)
     if place is None:
         return
@@ -267,10 +246,7 @@ def _put(fields: Answer, name: str, value: str) -> None:
 
 
 def _filled(order: Order, outcomes: Sequence[Outcome]) -> Request | NotTried:
-    """Return the request of an order, with what it takes from the outcomes of earlier ones.
-
-    Of an order that has no outcome yet nothing is taken.
-    """
+    """Return the request of an order, with what it takes from the outcomes that there are."""
     if not order.taken:
         return order.request
     fields = dict(order.request.fields)

@@ -1,6 +1,6 @@
-"""Calls from outside: callers and headers are judged, then the operations carried out.
+"""Calls from outside: callers and headers are checked, then the operations carried out.
 
-Every transport comes through here, so that permission and headers are judged in one place.
+Every transport calls this module, so that tokens and headers are checked in one place.
 """
 
 from __future__ import annotations
@@ -60,13 +60,12 @@ class Incoming:
 
     Attributes:
         operation: Its name in the table.
-        fields: JSON-shaped; or why they could not be read, which is told to callers alone.
+        fields: JSON-shaped; or why they could not be read, which only a valid caller is told.
         headers: Every value of every header, by lower-case name.
-        encode: Makes the body of an answer to a read. It is called where the answer is made:
-            the event loop would stand still for as long as it takes.
+        encode: Makes the body of an answer to a read. It is called on the thread that makes the
+            answer, because it would block the event loop.
         as_text: Whether ``encode`` takes lists that are JSON text already.
-        has_left: Returns whether its caller waits for no answer any more. Only batches ask: other
-            calls are over soon.
+        has_left: Returns whether its caller has gone away. Only batches ask: other calls are short.
         delivery: Ends once the network has taken the answer, or the caller went away.
     """
 
@@ -112,7 +111,7 @@ class Dispatcher:
         self._store = store
         self._engine = engine
         self._now = now
-        self._failing = ""  # the problem of the store that the log has told, while it lasts
+        self._failing = ""  # the problem of the store that was logged, while it lasts
         # The only organization of each token that has one. Those of a token are never changed.
         self._own: dict[bytes, str] = {}
 
@@ -123,11 +122,11 @@ class Dispatcher:
     def receive(self, calls: Sequence[Incoming], seconds: float = math.inf) -> list[Received]:
         """Answer calls; those that write share one commit. Nothing is raised.
 
-        A call that fails, fails alone: nothing of its batch was written, so the halves of the
-        batch are tried, each on its own. One among 256 costs eight more commits.
+        A call that fails, fails alone: nothing was written, so the halves of the calls are tried,
+        each on its own. One failure among 256 calls costs eight more commits.
 
-        Of calls that all read, none is begun after so many seconds, but the first, nor once their
-        answers have ``TURN_BYTES``: fewer answers come then than there are calls.
+        If all calls read, there may be fewer answers than calls: after the first one, none is
+        begun once ``seconds`` are over or the answers have ``TURN_BYTES``.
         """
         done = self._tried(lambda: self._received(calls, seconds), calls)
         if not isinstance(done, _Failure):
@@ -208,7 +207,7 @@ class Dispatcher:
         return can
 
     def _fails(self, failure: StoreError) -> None:
-        """Log what is wrong with the store and what to do; once where that is no single call's."""
+        """Log what is wrong with the store; a problem of the store as a whole is logged once."""
         if self._failing != failure.problem:
             LOG.error("the store failed: %s. %s", failure.problem, failure.remedy)
         self._failing = failure.problem if isinstance(failure, OF_THE_STORE) else ""
@@ -219,14 +218,14 @@ class Dispatcher:
             self._failing = ""
 
     def _received(self, calls: Sequence[Incoming], seconds: float) -> list[Received]:
-        """Answer calls: reads from the view that told who asks, in the same look at the store.
+        """Answer calls; reads are answered from the same view that their tokens were found in.
 
         Raises:
             StoreError: the store failed; nothing was written.
         """
         known: dict[str, Caller] = {}
         with self._store.snapshot() as view:
-            # Judged one by one: a call that reads and must wait for its next turn is judged then.
+            # Lazy: a read that must wait for its next turn is checked again then.
             requests = (self._request(call, view, known) for call in calls)
             if not any(map(_may_write, calls)):
                 answers = self._read(view, zip(calls, requests, strict=True))
@@ -256,8 +255,8 @@ class Dispatcher:
     ) -> Iterator[Received]:
         """Answer calls that read, one after the other.
 
-        A call that asks the same as the one before it has its answer: both look at the same view.
-        Several jobs with one token often ask for the same page at the same time.
+        A call that asks the same as the one before it gets the same answer, from the same view:
+        several jobs with one token often ask for the same page at the same time.
         """
         before: Request | Refusal | None = None
         received = Received("", {})
@@ -300,8 +299,8 @@ def _may_write(call: Incoming) -> bool:
 def _is_of_all(failure: Exception, calls: Sequence[Incoming]) -> bool:
     """Return whether a failure concerns every call, or may have come after the commit.
 
-    The store as a whole fails every call, and to try each would take longer. Memory may run out
-    once a batch is committed; then it must not be carried out again.
+    A store that fails as a whole fails every call. Memory may run out after the commit, and then
+    the calls must not be carried out again.
     """
     if isinstance(failure, (MemoryError, OSError)):
         return any(writes(call.operation) for call in calls)

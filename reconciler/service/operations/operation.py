@@ -1,4 +1,4 @@
-"""One operation, as every transport addresses it and the engine carries it out."""
+"""One operation: its addresses, permission, effect, handler and request."""
 
 from __future__ import annotations
 

@@ -279,7 +279,7 @@ def shown(ask: Asking, answers: list[dict[str, Any]]) -> Any:
     return told, sorted(held, key=repr), ask.event_count()
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(orders=some_orders(), repeats=st.integers(1, 2), at_once=st.sampled_from((1, 256)))
 def test_a_batch_is_its_orders_sent_one_after_the_other(
     orders: list[dict[str, Any]], repeats: int, at_once: int

@@ -230,6 +230,7 @@ sys.stdout.write(f"{len(listed)} {sorted(heavy & sys.modules.keys())}")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.untraced
 def test_what_an_unchanged_plan_asks_loads_no_models(tmp_path: Path) -> None:
     """Loading them would cost more than the whole listing."""

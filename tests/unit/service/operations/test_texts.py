@@ -204,6 +204,7 @@ def test_a_listing_of_large_objects_is_cut_and_goes_on_from_there(
     assert len(set(ids)) == len(ids) == 42  # the organization and its project, too
 
 
+@pytest.mark.slow
 def test_a_page_of_large_objects_is_whole(service: IdentityService) -> None:
     """A client that adds its limit to the offset would miss what was left out."""
     known = furnish(service)
