@@ -29,7 +29,7 @@ from reconciler.service.eventstore.sql import Snapshot
 from reconciler.service.operations import custody
 from reconciler.service.operations.answers import Answer, made_id
 from reconciler.service.operations.callers import least_role
-from reconciler.service.operations.custody import KEPT, SHOWN_ONCE, with_secret_shown
+from reconciler.service.operations.custody import KEPT, SHOWN_ONCE, Place, with_secret_shown
 from reconciler.service.operations.operation import Operation
 from reconciler.service.operations.request import Fields, Request, check_headers
 from reconciler.service.operations.runtime import Batch, Runtime
@@ -73,8 +73,7 @@ class Commit:
             admitted = _admitted(request)
             if request.idempotency_key:
                 return self._once(request, admitted)
-            answer = self._done(request, admitted)
-            custody.keep(self._tx, request, answer, self._batch, self._runtime)
+            answer, _ = self._done(request, admitted)
             return with_secret_shown(answer)
         except Refusal as refusal:
             self._batch.leases.clear()  # what was locked in an undone block is not any more
@@ -88,8 +87,11 @@ class Commit:
         """
         custody.seal_batch(self._tx, self._batch, self._runtime)
 
-    def _done(self, request: Request, admitted: _Admitted) -> Answer:
-        """Carry out a write; again if another writer was faster, or an id is in use."""
+    def _done(self, request: Request, admitted: _Admitted) -> tuple[Answer, Place]:
+        """Carry out a write; again if another writer was faster, or an id is in use.
+
+        Its secret is kept with those that the commit seals, at the place that is returned.
+        """
         operation, asked, text = admitted
         for _ in range(TRIES):
             try:
@@ -97,12 +99,12 @@ class Commit:
                     call = Writing(self._tx, request, self._runtime, self._batch)
                     answer: Answer = operation.handler(call, asked)
                     call.end()
-                    custody.check_seal(request, answer, self._batch)
+                    custody.check_seal(call, answer)
             except StreamConflictError:
                 self._batch.leases.clear()
                 asked = operation.read(request.fields, text)  # handlers use ``Fields`` up
                 continue
-            return answer
+            return answer, custody.keep(call, answer)
         raise in_the_way()
 
     def _once(self, request: Request, admitted: _Admitted) -> Answer:
@@ -130,9 +132,8 @@ class Commit:
     def _first(self, request: Request, admitted: _Admitted, asked: bytes) -> Answer:
         """Carry out a write and keep its answer. The secret in it is kept in a seal only."""
         expires_at = self._runtime.now() + KEPT
-        answer = self._done(request, admitted)
         # The seal itself is put at the commit: here its id and the place in it are known.
-        seal, slot = custody.keep(self._tx, request, answer, self._batch, self._runtime)
+        answer, (seal, slot) = self._done(request, admitted)
         kept = canonical({name: answer[name] for name in answer if name != SHOWN_ONCE})
         checksum = _checksum(asked, kept, seal, slot)
         self._tx.put_record(Record(*_key(request), checksum, kept, seal, slot, expires_at))

@@ -45,20 +45,18 @@ PAGE = 1000  # owed secrets
 AT_ONCE = 500  # secrets of one claim or acknowledgement
 
 
-def keep(
-    tx: Transaction, request: Request, answer: Answer, batch: Batch, runtime: Runtime
-) -> Place:
+def keep(call: Writing, answer: Answer) -> Place:
     """Put the secret of an answer among those that the commit seals; return its seal and slot.
 
     If the caller asks for custody, the secret is owed from now on.
     """
-    if not _is_sealed(request, answer):
+    if not _is_sealed(call, answer):
         return NOWHERE
-    secret = answer[SHOWN_ONCE]
-    if not request.custody:
-        return _put(batch.answered, secret, runtime, KEPT)
-    place = _put(batch.custody, secret, runtime, runtime.keep_owed)
-    tx.put_owed(_owed_row(request, answer, place, batch.custody.expires_at))
+    secret, batch = answer[SHOWN_ONCE], call.batch
+    if not call.request.custody:
+        return _put(batch.answered, secret, call.runtime, KEPT)
+    place = _put(batch.custody, secret, call.runtime, call.runtime.keep_owed)
+    call.tx.put_owed(_owed_row(call.request, answer, place, batch.custody.expires_at))
     return place
 
 
@@ -72,19 +70,19 @@ def with_secret_shown(answer: Answer) -> Answer:
     return answer
 
 
-def check_seal(request: Request, answer: Answer, batch: Batch) -> None:
+def check_seal(call: Writing, answer: Answer) -> None:
     """Check that the secret of a call can be sealed.
 
     Raises:
         Refusal: sealing failed in an earlier try of this commit.
     """
-    if batch.unsealed is not None and _is_sealed(request, answer):
-        raise batch.unsealed
+    if call.batch.unsealed is not None and _is_sealed(call, answer):
+        raise call.batch.unsealed
 
 
-def _is_sealed(request: Request, answer: Answer) -> bool:
+def _is_sealed(call: Writing, answer: Answer) -> bool:
     """Return whether a call makes a secret that is kept for a repeated call, or for a run."""
-    return SHOWN_ONCE in answer and bool(request.custody or request.idempotency_key)
+    return SHOWN_ONCE in answer and bool(call.request.custody or call.request.idempotency_key)
 
 
 def _put(draft: SealDraft, secret: Secret, runtime: Runtime, kept: int) -> Place:
