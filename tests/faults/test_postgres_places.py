@@ -11,21 +11,14 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from psycopg.errors import SqlserverRejectedEstablishmentOfSqlconnection as Refused
 
 from reconciler.service.build import IdentityService, open_postgres, postgres_holds_store
-from reconciler.service.eventstore import postgres_errors
 from reconciler.service.eventstore.errors import (
-    StoreBusyError,
-    StoreConflictError,
     StoreError,
-    StoreFullError,
     StoreMissingError,
     StoreReadOnlyError,
-    StoreUnreachableError,
     StoreUnusableError,
 )
-from reconciler.service.eventstore.postgres_connection import place_of
 from reconciler.service.eventstore.postgres_schema import COLUMNS, IS_BY_CODE_POINT, TABLES
 from reconciler.service.projections.maintenance import rebuild, verify
 from tests.faults.writers import call, create
@@ -175,132 +168,6 @@ def test_names_are_compared_by_code_point_whatever_the_database_does(
 
     assert sorted(found) == sorted(names)
     assert sorted(by_name) == sorted(name.casefold() for name in names)
-
-
-@pytest.mark.parametrize(
-    "address",
-    [
-        "postgresql://me:secret@db/identity",
-        "postgresql://db/identity?password=secret",
-        "postgresql://db/identity?sslmode=require&PASSWORD=secret",
-        "postgresql://db/identity?sslpassword=secret",
-    ],
-)
-def test_a_password_in_an_address_is_refused_and_not_repeated(address: str) -> None:
-    """Whoever lists processes sees addresses."""
-    with pytest.raises(StoreUnusableError, match="password") as caught:
-        open_postgres(address, read_only=True)
-
-    assert "secret" not in caught.value.problem + caught.value.remedy
-    assert "PGPASSFILE" in caught.value.remedy
-
-
-@pytest.mark.parametrize(
-    "address", ["postgresql://[db/x", "mysql://db/x", "postgresql://db/x?no=1", "x", "a\0b"]
-)
-def test_what_is_no_address_is_refused(address: str) -> None:
-    """Before anybody is called."""
-    with pytest.raises(StoreUnusableError):
-        open_postgres(address, read_only=True)
-
-
-def test_an_address_is_told_without_its_parameters() -> None:
-    """They may be long, and are of no help."""
-    said = "postgresql://me@db:5432/identity"
-
-    assert place_of(f"{said}?sslmode=require#x") == said
-
-
-@pytest.mark.parametrize(
-    ("code", "kind"),
-    [
-        ("08006", StoreUnreachableError),
-        ("22021", StoreError),
-        ("23505", StoreConflictError),
-        ("25006", StoreReadOnlyError),
-        ("25P03", StoreBusyError),
-        ("28P01", StoreUnusableError),
-        ("3D000", StoreUnusableError),
-        ("40001", StoreConflictError),
-        ("40P01", StoreConflictError),
-        ("40003", StoreUnreachableError),
-        ("42P01", StoreUnusableError),
-        ("42501", StoreReadOnlyError),
-        ("53100", StoreFullError),
-        ("53300", StoreBusyError),
-        ("55P03", StoreBusyError),
-        ("57014", StoreBusyError),
-        ("57P01", StoreUnreachableError),
-        ("58030", StoreError),
-        ("XX001", StoreUnusableError),
-        ("XX000", StoreError),
-    ],
-)
-def test_errors_of_the_database_are_told_in_words(code: str, kind: type[StoreError]) -> None:
-    """Neither its sentences nor SQL get through: they may quote what somebody sent."""
-    error = psycopg.errors.lookup(code)('INSERT INTO "secret-of-acme"')
-
-    told = postgres_errors.store_error("postgresql://db/x", error)
-
-    assert type(told) is kind
-    assert "postgresql://db/x" in told.problem
-    assert told.remedy
-    assert "secret" not in told.problem + told.remedy
-
-
-def test_an_error_is_told_by_what_went_wrong_first() -> None:
-    """Statements that were sent along with it fail because of it."""
-    first = psycopg.errors.DiskFull()
-    later = psycopg.errors.InFailedSqlTransaction()
-    later.__context__ = first
-
-    assert isinstance(postgres_errors.store_error("x", later), StoreFullError)
-
-
-@pytest.mark.parametrize(
-    ("sentence", "kind", "word"),
-    [
-        ("FATAL: sorry, too many clients already", StoreBusyError, "connections"),
-        ('FATAL: password authentication failed for user "x"', StoreUnusableError, "user"),
-        ('FATAL: database "x" does not exist', StoreUnusableError, "no such database"),
-        ("FATAL: Datenbank »x« existiert nicht", StoreUnusableError, "refuses"),
-    ],
-)
-def test_who_is_not_let_in_is_told_why(sentence: str, kind: type[StoreError], word: str) -> None:
-    """The code says that the database refuses; its sentence is read for what, where it helps."""
-    told = postgres_errors.store_error("x", Refused(sentence))
-
-    assert type(told) is kind
-    assert word in told.problem
-
-
-@pytest.mark.parametrize(
-    "sentence",
-    [
-        "connection refused",
-        "server closed the connection unexpectedly",
-        "FATAL: the database system is starting up",
-        'FATAL: database "x" does not exist',
-    ],
-)
-def test_a_sentence_without_a_code_decides_nothing(sentence: str) -> None:
-    """It may be in any language, and about anything."""
-    told = postgres_errors.store_error("x", psycopg.OperationalError(sentence))
-
-    assert type(told) is StoreUnreachableError
-
-
-@pytest.mark.parametrize(
-    ("code", "kind", "word"),
-    [("57P03", StoreUnreachableError, "starting up"), ("3D000", StoreUnusableError, "no such")],
-)
-def test_starting_up_and_no_such_database_are_told_apart_by_their_codes(
-    code: str, kind: type[StoreError], word: str
-) -> None:
-    """Both sentences speak of "the database"."""
-    told = postgres_errors.store_error("x", psycopg.errors.lookup(code)("in any language"))
-
-    assert (type(told), word in told.problem) == (kind, True)
 
 
 def test_without_the_driver_one_is_told_what_to_install() -> None:

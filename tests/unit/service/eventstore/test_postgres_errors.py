@@ -38,6 +38,7 @@ def an_error(state: str | None, words: str = "the caller's secret") -> psycopg.E
         ("08006", StoreUnreachableError),
         ("08004", StoreUnusableError),
         ("0A000", StoreUnusableError),
+        ("22021", StoreError),
         ("22P02", StoreError),
         ("23505", StoreConflictError),
         ("25006", StoreReadOnlyError),
@@ -45,6 +46,7 @@ def an_error(state: str | None, words: str = "the caller's secret") -> psycopg.E
         ("28P01", StoreUnusableError),
         ("3D000", StoreUnusableError),
         ("40001", StoreConflictError),
+        ("40P01", StoreConflictError),
         ("40003", StoreUnreachableError),
         ("42P01", StoreUnusableError),
         ("42501", StoreReadOnlyError),
@@ -69,6 +71,7 @@ def test_a_state_says_what_it_means_for_the_database(
 
     assert type(told) is kind
     assert PLACE in told.problem
+    assert told.remedy
     assert "secret" not in told.problem + told.remedy
 
 
@@ -79,7 +82,7 @@ def test_a_state_says_what_it_means_for_the_database(
         ("FATAL: password authentication failed", "does not let this user in"),
         ('FATAL: role "x" does not exist', "does not let this user in"),
         ('FATAL: database "x" does not exist', "no such database"),
-        ("FATAL: in another language", "refuses the connection"),
+        ("FATAL: Datenbank »x« existiert nicht", "refuses the connection"),
     ],
 )
 def test_a_refused_connection_is_told_by_its_words(words: str, problem: str) -> None:
@@ -109,3 +112,32 @@ def test_a_commit_that_lost_its_connection_may_have_been_carried_out() -> None:
 
     assert isinstance(told, StoreUnreachableError)
     assert "may have been carried out" in told.problem
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "connection refused",
+        "server closed the connection unexpectedly",
+        "FATAL: the database system is starting up",
+        'FATAL: database "x" does not exist',
+    ],
+)
+def test_a_sentence_without_a_code_decides_nothing(sentence: str) -> None:
+    """It may be in any language, and about anything."""
+    told = store_error("x", psycopg.OperationalError(sentence))
+
+    assert type(told) is StoreUnreachableError
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "word"),
+    [("57P03", StoreUnreachableError, "starting up"), ("3D000", StoreUnusableError, "no such")],
+)
+def test_starting_up_and_no_such_database_are_told_apart_by_their_codes(
+    code: str, kind: type[StoreError], word: str
+) -> None:
+    """Both sentences speak of "the database"."""
+    told = store_error("x", psycopg.errors.lookup(code)("in any language"))
+
+    assert (type(told), word in told.problem) == (kind, True)

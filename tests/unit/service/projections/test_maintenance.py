@@ -170,12 +170,18 @@ def test_a_log_that_goes_back_has_an_end(path: Path) -> None:
     assert [found for found in findings if "the log goes back" in found]
 
 
+def seeds(*, quick: int, slow: int) -> list[Any]:
+    """Return seeds, of which the later ones are tried in full runs only."""
+    rest = (pytest.param(seed, marks=pytest.mark.slow) for seed in range(quick, quick + slow))
+    return [*range(quick), *rest]
+
+
 READ = "SELECT COLUMN, position FROM events"
 WRITE = "UPDATE events SET COLUMN = ? WHERE position = ?"
 COLUMNS = ["payload", "context", "writer", "type", "hash", "previous"]
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", seeds(quick=30, slow=120))
 def test_a_flipped_bit_in_an_event_is_found(path: Path, seed: int) -> None:
     """Wherever it is in what an event says."""
     dice = random.Random(seed)
@@ -198,7 +204,7 @@ def flipped(dice: random.Random, value: Any) -> Any:
     return bytes(held) if isinstance(value, bytes) else held.decode("utf-8", "replace")
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(quick=20, slow=40))
 def test_a_flipped_bit_in_the_file_is_never_served_silently(path: Path, seed: int) -> None:
     """Opening refuses it, or verify finds it, or nothing that is read has changed."""
     dice = random.Random(seed)
@@ -292,6 +298,7 @@ def _idp(_: Asking, target: dict[str, Any], name: str) -> dict[str, Any]:
 EACH = {"Action": _action, "OidcApplication": _app, "IdpJwtConfig": _idp}
 
 
+@pytest.mark.slow
 @settings(max_examples=cases(50), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=STEPS)
 def test_whatever_happened_rebuilding_gives_what_is_there(
@@ -313,6 +320,7 @@ def test_whatever_happened_rebuilding_gives_what_is_there(
         assert view.all_objects() == rows
 
 
+@pytest.mark.slow
 @settings(max_examples=cases(15), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=STEPS)
 def test_every_store_does_the_same(
