@@ -20,12 +20,7 @@ from reconciler.resources.ref import Kind
 from reconciler.resources.schemas import DEFAULTS
 
 _OWNERS = {kind.value: frozenset(each.name for each in KINDS[kind].owner) for kind in Kind}
-_INSTEAD = {
-    kind.value: {
-        one: {name, other.name} for name, other in row.instead.items() for one in (name, other.name)
-    }
-    for kind, row in KINDS.items()
-}
+_ALTERNATIVES = {kind.value: [*map(set, row.alternatives)] for kind, row in KINDS.items()}
 
 _Folder = tuple[str, ...]
 
@@ -174,7 +169,5 @@ def _mapping(values: YamlMapping, name: str) -> YamlMapping:
 
 def _taken(kind: str, spec: Mapping[str, YamlValue]) -> Collection[str]:
     """Return the names of fields, and the names that can be written in place of them."""
-    instead = _INSTEAD[kind]
-    if not instead:
-        return spec
-    return {*spec, *(other for name in spec if name in instead for other in instead[name])}
+    taken = {name for pair in _ALTERNATIVES[kind] if not pair.isdisjoint(spec) for name in pair}
+    return taken.union(spec) if taken else spec

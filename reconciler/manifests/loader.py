@@ -91,8 +91,13 @@ class _Run:
     def manifests(self, paths: Sequence[str | Path]) -> tuple[Manifest, ...]:
         """Return the resolved manifests at or beneath the paths."""
         root = self._layers.root
-        discovery = self._step(_Base(self._layers.overlays))
-        documents, defaults = self._read(discovery.files(paths))
+        overlays = self._layers.overlays  # each belongs to one environment
+        discovery = self._step(Discovery(left_out=overlays))
+        typed = [os.fspath(path) for path in paths]
+        inner = {path for path in typed if path and is_within(path, overlays)}
+        discovery.findings += [_in_overlay(path) for path in sorted(inner)]
+        files = discovery.files([path for path in typed if path not in inner])
+        documents, defaults = self._read(files)
         for found in discovery.beside(enclosing(root, paths)):
             if _may_hold_defaults(found.data):
                 for document in self._documents(found):
@@ -159,21 +164,6 @@ class _Run:
             return True
         organization = manifest.organization
         return organization is None or self._shard.holds(organization)
-
-
-class _Base(Discovery):
-    """The search for manifests of the base: files of an overlay belong to one environment."""
-
-    def __init__(self, overlays: Sequence[str]) -> None:
-        super().__init__(left_out=overlays)
-        self._overlays = overlays
-
-    def files(self, paths: Sequence[str | Path]) -> Iterator[FoundFile]:
-        """Yield every file of manifests at or beneath the paths; those in overlays are refused."""
-        typed = {os.fspath(path) for path in paths}
-        inner = {path for path in typed if path and is_within(path, self._overlays)}
-        self.findings += [_in_overlay(path) for path in sorted(inner)]
-        return super().files([path for path in paths if os.fspath(path) not in inner])
 
 
 class Reader:

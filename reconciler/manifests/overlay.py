@@ -7,6 +7,7 @@ out. Any other document is added. Values keep the place that they come from.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 
 from reconciler.diagnostics import Diagnostic, error
@@ -21,13 +22,6 @@ from reconciler.resources.ref import Kind, ResourceRef, fold
 _ABSENT, _PATCH = (each.name for each in OVERLAID)
 _KINDS = {kind.value: kind for kind in Kind}
 _IDENTITY = frozenset({"organization", "project", "name"})
-_ALTERNATIVES = {
-    kind.value: {
-        **{name: other.name for name, other in row.instead.items()},
-        **{other.name: name for name, other in row.instead.items()},
-    }
-    for kind, row in KINDS.items()
-}
 
 
 class Overlay:
@@ -114,49 +108,40 @@ class Overlay:
 
 def _merged(base: Manifest, patch: Manifest) -> Manifest:
     document, origins = dict(base.document), dict(base.origins)
-    merge = _Merge(patch, origins)
-    metadata = {
-        name: value
-        for name, value in _mapping(patch.document, "metadata").items()
-        if name not in _IDENTITY and name not in {_ABSENT, _PATCH}
-    }
-    document["metadata"] = merge.mapping(document["metadata"], metadata, ("metadata",))
+
+    def lay_over(path: Path, value: YamlValue) -> YamlValue:
+        origins[path] = Origin(patch.file, patch.index, path)
+        return value
+
+    def section(name: str, over: YamlMapping) -> YamlMapping:
+        """Return a section with the fields of the patch; null takes one out."""
+        fields = dict(document.get(name, {}))
+        for key, value in over.items():
+            if value is None:
+                fields.pop(key, None)
+            else:
+                fields[key] = lay_over((name, key), value)
+        return fields
+
+    marks = _mapping(patch.document, "metadata").items()
+    own = {key: value for key, value in marks if key not in {*_IDENTITY, _ABSENT, _PATCH}}
+    document["metadata"] = section("metadata", own)
     spec = patch.document.get("spec", {})
     if spec is None:
         document.pop("spec", None)
     elif spec != {}:
-        document["spec"] = merge.value(document.get("spec", {}), spec, ("spec",))
-    for name, other in _ALTERNATIVES[base.document["kind"]].items():
-        if isinstance(spec, dict) and spec.get(name) is not None:
-            document["spec"] = {
-                key: value for key, value in document["spec"].items() if key != other
-            }
+        is_section = isinstance(spec, dict) and isinstance(document.get("spec", {}), dict)
+        document["spec"] = section("spec", spec) if is_section else lay_over(("spec",), spec)
+    if gone := _displaced(_KINDS[document["kind"]], spec):
+        document["spec"] = {k: value for k, value in document["spec"].items() if k not in gone}
     return Manifest(document, base.file, base.index, origins)
 
 
-class _Merge:
-    """One patch; what it changes gets its place."""
-
-    def __init__(self, patch: Manifest, origins: dict[Path, Origin]) -> None:
-        self._patch = patch
-        self._origins = origins
-
-    def mapping(self, under: YamlMapping, over: YamlMapping, path: Path) -> YamlMapping:
-        """Return a mapping with the fields of another laid over it."""
-        values = dict(under)
-        for name, value in over.items():
-            if value is None:
-                values.pop(name, None)
-            else:
-                values[name] = self.value(under.get(name), value, (*path, name))
-        return values
-
-    def value(self, under: YamlValue, over: YamlValue, path: Path) -> YamlValue:
-        """Return a value with another laid over it: sections merge, a field's value replaces."""
-        if isinstance(under, dict) and isinstance(over, dict) and len(path) == 1:
-            return self.mapping(under, over, path)
-        self._origins[path] = Origin(self._patch.file, self._patch.index, path)
-        return over
+def _displaced(kind: Kind, spec: YamlValue) -> set[str]:
+    """Return the fields of the base in whose place a patch writes another one."""
+    written = {name for name in spec if spec[name] is not None} if isinstance(spec, dict) else ()
+    pairs = [*KINDS[kind].alternatives, *(pair[::-1] for pair in KINDS[kind].alternatives)]
+    return {other for name, other in pairs if name in written}
 
 
 def _spelt(manifest: Manifest) -> YamlMapping:
@@ -174,14 +159,8 @@ def _long(value: YamlValue, short: Mapping[str, str]) -> YamlValue:
 
 
 def _is_same(one: YamlValue, other: YamlValue) -> bool:
-    """Return whether two values are equal and of one type: 1 equals true in Python, not in YAML."""
-    if type(one) is not type(other):
-        return False
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(_is_same(one[key], other[key]) for key in one)
-    if isinstance(one, list):
-        return len(one) == len(other) and all(map(_is_same, one, other))
-    return bool(one == other)
+    """Return whether two values are equal as YAML; in Python 1 equals true."""
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
 def _ref(document: YamlValue) -> ResourceRef | None:

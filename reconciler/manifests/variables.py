@@ -10,7 +10,7 @@ A few bytes can stand for many, so both the length of a text and all that is put
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection
 
 from reconciler.diagnostics import Diagnostic, Severity, SourceLocation, error, warning
 from reconciler.manifests.discovery import Discovery
@@ -238,26 +238,19 @@ def left_over_warning(token: Token, place: SourceLocation) -> Diagnostic:
     )
 
 
-def unused(layers: Layers, used: Iterable[str]) -> Iterator[Diagnostic]:
-    """Yield a warning for each declared variable that neither this environment nor another uses."""
-    names = {name: layers.declarations.get(name) for name in layers.variables}
-    for name in used:
-        names.pop(name, None)
-    for name, place in _not_elsewhere(names, layers.other_overlays).items():
-        summary = f"variable {name} is not used"
-        remedy = "Remove it, or write ${" + name + "} where its value belongs."
-        yield warning("VARIABLE-UNUSED", summary, remedy, place)
-
-
-def _not_elsewhere(
-    names: Mapping[str, YamlValue], overlays: tuple[str, ...]
-) -> Mapping[str, YamlValue]:
-    left = dict(names)
-    if not left:
-        return left
-    for found in Discovery().files(overlays):
+def unused(layers: Layers, used: Collection[str]) -> list[Diagnostic]:
+    """Return a warning for each declared variable that no environment uses."""
+    left = [name for name in layers.variables if name not in used]
+    for found in Discovery().files(layers.other_overlays if left else ()):
         if b"templated" in found.data:
-            return {}  # the variables may be in its script
-        for name in [name for name in left if f"${{{name}}}".encode() in found.data]:
-            del left[name]
-    return left
+            return []  # the variables may be in its script
+        left = [name for name in left if f"${{{name}}}".encode() not in found.data]
+    return [
+        warning(
+            "VARIABLE-UNUSED",
+            f"variable {name} is not used",
+            f"Remove it, or write ${{{name}}} where its value belongs.",
+            layers.declarations.get(name),
+        )
+        for name in left
+    ]

@@ -70,6 +70,11 @@ class KindRow:
         """Return the metadata after the fields that name its owner: the name, then the marks."""
         return (self.name, *MARKS, *((ACTIVE,) if self.has_state else ()))
 
+    @property
+    def alternatives(self) -> list[tuple[str, str]]:
+        """Return the pairs of fields of which a manifest has one."""
+        return [(name, other.name) for name, other in self.instead.items()]
+
 
 _IN_ORGANIZATION = (
     text("organization", "Name of the organization that owns it.", shortest=1, longest=MAX_NAME),

@@ -189,11 +189,11 @@ def _document(
 
 def _whole_spec(kind: Kind) -> Schema:
     """Return the schema of a spec after resolution: everything that is required is there."""
-    optional = {name for pair in _alternatives(kind) for name in pair}
+    optional = {name for pair in KINDS[kind].alternatives for name in pair}
     fields = KINDS[kind].fields
     required = [each.name for each in fields if each.default is None and each.name not in optional]
     schema = closed(_spec_properties(kind, Stage.RESOLVED, nullable=False), required)
-    for one, other in _alternatives(kind):
+    for one, other in KINDS[kind].alternatives:
         schema["oneOf"] = [{"required": [one]}, {"required": [other]}]
     return schema
 
@@ -201,17 +201,12 @@ def _whole_spec(kind: Kind) -> Schema:
 def _spec(kind: Kind, stage: Stage, *, nullable: bool = False) -> Schema:
     """Return the schema of a part of a spec: no field is required."""
     schema = closed(_spec_properties(kind, stage, nullable=nullable))
-    for one, other in _alternatives(kind):
+    for one, other in KINDS[kind].alternatives:
         schema["not"] = {"required": [one, other]}
         if nullable:  # null takes one out, so that the other can take its place
             written = {"not": {"type": "null"}}
             schema["not"] |= {"properties": {one: written, other: written}, "type": "object"}
     return schema
-
-
-def _alternatives(kind: Kind) -> list[tuple[str, str]]:
-    """Return the pairs of fields of which a manifest has one."""
-    return [(name, other.name) for name, other in KINDS[kind].instead.items()]
 
 
 def _spec_properties(kind: Kind, stage: Stage, *, nullable: bool) -> Mapping[str, Schema]:
