@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -40,6 +40,9 @@ _DOCUMENTS: Mapping[str, Callable[[], Schema]] = {
     CONFIGURATION: configuration_schema,
     DEFAULTS: partial(schema_for, DEFAULTS, Stage.RESOLVED),
 }
+# Documents that are not manifests of one kind, by the names of their schemas.
+_OTHERS = (CONFIGURATION, DEFAULTS, "Manifest", "Patch")
+_KINDS = {kind.value.lower(): kind for kind in Kind}
 
 SECTIONS = ("metadata", "spec")
 LIMITS = {
@@ -47,31 +50,34 @@ LIMITS = {
     "maxLength": "at most {} characters",
     "pattern": "matches {}",
 }
+_ANY_TEXT = r"^[^\u0000]*$"
 
-
-def kinds(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the kinds that begin with these letters, in upper or lower case."""
-    return [kind.value for kind in Kind if kind.value.lower().startswith(incomplete.lower())]
+LONGEST = 500
+"""Characters of a value that are shown."""
 
 
 def explainable(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return kinds, codes and classes of risk; once a kind and a point are written, its fields."""
     name, point, _ = incomplete.partition(".")
-    found = {kind.value.lower(): kind for kind in Kind}.get(name.lower())
-    if point and found is not None:
-        texts = _fields(found)
-    else:
-        from reconciler.report.codes import CODES, RISKS
+    kind = _KINDS.get(name.lower())
+    if point and kind is not None:
+        parts = _schema(kind)["properties"]
+        metadata = (f"metadata.{field}" for field in parts["metadata"]["properties"])
+        fields = [*parts["spec"].get("properties", {}), *metadata]
+        return _beginning([f"{kind.value}.{field}" for field in fields], incomplete)
+    from reconciler.report.codes import CODES, RISKS
 
-        texts = [*(kind.value for kind in Kind), *_DOCUMENTS, *CODES, *RISKS]
-    return [text for text in texts if text.lower().startswith(incomplete.lower())]
+    return _beginning([*Kind, *_DOCUMENTS, *CODES, *RISKS], incomplete)
 
 
-def _fields(kind: Kind) -> list[str]:
-    parts = _schema(kind)["properties"]
-    metadata = (f"metadata.{field}" for field in parts["metadata"]["properties"])
-    fields = [*parts["spec"].get("properties", {}), *metadata]
-    return [f"{kind.value}.{field}" for field in fields]
+def documents(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the documents with a schema that begin with these letters."""
+    return _beginning([*Kind, *_OTHERS], incomplete)
+
+
+def _beginning(texts: Iterable[str], letters: str) -> list[str]:
+    """Return the texts that begin with these letters, in upper or lower case."""
+    return [str(text) for text in texts if text.lower().startswith(letters.lower())]
 
 
 @click.command("explain")
@@ -89,28 +95,72 @@ def explain_command(context: click.Context, path: str | None) -> None:
     Without any of them, the variables of the environment are listed: their values, and where each
     value comes from.
     """
+    style = stdout_style()
     if path is None:
         if configured() is NOT_CONFIGURED:
             hint = "'KIND[.FIELD]|CODE'"
             raise click.MissingParameter(ctx=context, param_hint=hint, param_type="argument")
-        explain_environments(configured(), stdout_style())
-        return
-    if explained := _code(path, stdout_style()):
-        click.echo(explained)
+        click.echo(_environments(configured(), style))
         return
     kind, *steps = path.split(".")
-    style = stdout_style()
-    documents = {name.lower(): schema for name, schema in _DOCUMENTS.items()}
-    if schema_of := documents.get(kind.lower()):
-        click.echo("\n".join(_document(path, schema_of(), steps, style)))
-        return
-    schema = _schema(kind_named(kind))
-    if steps:
-        name, field = _find(schema, steps)
-        lines = [style(f"{path}", "bold"), *_field(name, field, schema, style)]
-    else:
-        lines = [style(schema["title"], "bold"), schema["description"], *_kind(schema, style)]
+    others = {name.lower(): schema for name, schema in _DOCUMENTS.items()}
+    lines: Iterable[str] = _code(path, style)
+    if not lines and (schema_of := others.get(kind.lower())):
+        lines = _document(path, schema_of(), steps, style)
+    elif not lines:
+        lines = _resource(path, _schema(_kind_named(kind)), steps, style)
     click.echo("\n".join(lines))
+
+
+@click.command("schema")
+@click.argument("kind", default="Manifest", shell_complete=documents)
+def schema_command(kind: str) -> None:
+    """Print the JSON Schema of KIND, of Defaults or a Patch, of any manifest, or of Configuration.
+
+    The schemas are for editors: a value may be a variable, and what Defaults may give may be
+    missing. `reconciler validate` judges manifests after resolution.
+    """
+    others = {name.lower(): name.lower() for name in _OTHERS}
+    name = others.get(kind.lower()) or KINDS[_kind_named(kind)].schema
+    click.echo(schema_path(name).read_text(encoding="utf-8"), nl=False)
+
+
+def _kind_named(text: str) -> Kind:
+    """Return the kind of this name, in upper or lower case."""
+    found = _KINDS.get(text.lower())
+    if found is None:
+        names = {each: kind.value for each, kind in _KINDS.items()}
+        listed = f"The kinds are {', '.join(Kind)}."
+        raise _unknown(f"{text!r} is not a kind", text.lower(), names, listed)
+    return found
+
+
+def _unknown(
+    problem: str, written: str, known: Mapping[str, str], otherwise: str
+) -> click.BadParameter:
+    """Return the error for a name; it ends with the nearest known one, or else ``otherwise``."""
+    close = difflib.get_close_matches(written, known, n=1)
+    hint = f"Did you mean {known[close[0]]}?" if close else otherwise
+    return click.BadParameter(f"{problem}. {hint}")
+
+
+def _code(written: str, style: Style) -> Sequence[str]:
+    """Return what a code means, in lines; nothing where a text looks like a kind."""
+    from reconciler.report.codes import CODES, PROBLEMS, RISKS, as_sentence
+
+    names = {name.lower(): name for name in (*CODES, *RISKS, *PROBLEMS)}
+    name = names.get(written.lower(), "")
+    title = style(name, "bold")
+    if name in CODES:
+        code = CODES[name]
+        to_do = f"{style('To do:', 'bold')} {code.remedy}"
+        return [title, as_sentence(code.title), code.meaning, to_do]
+    if name:
+        return [title, as_sentence(RISKS.get(name) or PROBLEMS[name])]
+    if "-" in written:
+        listed = "docs/codes.md lists all."
+        raise _unknown(f"there is no code {written!r}", written.lower(), names, listed)
+    return []
 
 
 def _document(path: str, schema: Schema, steps: Sequence[str], style: Style) -> Iterator[str]:
@@ -118,21 +168,14 @@ def _document(path: str, schema: Schema, steps: Sequence[str], style: Style) -> 
     for step in steps:
         fields = _fields_within(schema)
         if step not in fields:
-            close = difflib.get_close_matches(step, fields, n=1)
-            names = f"The fields are {', '.join(fields)}." if fields else "It has no fields."
-            hint = f"Did you mean {close[0]}?" if close else names
-            raise click.BadParameter(f"there is no field {step!r}. {hint}")
+            listed = f"The fields are {', '.join(fields)}." if fields else "It has no fields."
+            known = dict(zip(fields, fields, strict=True))
+            raise _unknown(f"there is no field {step!r}", step, known, listed)
         schema = fields[step]
     yield style(path, "bold")
-    kind = f"<{_type(schema)}>  " if steps else ""
-    yield f"{kind}{schema['description']}"
-    yield from _allowed(schema)
-    if "default" in schema:
-        yield f"default: {json.dumps(_in_short(schema))}"
-    yield from (f"example: {json.dumps(example)}" for example in schema.get("examples", ()))
+    yield from _facts(schema) if steps else [schema["description"]]
     for name, field in _fields_within(schema).items():
-        yield f"  {style(name, 'cyan')} <{_type(field)}>"
-        yield f"      {field['description']}"
+        yield from _in_short(name, field, style)
 
 
 def _fields_within(schema: Schema) -> Schema:
@@ -152,24 +195,25 @@ def _schema(kind: Kind) -> Schema:
     return schema
 
 
-def _code(written: str, style: Style) -> str:
-    """Return what a code means, or nothing where a text looks like a kind."""
-    from reconciler.report.codes import CODES, PROBLEMS, RISKS, as_sentence
-
-    names = {name.lower(): name for name in (*CODES, *RISKS, *PROBLEMS)}
-    name = names.get(written.lower(), "")
-    if name in CODES:
-        code = CODES[name]
-        lines = [as_sentence(code.title), code.meaning, f"{style('To do:', 'bold')} {code.remedy}"]
-    elif name:
-        lines = [as_sentence(RISKS.get(name) or PROBLEMS[name])]
-    elif "-" in written:
-        close = difflib.get_close_matches(written.lower(), names, n=1)
-        hint = f"Did you mean {names[close[0]]}?" if close else "docs/codes.md lists all."
-        raise click.BadParameter(f"there is no code {written!r}. {hint}")
-    else:
-        return ""
-    return "\n".join([style(name, "bold"), *lines])
+def _resource(path: str, schema: Schema, steps: list[str], style: Style) -> Iterator[str]:
+    """Yield what a kind means, or one of its fields."""
+    sections = [(part, schema["properties"][part]) for part in SECTIONS]
+    if steps:
+        name, field = _find(schema, steps)
+        yield style(path, "bold")
+        yield from _facts(field)
+        if any(name in section.get("required", ()) for _, section in sections):
+            yield style("required", "yellow")
+        yield from (f"  {style(sub, 'cyan')}" for sub in field.get("properties", ()))
+        return
+    yield style(schema["title"], "bold")
+    yield schema["description"]
+    for part, section in sections:
+        yield ""
+        yield style(part, "bold") + ("" if section["properties"] else ": no fields")
+        for name, field in section["properties"].items():
+            need = style("  (required)", "yellow") if name in section.get("required", ()) else ""
+            yield from _in_short(name, field, style, need)
 
 
 def _find(schema: Schema, steps: list[str]) -> tuple[str, Schema]:
@@ -181,73 +225,50 @@ def _find(schema: Schema, steps: list[str]) -> tuple[str, Schema]:
         tops = tops["spec"]["properties"]
     name = steps[0]
     if len(steps) > 1 or name not in tops:
-        close = difflib.get_close_matches(steps[-1], tops, n=1)
-        hint = f"Did you mean {close[0]}?" if close else f"The fields are {', '.join(tops)}."
-        raise click.BadParameter(f"there is no field {'.'.join(steps)!r}. {hint}")
+        listed = f"The fields are {', '.join(tops)}."
+        known = dict(zip(tops, tops, strict=True))
+        raise _unknown(f"there is no field {'.'.join(steps)!r}", steps[-1], known, listed)
     return name, tops[name]
 
 
-def _kind(schema: Schema, style: Style) -> Iterator[str]:
-    for part in SECTIONS:
-        section = schema["properties"][part]
-        yield ""
-        yield style(part, "bold") + ("" if section["properties"] else ": no fields")
-        required = section.get("required", ())
-        for name, field in section["properties"].items():
-            need = style("  (required)", "yellow") if name in required else ""
-            yield f"  {style(name, 'cyan')} <{_type(field)}>{need}"
-            yield f"      {field['description']}"
+def _in_short(name: str, field: Schema, style: Style, need: str = "") -> Iterator[str]:
+    yield f"  {style(name, 'cyan')} <{_type(field)}>{need}"
+    yield f"      {field['description']}"
 
 
-def _field(name: str, field: Schema, schema: Schema, style: Style) -> Iterator[str]:
+def _facts(field: Schema) -> Iterator[str]:
+    """Yield type and meaning of a field, what may be written there, its default and examples."""
+    limits: Schema = field.get("items", field)  # of a list, those of each item
+    short = spellings(limits.get("enum", ()))
     yield f"<{_type(field)}>  {field['description']}"
-    yield from _allowed(field)
-    if "default" in field:
-        yield f"default: {json.dumps(_in_short(field))}"
-    for example in field.get("examples", ())[:2]:
-        yield f"example: {json.dumps(example, ensure_ascii=False)}"
-    if any(name in schema["properties"][part].get("required", ()) for part in SECTIONS):
-        yield style("required", "yellow")
-    yield from (f"  {style(sub, 'cyan')}" for sub in field.get("properties", ()))
-
-
-def _allowed(field: Schema) -> Iterator[str]:
-    limits = _limits(field)
     if "const" in field:
         yield f"always: {field['const']}"
     if "enum" in limits:
-        yield from _words(limits["enum"])
+        yield from _words(limits["enum"], short)
     for limit, words in LIMITS.items():
         if limit in limits and limits[limit] != _ANY_TEXT:
             yield words.format(limits[limit])
+    if "default" in field:
+        yield f"default: {json.dumps(_shortened(field['default'], short))}"
+    for example in field.get("examples", ())[:2]:
+        yield f"example: {json.dumps(example, ensure_ascii=False)}"
 
 
-def _in_short(field: Schema) -> Any:
-    """Return the default of a field, in short where that can be written."""
-    default = field["default"]
-    short = {long: word for word, long in spellings(_limits(field).get("enum", ())).items()}
+def _shortened(default: Any, short: Mapping[str, str]) -> Any:
+    """Return a default with its words in short, where they can be written so."""
+    long = {long: word for word, long in short.items()}
     if isinstance(default, list):
-        return [short.get(word, word) for word in default]
-    return short.get(default, default) if isinstance(default, str) else default
+        return [long.get(word, word) for word in default]
+    return long.get(default, default) if isinstance(default, str) else default
 
 
-def _limits(field: Schema) -> Schema:
-    """Return the part of a field's schema that judges one value: of a list, each item."""
-    limits: Schema = field.get("items", field)
-    return limits
-
-
-def _words(words: list[str]) -> Iterator[str]:
-    short = spellings(words)
+def _words(words: Sequence[str], short: Mapping[str, str]) -> Iterator[str]:
     note = ""
     if short:
         word, long = next(iter(short.items()))
         note = f", each also with {long.removesuffix(word)} before it"
     yield f"allowed{note}:"
     yield from (f"  {word}" for word in short or words)
-
-
-_ANY_TEXT = r"^[^\u0000]*$"
 
 
 def _type(field: Schema) -> str:
@@ -260,59 +281,16 @@ def _type(field: Schema) -> str:
     return {"object": "mapping"}.get(field["type"], str(field["type"]))
 
 
-# Documents that are not manifests of one kind, by the names of their schemas.
-_OTHERS = (CONFIGURATION, "Defaults", "Manifest", "Patch")
-
-
-def documents(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the documents with a schema that begin with these letters, in upper or lower case."""
-    names = [*(kind.value for kind in Kind), *_OTHERS]
-    return [name for name in names if name.lower().startswith(incomplete.lower())]
-
-
-@click.command("schema")
-@click.argument("kind", default="Manifest", shell_complete=documents)
-def schema_command(kind: str) -> None:
-    """Print the JSON Schema of KIND, of Defaults or a Patch, of any manifest, or of Configuration.
-
-    The schemas are for editors: a value may be a variable, and what Defaults may give may be
-    missing. `reconciler validate` judges manifests after resolution.
-    """
-    others = {name.lower(): name.lower() for name in _OTHERS}
-    name = others.get(kind.lower()) or KINDS[kind_named(kind)].schema
-    click.echo(schema_path(name).read_text(encoding="utf-8"), nl=False)
-
-
-def kind_named(text: str) -> Kind:
-    """Return the kind of this name, in upper or lower case.
-
-    Raises:
-        click.BadParameter: no such name; the message names the nearest, or all.
-    """
-    kinds = {kind.value.lower(): kind for kind in Kind}
-    found = kinds.get(text.lower())
-    if found is None:
-        close = difflib.get_close_matches(text.lower(), kinds, n=1)
-        hint = f"Did you mean {kinds[close[0]].value}?" if close else ""
-        names = ", ".join(kind.value for kind in Kind)
-        raise click.BadParameter(f"{text!r} is not a kind. {hint or f'The kinds are {names}.'}")
-    return found
-
-
-LONGEST = 500
-"""Characters of a value that are shown."""
-
-
-def explain_environments(chosen: Configured, style: Style) -> None:
-    """Print the environment that was chosen, or each one, with its variables.
+def _environments(chosen: Configured, style: Style) -> str:
+    """Return the environment that was chosen, or each one, with its variables.
 
     Raises:
         InvalidConfigurationError: the configuration, or a value that was given, cannot be used.
     """
     if any(finding.is_error for finding in chosen.findings) or chosen.configuration is None:
         raise InvalidConfigurationError(chosen.findings)
-    parts = ["\n".join(_lines(chosen.configuration, each, style)) for each in chosen.each()]
-    click.echo("\n\n".join(parts))
+    configuration = chosen.configuration
+    return "\n\n".join("\n".join(_lines(configuration, each, style)) for each in chosen.each())
 
 
 def _lines(configuration: Configuration, chosen: Configured, style: Style) -> Iterator[str]:

@@ -6,7 +6,6 @@ it, so that a plan of the export is empty.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,10 +20,10 @@ from reconciler.cli.parameter_types import RefType
 from reconciler.cli.plan_files import save_snapshot
 from reconciler.cli.render import (
     as_files,
-    as_stream,
     cannot_write,
     check_folder,
     write_files,
+    write_manifests,
 )
 from reconciler.cli.settings import Connection
 from reconciler.errors import (
@@ -106,27 +105,25 @@ def export_command(
             return
     show_warnings(list(unidentified(observed)))
     if refs:
-        export = of_refs(export_of(observed), refs)
+        export = _of_refs(export_of(observed), refs)
     else:
-        export = export_of(observed if with_console else without_console(observed))
+        export = export_of(observed if with_console else _without_console(observed))
     if out:
         _check_declared(Path(out), export, may_replace=overwrite)
-        write_files(Path(out), as_files(export.manifests))
-        count = len(export.manifests)
-        hint(f"Wrote {count} manifest{'' if count == 1 else 's'} into {visible(out)}.")
-        if not refs:
-            _finish(Path(out), export)
-    else:
-        click.echo(as_stream(export.manifests), nl=False)
-        sys.stdout.flush()
-    _show_left_out(export)
-    _show_needs(export.manifests)
+    write_manifests(export.manifests, out)
+    if out and not refs:
+        _finish(Path(out), export)
+    _show_rest(export)
 
 
-def _show_needs(manifests: Sequence[Written]) -> None:
-    """Tell which capabilities ``validate`` needs for manifests that go beyond the source."""
+def _show_rest(export: Export) -> None:
+    """Print what was left out, and which capabilities ``validate`` needs for the manifests."""
+    for line in export.left_out:
+        click.echo(f"not exported: {visible(line)}", err=True)
     used = [
-        use for each in manifests for use in uses(each.ref.kind, each.document.get("spec") or {})
+        use
+        for each in export.manifests
+        for use in uses(each.ref.kind, each.document.get("spec") or {})
     ]
     names = [name for name, each in CAPABILITIES.items() if all(map(each.takes, used))]
     if used and names:
@@ -139,11 +136,6 @@ def _observed(
     """Return what is held, all of it.
 
     A plan against what is kept must know what the service takes, so that is asked, too.
-
-    Raises:
-        ObjectNotFoundError: there is no organization of a name.
-        UnseenOrganizationError: there may be one that the user of the token does not see.
-        ServiceError: only a part could be listed.
     """
     observed = reader.observe(organizations or reader.organizations())
     held = {key.organization for key in observed.objects if key.kind is Kind.ORGANIZATION}
@@ -168,9 +160,6 @@ def _check_declared(folder: Path, export: Export, *, may_replace: bool) -> None:
     """Refuse an export that would declare an object a second time.
 
     ``may_replace`` allows a file of the export's own name, which is then written over.
-
-    Raises:
-        LocalFileError: a manifest in the folder declares an object of the export already.
     """
     if not folder.exists():
         return
@@ -202,23 +191,12 @@ def _finish(folder: Path, export: Export) -> None:
         lines = "".join(f"{visible(line)}\n" for line in export.left_out)
         write_files(folder, {NOT_EXPORTED: lines})
     try:
-        others = _others(folder, as_files(export.manifests))
+        found = (path for path in folder.rglob("*") if path.suffix in {".yaml", ".yml", ".js"})
+        names = {path.relative_to(folder).as_posix() for path in found if path.is_file()}
     except OSError as failure:
         raise cannot_write(folder, failure) from failure
-    for name in others:
+    for name in sorted(names - as_files(export.manifests).keys()):
         click.echo(f"left alone, because it is not part of this export: {visible(name)}", err=True)
-
-
-def _others(folder: Path, files: Mapping[str, str]) -> list[str]:
-    """Return manifests and scripts in the folder that this export did not write."""
-    found = (path for path in folder.rglob("*") if path.suffix in {".yaml", ".yml", ".js"})
-    names = sorted(path.relative_to(folder).as_posix() for path in found if path.is_file())
-    return [name for name in names if name not in files]
-
-
-def _show_left_out(export: Export) -> None:
-    for line in export.left_out:
-        click.echo(f"not exported: {visible(line)}", err=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,31 +212,21 @@ class Export:
     left_out: tuple[str, ...]
 
 
-def without_console(observed: ObservedState) -> ObservedState:
+def _without_console(observed: ObservedState) -> ObservedState:
     """Return what is held without the project of the service's own console, which it names."""
-    own = next(
-        (held for held in observed.objects.values() if held.id == observed.own_project), None
-    )
+    objects = observed.objects
+    own = next((held for held in objects.values() if held.id == observed.own_project), None)
     if own is None:
         return observed
-    rest = {key: held for key, held in observed.objects.items() if not observed.is_own(held)}
+    rest = {key: held for key, held in objects.items() if not observed.is_own(held)}
     clashes = tuple(held for held in observed.name_clashes if not observed.is_own(held))
     line = f"{own.ref} and its applications: the service's own console (--with-console exports it)"
-    return replace(
-        observed,
-        objects=rest,
-        name_clashes=clashes,
-        unexpressed=(*observed.unexpressed, line),
-    )
+    unexpressed = (*observed.unexpressed, line)
+    return replace(observed, objects=rest, name_clashes=clashes, unexpressed=unexpressed)
 
 
-def of_refs(export: Export, refs: Sequence[ResourceRef]) -> Export:
-    """Return the part of an export that is about some objects.
-
-    Raises:
-        ObjectNotFoundError: one of them is not held.
-        ServiceError: one of them cannot be expressed as a manifest.
-    """
+def _of_refs(export: Export, refs: Sequence[ResourceRef]) -> Export:
+    """Return the part of an export that is about some objects."""
     manifests = {written.ref.key: written for written in export.manifests}
     for ref in refs:
         if ref.key in manifests:
@@ -320,13 +288,9 @@ def _refused(candidates: _Candidates) -> Mapping[ResourceRef, str]:
             reasons.setdefault(by_file[place], f"{finding.summary} ({finding.code})")
     for key, (held, written) in candidates.items():
         resource = judgement.desired.resources.get(key)
-        read = read_documents(written.text())
-        if key in reasons:
-            continue
-        if (
-            resource is None
-            or not is_in_step(resource, held)
-            or read != [escapes(written.document)]
+        is_same = resource is not None and is_in_step(resource, held)
+        if key not in reasons and not (
+            is_same and read_documents(written.text()) == [escapes(written.document)]
         ):
             reasons[key] = "its fields cannot be written in a manifest as they are"
     return reasons

@@ -1,11 +1,9 @@
-"""``reconciler drift`` and ``reconciler history``: who changed what on a service, and when."""
-
-# """``reconciler outputs``."""
-#
+"""``reconciler drift``, ``history`` and ``outputs``: what a service holds, and who changed it."""
 
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -105,9 +103,10 @@ def _find(reader: ReadOnlyService, ref: ResourceRef) -> _Found:
     held, names = observed.objects.get(ref.key), action_names(observed)
     if held is not None:
         return _Found(held.id, held.ref, held.organization_id, names)
+    objects = observed.objects.values()
     removed = [
         _Found(removal.id, removal.ref, organization, names)
-        for organization in _organizations(observed)
+        for organization in (each.id for each in objects if each.ref.kind is Kind.ORGANIZATION)
         for removal in reader.removals(organization)
         if removal.ref.key == ref.key
     ]
@@ -118,10 +117,6 @@ def _find(reader: ReadOnlyService, ref: ResourceRef) -> _Found:
         remedy="Names are the organization, the project of an application, and its own, with "
         "slashes between; a slash inside a name is written %2F.",
     )
-
-
-def _organizations(observed: ObservedState) -> Iterator[str]:
-    return (o.id for o in observed.objects.values() if o.ref.kind is Kind.ORGANIZATION)
 
 
 @click.command("drift")
@@ -158,7 +153,12 @@ def drift_command(
     else:
         click.echo(drift_as_text(drift, place, stdout_style()))
     sys.stdout.flush()
-    _warn_incomplete(observed)
+    show_warnings(
+        [
+            warning("DRIFT-INCOMPLETE-READ", "the service's listing is not complete", reason)
+            for reason in observed.incomplete
+        ]
+    )
     return exit_code(drift, observed) if detailed_exitcode else ExitCode.DONE
 
 
@@ -167,15 +167,6 @@ def exit_code(drift: Drift, observed: ObservedState) -> ExitCode:
     if observed.incomplete:
         return ExitCode.BLOCKED
     return ExitCode.CHANGES if drift.objects or drift.untold else ExitCode.DONE
-
-
-def _warn_incomplete(observed: ObservedState) -> None:
-    show_warnings(
-        [
-            warning("DRIFT-INCOMPLETE-READ", "the service's listing is not complete", reason)
-            for reason in observed.incomplete
-        ]
-    )
 
 
 Application = tuple[ResourceRef, ObservedObject | None]
@@ -205,7 +196,9 @@ def outputs_command(paths: tuple[str, ...], connection: Connection, form: str) -
     else:
         lines = _as_env(applications) if form == "env" else _as_text(applications)
         click.echo("".join(f"{line}\n" for line in lines), nl=False)
-    _show_missing([ref for ref, held in applications if held is None])
+    for ref, held in applications:
+        if held is None:
+            click.echo(f"not applied yet: {visible(ref.path)}", err=True)
     sys.stdout.flush()
 
 
@@ -235,7 +228,7 @@ def _as_text(applications: Sequence[Application]) -> Iterator[str]:
 def _as_env(applications: Sequence[Application]) -> Iterator[str]:
     seen: dict[str, ResourceRef] = {}
     for ref, held in applications:
-        name = variable_name(ref)
+        name = _variable_name(ref)
         if name in seen:
             raise UsageError(
                 f"{seen[name]} and {ref} would share the variable {name}",
@@ -243,22 +236,10 @@ def _as_env(applications: Sequence[Application]) -> Iterator[str]:
             )
         seen[name] = ref
         if held is not None:
-            yield f"{name}_ID={_quoted(held.id)}"
-            yield f"{name}_CLIENT_ID={_quoted(held.client_id)}"
+            yield f"{name}_ID={shlex.quote(held.id)}"
+            yield f"{name}_CLIENT_ID={shlex.quote(held.client_id)}"
 
 
-def variable_name(ref: ResourceRef) -> str:
-    """Return the environment variable of an application: its names in capitals."""
+def _variable_name(ref: ResourceRef) -> str:
     name = re.sub(r"[^A-Z0-9]+", "_", "_".join(ref[1:]).upper())
     return f"_{name}" if name[:1].isdigit() else name
-
-
-def _quoted(value: str) -> str:
-    import shlex
-
-    return shlex.quote(value)
-
-
-def _show_missing(refs: Sequence[ResourceRef]) -> None:
-    for ref in refs:
-        click.echo(f"not applied yet: {visible(ref.path)}", err=True)

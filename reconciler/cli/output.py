@@ -87,10 +87,14 @@ def print_done(lines: Sequence[str]) -> str:
     return lost
 
 
-def show_findings(findings: Sequence[Diagnostic], stream: IO[str]) -> None:
-    """Print findings and their number on a stream, if there are any."""
+def show_findings(
+    findings: Sequence[Diagnostic], stream: IO[str], *, with_lines: bool = True
+) -> None:
+    """Print findings and their number on a stream, if there are any; under each, its line."""
     if shown := not_quiet(findings):
-        click.echo(findings_as_text(shown, layout_of(stream)), file=stream)
+        line_at = SourceLines().line_at if with_lines else None
+        layout = Layout(style_on(stream), width_of(stream), line_at)
+        click.echo(findings_as_text(shown, layout), file=stream)
 
 
 def show_warnings(findings: Sequence[Diagnostic]) -> None:
@@ -100,9 +104,7 @@ def show_warnings(findings: Sequence[Diagnostic]) -> None:
 
 def show_saved(findings: Sequence[Diagnostic]) -> None:
     """Print findings of a saved plan on stderr, without lines: its files may have changed."""
-    if shown := not_quiet(findings):
-        layout = Layout(style_on(sys.stderr), width_of(sys.stderr))
-        click.echo(findings_as_text(shown, layout), err=True)
+    show_findings(findings, sys.stderr, with_lines=False)
 
 
 def show_error(failure: ReconcilerError) -> None:
@@ -111,11 +113,6 @@ def show_error(failure: ReconcilerError) -> None:
     problem = wrapped(f"Error: {visible(failure.problem)}", width).removeprefix("Error:")
     click.echo(f"{style('Error:', 'red', 'bold')}{problem}", err=True)
     click.echo(wrapped(f"  {visible(failure.remedy)}", width, "  "), err=True)
-
-
-def layout_of(stream: IO[str]) -> Layout:
-    """Return how findings are laid out on a stream."""
-    return Layout(style_on(stream), width_of(stream), SourceLines().line_at)
 
 
 def width_of(stream: IO[str]) -> int:

@@ -81,11 +81,7 @@ class PlanForm(NamedTuple):
 
 
 def _docs(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """Return the address of the documents.
-
-    Raises:
-        UsageError: it is not an address that can stand in a link.
-    """
+    """Return the address of the documents, if it can stand in a link."""
     if value and not DOCS.fullmatch(value):
         raise UsageError(
             f"--docs {value} is not an address for links",
@@ -186,10 +182,19 @@ def plan_command(
     made = Made(int(time.time()), revision_of(paths or chosen.manifests, os.environ))
     show_plan(plan, service, warnings, form, made)
     if out:
-        from reconciler.cli.plan_files import Saving
+        from reconciler.cli.plan_files import save_plan
 
-        saving = Saving(service, paths, lasting, snapshot, warnings, made)
-        saving.save(out, plan, desired)
+        save_plan(
+            out,
+            plan,
+            desired,
+            service=service,
+            paths=paths,
+            lasting=lasting,
+            snapshot=snapshot,
+            findings=warnings,
+            made=made,
+        )
     return exit_code(plan) if detailed_exitcode else ExitCode.DONE
 
 
@@ -211,20 +216,15 @@ def show_command(file: str, form: PlanForm) -> None:
     saved = open_plan_file(file)
     plan = saved.plan
     if saved.expires_at <= (now := int(time.time())):
-        plan = replace(
-            plan, warnings=(_expired(now, saved.expires_at, saved.made_at), *plan.warnings)
+        expired = warning(
+            "PLAN-EXPIRED",
+            f"the plan expired {age_in_words(now - saved.expires_at)} ago",
+            f"It was made at {time_in_words(saved.made_at)} and is not applied any more. "
+            "Run `reconciler plan` again.",
         )
+        plan = replace(plan, warnings=(expired, *plan.warnings))
     made = Made(saved.made_at, saved.revision)
     show_plan(plan, saved.service, saved.warnings, form, made, show_saved)
-
-
-def _expired(now: int, expired: int, made: int) -> Diagnostic:
-    return warning(
-        "PLAN-EXPIRED",
-        f"the plan expired {age_in_words(now - expired)} ago",
-        f"It was made at {time_in_words(made)} and is not applied any more. "
-        "Run `reconciler plan` again.",
-    )
 
 
 @click.command("compare")

@@ -6,7 +6,7 @@ import os
 import shlex
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -65,15 +65,6 @@ def open_plan_file(path: str) -> PlanFile:
     return _opened(path, read_plan_file, "Make a new one: reconciler plan --out FILE.")
 
 
-def open_snapshot(path: str) -> SnapshotFile:
-    """Return the snapshot at a path.
-
-    Raises:
-        LocalFileError: it cannot be read, or was changed.
-    """
-    return _opened(path, read_snapshot, "Take a new one: reconciler export --snapshot FILE.")
-
-
 def save_snapshot(
     observed: ObservedState, service: str, organizations: Sequence[str], path: str
 ) -> None:
@@ -129,50 +120,47 @@ NOT_REPEATED = {
 """Options that are not repeated: of plan alone, or of the machine and not of the plan."""
 
 
-@dataclass(frozen=True, slots=True)
-class Saving:
-    """The parts of a plan file beside the plan.
+def save_plan(
+    out: str,
+    plan: Plan,
+    desired: DesiredState,
+    *,
+    service: str,
+    paths: tuple[str, ...],
+    lasting: int,
+    snapshot: SnapshotFile | None,
+    findings: tuple[Diagnostic, ...],
+    made: Made,
+) -> None:
+    """Write a plan file, and print on stderr how to apply it.
 
-    Attributes:
-        paths: Where the manifests are, as they were typed.
-        lasting: Seconds for which it is good.
-        snapshot: What the plan was made against, where that was not the service.
-        findings: What was found in the manifests.
-        made: When, and from which commit.
+    ``paths`` are as they were typed. It is good for ``lasting`` seconds. With a snapshot, the plan
+    was made against that and not against the service.
+
+    Raises:
+        LocalFileError: it cannot be written.
     """
-
-    service: str
-    paths: tuple[str, ...]
-    lasting: int
-    snapshot: SnapshotFile | None
-    findings: tuple[Diagnostic, ...]
-    made: Made
-
-    def save(self, out: str, plan: Plan, desired: DesiredState) -> None:
-        """Write the plan file, and print on stderr how to apply it.
-
-        Raises:
-            LocalFileError: it cannot be written.
-        """
-        file = PlanFile(
-            plan=plan,
-            tool_version=__version__,
-            service=name_as_text(self.service),
-            paths=tuple(map(name_as_text, in_one_order(self.paths or configured().manifests))),
-            declared=declared_digest(desired),
-            made_at=self.made.at,
-            expires_at=self.made.at + self.lasting,
-            against=_of(self.snapshot),
-            warnings=self.findings,
-            revision=self.made.revision,
-        )
-        _save(out, plan_file_content(file))
-        hint(f"\nSaved the plan to: {visible(out)}")
-        if file.against is None:
-            words = ["reconciler", "apply", out, *self.paths, *_options()]
-            command = " ".join(map(_quoted, words))
-            until = time_in_words(file.expires_at)
-            hint(f"To apply exactly this, until {until}:\n  {visible(command)}")
+    against = None
+    if snapshot is not None:
+        against = Snapshot(snapshot.taken_at, seal_of(snapshot_content(snapshot)))
+    file = PlanFile(
+        plan=plan,
+        tool_version=__version__,
+        service=name_as_text(service),
+        paths=tuple(map(name_as_text, in_one_order(paths or configured().manifests))),
+        declared=declared_digest(desired),
+        made_at=made.at,
+        expires_at=made.at + lasting,
+        against=against,
+        warnings=findings,
+        revision=made.revision,
+    )
+    _save(out, plan_file_content(file))
+    hint(f"\nSaved the plan to: {visible(out)}")
+    if against is None:
+        command = " ".join(map(_quoted, ["reconciler", "apply", out, *paths, *_options()]))
+        until = time_in_words(file.expires_at)
+        hint(f"To apply exactly this, until {until}:\n  {visible(command)}")
 
 
 def plan_against(
@@ -184,25 +172,17 @@ def plan_against(
         LocalFileError: the snapshot cannot be used.
         InvalidManifestsError: the manifests contradict what was held.
     """
-    snapshot = open_snapshot(path)
+    again = "Take a new one: reconciler export --snapshot FILE."
+    snapshot = _opened(path, read_snapshot, again)
     plan, _ = preview(desired, snapshot, *options)
-    return replace(plan, warnings=(_snapshot_warning(snapshot), *plan.warnings)), snapshot
-
-
-def _snapshot_warning(snapshot: SnapshotFile) -> Diagnostic:
     age = age_in_words(max(0, int(time.time()) - snapshot.taken_at))
-    return warning(
+    is_old = warning(
         "PLAN-SNAPSHOT",
         f"this plan was made against a snapshot that is {age} old",
         f"It was taken at {time_in_words(snapshot.taken_at)}. What the service holds now may "
         "differ; apply plans again.",
     )
-
-
-def _of(snapshot: SnapshotFile | None) -> Snapshot | None:
-    if snapshot is None:
-        return None
-    return Snapshot(snapshot.taken_at, seal_of(snapshot_content(snapshot)))
+    return replace(plan, warnings=(is_old, *plan.warnings)), snapshot
 
 
 def _quoted(word: str) -> str:

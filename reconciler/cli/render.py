@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -20,6 +20,8 @@ from reconciler.report.visible import visible
 from reconciler.resources.installation import SCHEMAS, schema_folder, schema_path
 from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind
+
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @click.command("render")
@@ -42,7 +44,15 @@ def render_command(paths: tuple[str, ...], out: str, overwrite: bool) -> None:
     desired, warnings = read_offline(paths, configured())
     show_warnings(warnings)
     resources = sorted(desired.resources.values(), key=lambda each: order_of(each.ref))
-    manifests = [manifest_resolved(resource) for resource in resources]
+    write_manifests([manifest_resolved(resource) for resource in resources], out)
+
+
+def write_manifests(manifests: Sequence[Written], out: str) -> None:
+    """Write manifests into a folder; without one to stdout as one stream, scripts in it.
+
+    Raises:
+        LocalFileError: a file cannot be written.
+    """
     if out:
         write_files(Path(out), as_files(manifests))
         count = len(manifests)
@@ -109,15 +119,10 @@ def write_files(folder: Path, files: Mapping[str, str]) -> None:
         for name, content in {**files, **missing}.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            _write_file(path, content.encode())
+            with os.fdopen(os.open(path, _FLAGS, 0o666), "wb") as file:
+                file.write(content.encode())
     except OSError as failure:
         raise cannot_write(folder, failure) from failure
-
-
-def _write_file(path: Path, content: bytes) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(path, flags, 0o666), "wb") as file:
-        file.write(content)
 
 
 def cannot_write(folder: Path, failure: OSError) -> LocalFileError:
