@@ -80,14 +80,10 @@ def too_many_calls() -> UnreadError:
 
 
 class Tally:
-    """A number for each caller, and their sum. One event loop; no locks.
-
-    Attributes:
-        total: The sum.
-    """
+    """A number for each caller, and their sum. One event loop; no locks."""
 
     def __init__(self) -> None:
-        self.total = 0
+        self.total = 0  # the sum
         self._of: Counter[bytes] = Counter()
 
     def of(self, caller: bytes) -> int:
@@ -133,11 +129,6 @@ class _Waiting:
     granted: asyncio.Future[None]
     timeout: asyncio.Timeout
 
-    def wait_on(self, until: float) -> None:
-        """Wait until another time, unless the wait is over already."""
-        if not self.timeout.expired():
-            self.timeout.reschedule(until)
-
 
 class Budget:
     """Bytes of large requests that a server holds at one time: a sum for all, a share for each.
@@ -145,10 +136,6 @@ class Budget:
     A request takes its place before its body is read, and gives it back once it is answered. While
     there is no room the caller is not read from, so that the network holds it back. Small requests
     take no place: the number of connections bounds them. One event loop; no locks.
-
-    Attributes:
-        held: Bytes in use, all callers together.
-        waiting: How many requests wait for room.
     """
 
     def __init__(self, total: int, share: int, wait_seconds: float) -> None:
@@ -175,12 +162,12 @@ class Budget:
 
     @property
     def held(self) -> int:
-        """Return the bytes in use."""
+        """Return the bytes in use, all callers together."""
         return self._held.total
 
     @property
     def waiting(self) -> int:
-        """Return how many requests wait."""
+        """Return how many requests wait for room."""
         return len(self._queue)
 
     @asynccontextmanager
@@ -225,8 +212,8 @@ class Budget:
         self._grant()
         until = asyncio.get_running_loop().time() + self._wait_seconds
         for waiting in self._queue:
-            if waiting.caller == caller:
-                waiting.wait_on(until)
+            if waiting.caller == caller and not waiting.timeout.expired():
+                waiting.timeout.reschedule(until)
 
     def _grant(self) -> None:
         """Give room to those who wait.

@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from functools import partial
 from itertools import islice
 from threading import Barrier
 from weakref import WeakValueDictionary
@@ -88,7 +89,7 @@ class Batcher:
         self._reception = dispatcher
         self._queue_of = queue_of
         self._queues: dict[Key, WriteQueue] = {}
-        self._readers = Readers(self._read)
+        self._readers = Readers(partial(self._carry_out, seconds=TURN_SECONDS))
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting = Shares(WAITING, WAITING_OF_ONE)
         self._threads = _started(THREADS)
@@ -215,12 +216,8 @@ class Batcher:
         """
         return self._turns.setdefault((kind, name), asyncio.Lock()) if name else nullcontext()
 
-    async def _read(self, batch: Sequence[Job]) -> Spent:
-        """Answer reads, from the first on, until the time of their turn is over."""
-        return await self._carry_out(batch, TURN_SECONDS)
-
     async def _carry_out(self, batch: Sequence[Job], seconds: float = math.inf) -> Spent:
-        """Answer calls that share a commit or a view, on a thread."""
+        """Answer calls that share a commit or a view, from the first on, for so many seconds."""
         loop = asyncio.get_running_loop()
         answers = [Received("", OUT_OF_RESOURCES)] * len(batch)
         spent = Spent(len(batch), 0, 0)

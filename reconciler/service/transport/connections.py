@@ -37,23 +37,15 @@ NO_FILES = "the server has no file descriptor left"
 _OUT_OF_FILES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 
-class Splices(Protocol):
-    """A connection over HTTP/2, as far as it may have to make room.
+class _Splice(Protocol):
+    """A connection over HTTP/2, as far as it may have to make room; see ``splice.Splice``."""
 
-    Attributes:
-        last_seen: When bytes came or went, by the clock of the loop.
-    """
-
-    last_seen: float
+    last_seen: float  # when bytes came or went, by the clock of the loop
 
     @property
-    def is_busy(self) -> bool:
-        """Return whether a call is being carried out on it."""
-        ...
+    def is_busy(self) -> bool: ...  # whether a call is being carried out on it
 
-    def abort(self) -> None:
-        """End the connection at once."""
-        ...
+    def abort(self) -> None: ...
 
 
 class Room:
@@ -68,7 +60,7 @@ class Room:
         self._now = now
         self._silent: dict[object, tuple[float, Callable[[], None]]] = {}  # the longest first
         self._handshakes: set[asyncio.Task[None]] = set()
-        self._spliced: set[Splices] = set()
+        self._spliced: set[_Splice] = set()
 
     @property
     def count(self) -> int:
@@ -97,7 +89,12 @@ class Room:
     def begin_handshake(self, task: asyncio.Task[None]) -> None:
         """Count a connection that shakes hands in a task."""
         self._handshakes.add(task)
-        self.set_idle(task, lambda: self._give_up(task))
+
+        def give_up() -> None:
+            self._handshakes.discard(task)
+            task.cancel()
+
+        self.set_idle(task, give_up)
 
     def end_handshake(self, task: asyncio.Task[None]) -> None:
         """Stop counting it here: it has failed, or a protocol counts it now."""
@@ -113,7 +110,7 @@ class Room:
         """Note that a connection carries out a call, or is gone."""
         self._silent.pop(name, None)
 
-    def splice(self, splice: Splices) -> bool:
+    def splice(self, splice: _Splice) -> bool:
         """Count a connection over HTTP/2; return whether there is room for it.
 
         Where there is none, the one that was idle for longest makes room. One that waits for an
@@ -121,26 +118,22 @@ class Room:
         """
         if len(self._spliced) >= self.limits.http2_connections:
             silent_since = self._now() - self.limits.silent_seconds
-            idle = [other for other in self._spliced if other.last_seen <= silent_since]
-            longest = min(
-                (other for other in idle if not other.is_busy),
-                key=lambda other: other.last_seen,
-                default=None,
-            )
-            if longest is None:
+            idle = [
+                other
+                for other in self._spliced
+                if other.last_seen <= silent_since and not other.is_busy
+            ]
+            if not idle:
                 return False
+            longest = min(idle, key=lambda other: other.last_seen)
             self._spliced.discard(longest)
             longest.abort()
         self._spliced.add(splice)
         return True
 
-    def unsplice(self, splice: Splices) -> None:
+    def unsplice(self, splice: _Splice) -> None:
         """Stop counting a connection over HTTP/2."""
         self._spliced.discard(splice)
-
-    def _give_up(self, task: asyncio.Task[None]) -> None:
-        self._handshakes.discard(task)
-        task.cancel()
 
 
 def file_limit() -> int:

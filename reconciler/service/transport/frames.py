@@ -66,13 +66,10 @@ class Frames:
             at += taken
             self._left -= taken
             if not self._left:
-                self._end_frame()
+                _, kind, flags, stream = self._frame
+                if kind == RST_STREAM or (kind in {DATA, HEADERS} and flags & END_STREAM):
+                    self._ended(stream)
         return data
-
-    def _end_frame(self) -> None:
-        _, kind, flags, stream = self._frame
-        if kind == RST_STREAM or (kind in {DATA, HEADERS} and flags & END_STREAM):
-            self._ended(stream)
 
 
 class CallerFrames:
@@ -101,7 +98,7 @@ class CallerFrames:
 
         ``ended`` is told of each stream that the caller gives up. ``large`` is told stream and
         length of each message that is neither small nor too long, and says whether it may enter;
-        where that is later, ``enter`` or ``refuse`` must be called. ``may_begin`` is told the
+        where that is later, ``enter`` must be called. ``may_begin`` is told the
         stream of each new call, and says whether it is passed on; where it is not, ``go_on`` must
         be called.
         """
@@ -119,7 +116,6 @@ class CallerFrames:
         self._begun = b""  # a head that is not whole
         self._frame = _Head(0, 0, 0, 0)
         self._left = 0  # of the content of the present frame
-        self._is_within = False  # a frame
         self._is_rewritten = False  # the present frame: pieces of it get heads of their own
         self._is_cut = False  # what was passed on ends within a frame or a block of headers
         self.newest = 0
@@ -155,7 +151,7 @@ class CallerFrames:
             return b""
         self._is_following = True
         passed = bytearray()
-        while self._held and not self._is_within and not self._is_cut:
+        while self._held and not self._left and not self._is_cut:
             stream = next(iter(self._held))
             if stream not in self._whole or not self._may_begin(stream):
                 break
@@ -176,7 +172,7 @@ class CallerFrames:
         at, end = 0, len(data)
         while at < end:
             start = at
-            if not self._is_within:
+            if not self._left:
                 if end - at < _FRAME_HEAD:
                     self._begun = data[at:]
                     break
@@ -199,26 +195,22 @@ class CallerFrames:
         return b"".join(passed)
 
     def ready(self) -> bytes:
-        """Return frames that may be passed on now, after ``enter``, ``refuse`` or ``forget``."""
+        """Return frames that may be passed on now, after ``enter`` or ``forget``."""
         if self._is_cut:
             return b""
         frames = bytes(self._ready)
         self._ready.clear()
         return frames
 
-    def enter(self, stream: int) -> None:
-        """Pass on what was kept of a call. Where nothing waits, nothing is done."""
+    def enter(self, stream: int, *, as_mark: bool = False) -> None:
+        """Pass on the message that waits, or a mark for it. Where none waits, nothing is done."""
         call = self._calls.get(stream)
-        if call is not None and call.kept is not None:
-            self._ready += _data_frames(stream, bytes(call.kept), ends=call.has_ended)
-            call.kept = None
-
-    def refuse(self, stream: int) -> None:
-        """Pass on a mark for the message that waits. Where none waits, nothing is done."""
-        call = self._calls.get(stream)
-        if call is not None and call.kept is not None:
+        if call is None or call.kept is None:
+            return
+        if as_mark:
             call.refuse()
-            self.enter(stream)
+        self._ready += _data_frames(stream, bytes(call.kept), ends=call.has_ended)
+        call.kept = None
 
     def forget(self, stream: int) -> None:
         """Follow a stream no longer: it was answered, or given up.
@@ -232,7 +224,6 @@ class CallerFrames:
         """Decide about a frame, of whose content and what follows so many bytes have come."""
         self._frame = _read_head(head)
         self._left, kind, flags, stream = self._frame
-        self._is_within = True
         self._is_held = self._must_wait(is_whole=self._left <= come)
         self._is_rewritten = kind == DATA and stream in self._calls
         if kind == DATA and flags & PADDED:
@@ -256,7 +247,6 @@ class CallerFrames:
         return False
 
     def _end_frame(self) -> None:
-        self._is_within = False
         _, kind, flags, stream = self._frame
         if self._is_held:
             if kind in {HEADERS, CONTINUATION} and flags & END_HEADERS:
@@ -286,7 +276,7 @@ class CallerFrames:
         call.kept += content
         call.has_ended = ends
         if len(call.kept) > MOST_KEPT:
-            self.refuse(stream)
+            self.enter(stream, as_mark=True)
         return b""
 
 

@@ -35,8 +35,6 @@ SOCKET = "grpc"
 LOCK = "reconciler-serve.lock"
 _UNLOCKED = "lock.new"  # has the other name once it is locked, so that no lock is found free early
 
-Folder = tempfile.TemporaryDirectory[str]
-
 
 class FrontEnds(NamedTuple):
     """The two front ends, as ``listener.serve`` takes them.
@@ -90,9 +88,7 @@ def _at_once(answer: Answer) -> Answer:
 
 
 @contextmanager
-def private_folder(
-    make: Callable[..., Folder] = tempfile.TemporaryDirectory,
-) -> Iterator[Path]:
+def private_folder() -> Iterator[Path]:
     """Yield a new folder that is for this user alone; remove it, and those of killed servers.
 
     Raises:
@@ -100,7 +96,7 @@ def private_folder(
     """
     with ExitStack() as lock, ExitStack() as held:  # the lock is let go of last
         try:
-            folder = Path(held.enter_context(make(prefix=PREFIX)))
+            folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix=PREFIX)))
             lock.callback(os.close, _locked(folder))
             _clear(folder.parent)
         except OSError as failure:

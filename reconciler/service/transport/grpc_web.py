@@ -14,11 +14,12 @@ from base64 import b64encode
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from urllib.parse import quote
 
 from starlette.types import Receive, Scope, Send
 
 from reconciler.service.domain.refusal import Code, Refusal, invalid
-from reconciler.service.operations.request import bearer_token
+from reconciler.service.operations.request import Headers, bearer_token
 from reconciler.service.operations.table import needs_token
 from reconciler.service.transport.admission import too_large
 from reconciler.service.transport.bodies import (
@@ -45,6 +46,7 @@ _GZIP_ONLY = 16 + zlib.MAX_WBITS
 _TIMEOUT = re.compile(r"([0-9]{1,8})([HMSmun])", re.ASCII)
 _UNITS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
 _LONGEST = MAX_MESSAGE + 5  # with the head of its frame
+_SHOWN = "".join(map(chr, range(0x20, 0x7F))).replace("%", "")
 CONTENT_TYPES = {"application/grpc-web", "application/grpc-web+proto"}
 ALLOWED_HEADERS = (
     "accept",
@@ -79,8 +81,6 @@ _ANSWER = {
     "grpc-accept-encoding": ACCEPTED_ENCODINGS,
 }
 
-Headers = Mapping[str, list[str]]
-
 
 class GrpcWeb:
     """Answers gRPC-web calls, and the questions that browsers ask before them."""
@@ -92,7 +92,7 @@ class GrpcWeb:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         headers = _headers(scope)
-        content_type = _content_type(headers)
+        content_type = _one(headers, "content-type").split(";")[0].strip().lower()
         if scope["method"] == "OPTIONS":
             await _respond(send, 204, _PREFLIGHT)
         elif scope["method"] != "POST":
@@ -178,10 +178,6 @@ def _headers(scope: Scope) -> Headers:
     for name, value in scope["headers"]:
         headers[name.decode("latin-1")].append(value.decode("latin-1"))
     return dict(headers)
-
-
-def _content_type(headers: Headers) -> str:
-    return _one(headers, "content-type").split(";")[0].strip().lower()
 
 
 def _one(headers: Headers, name: str) -> str:
@@ -281,10 +277,7 @@ def _trailers(
 
 def percent_encoded(message: str) -> str:
     """Return a text as ``grpc-message`` carries it: printable ASCII but the percent sign."""
-    return "".join(
-        chr(byte) if 0x20 <= byte <= 0x7E and byte != ord("%") else f"%{byte:02X}"
-        for byte in message.encode("utf-8", "replace")
-    )
+    return quote(message, safe=_SHOWN, errors="replace")
 
 
 def _frame(flag: int, content: bytes) -> bytes:

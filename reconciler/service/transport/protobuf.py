@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import logging
 from calendar import timegm
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from datetime import datetime
 from functools import cache, partial
@@ -196,21 +196,18 @@ def _fill(message: Message, fields: JsonObject) -> None:
     for json, value in fields.items():
         writer = writers[json]
         if writer.many:
-            _extend(getattr(message, writer.name), value, writer)
+            items = getattr(message, writer.name)
+            if writer.fill is None:
+                items.extend(map(writer.convert, value))
+                continue
+            for item in value:
+                writer.fill(items.add(), item)
         elif writer.fill is None:
             setattr(message, writer.name, writer.convert(value))
         else:
             part = getattr(message, writer.name)
             part.SetInParent()  # a part of zeros is there all the same
             writer.fill(part, value)
-
-
-def _extend(items: Value, values: Iterable[Value], writer: _Writer) -> None:
-    if writer.fill is None:
-        items.extend(map(writer.convert, values))
-        return
-    for value in values:
-        writer.fill(items.add(), value)
 
 
 @cache

@@ -280,11 +280,9 @@ class _EarlyEnd(asyncio.Transport):
         self._protocol = protocol
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Write."""
         self._protocol.transport.write(data)
 
     def is_closing(self) -> bool:
-        """Return whether the connection is over."""
         return self._protocol.transport.is_closing()
 
     def close(self) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence, Sized
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple
 
 from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.operations.request import caller_key
@@ -42,43 +43,19 @@ class Job:
 
 @dataclass(slots=True)
 class CallerQueue:
-    """Calls of one caller that wait, and how many workers answer some of them.
-
-    Attributes:
-        is_gathered: Whether a worker is about to take all that wait, so no other is needed.
-    """
+    """Calls of one caller that wait, and how many workers answer some of them."""
 
     waiting: deque[Job] = field(default_factory=deque)
     workers: int = 0
-    is_gathered: bool = False
+    is_gathered: bool = False  # a worker is about to take all that wait: no other is needed
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """The time that one turn of a caller took.
+class Spent(NamedTuple):
+    """The time that one turn of a caller took."""
 
-    Attributes:
-        answered: How many calls were answered, from the first on.
-        processor: Seconds of the processor, of the thread that answered.
-        clock: Seconds from begin to end.
-    """
-
-    answered: int
-    processor: float
-    clock: float
-
-    @property
-    def is_heavy(self) -> bool:
-        """Return whether its last call took the processor long.
-
-        All calls before the last fit in the time of a turn.
-        """
-        return self.processor > TURN_SECONDS + SLOW_SECONDS
-
-    @property
-    def is_long(self) -> bool:
-        """Return whether its last call took long by the clock, for any reason."""
-        return self.clock > TURN_SECONDS + SLOW_WAIT_SECONDS
+    answered: int  # calls, from the first on
+    processor: float  # seconds of the processor, of the thread that answered
+    clock: float  # seconds from begin to end
 
 
 @dataclass(eq=False, slots=True)
@@ -89,13 +66,10 @@ class Turn:
     quick answers either. So only the rest of a turn counts against its caller. For example, a turn
     of 2.1 s with a stall of 2 s counts as 0.1 s; a turn of 2.1 s in which others were answered
     every 0.1 s counts as 2 s.
-
-    Attributes:
-        since: When another caller was last answered quickly, or when the turn began.
     """
 
     name: bytes
-    since: float
+    since: float  # when another caller was last answered quickly, or when the turn began
     longest_gap: float = 0.0
 
     def end_gap(self, now: float) -> None:
@@ -105,7 +79,9 @@ class Turn:
 
     def is_slow(self, spent: Spent) -> bool:
         """Return whether the caller of a turn that has ended keeps others waiting."""
-        return spent.is_heavy or spent.clock - self.longest_gap > SLOW_WAIT_SECONDS
+        # All calls before the last fit in the time of a turn: what is more is the last call's.
+        is_heavy = spent.processor > TURN_SECONDS + SLOW_SECONDS
+        return is_heavy or spent.clock - self.longest_gap > SLOW_WAIT_SECONDS
 
 
 CarryOut = Callable[[Sequence[Job]], Awaitable[Spent]]
@@ -200,7 +176,7 @@ class Readers:
         """Judge a turn that has ended, and let the others know of a quick one."""
         now = self._now()
         turn.end_gap(now)
-        if not spent.is_long:
+        if spent.clock <= TURN_SECONDS + SLOW_WAIT_SECONDS:  # no call of it took long
             for other in self._turns:
                 if other.name != turn.name:
                     other.end_gap(now)

@@ -258,7 +258,7 @@ class Splice:
                 await asyncio.Event().wait()
         except Refusal:
             self._waiting.discard(stream)
-            self._asked.refuse(stream)
+            self._asked.enter(stream, as_mark=True)
             self._pass_on()
         except TimeoutError:
             self._turned_away("its large messages do not come")
@@ -281,25 +281,20 @@ class _End(asyncio.Protocol):
         self.has_ended = False
 
     def join(self, other: _End) -> None:
-        """Say where bytes go."""
         self._other = other
 
     def send(self, data: bytes) -> None:
-        """Send bytes out here, if there are any and this side still takes them."""
         if data and not self.is_over() and not self._other.has_ended:
             self.transport.write(data)
 
     def resume(self) -> None:
-        """Take bytes in again."""
         if not self.is_over():
             self.transport.resume_reading()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
         self.transport = cast("asyncio.Transport", transport)  # of a stream, thus one
 
     def data_received(self, data: bytes) -> None:
-        """Pass bytes on."""
         try:
             self._other.send(self._follow(data))
         except FramesError:
@@ -311,7 +306,6 @@ class _End(asyncio.Protocol):
             self._other.transport.pause_reading()
 
     def resume_writing(self) -> None:
-        """Let the other side go on."""
         self._other.resume()
 
     def eof_received(self) -> bool:

@@ -6,6 +6,7 @@ A message is a head of 5 bytes (compressed 1, length 4) and its content. The pie
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum, auto
 from secrets import token_bytes
 from typing import NamedTuple
@@ -28,40 +29,25 @@ class Sizes(NamedTuple):
 
     The gRPC server need not take a message in to refuse it: a mark goes in its place, and what
     follows on that stream is never read there. All marks are equally long.
-
-    Attributes:
-        small: Of those that enter without a question.
-        longest: Of those that may enter.
-        too_large: Goes in the place of a longer one.
-        no_room: Goes in the place of one that may not enter.
     """
 
-    small: int
-    longest: int
-    too_large: bytes
-    no_room: bytes
+    small: int  # of those that enter without a question
+    longest: int  # of those that may enter
+    too_large: bytes  # goes in the place of a longer one
+    no_room: bytes  # goes in the place of one that may not enter
 
 
+@dataclass(slots=True)
 class Messages:
-    """The messages of one call, as far as they have come.
+    """The messages of one call, as far as they have come."""
 
-    Attributes:
-        head: The head of a message while it is not whole; until then it is not passed on.
-        left: Bytes of the present message that have not come.
-        mark: Bytes to pass on in the place of those that come next.
-        kept: Bytes that wait until their message may enter; None where none waits.
-        entry_at: Where in them that message begins.
-        has_ended: Whether the caller has ended the stream meanwhile.
-    """
-
-    __slots__ = ("_sizes", "entry_at", "has_ended", "head", "kept", "left", "mark")
-
-    def __init__(self, sizes: Sizes) -> None:
-        self._sizes = sizes
-        self.head = self.mark = b""
-        self.left = self.entry_at = 0
-        self.kept: bytearray | None = None
-        self.has_ended = False
+    sizes: Sizes
+    head: bytes = b""  # of a message; it is not passed on until it is whole
+    left: int = 0  # bytes of the present message that have not come
+    mark: bytes = b""  # is passed on in the place of the bytes that come next
+    kept: bytearray | None = None  # what waits until its message may enter
+    entry_at: int = 0  # where in it that message begins
+    has_ended: bool = False  # the caller has ended the stream meanwhile
 
     def _replaced(self, content: bytes) -> bytes:
         """Return content of a message with what is left of the mark in its place."""
@@ -74,7 +60,7 @@ class Messages:
         # ``before`` is what came in the same piece before the message. Of the message, the head and
         # the first bytes become the mark; the bytes after those follow it, and are never read.
         before, message = kept[: self.entry_at], kept[self.entry_at :]
-        self.mark = mark = self._sizes.no_room
+        self.mark = mark = self.sizes.no_room
         self.kept = before + message_head(mark) + self._replaced(bytes(message[MESSAGE_HEAD:]))
 
     def take(self, piece: bytes, large: Callable[[int], Entry]) -> bytes:
@@ -105,14 +91,14 @@ class Messages:
         head, self.head = self.head, b""
         # Byte 0 says whether the message is compressed; bytes 1 to 4 are its length, big-endian.
         self.left = int.from_bytes(head[1:])
-        if self.left > self._sizes.longest:
-            self.mark = self._sizes.too_large
-        elif self.left > self._sizes.small and self.kept is None:
+        if self.left > self.sizes.longest:
+            self.mark = self.sizes.too_large
+        elif self.left > self.sizes.small and self.kept is None:
             entry = large(self.left)
             if entry is Entry.LATER:
                 self.kept, self.entry_at = bytearray(), at
             elif entry is Entry.NEVER:
-                self.mark = self._sizes.no_room
+                self.mark = self.sizes.no_room
         return message_head(self.mark) if self.mark else head
 
 

@@ -172,7 +172,7 @@ def test_a_message_that_found_no_room_is_passed_on_as_a_mark() -> None:
     """What came of it before, and what comes later."""
     frames = entering([], Entry.LATER)
     passed = frames.feed(h2.PREFACE + OPEN + pieces(1, LONG[:12], 3))
-    frames.refuse(1)
+    frames.enter(1, as_mark=True)
     passed += frames.ready() + frames.feed(pieces(1, LONG[12:], 64))
 
     assert contents(passed)[1] == message(BUSY) + LONG[5 + len(BUSY) :]

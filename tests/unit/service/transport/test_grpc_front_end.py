@@ -192,13 +192,16 @@ def test_a_folder_of_another_user_stays(top: Path, monkeypatch: pytest.MonkeyPat
     assert sorted(path.name for path in foreign.iterdir()) == [SOCKET, LOCK]
 
 
-def test_a_server_without_room_for_the_socket_says_what_to_do() -> None:
+def test_a_server_without_room_for_the_socket_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Containers often have a file system that cannot be written to."""
 
     def no_room(**_: str) -> NoReturn:
         raise FileNotFoundError(2, "No usable temporary directory found")
 
+    monkeypatch.setattr(tempfile, "TemporaryDirectory", no_room)
     with pytest.raises(ListenError, match="no folder for temporary files") as caught:
-        private_folder(no_room).__enter__()
+        private_folder().__enter__()
 
     assert "TMPDIR" in caught.value.remedy
