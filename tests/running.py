@@ -91,6 +91,12 @@ class Server:
         ):
             return view.read_all(after=after, limit=100_000)
 
+    def event_count(self) -> int:
+        """Return how many events are in the store, without reading them."""
+        with closing(sqlite3.connect(self.store)) as connection:
+            (count,) = connection.execute("SELECT count(*) FROM events").fetchone()
+        return int(count)
+
     def open_files(self) -> int:
         """Return how many files and sockets the server has open."""
         return sum(1 for _ in Path(f"/proc/{self.process.pid}/fd").iterdir())

@@ -70,14 +70,14 @@ def test_a_server_that_is_told_to_stop_answers_what_it_committed(tmp_path: Path)
         for number in range(500)
     ]
     with running_server(tmp_path) as server, ThreadPoolExecutor(1) as thread:
-        known = len(server.events())
+        known = server.event_count()
         asked = thread.submit(sent, server.port, server.token(), orders)
-        while len(server.events()) == known and not asked.done():
+        while server.event_count() == known and not asked.done():
             pass  # until the first commit
         server.process.terminate()
         answer = asked.result()
         server.process.wait(STOP_WITHIN)
-        committed = len(server.events()) - known
+        committed = server.event_count() - known
 
     assert answer is not None
     assert answer.status == 200
@@ -100,7 +100,7 @@ def test_a_batch_whose_caller_hung_up_is_not_carried_out(tmp_path: Path) -> None
         socket.create_connection(("127.0.0.1", server.port), STOP_WITHIN) as waiting,
         waiting.makefile("rb") as stream,
     ):
-        known = len(server.events())
+        known = server.event_count()
         other.execute("BEGIN IMMEDIATE")
         waiting.sendall(batch_of(server.token(), first))
         assert exchange(server.port, healthy) is not None  # the batch has come, too
@@ -110,7 +110,7 @@ def test_a_batch_whose_caller_hung_up_is_not_carried_out(tmp_path: Path) -> None
         assert exchange(server.port, healthy) is not None
         other.execute("ROLLBACK")
         answered = [read_response(stream), sent(server.port, server.token(), last)]
-        committed = len(server.events()) - known
+        committed = server.event_count() - known
 
     for answer in answered:
         assert answer is not None

@@ -364,7 +364,7 @@ def test_figures_are_on_a_port_of_their_own(tmp_path: Path) -> None:
         answer = exchange(metrics, request("GET", "/metrics", {"connection": "close"}))
         assert status_of(server.port, "GET", "/metrics", server.bearer()) == 404
         assert status_of(metrics, "GET", ACTIONS) == 404
-        events = len(server.events())
+        events = server.event_count()
 
     assert answer is not None
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")

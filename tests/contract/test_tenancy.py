@@ -163,9 +163,9 @@ class Matrix:
         self, transport: str, operation: str, tenant: Tenant, headers: Headers
     ) -> tuple[Outcome, int]:
         """Return the outcome of a call, and how many events it wrote."""
-        before = len(self.server.events())
+        before = self.server.event_count()
         outcome = self.wires[transport].call(operation, fields_of(operation, tenant), headers)
-        return outcome, len(self.server.events()) - before
+        return outcome, self.server.event_count() - before
 
     def close(self) -> None:
         for wire in self.wires.values():

@@ -194,14 +194,14 @@ def test_what_is_no_message_of_the_method_is_refused(
     server: Server, data: bytes, message: str
 ) -> None:
     """The caller is told where it went wrong, and nothing else."""
-    before = len(server.events())
+    before = server.event_count()
 
     for outcome in both(server, CREATE_ACTION, data, list(server.bearer().items())):
         assert isinstance(outcome, Refused)
         assert outcome.code == 3
         assert outcome.message.startswith(message)
 
-    assert len(server.events()) == before
+    assert server.event_count() == before
 
 
 @pytest.mark.parametrize("data", [b"\xff", b"\xa0\x06\x01"])

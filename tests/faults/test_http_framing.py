@@ -66,14 +66,14 @@ def talking(server: Server) -> Iterator[tuple[socket.socket, BinaryIO]]:
 
 def refused(server: Server, sent: bytes, status: int) -> None:
     """Send bytes: they are refused in the one shape, the connection ends, nothing is written."""
-    before = len(server.events())
+    before = server.event_count()
     answer = exchange(server.port, sent)
     assert answer is not None
     assert answer.status == status, answer
     assert answer.closed
     assert set(answer.json) == {"code", "message", "details"}
     assert answer.headers["x-request-id"]
-    assert len(server.events()) == before
+    assert server.event_count() == before
     good = exchange(server.port, request("GET", "/healthz"))
     assert good is not None
     assert good.status == 200
