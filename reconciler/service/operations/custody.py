@@ -296,10 +296,11 @@ def _organization(call: Reading, fields: Fields) -> ObjectRow:
 
 
 def _asked(fields: Fields) -> Sequence[_Asked]:
-    parts = fields.parts("secrets")
+    rule = f"must name 1 to {AT_ONCE} secrets"
+    parts = fields.parts("secrets", AT_ONCE, rule)
     fields.end()
-    if not 1 <= len(parts) <= AT_ONCE:
-        raise fields.wrong("secrets", f"must name 1 to {AT_ONCE} secrets")
+    if not parts:
+        raise fields.wrong("secrets", rule)
     asked = []
     for part in parts:
         each = _Asked(part.text("id", required=True), part.number("madeAt"))

@@ -212,10 +212,7 @@ def _listed(call: Reading, fields: Fields, listing: _Listing, filters: _Filters)
 
 
 def _read_queries(fields: Fields, queries: Mapping[str, _Query], filters: _Filters) -> None:
-    parts = fields.parts("queries")
-    if len(parts) > MAX_QUERIES:
-        raise fields.wrong("queries", f"must be at most {MAX_QUERIES}")
-    for part in parts:
+    for part in fields.parts("queries", MAX_QUERIES, f"must be at most {MAX_QUERIES}"):
         names = part.names()
         if len(names) != 1:
             raise part.wrong("query", f"must be one of {', '.join(queries)}")

@@ -251,9 +251,12 @@ class Fields:
         """Return a part that has fields of its own; empty if it is left out."""
         return self._part(name, self._taken(name, {}))
 
-    def parts(self, name: str) -> Sequence[Fields]:
-        """Return a list of parts that have fields of their own."""
-        return [self._part(f"{name}[{at}]", item) for at, item in enumerate(self.values(name))]
+    def parts(self, name: str, most: int, rule: str) -> Sequence[Fields]:
+        """Return a list of parts that have fields of their own; more than ``most`` break a rule."""
+        values = self.values(name)
+        if len(values) > most:  # before each is looked at: there may be very many
+            raise self.wrong(name, rule)
+        return [self._part(f"{name}[{at}]", item) for at, item in enumerate(values)]
 
     def values(self, name: str) -> Sequence[object]:
         """Return a list of values of any kind."""
