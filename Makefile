@@ -72,7 +72,7 @@ schemas: $(READY)
 
 # The page of every code that the program prints, from its own table; a test keeps it in step.
 codes: $(READY)
-	$(BIN)/python -m reconciler.report.codes docs
+	$(BIN)/python -m docs.codes.make
 
 # The description of the REST API, from the table of operations; a test keeps it in step.
 api: $(READY)

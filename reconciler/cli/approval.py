@@ -18,7 +18,6 @@ from reconciler.cli.output import age_in_words, hint, show_warnings, time_in_wor
 from reconciler.diagnostics import error
 from reconciler.errors import InvalidManifestsError, NoHistoryError, StalePlanError, UsageError
 from reconciler.loop import preview
-from reconciler.plan.advice import LET_THROUGH
 from reconciler.plan.approved_plan import (
     Traces,
     owners_of_gone,
@@ -28,7 +27,7 @@ from reconciler.plan.approved_plan import (
     written_for,
 )
 from reconciler.plan.digest import declared_digest, plan_digest
-from reconciler.plan.guards import Allowances
+from reconciler.plan.guards import LET_THROUGH, Allowances
 from reconciler.plan.model import Plan, Scope
 from reconciler.service_client.port import HistoryReader, ServiceReader
 from reconciler.state import DesiredState, ObservedState

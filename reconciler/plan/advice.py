@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from reconciler.diagnostics import Diagnostic, note, warning
 from reconciler.plan.diff import is_not_sent
+from reconciler.plan.guards import LET_THROUGH, addresses_of
 from reconciler.plan.model import Adopt, Change, Create, Delete, Scope, Update, is_same_content
 from reconciler.resources.capabilities import SOURCE
 from reconciler.resources.kinds import KINDS
@@ -154,7 +155,7 @@ def _no_longer_named(
     left = sorted(
         name
         for name, trees in observed.elsewhere.items()
-        if scope.tree in trees and fold(name) not in named and _is_ours(name, scope)
+        if scope.tree in trees and fold(name) not in named and scope.covers(name)
     )
     if left and desired.whole:
         yield warning(
@@ -167,14 +168,10 @@ def _no_longer_named(
         )
 
 
-def _is_ours(organization: str, scope: Scope) -> bool:
-    return scope.shard is None or scope.shard.holds(organization)
-
-
 def _allowed_for_nothing(
     changes: Sequence[Change], named: Mapping[str, str]
 ) -> Iterator[Diagnostic]:
-    touched: Collection[str] = {fold(ref.address) for change in changes for ref in _refs(change)}
+    touched = {address for change in changes for address in addresses_of(change)}
     idle = sorted(given for folded, given in named.items() if folded not in touched)
     if idle:
         yield warning(
@@ -221,19 +218,9 @@ def _second_object(resource: Resource, twin: ObservedObject) -> Diagnostic:
     )
 
 
-def _refs(change: Change) -> Iterator[ResourceRef]:
-    if not isinstance(change, Create):
-        yield change.held.ref
-    if not isinstance(change, Delete):
-        yield change.resource.ref
-
-
 def _listed(names: Sequence[str]) -> str:
     shown = ", ".join(names[:NAMED])
     return f"{shown} and {len(names) - NAMED} more" if len(names) > NAMED else shown
-
-
-LET_THROUGH = "Let GET /management/v1/iam through to the service"
 
 
 def unidentified(observed: ObservedState) -> Iterator[Diagnostic]:

@@ -24,6 +24,7 @@ CRITICAL = "metadata.critical"
 ACTIVE = "metadata.active"
 CREDENTIAL = "clientSecret"
 OWNER = "owner"
+_NEW: Spec = {PREVENT_DELETE: False, CRITICAL: False, ACTIVE: True}  # of an object when it is made
 
 
 class ItemChange(NamedTuple):
@@ -93,16 +94,14 @@ def _computed(change: Change) -> tuple[FieldChange, ...]:
         return ()
     after, names = change.resource.spec, TYPES[change.resource.ref.kind]
     if isinstance(change, Create):
-        said = [name for name in names if name in change.resource.written]
-        marks = {
+        metadata: Spec = {
             PREVENT_DELETE: change.resource.prevent_delete,
             CRITICAL: change.resource.critical,
+            ACTIVE: change.resource.active is not False,
         }
-        return (
-            *(FieldChange(name, None, after=True) for name, is_set in marks.items() if is_set),
-            *([FieldChange(ACTIVE, None, after=False)] if change.resource.active is False else ()),
-            *(FieldChange(name, None, after[name]) for name in said),
-        )
+        said = {name: metadata[name] for name in metadata if metadata[name] != _NEW[name]}
+        said |= {name: after[name] for name in names if name in change.resource.written}
+        return tuple(FieldChange(name, None, value) for name, value in said.items())
     before = change.held.spec
     fields = [
         FieldChange(
@@ -116,7 +115,7 @@ def _computed(change: Change) -> tuple[FieldChange, ...]:
         if before.get(name) != after.get(name)
     ]
     return (
-        *_metadata_changes(change.resource.ref.name, change),
+        *_metadata_changes(change),
         *fields,
         *_secret_change(change),
     )
@@ -129,27 +128,20 @@ def carried_fields(change: Change) -> tuple[str, ...]:
     return tuple(sorted(change.held.carried))
 
 
-def _metadata_changes(name: str, change: Change) -> list[FieldChange]:
-    if isinstance(change, Create | Delete):
-        return []
-    found = []
-    if change.held.ref.name != name:
-        found.append(FieldChange(NAME, change.held.ref.name, name))
-    marks = (
-        (PREVENT_DELETE, change.held.prevent_delete, change.resource.prevent_delete),
-        (CRITICAL, change.held.critical, change.resource.critical),
+def _metadata_changes(change: Update | Adopt) -> Iterator[FieldChange]:
+    resource, held = change.resource, change.held
+    differences = (
+        (NAME, held.ref.name, resource.ref.name),
+        (PREVENT_DELETE, held.prevent_delete, resource.prevent_delete),
+        (CRITICAL, held.critical, resource.critical),
+        (ACTIVE, held.active, resource.active),
     )
-    found += [
-        FieldChange(name, held, wanted)
-        for name, held, wanted in marks
-        if held is not None and held != wanted
-    ]
-    active = change.resource.active
-    if active not in {None, change.held.active}:
-        found.append(FieldChange(ACTIVE, change.held.active, active))
+    for name, before, after in differences:
+        # A service may not record a mark, and a manifest may not say a state.
+        if before is not None and after is not None and before != after:
+            yield FieldChange(name, before, after)
     if change.new_owner:
-        found.append(FieldChange(OWNER, change.held.owner or None, change.new_owner))
-    return found
+        yield FieldChange(OWNER, held.owner or None, change.new_owner)
 
 
 def _secret_change(change: Update | Adopt) -> tuple[FieldChange, ...]:

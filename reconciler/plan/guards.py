@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error
-from reconciler.plan.advice import LET_THROUGH
 from reconciler.plan.model import (
     PARTIAL_TREE,
     Adopt,
@@ -25,13 +24,14 @@ from reconciler.plan.model import (
     only_takes_over,
     ref_of,
 )
-from reconciler.plan.risk import SWITCHED, names_of, risks_of
+from reconciler.plan.risk import DEACTIVATED, REACTIVATED, names_of, risks_of
 from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind, ResourceRef, fold, owner_of
 from reconciler.state import DesiredState, Elsewhere, ObservedObject, ObservedState, Resource
 
 MANY = 0.3
 FEW_OBJECTS = 10
+LET_THROUGH = "Let GET /management/v1/iam through to the service"
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +258,9 @@ def addresses_of(change: Change) -> tuple[str, ...]:
 
 def _critical(change: Change, held: ObservedObject, harm: str) -> Diagnostic:
     ref = ref_of(change)
-    switched = next((name for name in SWITCHED if name in harm), "weakened")
+    switched = next(
+        (each.name for each in (REACTIVATED, DEACTIVATED) if each.name in harm), "weakened"
+    )
     return error(
         "GUARD-CRITICAL",
         f"a critical object would be {'removed' if isinstance(change, Delete) else switched}",

@@ -126,16 +126,22 @@ def seal_of(content: bytes) -> str:
     return str(read_object(content)[SEAL])
 
 
-def check_spec(kind: Kind, spec: Spec, *, whole: bool) -> None:
+def check_spec(kind: Kind, spec: Spec, *, whole: bool, planned: bool = False) -> None:
     """Refuse a spec with fields that are not of the kind, or not of the right types.
 
     ``whole`` asks for every field but those that are left as held: that of a resource has them,
-    whatever a service holds.
+    whatever a service holds. ``planned`` asks for the later fields of the kind: the hashes of a
+    plan cover every field, so those that an older version made without one cannot match.
 
     Raises:
         SavedFileError: it has such a field, or lacks one.
     """
     known = TYPES[kind]
+    missing = [name for name in LATER[kind] if name not in spec and name not in LEFT_AS_HELD[kind]]
+    if planned and missing:
+        raise SavedFileError(
+            f"was written by an older version, without the field {missing[0]} of {kind.value}"
+        )
     needed = known.keys() - LEFT_AS_HELD[kind].keys() if whole else set()
     if not needed <= spec.keys() <= known.keys():
         raise SavedFileError(f"has a spec that does not fit {kind.value}")
@@ -143,20 +149,3 @@ def check_spec(kind: Kind, spec: Spec, *, whole: bool) -> None:
         texts = type(value) is list and all(type(item) is str for item in value)
         if type(value) is not known[name] or (type(value) is list and not texts):
             raise SavedFileError(f"has a spec whose {name} is of a wrong type")
-
-
-def check_planned_spec(kind: Kind, spec: Spec, *, whole: bool) -> None:
-    """Refuse what ``check_spec`` refuses, and a spec that lacks a later field of its kind.
-
-    An older version wrote such a spec. The hashes of a plan cover every field, so those that were
-    made without this field cannot match those of a plan of today.
-
-    Raises:
-        SavedFileError: the spec is not one of its kind, or lacks a later field.
-    """
-    missing = [name for name in LATER[kind] if name not in spec and name not in LEFT_AS_HELD[kind]]
-    if missing:
-        raise SavedFileError(
-            f"was written by an older version, without the field {missing[0]} of {kind.value}"
-        )
-    check_spec(kind, spec, whole=whole)

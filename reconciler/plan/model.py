@@ -212,6 +212,10 @@ class Scope:
     other_tree: tuple[str, ...] = ()
     environment: str = ""
 
+    def covers(self, organization: str) -> bool:
+        """Return whether an organization is of the shard."""
+        return self.shard is None or self.shard.holds(organization)
+
 
 class DeletedBy(StrEnum):
     """The flag with which a run of this tree would delete an unmanaged object."""

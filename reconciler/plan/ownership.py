@@ -163,7 +163,7 @@ def owed_to(scope: Scope, observed: ObservedState) -> tuple[OwedSecret, ...]:
 
 def is_owed_to(scope: Scope, secret: OwedSecret) -> bool:
     """Return whether a secret is for this tree, and in an organization of its shard."""
-    return secret.tree == scope.tree and _is_in_shard(scope, secret.ref.organization)
+    return secret.tree == scope.tree and scope.covers(secret.ref.organization)
 
 
 def owed_elsewhere(scope: Scope, observed: ObservedState) -> int:
@@ -181,7 +181,7 @@ def owed_left(desired: DesiredState, scope: Scope, observed: ObservedState) -> i
     return sum(
         counts.get(scope.tree, 0)
         for name, counts in observed.owed_left.items()
-        if _is_in_shard(scope, name)
+        if scope.covers(name)
     )
 
 
@@ -210,7 +210,7 @@ def to_rotate(desired: DesiredState, scope: Scope) -> Collection[ResourceRef]:
     if not scope.rotate_missing:
         return frozenset()  # the usual plan does not look through everything declared
     known = {key for key, resource in desired.resources.items() if signs_in_with_secret(resource)}
-    named = [key for key in scope.rotate_missing if _is_in_shard(scope, key.organization)]
+    named = [key for key in scope.rotate_missing if scope.covers(key.organization)]
     for key in named:
         if key not in known:
             raise UsageError(
@@ -219,7 +219,3 @@ def to_rotate(desired: DesiredState, scope: Scope) -> Collection[ResourceRef]:
                 "authMethodType BASIC or POST. Nothing was written.",
             )
     return frozenset(named)
-
-
-def _is_in_shard(scope: Scope, organization: str) -> bool:
-    return scope.shard is None or scope.shard.holds(organization)

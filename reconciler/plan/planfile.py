@@ -15,14 +15,7 @@ from typing import Literal, NamedTuple, Self, TypeAlias
 from reconciler.diagnostics import Diagnostic, Severity, SourceLocation
 from reconciler.plan.diff import emptied
 from reconciler.plan.digest import essence, plan_digest
-from reconciler.plan.integrity import (
-    Document,
-    SavedFileError,
-    check_planned_spec,
-    like,
-    sealed,
-    unsealed,
-)
+from reconciler.plan.integrity import Document, SavedFileError, check_spec, like, sealed, unsealed
 from reconciler.plan.model import (
     Adopt,
     Cause,
@@ -251,7 +244,7 @@ class SavedResource:
         Raises:
             SavedFileError: its spec is not one of its kind, or an older version wrote it.
         """
-        check_planned_spec(self.ref.kind, self.spec, whole=True)
+        check_spec(self.ref.kind, self.spec, whole=True, planned=True)
         return like(Resource, self, source=_SavedSource(self.place))
 
 
@@ -291,7 +284,7 @@ class SavedChange:
     def _unchecked(self) -> Change:
         held, resource = self.held, self.resource.resource() if self.resource else None
         if held is not None:
-            check_planned_spec(held.ref.kind, held.spec, whole=False)
+            check_spec(held.ref.kind, held.spec, whole=False, planned=True)
         if resource is not None and held is None and self.change == "create":
             return Create(resource)
         if resource is not None and held is not None and self.change in {"update", "adopt"}:

@@ -8,10 +8,10 @@ Problems that the service itself will report of an application are here, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from reconciler.plan.diff import spec_after
+from reconciler.plan.diff import ACTIVE, CREDENTIAL, CRITICAL, PREVENT_DELETE, spec_after
 from reconciler.plan.model import Adopt, Change, Create, Delete, Update, lacks_secret
 from reconciler.plan.risk_rules import APP, IDP, RULES, Rule
 from reconciler.resources.fields import Spec
@@ -28,16 +28,6 @@ class Risk(NamedTuple):
     sentence: str
 
 
-PROTECTION_LIFTED = "protection-lifted"
-CREDENTIAL_REPLACED = "secret-replaced"
-REACTIVATED = "reactivated"
-DEACTIVATED = "deactivated"
-SWITCHED = (REACTIVATED, DEACTIVATED)
-_LIFTED = "a protection that was asked for is taken away"
-_REPLACED = "the present secret ends at once: what is deployed with it is refused"
-_REACTIVATED = "what was switched off, perhaps for a reason, works again"
-_DEACTIVATED = "what relies on it stops until it is reactivated: sign-ins fail, scripts do not run"
-
 DELETED: Mapping[Kind, Risk] = {
     APP: Risk("client-id-lost", "", "its client id and secret end for good"),
     IDP: Risk("provider-removed", "", "users who sign in through it are locked out"),
@@ -46,13 +36,24 @@ DELETED: Mapping[Kind, Risk] = {
         "flow-cleared", "", "no action runs in it any more: nothing of it is enforced"
     ),
 }
+LIFTED = Risk("protection-lifted", "", "a protection that was asked for is taken away")
+REPLACED = Risk(
+    "secret-replaced",
+    CREDENTIAL,
+    "the present secret ends at once: what is deployed with it is refused",
+)
+REACTIVATED = Risk(
+    "reactivated", ACTIVE, "what was switched off, perhaps for a reason, works again"
+)
+DEACTIVATED = Risk(
+    "deactivated",
+    ACTIVE,
+    "what relies on it stops until it is reactivated: sign-ins fail, scripts do not run",
+)
 
 MEANINGS: Mapping[str, str] = {
     **{risk.name: risk.sentence for risk in DELETED.values()},
-    PROTECTION_LIFTED: _LIFTED,
-    CREDENTIAL_REPLACED: _REPLACED,
-    REACTIVATED: _REACTIVATED,
-    DEACTIVATED: _DEACTIVATED,
+    **{risk.name: risk.sentence for risk in (LIFTED, REPLACED, REACTIVATED, DEACTIVATED)},
     **{rule.name: rule.sentence for rule in RULES},
 }
 """The meaning of each risk class."""
@@ -90,9 +91,7 @@ def risks_of(change: Change) -> tuple[Risk, ...]:
         rules: Iterable[Rule] = (rule for rule in _BY_KIND[kind] if rule.also_new)
         return _found(rules, _BEFORE_NEW[kind], after)
     return (
-        *_lifted(change),
-        *_replaced(change),
-        *_switched(change),
+        *_beside_the_spec(change),
         *_found(_BY_KIND[kind], change.held.spec, after),
     )
 
@@ -106,35 +105,19 @@ def _found(rules: Iterable[Rule], before: Spec, after: Spec) -> tuple[Risk, ...]
     )
 
 
-def _lifted(change: Change) -> tuple[Risk, ...]:
-    if isinstance(change, Create | Delete):
-        return ()
+def _beside_the_spec(change: Update | Adopt) -> Iterator[Risk]:
+    resource, held = change.resource, change.held
     marks = (
-        ("metadata.preventDelete", change.held.prevent_delete, change.resource.prevent_delete),
-        ("metadata.critical", change.held.critical, change.resource.critical),
+        (PREVENT_DELETE, held.prevent_delete, resource.prevent_delete),
+        (CRITICAL, held.critical, resource.critical),
     )
-    return tuple(
-        Risk(PROTECTION_LIFTED, name, _LIFTED)
-        for name, held, wanted in marks
-        if held and not wanted
-    )
-
-
-def _replaced(change: Change) -> tuple[Risk, ...]:
-    if isinstance(change, Create | Delete) or not change.new_secret:
-        return ()
-    if lacks_secret(change.resource, change.held):
-        return ()
-    return (Risk(CREDENTIAL_REPLACED, "clientSecret", _REPLACED),)
-
-
-def _switched(change: Update | Adopt) -> tuple[Risk, ...]:
-    """Return the risk of another state; one that no manifest says is left as it is."""
-    wanted = change.resource.active
-    if wanted in {None, change.held.active}:
-        return ()
-    name, meaning = (REACTIVATED, _REACTIVATED) if wanted else (DEACTIVATED, _DEACTIVATED)
-    return (Risk(name, "metadata.active", meaning),)
+    for name, was_set, is_set in marks:
+        if was_set and not is_set:
+            yield LIFTED._replace(field=name)
+    if change.new_secret and not lacks_secret(resource, held):
+        yield REPLACED
+    if resource.active not in {None, held.active}:  # a state that no manifest says stays
+        yield REACTIVATED if resource.active else DEACTIVATED
 
 
 def names_of(risks: Iterable[Risk]) -> str:

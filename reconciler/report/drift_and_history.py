@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from reconciler.plan.drift import Drift, DriftedObject, Reason, Unjudged, Unknown
@@ -17,11 +16,12 @@ from reconciler.report.plan_parts import (
     owed_sentences,
     place_as_json,
     place_as_text,
+    refs_as_text,
+    section,
 )
-from reconciler.report.visible import PLAIN, Style, visible
+from reconciler.report.visible import LIMIT, PLAIN, Style, longest_ticks, visible
 from reconciler.resources.call import JsonObject
 
-LIMIT = 60_000
 NO_HISTORY = (
     "This service keeps no history and no record of trees, so these questions are left open here:"
 )
@@ -38,25 +38,19 @@ REASONS = {
     Reason.NEVER_APPLIED: "never applied by this tree",
     Reason.NO_HISTORY: "not held: never applied, or removed",
 }
-_TICKS = re.compile("`+")
 
 
 def drift_as_text(drift: Drift, place: Place, style: Style = PLAIN) -> str:
     """Return what drifted, below its place: first as declared, then as held; the count last."""
     blocks = [place_as_text(place)]
     blocks += ["\n".join(_drifted(drifted, style)) for drifted in drift.objects]
-    if drift.unmanaged:
-        lines = [style("Held, but declared nowhere:", "bold")]
-        blocks.append("\n".join([*lines, *(f"  {visible(str(ref))}" for ref in drift.unmanaged)]))
-    if drift.untold:
-        lines = [style("Differs, and the service does not tell who changed it:", "bold")]
-        blocks.append("\n".join([*lines, *(f"  {visible(str(ref))}" for ref in drift.untold)]))
-    if drift.unjudged:
-        lines = [style("Cannot be judged:", "bold"), *map(_unjudged, drift.unjudged)]
-        blocks.append("\n".join(lines))
-    if drift.inactive:
-        lines = [style(f"{LEFT_INACTIVE}:", "bold")]
-        blocks.append("\n".join([*lines, *(f"  {visible(str(ref))}" for ref in drift.inactive)]))
+    for title, lines in (
+        ("Held, but declared nowhere:", refs_as_text(drift.unmanaged)),
+        ("Differs, and the service does not tell who changed it:", refs_as_text(drift.untold)),
+        ("Cannot be judged:", [_unjudged(each) for each in drift.unjudged]),
+        (f"{LEFT_INACTIVE}:", refs_as_text(drift.inactive)),
+    ):
+        blocks += section(title, lines, style)
     if not drift.keeps_history:
         blocks.append(
             "\n".join([NO_HISTORY, *(f"  - {QUESTIONS[each]}" for each in drift.unknown)])
@@ -85,7 +79,7 @@ def drift_as_markdown(drift: Drift, place: Place, limit: int = LIMIT) -> str:
     text = drift_as_text(drift, place)
     if len(text) > limit:
         text = f"{text[:limit]}\n[cut: the whole of it is in the output of the job]"
-    fence = "`" * max(3, 1 + max(map(len, _TICKS.findall(text)), default=0))
+    fence = "`" * max(3, 1 + longest_ticks(text))
     return f"### {drift_sentence(drift)}\n\n{fence}text\n{text}\n{fence}\n"
 
 
@@ -130,7 +124,7 @@ def _drifted(drifted: DriftedObject, style: Style) -> Iterator[str]:
 
 
 def _unjudged(each: Unjudged) -> str:
-    return f"  {visible(str(each.ref))}  ({REASONS[each.reason]})"
+    return f"{visible(str(each.ref))}  ({REASONS[each.reason]})"
 
 
 def _author(cause: Cause) -> str:

@@ -8,7 +8,6 @@ fit is left out and counted, the summary never.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -37,7 +36,7 @@ from reconciler.report.plan_parts import (
     risky,
 )
 from reconciler.report.plan_text import OTHER_SHARDS, headline, untouched
-from reconciler.report.visible import LEAST, LIMIT, visible
+from reconciler.report.visible import LEAST, LIMIT, longest_ticks, visible
 from reconciler.resources.oidc import MESSAGES
 from reconciler.resources.ref import ResourceRef
 from reconciler.state import OwedSecret
@@ -274,8 +273,6 @@ Item = TypeVar("Item")
 OVERHEAD = 220
 """Characters of a section beside what it shows: title, fold, fence, and the note on omissions."""
 
-_TICKS = re.compile("`+")
-
 
 class Room:
     """The number of characters that are left."""
@@ -300,8 +297,7 @@ def fenced(
     longest, size, fitting = 2, OVERHEAD, 0
     for item in items:
         block = show(item)
-        runs = (len(run) for line in block for run in _TICKS.findall(line))
-        longest_now = max(longest, *runs, 0)
+        longest_now = max(longest, *map(longest_ticks, block))
         size_now = size + sum(len(line) + 1 for line in block)
         if size_now + 2 * longest_now > room.left:
             break

@@ -12,7 +12,7 @@ delivers it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -21,7 +21,7 @@ from reconciler.plan.causes import causes_in_words
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.model import Change, Create, DeletedBy, Plan, Unmanaged, ref_of
 from reconciler.plan.risk import Risk, expected_problems, most_dangerous, risks_of
-from reconciler.report.visible import WHOLE, visible, without_credentials
+from reconciler.report.visible import WHOLE, Style, longest_ticks, visible, without_credentials
 from reconciler.resources.call import JsonObject
 from reconciler.resources.ref import ResourceRef, Shard
 from reconciler.state import OwedSecret
@@ -40,7 +40,7 @@ class Shown(NamedTuple):
     causes: tuple[str, ...] = ()
 
 
-def in_plan_order(plan: Plan) -> list[Shown]:
+def _in_plan_order(plan: Plan) -> list[Shown]:
     """Return the changes in the order in which they are applied."""
     blocks: dict[ResourceRef, list[Diagnostic]] = {}
     for block in plan.blocks:
@@ -51,7 +51,7 @@ def in_plan_order(plan: Plan) -> list[Shown]:
 
 def in_review_order(plan: Plan) -> list[Shown]:
     """Return the changes as a reviewer should meet them; those of one rank stay in their order."""
-    shown = in_plan_order(plan)
+    shown = _in_plan_order(plan)
     return sorted(shown, key=lambda each: (not each.blocks, most_dangerous(each.risks)))
 
 
@@ -75,11 +75,11 @@ def is_plain(shown: Shown) -> bool:
     return isinstance(change, Create) and not needs_review
 
 
-def folded_changes(shown: Sequence[Shown]) -> tuple[list[Shown], list[Shown]]:
+def folded_changes(plan: Plan) -> tuple[list[Change], list[Change]]:
     """Return the changes that a folded report shows, and the plain creates that it does not."""
-    plain = [each for each in shown if is_plain(each)]
-    hidden = {id(each) for each in plain[WHOLE:]}
-    return [each for each in shown if id(each) not in hidden], plain[WHOLE:]
+    hidden = [each.change for each in _in_plan_order(plan) if is_plain(each)][WHOLE:]
+    left_out = set(map(id, hidden))
+    return [change for change in plan.changes if id(change) not in left_out], hidden
 
 
 def risky(shown: Sequence[Shown]) -> list[Shown]:
@@ -93,6 +93,17 @@ def flag_in_words(found: Unmanaged) -> str:
     if found.flag is not DeletedBy.NO_FLAG:
         return f"{found.flag.value} would delete it"
     return f"tree {found.owner} owns it" if found.owner else "never deleted"
+
+
+def section(title: str, lines: Iterable[str], style: Style, *looks: str) -> list[str]:
+    """Return a block of lines below a title, or nothing where there are none."""
+    block = "".join(f"\n  {line}" for line in lines)
+    return [f"{style(title, 'bold', *looks)}{block}"] if block else []
+
+
+def refs_as_text(refs: Iterable[ResourceRef]) -> list[str]:
+    """Return what is named, each on a line of its own."""
+    return [visible(str(ref)) for ref in refs]
 
 
 LEFT_INACTIVE = "Inactive, and left so: no manifest says metadata.active"
@@ -198,7 +209,6 @@ LONGEST = 400
 
 NEW = "new: there is no store yet"
 NOT_ASKED = "not asked"
-_TICKS = re.compile("`+")
 
 
 class Place(NamedTuple):
@@ -259,7 +269,7 @@ def place_as_code(place: Place) -> str:
 
 
 def _as_code(text: str) -> str:
-    ticks = "`" * (1 + max(map(len, _TICKS.findall(text)), default=0))
+    ticks = "`" * (1 + longest_ticks(text))
     pad = " " if "`" in text else ""
     return f"{ticks}{pad}{text}{pad}{ticks}"
 

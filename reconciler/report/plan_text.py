@@ -8,30 +8,44 @@ from collections.abc import Iterator, Sequence
 from reconciler.plan.causes import causes_in_words
 from reconciler.plan.diff import carried_fields, field_changes
 from reconciler.plan.digest import plan_digest
-from reconciler.plan.model import Change, Create, Delete, Plan, Summary, Update, ref_of, word
+from reconciler.plan.model import (
+    Change,
+    Create,
+    Delete,
+    Plan,
+    Summary,
+    Unmanaged,
+    Update,
+    ref_of,
+    word,
+)
 from reconciler.plan.risk import Risk, expected_problems, names_of, risks_of
 from reconciler.report.differences import field_lines
 from reconciler.report.plan_parts import (
     LEFT_INACTIVE,
     TITLE,
-    Shown,
     flag_in_words,
     folded_changes,
-    in_plan_order,
     in_review_order,
     owed_line,
     owed_sentences,
     place_as_text,
     place_of,
+    refs_as_text,
     risks_in,
     risky,
+    section,
 )
 from reconciler.report.visible import PLAIN, Style, visible
 from reconciler.resources.oidc import MESSAGES
 from reconciler.resources.ref import Kind
 
-SYMBOLS = {"create": ("+", "green"), "update": ("~", "yellow"), "adopt": ("~", "cyan")}
-DELETE = ("-", "red")
+SYMBOLS = {
+    "create": ("+", "green"),
+    "update": ("~", "yellow"),
+    "adopt": ("~", "cyan"),
+    "delete": ("-", "red"),
+}
 FIRST = 30
 IN_STEP = "The service holds what the manifests declare."
 THE_SAME = "Both environments declare the same."
@@ -48,24 +62,19 @@ def plan_as_text(plan: Plan, service: str, style: Style = PLAIN, *, folded: bool
     blocks = [place_as_text(place_of(plan, service))]
     if plan.is_refused:
         blocks.append("\n".join(_refusals(plan, style)))
-    if risky_ones := "\n".join(_risky(plan, style)):
-        blocks.append(risky_ones)
-    shown, hidden = _split(plan) if folded else (plan.changes, [])
+    blocks += _risky(plan, style)
+    shown, hidden = folded_changes(plan) if folded else (plan.changes, [])
     blocks += [
         change_as_text(change, style, tuple(_causes(plan, change)), risks_in(plan, change))
         for change in shown
     ]
     if hidden:
         blocks.append(style(_hidden(hidden), "bold"))
-    if plan.owed:
-        lines = [style(f"{TITLE}:", "bold"), *(f"  {owed_line(secret)}" for secret in plan.owed)]
-        blocks.append("\n".join(lines))
-    if plan.unmanaged:
-        blocks.append("\n".join(_unmanaged(plan, style)))
-    if plan.inactive:
-        lines = [style(f"{LEFT_INACTIVE}:", "bold")]
-        blocks.append("\n".join([*lines, *(f"  {visible(str(ref))}" for ref in plan.inactive)]))
-    return "\n\n".join([*blocks, summary_as_text(plan, style)])
+    blocks += section(f"{TITLE}:", map(owed_line, plan.owed), style)
+    unmanaged = (_unmanaged(found, style) for found in plan.unmanaged)
+    blocks += section("Held, but declared nowhere (left alone):", unmanaged, style)
+    blocks += section(f"{LEFT_INACTIVE}:", refs_as_text(plan.inactive), style)
+    return "\n\n".join([*blocks, _summary(plan, style)])
 
 
 def _refusals(plan: Plan, style: Style) -> Iterator[str]:
@@ -75,15 +84,9 @@ def _refusals(plan: Plan, style: Style) -> Iterator[str]:
         yield f"  {visible(f'{block.location}: {block.summary}')}"
 
 
-def _split(plan: Plan) -> tuple[Sequence[Change], Sequence[Shown]]:
-    """Return the changes that a folded plan shows, and the creates that it counts."""
-    shown, hidden = folded_changes(in_plan_order(plan))
-    return [each.change for each in shown], hidden
-
-
-def _hidden(changes: Sequence[Shown]) -> str:
+def _hidden(changes: Sequence[Change]) -> str:
     """Return the line that stands for creates that are not shown."""
-    counted = Counter(ref_of(each.change).kind for each in changes)
+    counted = Counter(ref_of(change).kind for change in changes)
     kinds = ", ".join(f"{counted[kind]} {kind.value}" for kind in Kind if kind in counted)
     creates = f"{len(changes)} more create{'' if len(changes) == 1 else 's'}"
     return f"+ {creates} without a risk ({kinds}). Show them with --full."
@@ -91,10 +94,10 @@ def _hidden(changes: Sequence[Shown]) -> str:
 
 def plan_in_short(plan: Plan, service: str, style: Style = PLAIN) -> str:
     """Return the first and the last lines of a plan: the service, and the summary."""
-    return f"{place_as_text(place_of(plan, service))}\n{summary_as_text(plan, style)}"
+    return f"{place_as_text(place_of(plan, service))}\n{_summary(plan, style)}"
 
 
-def summary_as_text(plan: Plan, style: Style = PLAIN) -> str:
+def _summary(plan: Plan, style: Style = PLAIN) -> str:
     """Return the last lines of a plan: its counts, of which shard it is, and its digest."""
     lines = [headline(plan, style)]
     if plan.scope.shard is not None:
@@ -151,18 +154,14 @@ def change_as_text(
 
     Without ``risks`` those of the change are shown.
     """
-    symbol, look = SYMBOLS.get(word(change), DELETE)
+    symbol, look = SYMBOLS[word(change)]
     lines = [f"{style(symbol, look, 'bold')} {style(visible(str(ref_of(change))), 'bold')}"]
     lines[0] += style(_remark(change, is_explained=bool(causes)), "dim")
-    lines += [style(f"    # {visible(why)}", "dim") for why in causes]
+    lines += [style(f"# {visible(why)}", "dim") for why in causes]
     for field in field_changes(change):
-        shown = field_lines(field, style, is_new=isinstance(change, Create))
-        lines += [f"    {line}" for line in shown]
-    lines += [f"    {line}" for line in _carried(change, style)]
-    lines += [f"    {line}" for line in _lost(change, style)]
-    lines += [f"    {line}" for line in _risks(risks_of(change) if risks is None else risks, style)]
-    lines += [f"    {line}" for line in _problems(change, style)]
-    return "\n".join(lines)
+        lines += field_lines(field, style, is_new=isinstance(change, Create))
+    lines += _notes(change, risks_of(change) if risks is None else risks, style)
+    return "\n    ".join(lines)
 
 
 def _remark(change: Change, *, is_explained: bool) -> str:
@@ -182,42 +181,32 @@ def _causes(plan: Plan, change: Change) -> Iterator[str]:
         yield from causes_in_words(plan, change)
 
 
-def _carried(change: Change, style: Style) -> Iterator[str]:
+def _notes(change: Change, risks: Sequence[Risk], style: Style) -> Iterator[str]:
+    """Yield what a change keeps, loses and endangers, and what the service will say of it."""
     if names := ", ".join(visible(name) for name in carried_fields(change)):
         yield style(f"kept as they are, and not known to this version: {names}", "dim")
-
-
-def _lost(change: Change, style: Style) -> Iterator[str]:
     if isinstance(change, Delete) and change.held.client_id:
         gone = f"lost for good: client id {visible(change.held.client_id)} and any client secret"
         yield style(gone, "red")
-
-
-def _risky(plan: Plan, style: Style) -> Iterator[str]:
-    """Yield the changes with risks, the most dangerous first; a long list is cut."""
-    found = risky(in_review_order(plan))
-    if found:
-        yield style("Risks, the most dangerous first:", "bold", "yellow")
-    for each in found[:FIRST]:
-        names = style(names_of(each.risks), "yellow")
-        yield f"  {names}  {visible(str(ref_of(each.change)))}"
-    if len(found) > FIRST:
-        yield f"  and {len(found) - FIRST} more changes, each marked below"
-
-
-def _risks(risks: Sequence[Risk], style: Style) -> Iterator[str]:
     for risk in risks:
         field = f" ({risk.field})" if risk.field else ""
         yield style(f"! {risk.name}{field}: {risk.sentence}", "yellow", "bold")
-
-
-def _problems(change: Change, style: Style) -> Iterator[str]:
     for key in expected_problems(change):
         yield style(f"! {key}: {MESSAGES[key]}", "yellow")
 
 
-def _unmanaged(plan: Plan, style: Style) -> Iterator[str]:
-    yield style("Held, but declared nowhere (left alone):", "bold")
-    for found in plan.unmanaged:
-        remark = style(f"  (id {visible(found.id)}, {visible(flag_in_words(found))})", "dim")
-        yield f"  {visible(str(found.ref))}{remark}"
+def _risky(plan: Plan, style: Style) -> list[str]:
+    """Return a block with the changes that have risks; a long list is cut."""
+    found = risky(in_review_order(plan))
+    lines = [
+        f"{style(names_of(each.risks), 'yellow')}  {visible(str(ref_of(each.change)))}"
+        for each in found[:FIRST]
+    ]
+    if len(found) > FIRST:
+        lines.append(f"and {len(found) - FIRST} more changes, each marked below")
+    return section("Risks, the most dangerous first:", lines, style, "yellow")
+
+
+def _unmanaged(found: Unmanaged, style: Style) -> str:
+    remark = style(f"  (id {visible(found.id)}, {visible(flag_in_words(found))})", "dim")
+    return f"{visible(str(found.ref))}{remark}"

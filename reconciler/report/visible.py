@@ -108,3 +108,11 @@ _IN_QUERY = re.compile(r"([?&](?:ssl)?password=)[^&#]*", re.IGNORECASE)
 def without_credentials(address: str) -> str:
     """Return an address with every password in it replaced by ``***``."""
     return _IN_QUERY.sub(r"\1***", _IN_USER.sub(r"\1:***@", address))
+
+
+_TICKS = re.compile("`+")
+
+
+def longest_ticks(text: str) -> int:
+    """Return the length of the longest run of back-ticks: a fence must be longer."""
+    return max(map(len, _TICKS.findall(text)), default=0)

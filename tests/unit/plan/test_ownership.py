@@ -28,7 +28,7 @@ from reconciler.plan.model import (
     makes_secret,
 )
 from reconciler.plan.planner import build_plan
-from reconciler.plan.risk import CREDENTIAL_REPLACED, risks_of
+from reconciler.plan.risk import REPLACED, risks_of
 from reconciler.resources.ref import Kind, ResourceRef, Shard
 from reconciler.state import DesiredState, Elsewhere, ObservedObject, OwedSecret, is_in_step
 from tests.builders import (
@@ -379,7 +379,7 @@ def test_a_secret_that_is_to_be_replaced_is_a_change_with_a_risk() -> None:
     assert change == Update(declared(WEB), BASIC, new_secret=True)
     assert field_changes(change) == (FieldChange("clientSecret", before=True, after=True),)
     assert [(risk.name, risk.field) for risk in risks_of(change)] == [
-        (CREDENTIAL_REPLACED, "clientSecret")
+        (REPLACED.name, "clientSecret")
     ]
     assert plan_digest(plan) != plan_digest(a_plan(Update(declared(WEB), BASIC)))
 
