@@ -18,6 +18,7 @@ ReconcilerError
     ├── AccessDeniedError            7 and 16
     │   ├── UnauthenticatedError         16
     │   └── UnseenOrganizationError      not seen with this token, which may not see all
+    ├── NoHistoryError               it keeps none that can be read
     ├── PreconditionFailedError      9
     └── ServiceUnavailableError      8, 10, 14: worth another try; the others are not
 

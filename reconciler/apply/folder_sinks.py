@@ -10,10 +10,10 @@ import json
 import os
 import stat
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 from reconciler.apply.durable import remove, sync_folder
 from reconciler.apply.secret_folder import NewFile, SecretFolder, make_private_folder
@@ -34,6 +34,11 @@ from reconciler.resources.call import JsonObject
 from reconciler.resources.ref import ResourceRef
 from reconciler.resources.secret import Secret
 
+_Search: TypeAlias = Callable[[], Mapping[str, Sequence[Path]]]
+"""Reads the whole folder, at most once: its files by their client id."""
+
+T = TypeVar("T")
+
 
 class FolderSink(ABC):
     """A folder of files that hold one secret each."""
@@ -49,10 +54,6 @@ class FolderSink(ABC):
         """Yield the names that the file of an application may have, the best one first."""
 
     @abstractmethod
-    def content(self, delivery: Delivery) -> bytes:
-        """Return the content of the file of a secret."""
-
-    @abstractmethod
     def is_of(self, path: Path, application: Application) -> bool:
         """Return whether a path is the file of this very client id."""
 
@@ -61,8 +62,22 @@ class FolderSink(ABC):
         """Return the client id of a file of any application; None if it cannot be told."""
 
     @abstractmethod
+    def sealed(self, content: bytes) -> bytes:
+        """Return content as it is written into a file."""
+
+    @abstractmethod
     def with_ref(self, path: Path, ref: ResourceRef) -> bytes | None:
         """Return the content of a file with another ref; None if it needs no change."""
+
+    @property
+    def folder(self) -> Path:
+        """Return the folder."""
+        return self._folder.path
+
+    def prove(self, refs: Collection[ResourceRef] = ()) -> None:
+        """Write a probe the way a secret is written, and remove it."""
+        make_private_folder(self.folder)
+        self._folder.prove(self.sealed(b"room for a secret\n"))
 
     def deliver(
         self, deliveries: Sequence[Delivery], stops: Stops = never
@@ -75,54 +90,32 @@ class FolderSink(ABC):
 
         A run that was killed may have left a file under the name before a rename.
         """
-        search = _Search(self)
+        search = cache(self._by_client_id)
         try:
-            return [bool(search.paths(application)) for application in applications]
+            return [bool(self._paths(application, search)) for application in applications]
         except LocalFileError:
             return [None for _ in applications]
 
     def moved(self, moves: Sequence[Move]) -> Sequence[Followed]:
         """Give files the names that their applications have now."""
-        if not self._folder.path.is_dir():
-            return [() for _ in moves]
-        try:
-            with self._folder.locked():
-                search = _Search(self)
-                followed = [self._follow(move, search) for move in moves]
-                sync_folder(self._folder.path)
-        except LocalFileError as failure:
-            return [failure for _ in moves]
-        return followed
+        search = cache(self._by_client_id)
+        return self._locked(lambda move: self._follow(move, search), moves)
 
     def removed(self, applications: Sequence[Application]) -> Sequence[Followed]:
         """Remove every file of these client ids."""
-        if not self._folder.path.is_dir():
-            return [() for _ in applications]
-        try:
-            with self._folder.locked():
-                search = _Search(self)
-                found = [search.all_paths(application) for application in applications]
-                for path in (path for paths in found for path in paths):
-                    path.unlink(missing_ok=True)
-                sync_folder(self._folder.path)
-        except LocalFileError as failure:
-            return [failure for _ in applications]
-        return [
-            tuple(_removed(application, path) for path in paths)
-            for application, paths in zip(applications, found, strict=True)
-        ]
+        search = cache(self._by_client_id)
+        return self._locked(lambda application: self._remove(application, search), applications)
 
-    @property
-    def folder(self) -> Path:
-        """Return the folder."""
-        return self._folder.path
+    def _new_file(self, delivery: Delivery) -> NewFile:
+        application = Application(delivery.ref, delivery.client_id)
+        content = self.sealed(content_of(delivery))
+        return NewFile(application, tuple(self.names(application)), content)
 
-    def own(self, application: Application) -> Path | None:
-        """Return the file under one of the names of an application, or None."""
+    def _own(self, application: Application) -> Path | None:
         return self._folder.own(application, self.names(application))
 
-    def by_client_id(self) -> Mapping[str, Sequence[Path]]:
-        """Return all files of the folder by their client id."""
+    def _by_client_id(self) -> Mapping[str, Sequence[Path]]:
+        """Read the whole folder; return its files by their client id."""
         found: dict[str, list[Path]] = {}
         for path in self._folder.files(self.suffix):
             client_id = self.client_id_of(path)
@@ -130,17 +123,30 @@ class FolderSink(ABC):
                 found.setdefault(client_id, []).append(path)
         return found
 
-    def _new_file(self, delivery: Delivery) -> NewFile:
-        application = Application(delivery.ref, delivery.client_id)
-        return NewFile(application, tuple(self.names(application)), self.content(delivery))
+    def _paths(self, application: Application, search: _Search) -> Sequence[Path]:
+        """Return the file under a name of the application, otherwise those under any name."""
+        own = self._own(application)
+        return [own] if own else search().get(application.client_id, ())
+
+    def _locked(self, work: Callable[[T], Followed], items: Sequence[T]) -> Sequence[Followed]:
+        """Let files follow while the folder is locked; on return that is on the disk."""
+        if not self.folder.is_dir():
+            return [() for _ in items]
+        try:
+            with self._folder.locked():
+                followed = [work(item) for item in items]
+                sync_folder(self.folder)
+        except LocalFileError as failure:
+            return [failure for _ in items]
+        return followed
 
     def _follow(self, move: Move, search: _Search) -> Followed:
         """Rename one file with its application. A file that is already under the new name stays."""
         now = Application(move.ref, move.client_id)
         names = tuple(self.names(now))
-        own = self.own(now)
-        before = self.own(Application(move.old, move.client_id))
-        paths = [before] if before else [] if own else search.paths(now)
+        own = self._own(now)
+        before = self._own(Application(move.old, move.client_id))
+        paths = [before] if before else [] if own else self._paths(now, search)
         others = [path for path in paths if path != own]
         if not own and not others:
             return ()
@@ -155,27 +161,13 @@ class FolderSink(ABC):
             return failure
         return (_moved(move, target), *self._folder.notes_on(now, target, names))
 
-
-class _Search:
-    """Finds files by client id; reads the whole folder at most once."""
-
-    def __init__(self, sink: FolderSink) -> None:
-        self._sink = sink
-
-    @cached_property
-    def _by_client_id(self) -> Mapping[str, Sequence[Path]]:
-        return self._sink.by_client_id()
-
-    def paths(self, application: Application) -> Sequence[Path]:
-        """Return the file under a name of the application, otherwise those under any name."""
-        own = self._sink.own(application)
-        return [own] if own else self._by_client_id.get(application.client_id, [])
-
-    def all_paths(self, application: Application) -> Sequence[Path]:
-        """Return every file of the client id."""
-        own = self._sink.own(application)
-        found = self._by_client_id.get(application.client_id, ())
-        return list(dict.fromkeys([*([own] if own else []), *found]))
+    def _remove(self, application: Application, search: _Search) -> Followed:
+        own = self._own(application)
+        found = search().get(application.client_id, ())
+        paths = dict.fromkeys([*([own] if own else []), *found])
+        for path in paths:
+            path.unlink(missing_ok=True)
+        return tuple(_removed(application, path) for path in paths)
 
 
 def _moved(move: Move, target: Path) -> Diagnostic:
@@ -206,24 +198,23 @@ class FileSink(FolderSink):
     suffix = ".json"
 
     def prove(self, refs: Collection[ResourceRef] = ()) -> None:
-        """Write a probe the way a secret is written, and remove it."""
-        make_private_folder(self._folder.path)
-        for target in (self._folder.path / file_name(ref) for ref in refs):
+        """Write a probe, and see that no folder is where a file is to go."""
+        super().prove(refs)
+        for target in (self.folder / file_name(ref) for ref in refs):
             if target.is_dir() and not target.is_symlink():
                 raise LocalFileError(
                     f"cannot write {target}: a folder is there",
                     remedy="A file of secrets goes there: move the folder away.",
                 )
-        self._folder.prove(b"room for a secret\n")
 
     def names(self, application: Application) -> Iterator[str]:
         """Yield the name of the application, then the one with its client id."""
         yield file_name(application.ref)
-        yield file_name_beside(*application)
+        yield file_name(*application)
 
-    def content(self, delivery: Delivery) -> bytes:
-        """Return ref, client id and client secret as JSON."""
-        return content_of(delivery)
+    def sealed(self, content: bytes) -> bytes:
+        """Return the content as it is."""
+        return content
 
     def is_of(self, path: Path, application: Application) -> bool:
         """Return whether the content names the client id."""
@@ -244,15 +235,10 @@ class FileSink(FolderSink):
         return None if json.loads(content) == before else content
 
 
-def file_name(ref: ResourceRef) -> str:
-    """Return the file of an application."""
-    return plain_name([ref.organization, ref.project, ref.name]) + FileSink.suffix
-
-
-def file_name_beside(ref: ResourceRef, client_id: str) -> str:
-    """Return the file of an application whose own name is taken by another client id."""
-    names = [ref.organization, ref.project, ref.name, client_id]
-    return plain_name(names) + FileSink.suffix
+def file_name(ref: ResourceRef, client_id: str = "", suffix: str = FileSink.suffix) -> str:
+    """Return the file of an application; with the client id where its own name is taken."""
+    names = [ref.organization, ref.project, ref.name, *([client_id] if client_id else [])]
+    return plain_name(names) + suffix
 
 
 def _read(path: Path) -> JsonObject:
@@ -292,18 +278,9 @@ class AgeSink(FolderSink):
             )
         self._recipients = [_recipient(text) for text in recipients]
 
-    def prove(self, refs: Collection[ResourceRef] = ()) -> None:
-        """Seal and write a probe the way a secret is written, and remove it."""
-        make_private_folder(self._folder.path)
-        self._folder.prove(self._sealed(b"room for a secret\n"))
-
     def names(self, application: Application) -> Iterator[str]:
         """Yield the name of the application with its client id."""
-        yield sealed_name(*application)
-
-    def content(self, delivery: Delivery) -> bytes:
-        """Return the content of a plain file, sealed."""
-        return self._sealed(content_of(delivery))
+        yield file_name(*application, self.suffix)
 
     def is_of(self, path: Path, application: Application) -> bool:
         """Return whether this is a file with the application's name and client id."""
@@ -318,16 +295,11 @@ class AgeSink(FolderSink):
         """Leave the content as it is: only the recipients can open it."""
         return None
 
-    def _sealed(self, content: bytes) -> bytes:
+    def sealed(self, content: bytes) -> bytes:
+        """Return the content sealed: only the recipients can open it."""
         import pyrage
 
         return bytes(pyrage.encrypt(content, self._recipients))
-
-
-def sealed_name(ref: ResourceRef, client_id: str) -> str:
-    """Return the file of one client id of an application."""
-    names = [ref.organization, ref.project, ref.name, client_id]
-    return plain_name(names) + AgeSink.suffix
 
 
 def _is_plain_file(path: Path) -> bool:

@@ -13,8 +13,8 @@ import json
 import os
 import stat
 import uuid
-from collections.abc import Collection, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Self
@@ -88,10 +88,8 @@ class Journal:
         self._descriptor, self.is_new = _open_locked(path)
         self._open: dict[str, Intent] = {}
         try:
-            self._read()
-        except OSError as failure:
-            os.close(self._descriptor)
-            raise _cannot(path, failure) from failure
+            with _told_of(path):
+                self._read()
         except BaseException:
             os.close(self._descriptor)
             raise
@@ -112,8 +110,9 @@ class Journal:
         self._append({"end": key} for key in known)
         for key in known:
             del self._open[key]
-        if known and not self._open:
-            self._forget()
+        if known and not self._open:  # everything in it is at its end
+            with _told_of(self._path):
+                os.ftruncate(self._descriptor, 0)
 
     def close(self) -> None:
         """Let another run have the journal."""
@@ -137,13 +136,11 @@ class Journal:
         lines = [_as_line(record) for record in records]
         if not lines:
             return
-        try:
+        with _told_of(self._path):
             size = os.fstat(self._descriptor).st_size
             if size == 0:
                 lines.insert(0, json.dumps(self._head))
             self._write(memoryview(("\n".join(lines) + "\n").encode()), size)
-        except OSError as failure:
-            raise _cannot(self._path, failure) from failure
 
     def _write(self, content: memoryview, size: int) -> None:
         """Write at the end, all or nothing: what came after half a line could not be read."""
@@ -155,13 +152,6 @@ class Journal:
             with suppress(OSError):
                 os.ftruncate(self._descriptor, size)
             raise
-
-    def _forget(self) -> None:
-        """Empty the journal: everything in it is at its end."""
-        try:
-            os.ftruncate(self._descriptor, 0)
-        except OSError as failure:
-            raise _cannot(self._path, failure) from failure
 
 
 _as_line = json.JSONEncoder(separators=(",", ":")).encode
@@ -274,20 +264,15 @@ def _damaged(path: Path, line: int) -> LocalFileError:
 def _open_locked(path: Path) -> tuple[int, bool]:
     """Return the open file, locked for this process alone, and whether it was missing."""
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-    try:
+    with _told_of(path):
         is_new = make_folder(path.parent) or not path.exists()
         descriptor = os.open(path, flags, 0o600)
-    except OSError as failure:
-        raise _cannot(path, failure) from failure
-    try:
-        _lock(descriptor, path)
-        sync_folder(path.parent)
-    except OSError as failure:
-        os.close(descriptor)
-        raise _cannot(path, failure) from failure
-    except BaseException:
-        os.close(descriptor)
-        raise
+        try:
+            _lock(descriptor, path)
+            sync_folder(path.parent)
+        except BaseException:
+            os.close(descriptor)
+            raise
     return descriptor, is_new
 
 
@@ -303,11 +288,16 @@ def _lock(descriptor: int, path: Path) -> None:
         ) from None
 
 
-def _cannot(path: Path, failure: OSError) -> LocalFileError:
-    return LocalFileError(
-        f"cannot write the journal {path}: {failure.strerror or failure}",
-        remedy="Make it writable for this user, with room on the disk. Nothing more is sent.",
-    )
+@contextmanager
+def _told_of(path: Path) -> Iterator[None]:
+    """Raise a failure of the file system as the error of this journal."""
+    try:
+        yield
+    except OSError as failure:
+        raise LocalFileError(
+            f"cannot write the journal {path}: {failure.strerror or failure}",
+            remedy="Make it writable for this user, with room on the disk. Nothing more is sent.",
+        ) from failure
 
 
 def _plain(intent: Intent) -> JsonObject:

@@ -204,7 +204,7 @@ class ExecBatchSink(ExecSink):
         def put(share: Sequence[Delivery], abort: Event) -> Sequence[Kept | LocalFileError]:
             return self._put(share, stops, abort)
 
-        # Shares are dealt like cards: the delivery at ``at`` is in share at % parallel.
+        # The delivery at position ``at`` is in the share at % parallel, at position at // parallel.
         parallel = self._command.parallel
         shares = [deliveries[start::parallel] for start in range(parallel)]
         done = self._command.several_at_once(put, [share for share in shares if share])

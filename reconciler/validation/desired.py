@@ -130,7 +130,7 @@ def _judge_one(
 ) -> tuple[Resource | None, list[Diagnostic]]:
     kind = kind_of(manifest.document)
     if kind is None:
-        return None, list(envelope_findings(manifest))
+        return None, list(_envelope_findings(manifest))
     if not accepts(kind, manifest.document):
         from reconciler.validation.explain import schema_findings
 
@@ -171,7 +171,7 @@ def kind_of(document: Any) -> Kind | None:
     return None
 
 
-def envelope_findings(manifest: Manifest) -> Iterator[Diagnostic]:
+def _envelope_findings(manifest: Manifest) -> Iterator[Diagnostic]:
     """Yield why a document without a known kind is no manifest."""
     document = manifest.document
     if not isinstance(document, dict):
@@ -179,36 +179,24 @@ def envelope_findings(manifest: Manifest) -> Iterator[Diagnostic]:
         return
     version = document.get("apiVersion")
     if version != API_VERSION:
-        yield _wrong_version(manifest, version)
+        remedy = f"Write apiVersion: {API_VERSION}."
+        if version is None:
+            summary, place = "the manifest has no apiVersion", manifest.place()
+        else:
+            summary, place = f"unknown apiVersion {cut(version)}", manifest.place("apiVersion")
+        yield error("MANIFEST-API-VERSION", summary, remedy, place)
+    write = f"Write kind: {one_of(_KINDS)}."
     if "kind" not in document:
-        summary = "the manifest has no kind"
-        yield error("MANIFEST-KIND", summary, f"Write kind: {_choice()}.", manifest.place())
-    else:
-        yield _unknown_kind(manifest, document["kind"])
-
-
-def _wrong_version(manifest: Manifest, version: object) -> Diagnostic:
-    remedy = f"Write apiVersion: {API_VERSION}."
-    if version is None:
-        summary = "the manifest has no apiVersion"
-        return error("MANIFEST-API-VERSION", summary, remedy, manifest.place())
-    summary = f"unknown apiVersion {cut(version)}"
-    return error("MANIFEST-API-VERSION", summary, remedy, manifest.place("apiVersion"))
-
-
-def _unknown_kind(manifest: Manifest, kind: object) -> Diagnostic:
+        yield error("MANIFEST-KIND", "the manifest has no kind", write, manifest.place())
+        return
+    kind = document["kind"]
     meant = nearest(kind, _KINDS) if isinstance(kind, str) else None
-    remedy = f"Did you mean {meant}? " if meant else ""
-    return error(
+    yield error(
         "MANIFEST-KIND",
         f"unknown kind {cut(kind)}" if kind else "the kind is empty",
-        f"{remedy}Write kind: {_choice()}.",
+        f"Did you mean {meant}? {write}" if meant else write,
         manifest.place("kind"),
     )
-
-
-def _choice() -> str:
-    return one_of(_KINDS)
 
 
 def _unique_resources(
@@ -263,7 +251,7 @@ def _scope(resources: Iterable[Resource]) -> tuple[str, ...]:
 def undeclared_owners(desired: DesiredState) -> Iterator[Diagnostic]:
     """Yield a finding for each organization or project that is referred to and not declared.
 
-    Offline nobody can say whether the service holds it. A plan can, and leaves this out.
+    Only the service knows whether it holds one: a plan asks it, and leaves this out.
     """
     told: set[ResourceRef] = set()
     near = NearOwners(resource.ref for resource in desired.resources.values())
@@ -271,7 +259,9 @@ def undeclared_owners(desired: DesiredState) -> Iterator[Diagnostic]:
         owner = owner_of(key)
         if owner is not None and owner not in desired.resources and owner not in told:
             told.add(owner)
-            yield _undeclared(resource, near.name_for(owner))
+            field = "project" if key.kind is Kind.OIDC_APPLICATION else "organization"
+            spelled = owner_of(resource.ref)
+            yield _undeclared(resource, spelled, near.name_for(owner), "metadata", field)
 
 
 def undeclared_actions(desired: DesiredState) -> Iterator[Diagnostic]:
@@ -283,35 +273,27 @@ def undeclared_actions(desired: DesiredState) -> Iterator[Diagnostic]:
         for action, path in named_actions(resource.ref, resource.spec):
             if action.key not in desired.resources and action.key not in told:
                 told.add(action.key)
-                yield _undeclared_action(resource, action, path, desired)
+                meant = nearest(action.name, _actions_of(action.key.organization, desired))
+                yield _undeclared(resource, action, meant, *path)
 
 
-def _undeclared_action(
-    resource: Resource, action: ResourceRef, path: tuple[str | int, ...], desired: DesiredState
+def _actions_of(organization: str, desired: DesiredState) -> list[str]:
+    """Return the names of the actions that are declared in an organization, given by its key."""
+    return [
+        resource.ref.name
+        for key, resource in desired.resources.items()
+        if key.kind is ACTION and key.organization == organization
+    ]
+
+
+def _undeclared(
+    resource: Resource, missing: ResourceRef | None, meant: str | None, *path: str | int
 ) -> Diagnostic:
-    known = (each.ref for each in desired.resources.values())
-    meant = nearest(action.name, [ref.name for ref in known if _is_beside(ref, action)])
     hint = f"Did you mean {cut(meant)}? Otherwise the" if meant else "The"
     return warning(
         "REF-UNDECLARED",
-        f"{action} is declared nowhere",
+        f"{missing} is declared nowhere",
         f"{hint} service must hold it already: declare it, or correct the name.",
         resource.source.place(*path),
-        resource.ref,
-    )
-
-
-def _is_beside(ref: ResourceRef, action: ResourceRef) -> bool:
-    return ref.kind is ACTION and fold(ref.organization) == fold(action.organization)
-
-
-def _undeclared(resource: Resource, meant: str | None) -> Diagnostic:
-    field = "project" if resource.ref.kind is Kind.OIDC_APPLICATION else "organization"
-    hint = f"Did you mean {cut(meant)}? Otherwise the" if meant else "The"
-    return warning(
-        "REF-UNDECLARED",
-        f"{owner_of(resource.ref)} is declared nowhere",
-        f"{hint} service must hold it already: declare it, or correct the name.",
-        resource.source.place("metadata", field),
         resource.ref,
     )

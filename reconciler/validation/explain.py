@@ -43,7 +43,7 @@ _NOT_WRITTEN = {
 
 def schema_findings(judged: Judged, manifest: Manifest) -> list[Diagnostic]:
     """Return why a resolved document does not fit its schema; never nothing."""
-    every = faults(judged, manifest.document, None)
+    every = faults(judged, manifest.document)
     mistyped = {fault.path for fault in every if fault.keyword == "type"}
     incomplete = set()
     found = []

@@ -60,30 +60,24 @@ def accepts(judged: Judged, document: Any) -> bool:
         return False  # a value that is not JSON; the explaining validator finds words for it
 
 
-def faults(judged: Judged, document: Any, most: int | None = MAX_FAULTS) -> tuple[SchemaFault, ...]:
-    """Return what keeps a resolved document from fitting its schema; None for all of it."""
-    return _faults(_explaining(judged), document, most)
+def faults(judged: Judged, document: Any) -> tuple[SchemaFault, ...]:
+    """Return everything that keeps a resolved document from fitting its schema."""
+    return tuple(map(_as_fault, _explaining(judged).iter_errors(document)))
 
 
 def faults_in(schema: Schema, document: Any) -> tuple[SchemaFault, ...]:
-    """Return what keeps a document from fitting a schema; nothing is loaded where it fits."""
+    """Return what keeps a document from fitting a schema; no explainer is loaded where it fits."""
     from jsonschema_rs import Draft202012Validator
 
     if Draft202012Validator(schema).is_valid(document):
         return ()
-    return _faults(_explainer(schema), document, MAX_FAULTS)
+    return tuple(map(_as_fault, islice(_explainer(schema).iter_errors(document), MAX_FAULTS)))
 
 
-def _faults(validator: Any, document: Any, most: int | None) -> tuple[SchemaFault, ...]:
-    return tuple(
-        SchemaFault(
-            str(fault.validator),
-            tuple(fault.absolute_path),
-            fault.instance,
-            fault.validator_value,
-            fault.schema,
-        )
-        for fault in islice(validator.iter_errors(document), most)
+def _as_fault(fault: Any) -> SchemaFault:
+    path = tuple(fault.absolute_path)
+    return SchemaFault(
+        str(fault.validator), path, fault.instance, fault.validator_value, fault.schema
     )
 
 

@@ -14,7 +14,6 @@ from reconciler.resources.normal import SETS, wire_spelling
 from reconciler.resources.oidc import (
     MESSAGES,
     PREFIX,
-    FieldProblem,
     compliance_problems,
     oidc_problems,
 )
@@ -140,33 +139,24 @@ def _words_twice(spec: Spec, written: Spec) -> Iterator[_Found]:
         if len(values) > len(spec[field]):  # the normal form has each word once
             words = wire_spelling(APPLICATION, field, values)
             for position in duplicates(words):
-                yield _word_twice(words[position]), ("spec", field, position)
-
-
-def _word_twice(word: str) -> Diagnostic:
-    summary = f"{word} is in this list already"
-    return warning("VALUE-DUPLICATE", summary, "Remove one; the short spelling is the same value.")
+                problem = warning(
+                    "VALUE-DUPLICATE",
+                    f"{words[position]} is in this list already",
+                    "Remove one; the short spelling is the same value.",
+                )
+                yield problem, ("spec", field, position)
 
 
 def _refused(resource: Resource, written: Spec) -> Iterator[_Found]:
     for problem in oidc_problems(resource.spec):
         value = resource.spec[problem.field][problem.position]
+        sentence = f"{problem.message[:1].upper()}{problem.message[1:]}."
         if problem.field in SETS[APPLICATION]:
-            yield _refusal(problem), _written_path(problem.field, value, written)
+            refused = error("OIDC-GRANT", "a response type without its grant type", sentence)
+            yield refused, _written_path(problem.field, value, written)
         else:
-            yield _refusal(problem), ("spec", problem.field, problem.position)
-
-
-def _refusal(problem: FieldProblem) -> Diagnostic:
-    if problem.field == "additionalOrigins":
-        return error(
-            "OIDC-ORIGIN", "the additional origin is not valid", _sentence(problem.message)
-        )
-    return error("OIDC-GRANT", "a response type without its grant type", _sentence(problem.message))
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
+            refused = error("OIDC-ORIGIN", "the additional origin is not valid", sentence)
+            yield refused, ("spec", problem.field, problem.position)
 
 
 def _written_path(field: str, value: str, written: Spec) -> tuple[str | int, ...]:
@@ -180,12 +170,9 @@ def _written_path(field: str, value: str, written: Spec) -> tuple[str | int, ...
 def _compliance(spec: Spec) -> Iterator[_Found]:
     for key in compliance_problems(spec):
         if key != _HEADLINE:
-            yield _predicted(key), ("spec", _field_of(key))
-
-
-def _predicted(key: str) -> Diagnostic:
-    remedy = f"{MESSAGES[key]} The service will report {key}."
-    return warning("OIDC-COMPLIANCE", f"breaks the rule {key.removeprefix(PREFIX)}", remedy)
+            broken = f"breaks the rule {key.removeprefix(PREFIX)}"
+            remedy = f"{MESSAGES[key]} The service will report {key}."
+            yield warning("OIDC-COMPLIANCE", broken, remedy), ("spec", _field_of(key))
 
 
 def _field_of(key: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reconciler.resources.ref import Kind
-from reconciler.validation.schema import MAX_FAULTS, accepts, faults
+from reconciler.validation.schema import MAX_FAULTS, accepts, faults, faults_in, schema_of
 from tests.unit.validation.documents import (
     ACTION,
     ACTION_FLOW,
@@ -61,4 +61,4 @@ def test_what_is_not_json_is_refused(value: object) -> None:
 def test_so_many_faults_are_told_and_no_more() -> None:
     document = {**APPLICATION, "spec": {"redirectUris": [7] * (MAX_FAULTS + 9)}}
 
-    assert len(faults(Kind.OIDC_APPLICATION, document)) == MAX_FAULTS
+    assert len(faults_in(schema_of(Kind.OIDC_APPLICATION), document)) == MAX_FAULTS
