@@ -127,7 +127,7 @@ class Command:
         except OSError as failure:
             return Exchange(failure=type(failure).__name__)
         with _ended(process):
-            return _Talk(process, lines, stops, abort).run()
+            return _Talk(process, [line.encode() + b"\n" for line in lines], stops, abort).run()
 
     def several_at_once(
         self, work: Callable[[Item, threading.Event], Result], items: Sequence[Item]
@@ -185,35 +185,28 @@ def _fed(process: subprocess.Popen[bytes], content: bytes, abort: threading.Even
     return f"not done within {SECONDS:.0f} s"
 
 
+@dataclass(slots=True)
 class _Talk:
     """Gives lines to a process and reads its answers at the same time, so that neither waits."""
 
-    def __init__(
-        self,
-        process: subprocess.Popen[bytes],
-        lines: Sequence[str],
-        stops: Stops,
-        abort: threading.Event,
-    ) -> None:
-        self._process = process
-        self._lines = [line.encode() + b"\n" for line in lines]
-        self._stops = stops
-        self._abort = abort
-        self._most = ANSWER_BYTES * (len(lines) + 1)
-        self._rest = memoryview(b"")
-        self._read = bytearray()
-        self._given = 0
-        self._stopped_at = 0.0
-        self._is_terminated = False
+    process: subprocess.Popen[bytes]
+    lines: Sequence[bytes]
+    stops: Stops
+    abort: threading.Event
+    read: bytearray = field(default_factory=bytearray)
+    given: int = 0
+    rest: memoryview = field(default_factory=lambda: memoryview(b""))  # of the line being given
+    stopped_at: float = 0.0  # when the run was asked to stop; 0 before that
+    is_terminated: bool = False
 
     def run(self) -> Exchange:
         """Talk until the process closes its output, or has to be ended."""
         failure = self._talk() or self._ending()
-        found = [_answer(line) for line in bytes(self._read).splitlines()]
-        return Exchange(self._given, {str(one["client_id"]): one for one in found if one}, failure)
+        found = [_answer(line) for line in bytes(self.read).splitlines()]
+        return Exchange(self.given, {str(one["client_id"]): one for one in found if one}, failure)
 
     def _talk(self) -> str:
-        stdin, stdout = self._process.stdin, self._process.stdout
+        stdin, stdout = self.process.stdin, self.process.stdout
         if stdin is None or stdout is None:
             raise AssertionError("both are pipes")
         with selectors.DefaultSelector() as selector:
@@ -235,48 +228,48 @@ class _Talk:
 
     def _send(self, descriptor: int) -> bool:
         """Write what fits; return whether there is more to write."""
-        if not self._rest:
-            if self._given == len(self._lines) or self._is_stopping():
+        if not self.rest:
+            if self.given == len(self.lines) or self._is_stopping():
                 return False
-            self._rest = memoryview(self._lines[self._given])
+            self.rest = memoryview(self.lines[self.given])
         try:
-            self._rest = self._rest[os.write(descriptor, self._rest) :]
+            self.rest = self.rest[os.write(descriptor, self.rest) :]
         except BlockingIOError:
             return True
         except BrokenPipeError:
             return False
-        self._given += not self._rest
+        self.given += not self.rest
         return True
 
     def _receive(self, descriptor: int) -> bool:
         """Read what is there; return whether more may come."""
         content = os.read(descriptor, 65536)
-        self._read += content
+        self.read += content
         return bool(content)
 
     def _is_stopping(self) -> bool:
-        if not self._stopped_at and self._stops():
-            self._stopped_at = time.monotonic()
-        return bool(self._stopped_at)
+        if not self.stopped_at and self.stops():
+            self.stopped_at = time.monotonic()
+        return bool(self.stopped_at)
 
     def _overdue(self, moved: float) -> str:
         """Return why the process has to be ended now, or nothing."""
         now = time.monotonic()
-        if self._abort.is_set():
+        if self.abort.is_set():
             return "interrupted"
-        if self._is_stopping() and now - self._stopped_at > GRACE_SECONDS:
-            if not self._is_terminated:
-                self._process.terminate()
-                self._is_terminated = True
-            elif now - self._stopped_at > GRACE_SECONDS + TERMINATED_SECONDS:
+        if self._is_stopping() and now - self.stopped_at > GRACE_SECONDS:
+            if not self.is_terminated:
+                self.process.terminate()
+                self.is_terminated = True
+            elif now - self.stopped_at > GRACE_SECONDS + TERMINATED_SECONDS:
                 return "interrupted"
-        if len(self._read) > self._most:
+        if len(self.read) > ANSWER_BYTES * (len(self.lines) + 1):
             return "its answer is too large"
         return f"no answer within {SECONDS:.0f} s" if now - moved > SECONDS else ""
 
     def _ending(self) -> str:
         try:
-            code = self._process.wait(SECONDS)
+            code = self.process.wait(SECONDS)
         except subprocess.TimeoutExpired:
             return f"not done within {SECONDS:.0f} s"
         return f"exit code {code}" if code else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from reconciler.diagnostics import Diagnostic, cut, error, note, warning
 from reconciler.manifests.manifest import Manifest
@@ -208,16 +208,17 @@ _USERINFO = warning(
 
 
 def _identity_provider(resource: Resource) -> Iterator[_Found]:
-    spec = resource.spec
-    yield from _all_at(endpoint_problems(spec["jwtEndpoint"]), "jwtEndpoint")
-    yield from _all_at(issuer_problems(spec["issuer"]), "issuer")
-    yield from _all_at(endpoint_problems(spec["keysEndpoint"]), "keysEndpoint")
-    yield from _all_at(header_problems(spec["headerName"]), "headerName")
+    for field, problems in _PROVIDER_RULES.items():
+        for problem in problems(resource.spec[field]):
+            yield problem, ("spec", field)
 
 
-def _all_at(problems: Iterable[Diagnostic], field: str) -> Iterator[_Found]:
-    for problem in problems:
-        yield problem, ("spec", field)
+_PROVIDER_RULES = {
+    "jwtEndpoint": endpoint_problems,
+    "issuer": issuer_problems,
+    "keysEndpoint": endpoint_problems,
+    "headerName": header_problems,
+}
 
 
 def _flow(resource: Resource) -> Iterator[_Found]:

@@ -210,6 +210,9 @@ _NOT_FOR_TOKENS = {
     *("host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer"),
     *("cookie", "set-cookie"),
 }
+_PLAIN_HTTP = warning(
+    "IDP-HTTP", "plain http", "Anyone on the way can replace what is sent: write https."
+)
 
 
 def endpoint_problems(url: str) -> Iterator[Diagnostic]:
@@ -228,13 +231,13 @@ def endpoint_problems(url: str) -> Iterator[Diagnostic]:
         yield fault.problem
         return
     if scheme == "http" and not is_loopback_host(host):
-        yield _plain_http()
+        yield _PLAIN_HTTP
 
 
 def issuer_problems(issuer: str) -> Iterator[Diagnostic]:
     """Yield what is dangerous about an issuer; it is compared as text and may be any."""
     if issuer.startswith("http://"):
-        yield _plain_http()
+        yield _PLAIN_HTTP
 
 
 def header_problems(name: str) -> Iterator[Diagnostic]:
@@ -247,12 +250,6 @@ def header_problems(name: str) -> Iterator[Diagnostic]:
     elif name.lower() in _NOT_FOR_TOKENS:
         remedy = "HTTP itself needs this header; write another, such as x-partner-token."
         yield error("IDP-HEADER", f"the header {name.lower()} cannot carry a token", remedy)
-
-
-def _plain_http() -> Diagnostic:
-    return warning(
-        "IDP-HTTP", "plain http", "Anyone on the way can replace what is sent: write https."
-    )
 
 
 # Letters of these scripts look like each other's; within any one of them they do not.
