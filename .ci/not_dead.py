@@ -40,6 +40,3 @@ _.private_labeling_setting
 _.recorded_at
 _.format_version
 _.integrity
-
-# Tests put a service together with these.
-_.new_key

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
+import pyrage
+
 from reconciler.service.build import IdentityService, microseconds
 from reconciler.service.eventstore.errors import NameTakenError, StoreError, StreamConflictError
 from reconciler.service.eventstore.port import Transaction
@@ -32,9 +34,14 @@ from reconciler.service.eventstore.rows import (
 from reconciler.service.eventstore.sql import PAGE
 from reconciler.service.eventstore.sqlite_tables import DIALECT
 from reconciler.service.projections.maintenance import ReplayedSnapshot
-from reconciler.service.seal import new_key
+from reconciler.service.seal import SealingKey
 
 _ABSENT = object()
+
+
+def new_key() -> SealingKey:
+    """Return a key that ends with the process."""
+    return SealingKey(pyrage.x25519.Identity.generate())
 
 
 def open_memory(*, now: Callable[[], int] = microseconds) -> IdentityService:

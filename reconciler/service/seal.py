@@ -208,10 +208,3 @@ def shared_key(path: Path, known: str, keep: Callable[[str], str]) -> SealingKey
             "Copy that of another server. To begin with a new key, see docs/postgresql.md.",
         )
     return key
-
-
-def new_key() -> SealingKey:
-    """Return a key that ends with the process."""
-    import pyrage
-
-    return SealingKey(pyrage.x25519.Identity.generate())

@@ -23,9 +23,8 @@ from reconciler.service.eventstore.rows import Lookups, Record, SealRow, TokenRo
 from reconciler.service.operations.callers import all_tokens, make_token, revoke_token
 from reconciler.service.operations.dispatch import Incoming
 from reconciler.service.projections.maintenance import rebuild, verify
-from reconciler.service.seal import new_key
 from tests.faults.writers import call, create
-from tests.memory_store import MemoryEventStore
+from tests.memory_store import MemoryEventStore, new_key
 from tests.postgres_server import PostgresServer
 
 HOUR = 3_600_000_000

@@ -79,7 +79,7 @@ class Removed:
 State: TypeAlias = Unborn | Held | Removed
 
 
-class ImpossibleHistoryError(Exception):
+class ImpossibleHistoryError(ValueError):
     """An event that cannot follow what was before it: the log is not one this program wrote."""
 
     def __init__(self, event: object, state: State) -> None:

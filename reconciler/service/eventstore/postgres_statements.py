@@ -131,7 +131,7 @@ META = in_postgres("SELECT value FROM meta WHERE name = ?")
 LOCK_META = META + " FOR UPDATE"
 LOCK_LEASE = in_postgres(select(LeaseRow, "leases", "WHERE organization = ? FOR UPDATE"))
 RECORDS = in_postgres(select(Record, "records", "WHERE caller = ANY(?) AND key = ANY(?)"))
-_TIP = (*Head._fields, "position")
+_CHAIN_END = (*Head._fields, "position")
 LOCK_HEADS = (
     "SELECT organization, sequence, events, hash, position FROM reconciler_heads"
     " ORDER BY organization FOR UPDATE"
@@ -150,7 +150,7 @@ POSITIONS = "SELECT nextval('reconciler_positions') FROM generate_series(1, %s::
 
 # Rows that wait, and are written many at a time.
 ADD_EVENT = inserted("reconciler_events", StoredEvent._fields)
-PUT_HEAD = upserted("reconciler_heads", _TIP, is_last=True)
+PUT_HEAD = upserted("reconciler_heads", _CHAIN_END, is_last=True)
 PUT_OBJECT = upserted("reconciler_objects", ObjectRow._fields)
 REMOVE_OBJECT = deleted("reconciler_objects", "id")
 ADD_RECORD = inserted("reconciler_records", Record._fields)

@@ -54,7 +54,7 @@ def name_of(row: ObjectRow) -> NameKey:
     return row.parent, row.kind, row.folded
 
 
-class Tip(NamedTuple):
+class ChainEnd(NamedTuple):
     """An organization's head, and the position of its last event."""
 
     head: Head
@@ -82,8 +82,8 @@ class UnitOfWork(Transaction):
         self._connection = connection
         self._place = place
         self._stored = statements.snapshot(connection)
-        self._locked: dict[str, Tip] = {}
-        self._held: dict[str, Tip] | None = None
+        self._locked: dict[str, ChainEnd] = {}
+        self._held: dict[str, ChainEnd] | None = None
         self._has_all = self._is_empty = False
         self._asked = NOTHING
         self._found: dict[str, ObjectRow] = {}
@@ -94,19 +94,19 @@ class UnitOfWork(Transaction):
         self._notes: list[Callable[[], object]] = []  # each takes back one change in memory
         self._start: int | None = None  # length of the queue when the savepoint began
 
-    def _lock(self, organization: str) -> Tip:
+    def _lock(self, organization: str) -> ChainEnd:
         """Return the end of an organization's chain, which only this transaction can now move."""
-        tip = self._locked.get(organization) or self._lock_head(organization)
+        end = self._locked.get(organization) or self._lock_head(organization)
         # The INSERT makes the first head, or waits for the transaction that is making it. It goes
         # through ``_write``, because a savepoint must cover a row that is made.
-        if tip is None:
+        if end is None:
             self._write(statements.ADD_HEAD, first_head(organization))
-            tip = self._lock_head(organization)
-        if tip is None:
+            end = self._lock_head(organization)
+        if end is None:
             raise AssertionError("a head that was added is there")
-        return tip
+        return end
 
-    def _lock_head(self, organization: str) -> Tip | None:
+    def _lock_head(self, organization: str) -> ChainEnd | None:
         """Wait for a head and lock it, and look up what was announced; None if it is missing."""
         run, asked = self._connection.execute, self._asked
         # In READ COMMITTED each statement sees what was committed before it began. Those after the
@@ -124,8 +124,8 @@ class UnitOfWork(Transaction):
         found = head.fetchone()
         if found is None:
             return None
-        tip = self._locked[organization] = _tip(found)
-        return tip
+        end = self._locked[organization] = _chain_end(found)
+        return end
 
     def _keep_found(self, objects: Iterable[TupleRow]) -> None:
         self._found = {row.id: row for row in map(ObjectRow._make, objects)}
@@ -134,7 +134,7 @@ class UnitOfWork(Transaction):
         """Wait for every head there is, once. What is made after that is not part of it."""
         if not self._has_all:
             for row in self._connection.execute(statements.LOCK_HEADS, ()).fetchall():
-                self._locked.setdefault(row[0], _tip(row))
+                self._locked.setdefault(row[0], _chain_end(row))
             self._has_all = True
             self._forget_lookups()  # they were made before these locks
 
@@ -295,7 +295,7 @@ class UnitOfWork(Transaction):
         )
 
 
-def _tip(row: TupleRow) -> Tip:
+def _chain_end(row: TupleRow) -> ChainEnd:
     """Return a head and the position of its last event, from the columns of ``LOCK_HEAD``."""
     *head, position = row
-    return Tip(Head._make(head), position)
+    return ChainEnd(Head._make(head), position)

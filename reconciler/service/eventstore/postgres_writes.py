@@ -21,8 +21,8 @@ from reconciler.service.eventstore.errors import NameTakenError, StreamConflictE
 from reconciler.service.eventstore.postgres_connection import Connection
 from reconciler.service.eventstore.postgres_unit import (
     SENT_AT_ONCE,
+    ChainEnd,
     NameKey,
-    Tip,
     UnitOfWork,
     name_of,
 )
@@ -48,7 +48,7 @@ class PostgresTransaction(UnitOfWork):
     """The rows, and writing them.
 
     Attributes:
-        _tips: Ends of the chains that this transaction has moved on.
+        _ends: Ends of the chains that this transaction has moved on.
         _versions: Of streams whose organization is locked.
         _objects: Objects that this transaction changed; None where it removed them.
         _names: Ids of the objects that got a name in this transaction, by name.
@@ -67,7 +67,7 @@ class PostgresTransaction(UnitOfWork):
         super().__init__(connection, place)
         self._now = now
         self._is_due = is_due
-        self._tips: dict[str, Tip] = {}
+        self._ends: dict[str, ChainEnd] = {}
         self._versions: dict[str, int] = {}
         self._objects: dict[str, ObjectRow | None] = {}
         self._names: dict[NameKey, str] = {}
@@ -117,8 +117,8 @@ class PostgresTransaction(UnitOfWork):
 
     def head(self, organization: str) -> Head:
         """Return where an organization's chain ends; of none yet, the first head."""
-        tip = self._tips.get(organization)
-        return tip.head if tip else self._stored.head(organization)
+        end = self._ends.get(organization)
+        return end.head if end else self._stored.head(organization)
 
     def get_object(self, object_id: str) -> ObjectRow | None:
         """Return the object of an id."""
@@ -181,21 +181,21 @@ class PostgresTransaction(UnitOfWork):
         Raises:
             StreamConflictError: the stream is not at this version.
         """
-        tip = self._tips.get(stream.organization) or self._lock(stream.organization)
+        end = self._ends.get(stream.organization) or self._lock(stream.organization)
         crashpoint("S3")
         self._expect(stream)
         stored = []
         for new in events:
-            event, head = chained(tip.head, stream, new, author, self._now())
-            tip = Tip(head, self._next_position(tip.position))
-            event = StoredEvent(tip.position, *event[1:])
+            event, head = chained(end.head, stream, new, author, self._now())
+            end = ChainEnd(head, self._next_position(end.position))
+            event = StoredEvent(end.position, *event[1:])
             stored.append(event)
             stream = StreamAt(event.organization, event.stream, event.version)
             self._queue.append((statements.ADD_EVENT, event))
             # One row a chain is written at the commit, whatever number of them waits.
-            self._queue.append((statements.PUT_HEAD, (*head, tip.position)))
+            self._queue.append((statements.PUT_HEAD, (*head, end.position)))
             crashpoint("S4")
-        self._note(self._tips, stream.organization, tip)
+        self._note(self._ends, stream.organization, end)
         self._note(self._versions, stream.id, stream.version)
         return stored
 

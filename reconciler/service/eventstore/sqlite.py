@@ -91,7 +91,7 @@ class SqliteEventStore(_OpenStore):
         super().__init__(path, files.connect(path))
         self._now = now
         self._lock = threading.Lock()
-        self._place = self._held()
+        self._watched = self._watch()
         self._readers: list[sqlite3.Connection] = []
 
     @contextmanager
@@ -104,8 +104,9 @@ class SqliteEventStore(_OpenStore):
                 the one that is open.
             ConflictError: what was decided does not hold; nothing was written.
         """
+        # S1 to S8 are the points of a write at which the crash tests end the process.
         with self._lock, store_errors(self._path):
-            self._place.check()
+            self._watched.check()
             crashpoint("S1")
             # IMMEDIATE takes the write lock now. A transaction that began as a reader would fail at
             # its first write if another process had written since.
@@ -120,7 +121,7 @@ class SqliteEventStore(_OpenStore):
                     self._connection.execute("ROLLBACK")
             crashpoint("S8")
             # Nothing is acknowledged that went into a file that the path no longer names.
-            self._place.check()
+            self._watched.check()
 
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
@@ -137,39 +138,36 @@ class SqliteEventStore(_OpenStore):
             finally:
                 if reader.in_transaction:
                     reader.execute("ROLLBACK")
-                self._give_back(reader)
+                # A kept reader saves opening the file and reading the schema.
+                if len(self._readers) < READERS_KEPT:
+                    self._readers.append(reader)
+                else:
+                    reader.close()
 
-    def _held(self) -> Place:
-        """Return the place of the files that were opened just now."""
+    def _watch(self) -> WatchedFiles:
+        """Return the files that were opened just now; the store is closed if they are gone."""
         try:
-            return Place(self._path)
+            return WatchedFiles(self._path)
         except BaseException:
             self._connection.close()
             raise
 
     def _reader(self) -> sqlite3.Connection:
-        self._place.check_to_view()
+        self._watched.check_to_view()
         try:
             return self._readers.pop()
         except IndexError:
             return self._new_reader()
 
     def _new_reader(self) -> sqlite3.Connection:
-        self._place.check()
+        self._watched.check()
         reader = files.connect(self._path, files.READER_CACHE_KIB)
         try:
-            self._place.check()  # the path was opened again, and may name another file by now
+            self._watched.check()  # the path was opened again, and may name another file by now
         except BaseException:
             reader.close()
             raise
         return reader
-
-    def _give_back(self, reader: sqlite3.Connection) -> None:
-        # A kept reader saves opening the file and reading the schema; each costs memory and files.
-        if len(self._readers) < READERS_KEPT:
-            self._readers.append(reader)
-        else:
-            reader.close()
 
     def bind(self, name: str, value: str) -> None:
         """Keep a fact about the store, in the place of one of its name.
@@ -243,7 +241,7 @@ class SqliteReadOnlyStore(_OpenStore):
         self._connection.close()
 
 
-class Place:
+class WatchedFiles:
     """The files that a store has opened, by device and inode."""
 
     def __init__(self, path: Path) -> None:

@@ -7,11 +7,10 @@ derived from it: before the store is written to, or in memory while it is only r
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 
 from reconciler.resources.process import crashpoint
 from reconciler.service.domain.events import SIDE_EVENTS
-from reconciler.service.domain.state import ImpossibleHistoryError
 from reconciler.service.eventstore.errors import StoreError, StoreUnusableError
 from reconciler.service.eventstore.port import EventStore, Transaction
 from reconciler.service.eventstore.rows import (
@@ -38,39 +37,27 @@ def rebuild(store: EventStore) -> int:
         StoreError: the log cannot be replayed, or the store cannot be written to; it was left as
             it is.
     """
-    with (
-        replay_told(
-            "the log of this store",
-            "It is damaged, or a newer version of this tool wrote it: restore a backup, or use "
-            "that version.",
-        ),
-        store.transaction() as tx,
-    ):
-        return replace_objects(tx)
+    with _replay_errors(), store.transaction() as tx:
+        return _replace_objects(tx)
 
 
 @contextmanager
-def replay_told(log_of: str, remedy: str) -> Iterator[None]:
-    """Tell the user of a log that cannot be replayed.
-
-    Raises:
-        StoreUnusableError: what is done here found that.
-    """
+def _replay_errors(*, is_old: bool = False) -> Iterator[None]:
+    """Raise what keeps a log from being replayed as an error of its store."""
+    store = "this store, which an earlier version made," if is_old else "this store"
+    newer = "It is damaged, or a newer version of this tool wrote it: restore a backup, or use that"
+    remedy = "Restore a backup." if is_old else f"{newer} version."
     try:
         yield
-    except (ValueError, KeyError, TypeError, ImpossibleHistoryError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise StoreUnusableError(
-            f"{log_of} cannot be replayed: {error}", f"{remedy} The store was left as it is."
+            f"the log of {store} cannot be replayed: {error}",
+            f"{remedy} The store was left as it is.",
         ) from error
 
 
-def replace_objects(tx: Transaction) -> int:
-    """Replace every object by what the log says; return how many there are.
-
-    Raises:
-        ValueError: the log holds events that this version does not know.
-        ImpossibleHistoryError: the log holds events that cannot follow each other.
-    """
+def _replace_objects(tx: Transaction) -> int:
+    """Replace every object by what the log says; return how many there are."""
     rows = replayed(tx)
     tx.clear_objects()
     for row in rows.values():
@@ -83,8 +70,8 @@ def replayed(view: Snapshot) -> dict[str, ObjectRow]:
     """Return every object as the log says it is, by id.
 
     Raises:
-        ValueError: the log holds events that this version does not know.
-        ImpossibleHistoryError: the log holds events that cannot follow each other.
+        ValueError: the log holds events that this version does not know, or that cannot follow
+            each other.
     """
     rows: dict[str, ObjectRow] = {}
     for stored in log(view):
@@ -167,7 +154,7 @@ def _head_findings(counted: dict[str, Head], kept: dict[str, Head]) -> Iterator[
 def _object_findings(view: Snapshot) -> Iterator[str]:
     try:
         wanted = replayed(view)
-    except (ValueError, KeyError, ImpossibleHistoryError) as error:
+    except (ValueError, KeyError) as error:
         yield f"the log cannot be replayed: {error}"
         return
     held: dict[str, ObjectRow] = {row.id: row for row in view.all_objects()}
@@ -176,7 +163,7 @@ def _object_findings(view: Snapshot) -> Iterator[str]:
             yield f"object {object_id}: is not what the log says"
 
 
-_MATCHES: Mapping[str, Callable[[str, str], bool]] = {
+_NAME_TESTS: Mapping[str, Callable[[str, str], bool]] = {
     "equals": str.__eq__,
     "starts": str.startswith,
     "contains": str.__contains__,
@@ -192,9 +179,9 @@ def upgrade(store: EventStore) -> None:
     """
     if not store.is_outdated():
         return
-    with store.transaction() as tx, _told():
+    with store.transaction() as tx, _replay_errors(is_old=True):
         if tx.upgrade():  # otherwise another process has just done it
-            replace_objects(tx)
+            _replace_objects(tx)
 
 
 def readable(store: EventStore) -> EventStore:
@@ -295,7 +282,7 @@ class _OldStore:
         with self._store.snapshot() as view:
             heads = view.heads()
             if heads != self._heads:
-                with _told():
+                with _replay_errors(is_old=True):
                     self._rows = replayed(view)
                 self._heads = heads
             yield ReplayedSnapshot(view.run, view.dialect, self._rows)
@@ -315,9 +302,4 @@ def _is_found(row: ObjectRow, query: ObjectQuery) -> bool:
 
 
 def _has_name(row: ObjectRow, name: NameFilter) -> bool:
-    return _MATCHES[name.match](row.folded if name.folded else row.name, name.text)
-
-
-def _told() -> AbstractContextManager[None]:
-    """Tell the user of a store whose log cannot be replayed."""
-    return replay_told("the log of this store, which an earlier version made,", "Restore a backup.")
+    return _NAME_TESTS[name.match](row.folded if name.folded else row.name, name.text)

@@ -25,7 +25,6 @@ from reconciler.service.operations.answers import MICROSECONDS
 from reconciler.service.operations.callers import make_token
 from reconciler.service.operations.custody import KEPT
 from reconciler.service.operations.dispatch import Incoming
-from reconciler.service.seal import new_key
 from reconciler.service_client.client import RemoteService, client_of
 from reconciler.service_client.locks import this_process
 from tests.builders import a_ref, an_action, an_application, declared, desired
@@ -33,7 +32,7 @@ from tests.examples import NOON, Clock
 from tests.faults.catalogue import Row, must
 from tests.faults.invariants import check_events, check_store
 from tests.http_clients import apply_with, plan_with
-from tests.memory_store import MemoryEventStore
+from tests.memory_store import MemoryEventStore, new_key
 from tests.unit.service.asking import ADMIN, Asking
 
 HOUR = 3600 * MICROSECONDS

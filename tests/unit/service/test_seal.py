@@ -10,7 +10,8 @@ import pytest
 from reconciler.resources.secret import Secret
 from reconciler.service.build import SEAL_KEY, open_sqlite
 from reconciler.service.eventstore.errors import StoreError
-from reconciler.service.seal import KeyFile, new_key
+from reconciler.service.seal import KeyFile
+from tests.memory_store import new_key
 
 SECRETS = [Secret("one"), Secret("two")]
 

@@ -21,9 +21,9 @@ from reconciler.service.operations.engine import Engine, expected_lookups
 from reconciler.service.operations.request import Request
 from reconciler.service.operations.runtime import Identifiers, LeaseClock, Runtime
 from reconciler.service.projections.maintenance import verify
-from reconciler.service.seal import KeyFile, new_key
+from reconciler.service.seal import KeyFile
 from tests.examples import Clock
-from tests.memory_store import MemoryEventStore, open_memory
+from tests.memory_store import MemoryEventStore, new_key, open_memory
 from tests.unit.service.asking import ADMIN, Asking
 
 

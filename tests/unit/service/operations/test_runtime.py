@@ -14,9 +14,8 @@ from reconciler.service.eventstore.port import EventStore
 from reconciler.service.eventstore.sqlite import SqliteEventStore
 from reconciler.service.eventstore.sqlite_files import create
 from reconciler.service.operations.runtime import EPOCH, Identifiers, LeaseClock
-from reconciler.service.seal import new_key
 from tests.examples import NOON, Clock
-from tests.memory_store import MemoryEventStore
+from tests.memory_store import MemoryEventStore, new_key
 from tests.unit.service.asking import Asking
 
 SECOND = 1_000_000
