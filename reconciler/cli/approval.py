@@ -33,7 +33,6 @@ from reconciler.service_client.port import HistoryReader, ServiceReader
 from reconciler.state import DesiredState, ObservedState
 
 if TYPE_CHECKING:
-    from reconciler.plan.approved_plan import Moved
     from reconciler.plan.planfile import PlanFile
 
 
@@ -250,9 +249,16 @@ def _same_or_rest(
     )
     found = moved(state.expected, state.left, desired, observed)
     if state.was_begun and is_declared and not found:
-        _show_progress(state.done, len(file.plan.changes))
+        done, total = state.done, len(file.plan.changes)
+        some = f"Going on with this plan: {done} of {total} done already."
+        hint("Every change of this plan is done already." if done == total else some)
         return state.left
-    _show_moved(found)
+    show_warnings(
+        [
+            error("PLAN-STALE", str(each), "It is no longer as it was approved.", ref=each.ref)
+            for each in found[:SHOWN]
+        ]
+    )
     if found:
         problem = f"{len(found)} object(s) moved since the plan was approved"
     else:
@@ -273,22 +279,6 @@ def _traces(file: PlanFile, plan: Plan, observed: ObservedState, service: Histor
     except NoHistoryError:
         return traces_of(file.digest, None, histories)
     return traces_of(file.digest, removals, histories)
-
-
-def _show_progress(done: int, total: int) -> None:
-    if done == total:
-        hint("Every change of this plan is done already.")
-    else:
-        hint(f"Going on with this plan: {done} of {total} done already.")
-
-
-def _show_moved(found: Sequence[Moved]) -> None:
-    show_warnings(
-        [
-            error("PLAN-STALE", str(each), "It is no longer as it was approved.", ref=each.ref)
-            for each in found[:SHOWN]
-        ]
-    )
 
 
 def check_protection(chosen: Configured, service: str, *, auto_approve: bool) -> None:
@@ -313,10 +303,9 @@ auto_approve_option = option(
 
 
 def ask_for_yes(deed: str, command: str, about: Iterable[str] = ()) -> None:
-    """Return once the word ``yes`` was typed.
+    """Return once the word ``yes`` was typed to the question whether to do the deed.
 
-    ``deed`` is the question ("apply this plan"), ``command`` the one that asks; the lines
-    of ``about`` stand above the question.
+    ``command`` is the one that asks; the lines of ``about`` stand above the question.
 
     Raises:
         UsageError: there is no terminal to ask in, or another word was typed.

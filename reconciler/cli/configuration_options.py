@@ -54,11 +54,6 @@ def _taking(
 
 
 def _require_value(parameter: click.Parameter, value: Any) -> None:
-    """Refuse an option that is given and empty.
-
-    Raises:
-        UsageError: it is.
-    """
     if value == "":
         raise UsageError(
             f"{parameter.opts[0]} is empty",
@@ -230,11 +225,7 @@ def refused_plan(
 
 
 def _checked_service(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
-    """Return the service; in CI it is named, because a default there is a throw-away store.
-
-    Raises:
-        UsageError: it is empty; or CI is set, no service is named, and the command needs one.
-    """
+    """Return the service; in CI it is named, because a default there is a throw-away store."""
     if not value.strip():
         raise UsageError(
             "--service is empty",

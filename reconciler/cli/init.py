@@ -119,11 +119,7 @@ def _files_for(
 
 
 def _environments() -> Configuration | None:
-    """Return the configuration in this folder, if it has environments.
-
-    Raises:
-        InvalidConfigurationError: it cannot be used.
-    """
+    """Return the configuration in this folder, if it has environments."""
     if not Path(CONFIGURATION_FILE).exists():
         return None
     from reconciler.configuration.reading import read_configuration
@@ -267,11 +263,7 @@ def _gitlab_job(job: str, configuration: Configuration, environment: Environment
 
 
 def _words(configuration: Configuration, named: Iterable[Environment]) -> Mapping[str, str]:
-    """Return what the names in ``environments.toml`` stand for in some environments.
-
-    Raises:
-        UsageError: a folder has a name that cannot stand in a script.
-    """
+    """Return what the names in ``environments.toml`` stand for in some environments."""
     chosen = list(named)
     overlays = [each.overlay for each in chosen if each.overlay]
     folders: Sequence[str] = list(

@@ -26,8 +26,6 @@ from reconciler.service_client.credentials import (
 from reconciler.service_client.endpoint import Endpoint, parse_endpoint
 from reconciler.service_client.stored_tokens import forget_token, store_token, stored_token
 
-_STDIN = "the standard input"
-
 origin_argument = click.argument("origin", metavar="ORIGIN")
 
 
@@ -40,7 +38,7 @@ def login_command(origin: str) -> int:
     It is sent to this origin only.
     """
     asked = _origin(origin)
-    token = token_of(_typed(asked) if sys.stdin.isatty() else _piped(), _STDIN)
+    token = token_of(_typed(asked) if sys.stdin.isatty() else _piped(), "the standard input")
     path = store_token(asked, token, os.environ)
     click.echo(f"Stored the token for {asked} in {visible(str(path))}.", err=True)
     return ExitCode.DONE
@@ -61,11 +59,7 @@ def logout_command(origin: str) -> int:
 
 
 def _origin(text: str) -> str:
-    """Return the origin that was named.
-
-    Raises:
-        UsageError: it is no origin that a token could be sent to.
-    """
+    """Return the origin that was named, if a token could be sent to it."""
     try:
         endpoint = parse_endpoint(text)
     except UsageError as failure:

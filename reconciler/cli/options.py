@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any
 
@@ -220,13 +220,14 @@ def _scope(
     from reconciler.plan.guards import Allowances
     from reconciler.plan.model import Scope
 
+    taken = {ref.key for ref in take_over if shard is None or shard.holds(ref.organization)}
     scope = Scope(
         tree=tree,
         prune=prune,
         prune_unmanaged=prune_unmanaged,
         shard=shard,
         rotate_missing=tuple(sorted({ref.key for ref in rotate_missing})),
-        take_over=_taken_over(take_over, shard),
+        take_over=tuple(sorted(taken)),
         other_tree=other_tree,
         environment=configured().name,
     )
@@ -238,12 +239,6 @@ def _scope(
         reasons={fold(one.ref.address): one.reason for one in break_glass},
     )
     return {"scope": scope, "allowed": allowed}
-
-
-def _taken_over(refs: Sequence[ResourceRef], shard: Shard | None) -> tuple[ResourceRef, ...]:
-    """Return the keys of objects to take over: those of a shard, where one is given."""
-    ours = (ref for ref in refs if shard is None or shard.holds(ref.organization))
-    return tuple(sorted({ref.key for ref in ours}))
 
 
 takes_scope = takes(_scope, _SCOPE_OPTIONS)

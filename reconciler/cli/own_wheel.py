@@ -77,8 +77,7 @@ def _checked(release: str) -> str:
     )
     if not _ADDRESS.fullmatch(release):
         raise UsageError("--from has characters that an address cannot have", remedy=remedy)
-    url = urlsplit(release)
-    if problem := _problem_of(url):
+    if problem := _problem_of(urlsplit(release)):
         raise UsageError(f"--from {problem}", remedy=remedy)
     return release
 
@@ -87,7 +86,9 @@ def _problem_of(url: SplitResult) -> str | None:
     """Return what is wrong with an address; it may hold a password and is not repeated."""
     if "@" in url.netloc or url.query:
         return "has a user, a password or a query, which would be written into a file"
-    if url.scheme != "https" and not (url.scheme == "http" and _is_loopback(url)):
+    if url.scheme != "https" and not (
+        url.scheme == "http" and is_loopback_host(url.hostname or "")
+    ):
         return "is not an https:// address"
     if not url.hostname:
         return "names no host"
@@ -96,10 +97,6 @@ def _problem_of(url: SplitResult) -> str | None:
     if not _FRAGMENT.fullmatch(url.fragment):
         return "has no #sha256= with 64 hexadecimal digits"
     return None
-
-
-def _is_loopback(url: SplitResult) -> bool:
-    return is_loopback_host(url.hostname or "")
 
 
 def own_wheel() -> bytes:

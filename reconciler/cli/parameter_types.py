@@ -30,9 +30,8 @@ from reconciler.resources.secret import MAX_KEEP_OWED_SECONDS
 LONGEST_REASON = 500  # code points
 _PLAIN = re.compile(r"[A-Za-z0-9._/%@+-]+", re.ASCII)
 """Texts that a shell takes as one word without quotes; others are not offered."""
-_DURATION = re.compile(r"([1-9][0-9]{0,4})([dhm])", re.ASCII)
-_UNITS = {"d": 86_400, "h": 3_600, "m": 60}
-_SHORT = re.compile(r"(?:0|([1-9][0-9]{0,3}))([sm])", re.ASCII)
+_DURATION = re.compile(r"(0|[1-9][0-9]{0,4})([dhms])", re.ASCII)
+_UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _LONGEST_SETTLING = 3_600  # seconds
 
 
@@ -56,11 +55,7 @@ class RefType(click.ParamType["ResourceRef"]):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> ResourceRef:
-        """Return the ref that a text names.
-
-        Raises:
-            UsageError: it names none, or could name several: they are listed.
-        """
+        """Return the ref that a text names."""
         if isinstance(value, ResourceRef):
             return value
         flag = param.opts[0] if isinstance(param, click.Option) else ""
@@ -94,11 +89,7 @@ class BreakGlassType(click.ParamType["BreakGlass"]):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> BreakGlass:
-        """Return the object and the reason.
-
-        Raises:
-            UsageError: the text names no object, or gives no reason that can be kept.
-        """
+        """Return the object and the reason."""
         if isinstance(value, BreakGlass):
             return value
         address, _, text = str(value).partition("=")
@@ -162,13 +153,19 @@ def seconds_of(text: str, example: str = "--expires 90d") -> int:
     Raises:
         UsageError: the text is not a duration.
     """
-    found = _DURATION.fullmatch(text)
-    if found is None:
+    seconds = _seconds(text, "dhm")
+    if not seconds:
         raise UsageError(
             f"invalid duration {visible(text)!r}",
             remedy=f"Write a number and d, h or m, such as 2d, 24h or 30m: {example}.",
         )
-    return int(found.group(1)) * _UNITS[found.group(2)]
+    return seconds
+
+
+def _seconds(text: str, units: str) -> int | None:
+    """Return the seconds in a whole number of one of these units, or None."""
+    found = _DURATION.fullmatch(text)
+    return int(found[1]) * _UNITS[found[2]] if found and found[2] in units else None
 
 
 def keep_owed_seconds(text: str) -> int:
@@ -192,9 +189,8 @@ def settle_seconds(text: str) -> float:
     Raises:
         UsageError: the text is not a duration from 0s to 60m.
     """
-    found = _SHORT.fullmatch(text)
-    seconds = int(found[1] or 0) * (60 if found[2] == "m" else 1) if found else -1
-    if not 0 <= seconds <= _LONGEST_SETTLING:
+    seconds = _seconds(text, "sm")
+    if seconds is None or seconds > _LONGEST_SETTLING:
         raise UsageError(
             f"--settle {visible(text)!r} is not a duration from 0s to 60m",
             remedy="Write a whole number and s or m: --settle 60s, --settle 5m.",

@@ -196,8 +196,7 @@ def _is_in_import(frame: FrameType | None) -> bool:
 def _raise_again(lost: UnraisableHookArgs) -> None:
     """Raise an interruption a moment later that was raised where nothing can be raised.
 
-    A callback of the import system or the end of a value is such a place: Python would print a
-    traceback and go on as if nothing had been asked.
+    Such as the end of a value: Python would print a traceback and go on as if nothing was asked.
     """
     if not isinstance(lost.exc_value, KeyboardInterrupt):
         sys.__unraisablehook__(lost)

@@ -157,12 +157,7 @@ def deliver_command(
 
 
 def _check(observed: ObservedState, keys: Collection[ResourceRef]) -> None:
-    """Check that the service has custody and holds the applications.
-
-    Raises:
-        ServiceError: the service keeps no secrets.
-        ObjectNotFoundError: there is no such application.
-    """
+    """Check that the service has custody and holds the applications."""
     if not observed.custody:
         raise no_custody()
     unknown = sorted(key for key in keys if key not in observed.objects)
@@ -176,13 +171,11 @@ def _check(observed: ObservedState, keys: Collection[ResourceRef]) -> None:
 def _owed(
     observed: ObservedState, tree: str, keys: Collection[ResourceRef]
 ) -> Sequence[OwedSecret]:
-    """Return what is owed to a tree: all of it, or only of some applications."""
     owed = owed_to(Scope(tree), observed)
     return [secret for secret in owed if not keys or secret.ref.key in keys]
 
 
 def _nothing_owed(observed: ObservedState, scope: Scope) -> str:
-    """Return that nothing is owed to a tree, and how much is owed to others."""
     others = owed_elsewhere(scope, observed)
     if not others:
         return "No client secret is owed."

@@ -95,7 +95,7 @@ def serve_command(
             "a certificate and its key go together", remedy="Give both --tls-cert and --tls-key."
         )
     _require_libraries()
-    from reconciler.service.transport.connections import ListenError
+    from reconciler.service.transport.connections import ListenError, bind, tls_context
 
     place = _address("--listen", listen)
     metrics_place = _address("--metrics-listen", metrics_listen) if metrics_listen else None
@@ -103,18 +103,15 @@ def serve_command(
         _warn_of_plain(place, log_format)
     connection = Connection(service, seal_key_file=seal_key_file, keep_owed=keep_owed)
     try:  # to listen comes before anything is made or opened
-        listening = _listen_on(place, metrics_place, (tls_cert, tls_key))
-        _serve_store(connection, listening, log_format)
+        tls = tls_context(tls_cert, tls_key) if tls_cert and tls_key else None
+        calls, metrics = bind(*place), bind(*metrics_place) if metrics_place else None
+        _serve_store(connection, Listening(calls, metrics, tls), log_format)
     except ListenError as failure:
         raise UsageError(failure.problem, remedy=failure.remedy) from failure
 
 
 def _require_libraries() -> None:
-    """Check the extra before anything is made: some of its libraries are imported late.
-
-    Raises:
-        UsageError: a library is not installed.
-    """
+    """Check the extra before anything is made: some of its libraries are imported late."""
     missing = missing_modules("serve")
     if missing:
         raise UsageError(
@@ -142,16 +139,6 @@ class Listening(NamedTuple):
     tls: ssl.SSLContext | None
 
 
-def _listen_on(
-    place: Place, metrics: Place | None, tls: tuple[Path | None, Path | None]
-) -> Listening:
-    from reconciler.service.transport.connections import bind, tls_context
-
-    certificate, key = tls
-    context = tls_context(certificate, key) if certificate and key else None
-    return Listening(bind(*place), bind(*metrics) if metrics else None, context)
-
-
 def _warn_of_plain(place: Place, log_format: str) -> None:
     """Warn where tokens and secrets would cross a network in plain text."""
     host, port = place
@@ -174,11 +161,7 @@ def _warn_of_plain(place: Place, log_format: str) -> None:
 
 
 def _serve_store(connection: Connection, listening: Listening, log_format: str) -> None:
-    """Serve the store of a connection until a signal ends it.
-
-    Raises:
-        ServiceError: the store or the key that seals secrets cannot be used.
-    """
+    """Serve the store of a connection until a signal ends it."""
     from reconciler.service.transport.batching import Batcher
     from reconciler.service.transport.listener import Serving, no_wait, one_queue, run_loop, serve
     from reconciler.service.transport.logs import set_up_logs
@@ -190,7 +173,12 @@ def _serve_store(connection: Connection, listening: Listening, log_format: str) 
         set_up_logs(log_format)
         opened.hold_seal_key()
         if not _has_token(opened):
-            _announce(log_format, _how_to_begin(service))
+            # Until then no caller is known.
+            _announce(
+                log_format,
+                "This service has no token yet, so it refuses every request. Make the first one:\n"
+                f"  reconciler token create --name admin --role admin --service {visible(service)}",
+            )
         store, dispatcher = opened.store, opened.dispatcher
         serving = Serving(
             batcher=Batcher(
@@ -232,13 +220,6 @@ def _announce(log_format: str, words: str) -> None:
         LOG.info(words)
     else:
         click.echo(words, err=True)
-
-
-def _how_to_begin(service: str) -> str:
-    return (
-        "This service has no token yet, so it refuses every request. Make the first one:\n"
-        f"  reconciler token create --name admin --role admin --service {visible(service)}"
-    )
 
 
 def _figures(opened: IdentityService, service: str) -> StoreFigures | None:

@@ -28,7 +28,7 @@ def lines_of(requirements: bytes) -> list[str]:
     return requirements.decode().replace(" \\\n", " ").splitlines()
 
 
-@pytest.mark.parametrize("release", [None, RELEASE])
+@pytest.mark.parametrize("release", [pytest.param(None, marks=pytest.mark.slow), RELEASE])
 def test_every_line_has_its_hash_and_only_the_tool_a_place(release: str | None) -> None:
     """No index is asked for the tool, and none is named."""
     files = install_files(release)
@@ -55,6 +55,7 @@ def test_the_libraries_are_those_of_the_core() -> None:
     assert written.endswith(lock.partition("make lock\n")[2])
 
 
+@pytest.mark.slow
 def test_a_wheel_of_this_tool_is_the_same_each_time() -> None:
     """Another init of the same tool changes nothing in the repository."""
     first, second = install_files(None), install_files(None)

@@ -101,6 +101,7 @@ end(3)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("place", "told"),
     [("held", "buffered called at exit\n"), ("free", "buffered called at exit\ntaken apart")],
@@ -142,6 +143,7 @@ def test_a_valid_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert run(["validate", str(tmp_path)]) == 0
 
 
+@pytest.mark.slow
 def test_signals_are_handled_before_anything_slow_is_loaded() -> None:
     """Until then Python's own handler prints a traceback on SIGINT."""
     source = (

@@ -1,0 +1,60 @@
+"""Secrets: which application is meant, and what is owed to whom."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reconciler.cli import secret
+from reconciler.errors import (
+    ObjectNotFoundError,
+    ReconcilerError,
+    UnseenOrganizationError,
+    UsageError,
+)
+from reconciler.plan.model import Scope
+from reconciler.state import ObservedState
+from tests.builders import WEB, a_ref, an_owed_secret, held, observed
+
+OTHER = a_ref(name="other")
+OWED = replace(
+    observed(held(WEB), held(OTHER)),
+    custody=True,
+    owed=(an_owed_secret(WEB), an_owed_secret(OTHER)),
+)
+
+
+def test_the_application_that_is_named_is_found() -> None:
+    assert secret._application(observed(held(WEB)), WEB).ref == WEB
+
+
+@pytest.mark.parametrize(
+    ("state", "failure"),
+    [
+        (observed(), ObjectNotFoundError),
+        (replace(observed(), missing_role="Ask for a role."), UnseenOrganizationError),
+        (replace(observed(held(WEB)), name_clashes=(held(WEB, object_id="8"),)), UsageError),
+    ],
+    ids=["missing", "perhaps unseen", "several"],
+)
+def test_another_one_never_loses_its_secret(
+    state: ObservedState, failure: type[ReconcilerError]
+) -> None:
+    with pytest.raises(failure):
+        secret._application(state, WEB)
+
+
+def test_all_that_is_owed_is_meant_unless_applications_are_named() -> None:
+    tree = OWED.owed[0].tree
+
+    assert [each.ref for each in secret._owed(OWED, tree, ())] == [OTHER, WEB]
+    assert [each.ref for each in secret._owed(OWED, tree, {WEB.key})] == [WEB]
+    assert secret._owed(OWED, "another", ()) == []
+
+
+def test_what_is_owed_to_other_trees_is_counted() -> None:
+    assert secret._nothing_owed(observed(), Scope("mine")) == "No client secret is owed."
+    assert secret._nothing_owed(OWED, Scope("mine")) == (
+        "No client secret is owed to tree mine; 2 to other trees."
+    )

@@ -1,0 +1,32 @@
+"""Care for a store: what a restore loses, and times of tokens."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.cli import store
+from reconciler.service.restore import Lost
+from tests.builders import WEB
+
+
+@pytest.mark.parametrize(
+    ("microseconds", "text"), [(0, ""), (1_700_000_000_999_999, "2023-11-14T22:13:20+00:00")]
+)
+def test_times_are_to_the_second(microseconds: int, text: str) -> None:
+    assert store._time(microseconds) == text
+
+
+@pytest.mark.parametrize(
+    ("lost", "words"),
+    [
+        (Lost(None), ["cannot be read"]),
+        (Lost(3), ["Lost: 3 event(s)"]),
+        (Lost(0, is_other=True), ["another instance", "Lost: 0 event(s)"]),
+        (Lost(1, secrets=(WEB,)), ["Lost: 1 event(s)", "secret rotate", "acme/shop/storefront"]),
+    ],
+)
+def test_what_a_restore_loses_is_said_first(lost: Lost, words: list[str]) -> None:
+    lines = list(store._lost_in_words(lost))
+
+    assert len(lines) == len(words)
+    assert [word for word, line in zip(words, lines, strict=True) if word not in line] == []
