@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from math import isfinite
 from typing import Any, NamedTuple
@@ -86,7 +86,8 @@ def undeclared(name: str, known: Iterable[str]) -> Diagnostic:
 def _read(variable: Variable, text: str) -> Any:
     """Return the value that a typed text stands for: JSON, unless it is to be a text."""
     if len(text) > MAX_VALUE:
-        return _too_long(variable.name)
+        summary = f"the value of {variable.name} is longer than {MAX_VALUE} characters"
+        return error("CONFIG-VALUE", summary, "Shorten it.")
     if variable.type is VariableType.STRING:
         return text
     try:
@@ -102,13 +103,15 @@ def _refuse(constant: str) -> None:
 
 def value_problem(variable: Variable, value: Any) -> Diagnostic | None:
     """Return why a value cannot be one of a variable, or None."""
-    if not _TYPES[variable.type](value):
+    items = value if isinstance(value, list) else [value]
+    fits = type(value) in _TYPES[variable.type]
+    if not (fits and all(isinstance(item, str | int | float) for item in items)):
         summary = f"{variable.name} is declared as a {variable.type}, and this is something else"
         return error("CONFIG-VALUE", summary, _HINTS[variable.type])
-    if any(isinstance(number, float) and not isfinite(number) for number in _texts(value)):
+    if any(isinstance(number, float) and not isfinite(number) for number in items):
         summary = f"a number of {variable.name} is too large"
         return error("CONFIG-VALUE", summary, "Write a smaller number.")
-    texts = [text for text in _texts(value) if isinstance(text, str)]
+    texts = [text for text in items if isinstance(text, str)]
     if problem := _text_problem(variable.name, texts):
         return problem
     if variable.pattern and not all(map(_matcher(variable.pattern), texts)):
@@ -136,42 +139,18 @@ def _text_problem(name: str, texts: Sequence[str]) -> Diagnostic | None:
     return None
 
 
-def _too_long(name: str) -> Diagnostic:
-    summary = f"the value of {name} is longer than {MAX_VALUE} characters"
-    return error("CONFIG-VALUE", summary, "Shorten it.")
-
-
 @cache
 def _matcher(pattern: str) -> Callable[[str], bool]:
     """Return the matcher of a pattern; one that cannot be used has a finding of its own."""
     try:
         return matcher(pattern)
     except PatternError:
-        return _any
+        return lambda _: True
 
 
-def _any(_: str) -> bool:
-    return True
-
-
-def _texts(value: Any) -> Iterator[Any]:
-    if isinstance(value, list):
-        yield from value
-    else:
-        yield value
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str | int | float) for item in value)
-
-
-_TYPES: Mapping[VariableType, Callable[[Any], bool]] = {
-    VariableType.STRING: lambda value: isinstance(value, str),
-    VariableType.BOOLEAN: lambda value: isinstance(value, bool),
-    VariableType.NUMBER: _is_number,
-    VariableType.LIST: _is_list,
+_TYPES: Mapping[VariableType, tuple[type, ...]] = {
+    VariableType.STRING: (str,),
+    VariableType.BOOLEAN: (bool,),
+    VariableType.NUMBER: (int, float),
+    VariableType.LIST: (list,),
 }

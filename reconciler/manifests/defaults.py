@@ -68,7 +68,6 @@ class FolderDefaults:
         self._by_folder: dict[_Folder, Manifest] = {}
         self._given: dict[tuple[_Folder, str], _Given | None] = {}
         self._roots: dict[str, _Folder] = {}
-        self._by_file: dict[tuple[str, _Folder, str], _Given | None] = {}
 
     def add(self, manifest: Manifest) -> None:
         """Take the Defaults document of a folder; a second one is told."""
@@ -92,7 +91,7 @@ class FolderDefaults:
         kind = document.get("kind") if self._by_folder and isinstance(document, dict) else None
         if not isinstance(kind, str) or kind not in _OWNERS:
             return manifest
-        given = self._given_to(manifest, kind)
+        given = self._of(self._folder(manifest), kind)
         if given is None:
             return manifest
         metadata, spec = document.get("metadata"), document.get("spec", {})
@@ -110,13 +109,6 @@ class FolderDefaults:
             filled["spec"] = {**spec, **given.spec}
         origins = {**given.origins, **manifest.origins} if manifest.origins else given.origins
         return Manifest(filled, manifest.file, manifest.index, origins)
-
-    def _given_to(self, manifest: Manifest, kind: str) -> _Given | None:
-        file = manifest.file
-        key = (file.root.path, file.folder, kind)
-        if key not in self._by_file:
-            self._by_file[key] = self._of(self._folder(manifest), kind)
-        return self._by_file[key]
 
     def _of(self, folder: _Folder, kind: str) -> _Given | None:
         key = (folder, kind)

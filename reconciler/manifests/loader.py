@@ -193,7 +193,9 @@ class Reader:
             trace = file.trace()
             documents, findings = trace.documents, trace.findings
         if not findings and all(document is None for document in documents):
-            findings = [_empty(file.name)]
+            remedy = "Write a manifest into it, or remove it."
+            place = SourceLocation(file.name)
+            findings = [warning("FILE-EMPTY", "the file holds no manifest", remedy, place)]
         self.findings += findings
         return documents
 
@@ -213,11 +215,6 @@ def _in_overlay(path: str) -> Diagnostic:
         "manifests or a part of it, and choose the environment with --env."
     )
     return error("OVERLAY-PATH", summary, remedy, SourceLocation(name_as_text(path)))
-
-
-def _empty(name: str) -> Diagnostic:
-    remedy = "Write a manifest into it, or remove it."
-    return warning("FILE-EMPTY", "the file holds no manifest", remedy, SourceLocation(name))
 
 
 class KnownFiles:

@@ -74,15 +74,11 @@ class Resolver:
         origin = written._replace(script=file.root.shown + "/".join(parts))
         document = {**manifest.document, "spec": {**spec, "script": script}}
         read = manifest.changed(document, {SCRIPT: origin})
-        if may_have_left_over(script):
-            self._left_over(read, script)
-        return read
-
-    def _left_over(self, manifest: Manifest, script: str) -> None:
-        token = left_over(script)
+        token = left_over(script) if may_have_left_over(script) else None
         if token is not None:
-            place = manifest.place_within(*position(script, token.start), *SCRIPT)
+            place = read.place_within(*position(script, token.start), *SCRIPT)
             self.findings.append(left_over_warning(token, place))
+        return read
 
     def _finished(self, manifest: Manifest, *, templated: bool) -> Manifest:
         """Return a manifest without its ``templated``, and its script as it is to run."""

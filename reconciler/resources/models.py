@@ -87,19 +87,16 @@ def _type_of(field: Field) -> Any:
         return bool
     if field.form is Form.VARIANT:
         return _union[tuple(_variant(name, texts) for name, texts in field.variants.items())]
-    one: Any = _literal[field.words] if field.words else Annotated[str, _limits(field)]
+    limits = pydantic.Field(
+        min_length=field.shortest or None, max_length=field.longest or None, pattern=field.pattern
+    )
+    one: Any = _literal[field.words] if field.words else Annotated[str, limits]
     return tuple[one, ...] if field.python_type is list else one
 
 
 def _variant(name: str, texts: Iterable[Field]) -> type[Model]:
     fields: dict[str, Any] = {name: (model_with(name, texts), ...)}
     return create_model(name, __base__=Model, **fields)
-
-
-def _limits(field: Field) -> Any:
-    return pydantic.Field(
-        min_length=field.shortest or None, max_length=field.longest or None, pattern=field.pattern
-    )
 
 
 def _described(field: Field) -> Any:

@@ -162,27 +162,13 @@ def has_client_secret(spec: Spec) -> bool:
 
 def oidc_problems(spec: Spec) -> list[FieldProblem]:
     """Return why a service refuses these fields, in normal form (wire facts 2.2, domain check)."""
-    return [
-        *_uncovered_response_types(spec["responseTypes"], spec["grantTypes"]),
-        *_wrong_origins(spec["additionalOrigins"]),
-    ]
-
-
-def _uncovered_response_types(
-    response_types: Sequence[str], grant_types: Sequence[str]
-) -> list[FieldProblem]:
     problems = []
-    for index, response_type in enumerate(response_types):
+    for index, response_type in enumerate(spec["responseTypes"]):
         wanted = _COVERING_GRANTS[response_type]
-        if set(wanted).isdisjoint(grant_types):
+        if set(wanted).isdisjoint(spec["grantTypes"]):
             message = f"{response_type} needs {' or '.join(wanted)} among grantTypes"
             problems.append(FieldProblem("responseTypes", index, message))
-    return problems
-
-
-def _wrong_origins(origins: Sequence[str]) -> list[FieldProblem]:
-    problems = []
-    for index, origin in enumerate(origins):
+    for index, origin in enumerate(spec["additionalOrigins"]):
         try:
             parse_origin(origin)
         except ValueError as error:
@@ -230,6 +216,12 @@ _DEVICE = "OIDC_GRANT_TYPE_DEVICE_CODE"
 _NATIVE = "OIDC_APP_TYPE_NATIVE"
 _USER_AGENT = "OIDC_APP_TYPE_USER_AGENT"
 
+# Applications that cannot keep a secret, with the rule that one of them breaks by having any.
+_WITHOUT_SECRET = {
+    _NATIVE: "V1.Native.AuthMethodType.NotNone",
+    _USER_AGENT: "V1.UserAgent.AuthMethodType.NotNone",
+}
+
 
 def compliance_problems(spec: Spec) -> tuple[str, ...]:
     """Return the keys of the rules that a spec in normal form breaks, each once."""
@@ -242,7 +234,9 @@ def compliance_problems(spec: Spec) -> tuple[str, ...]:
         found.insert(0, "V1.NoRedirectUris")
     if not all(uri.startswith("https://") for uri in uris):
         found += _uri_problems(uris, grants, spec["appType"])
-    found += _auth_method_problems(spec["appType"], spec["authMethodType"])
+    rule = _WITHOUT_SECRET.get(spec["appType"])
+    if rule and spec["authMethodType"] != "OIDC_AUTH_METHOD_TYPE_NONE":
+        found.append(rule)
     keys = [PREFIX + key for key in found]
     return (PREFIX + "V1.NotCompliant", *keys) if is_none_compliant(keys) else tuple(keys)
 
@@ -279,13 +273,3 @@ def _is_loopback(uri: str) -> bool:
     except ValueError:
         return False
     return is_loopback_host(f"[{host}]" if ":" in host else host)
-
-
-def _auth_method_problems(app_type: str, auth_method: str) -> list[str]:
-    if auth_method == "OIDC_AUTH_METHOD_TYPE_NONE":
-        return []
-    if app_type == _NATIVE:
-        return ["V1.Native.AuthMethodType.NotNone"]
-    if app_type == _USER_AGENT:
-        return ["V1.UserAgent.AuthMethodType.NotNone"]
-    return []
