@@ -147,17 +147,13 @@ def _place(resource: Resource) -> str:
 def _no_longer_named(
     desired: DesiredState, observed: ObservedState, scope: Scope
 ) -> Iterator[Diagnostic]:
-    """Yield a warning where this tree left something behind in an organization.
-
-    Part of a tree says nothing about what the whole of it no longer names.
-    """
     named = {fold(name) for name in desired.organizations}
     left = sorted(
         name
         for name, trees in observed.elsewhere.items()
         if scope.tree in trees and fold(name) not in named and scope.covers(name)
     )
-    if left and desired.whole:
+    if left and desired.whole:  # a part of a tree does not say what the whole no longer names
         yield warning(
             "PLAN-ORGANIZATION-LEFT",
             "the tree no longer names an organization it applied before",

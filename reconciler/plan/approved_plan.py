@@ -1,12 +1,8 @@
 """An approved plan beside the plan of this moment: what differs, and what is done already.
 
-The two are compared change by change. Where they differ, either the manifests say something else
-now or the service does, and the reader is told which.
-
-An earlier run may have carried out a part. Every event carries the digest of the plan that it was
-written for. So a change is known to be done where the object's last event carries the digest of
-the approved plan; where another event came after it, the object has moved. A service that tells
-no writers has no such trace: there a change counts as done where the object is as it was planned.
+Every event carries the digest of the plan that it was written for. So a change is done where the
+object's last event carries the digest of the approved plan. A service that tells no writers has
+no such trace: there a change counts as done where the object is as it was planned.
 """
 
 from __future__ import annotations
@@ -118,7 +114,6 @@ def _differences(old: Change, new: Change) -> Iterator[str]:
 
 
 def _no_change_any_more(old: Change, desired: DesiredState, observed: ObservedState) -> str:
-    """Return why there is nothing to do about an object any more."""
     ref, was = ref_of(old), held_of(old)
     held = observed.objects.get(ref.key)
     if isinstance(old, Delete):

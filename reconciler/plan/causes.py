@@ -1,9 +1,7 @@
 """Causes of a change, and of the difference in each of its fields.
 
-The service keeps with every event which tree wrote it. Where the last event of an object is of
-this tree, the service holds what was applied, and the manifests have changed since; where it is
-not, the service has. Then each field has a cause of its own. It is found by comparing what this
-tree applied last (from the object's history), what is held and what is declared.
+They are found by comparing what this tree applied last (from the object's history), what is held
+and what is declared. Where the tree wrote the last event, only the manifests can have changed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The digest of a plan: the same for the same effect, however the files are laid out.
 
-It covers the scope, the tree, the shard where there is one, the id of the service, the options
-that change what would be done, and per change its ref, id, sequence and hashes of before and
-after. It does not cover positions, addresses, clocks or warnings.
+It covers the options that change what would be done, the id of the service, and of each change its
+ref, id, sequence and hashes of before and after; no positions, addresses, clocks or warnings.
 """
 
 from __future__ import annotations

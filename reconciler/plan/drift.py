@@ -1,8 +1,7 @@
 """Drift: the differences that were made on the service, and not in the manifests.
 
-A plan shows every difference. Which of them were made on the service is told by comparing three
-things: what is declared, what the tree applied last, and what is held now. Where one of the three
-is not known, nothing is claimed: the object is listed as one that cannot be judged.
+They are told by comparing what is declared, what the tree applied last, and what is held now.
+Where one of the three is not known, the object is listed as one that cannot be judged.
 """
 
 from __future__ import annotations
@@ -145,7 +144,11 @@ def find_drift(
     """
     tree = plan.scope.tree
     renamed = _renamed(plan, observed, histories)
-    removed = {r.ref.key: r for r in removals if tree in r.trees and not _by(tree, r.event)}
+    removed = {
+        gone.ref.key: gone
+        for gone in removals
+        if tree in gone.trees and gone.event.context.get("tree") != tree
+    }
     strangers = _never_applied(plan, observed)
     remade = _remade(plan, strangers, removed)
     found = [
@@ -215,7 +218,6 @@ def _gone(
 
 
 def _never_applied(plan: Plan, observed: ObservedState) -> list[ObservedObject]:
-    """Return the declared objects that the service holds and this tree never applied."""
     if not observed.keeps_history:
         return []
     in_step = (observed.objects.get(ref.key) for ref in plan.in_step)
@@ -281,10 +283,6 @@ def _renamed(
         if since is not None and NAME in since.applied:
             found[held.ref._replace(name=since.applied[NAME]).key] = held
     return found
-
-
-def _by(tree: str, event: ObjectEvent) -> bool:
-    return event.context.get("tree") == tree
 
 
 def _untold(plan: Plan) -> list[ResourceRef]:

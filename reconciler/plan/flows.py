@@ -1,8 +1,7 @@
-"""Action flows and the actions they name.
+"""Action flows and the actions they name: what is compared, missing, dangerous or without effect.
 
-A flow is declared by the names of its actions, and the service holds their ids. What is compared
-are the names that the actions have once the plan is carried out: an action that this plan renames
-is no change of the flows that run it, and another action under the same name is one.
+A flow is declared by the names of its actions, and the service holds their ids. The names that
+actions have after the plan are compared: an action that is renamed is no change of its flows.
 """
 
 from __future__ import annotations
@@ -60,7 +59,6 @@ def compared_by_names(pairs: Sequence[Pair], leftover: Iterable[ObservedObject])
 
 
 def _wanted_names(actions: Sequence[Pair], others: Sequence[ObservedObject]) -> Names:
-    """Return the names by which manifests mean actions, in the spelling that these have."""
     undeclared = {held.ref.key: held.ref.name for held in others}
     return undeclared | {resource.ref.key: resource.ref.name for resource, _ in actions}
 

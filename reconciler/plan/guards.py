@@ -1,7 +1,6 @@
 """Guards: reasons why a plan is unsafe, and the flag that allows just that.
 
-A guard looks at a whole plan. What it finds blocks apply and not the showing of the plan. Guards
-against lockouts are last: what must not be lost or weakened unless it is named.
+What a guard finds in a whole plan blocks apply, and not the showing of the plan.
 """
 
 from __future__ import annotations

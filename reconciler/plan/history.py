@@ -1,7 +1,6 @@
 """The history of an object: what each event changed, and what a tree applied last.
 
-Events of a flow name one trigger each, and actions by id; here they are told like those of any
-other object, with the whole spec that the flow had after each of them.
+Events of a flow name one trigger each, and actions by id; here each has the whole spec.
 """
 
 from __future__ import annotations
@@ -141,7 +140,6 @@ def all_names(
 
 
 def _actions(events: Sequence[ObjectEvent]) -> Iterator[str]:
-    """Yield the id of each action that events of a flow name."""
     for event in events:
         if event.type == _SET:
             yield from _ids(event.payload)

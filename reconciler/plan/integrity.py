@@ -1,7 +1,7 @@
-"""Files that carry a digest of their own content: what was changed by one bit is refused.
+"""Files that carry a digest of their own content: a change of one bit is refused.
 
-The digest is no signature. A person who changes a file on purpose can make the digest again; so
-nothing that stands in such a file is ever carried out, and everything in it is checked.
+The digest is no signature: who changes a file can make the digest again. So nothing that stands
+in such a file is ever carried out, and everything in it is checked.
 """
 
 from __future__ import annotations
@@ -91,7 +91,6 @@ def _check(content: bytes, told: Mapping[str, object], kind: str, version: str) 
 
 
 def _lines(value: object) -> str:
-    """Return a value as text, the items of a list or a set on a line each."""
     value = sorted(value) if isinstance(value, frozenset) else value
     if not isinstance(value, list | tuple) or not value:
         return as_json(value)

@@ -159,7 +159,6 @@ def _wrong_renames(pairs: Sequence[Pair]) -> Iterator[Diagnostic]:
 
 
 def _not_deactivatable(pairs: Sequence[Pair], observed: ObservedState) -> Iterator[Diagnostic]:
-    """Yield an error for each resource that the service has no call to deactivate."""
     for resource, held in pairs:
         if resource.active is not False or (held is not None and not held.active):
             continue

@@ -64,7 +64,6 @@ def _rank(change: Change) -> tuple[bool, int, ResourceRef, ResourceRef]:
 
 
 def _frees(change: Change) -> ResourceRef | None:
-    """Return the name that is free after the change and was not before."""
     held = held_of(change)
     if held is None:
         return None
@@ -85,7 +84,6 @@ def _name_waits(changes: Sequence[Change]) -> Mapping[int, int]:
 
 
 def _needs(change: Change) -> Iterator[ResourceRef]:
-    """Yield the keys of the actions whose ids a change needs."""
     if not isinstance(change, Delete) and ref_of(change).kind is ACTION_FLOW:
         yield from (ref.key for ref, _ in named_actions(ref_of(change), change.resource.spec))
 

@@ -1,12 +1,8 @@
 """Owners of objects and of owed secrets: what a tree prunes, takes over, rotates and delivers.
 
-The owner is the tree that was the last to create, update, adopt or take over an object. Only its
-owner prunes an object. A service that knows no owners (a ZITADEL) leaves the question open: there
-``--prune`` goes by the trees that ever applied an object, and ``--prune-unmanaged`` takes
-everything that is declared nowhere.
-
-The service keeps a secret it made until its delivery is acknowledged. What it keeps for this tree
-is delivered by the next apply; what it keeps for other trees is counted and left to them.
+The owner is the tree that was the last to create, update, adopt or take over an object. Where a
+service knows no owners (a ZITADEL), ``--prune`` goes by the trees that ever applied an object,
+and ``--prune-unmanaged`` takes everything that is declared nowhere.
 """
 
 from __future__ import annotations
@@ -44,7 +40,6 @@ def flag_to_delete(held: ObservedObject, tree: str) -> DeletedBy:
 
 
 def _is_pruned(held: ObservedObject, scope: Scope) -> bool:
-    """Return whether a run deletes an object that it does not declare."""
     flag = flag_to_delete(held, scope.tree)
     return flag is not DeletedBy.NO_FLAG and (
         scope.prune_unmanaged or (scope.prune and flag is DeletedBy.PRUNE)

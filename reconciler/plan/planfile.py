@@ -1,9 +1,7 @@
-"""Saved plans: what was approved, in a file that orders nothing.
+"""Saved plans: what was approved, to be shown later and compared with what would be done then.
 
-A plan file says what a plan would do, so that it can be shown later and compared with what would
-be done then. ``apply`` never carries out what stands in it: it reads manifests and service again,
-plans again, and goes on only if the outcome is the same. It holds no secret. Its integrity digest
-covers every byte; it is no signature, and does not need to be one.
+``apply`` never carries out what stands in a plan file: it reads manifests and service again, plans
+again, and goes on only if the outcome is the same. A plan file holds no secret.
 """
 
 from __future__ import annotations

@@ -121,7 +121,6 @@ def build_plan(
 
 
 def _unmet(desired: DesiredState, observed: ObservedState) -> Iterator[Diagnostic]:
-    """Yield an error for each thing that the service does not take."""
     service = CAPABILITIES[observed.capabilities]
     # A ZITADEL that takes no more than the source is too old for the calls that tell more of it.
     if service.name == SOURCE and not observed.keeps_history:

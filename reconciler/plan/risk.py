@@ -1,9 +1,7 @@
 """Dangers of a change, as classes with stable names: a reviewer reads them first.
 
-A risk is no verdict. It says of a change that is about to be made what may become weaker, go
-elsewhere or stop. The rules are a table, most dangerous first, and each is a pure question about
-a spec before and after. The names are part of the interface: policies and labels rely on them.
-Problems that the service itself will report of an application are here, too.
+A risk is no verdict: it says what may become weaker, go elsewhere or stop. Problems that the
+service itself will report of an application are here, too.
 """
 
 from __future__ import annotations

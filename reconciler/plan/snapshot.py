@@ -1,7 +1,6 @@
 """Snapshots: what a service held at one moment, in a file, for plans without credentials.
 
-A pull request from a fork gets no token. It can be planned against a snapshot, which holds what
-is observed and no secret. Such a plan says how old the snapshot is.
+A pull request from a fork gets no token, and is planned against a snapshot. It holds no secret.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The report of an apply, in words and as JSON; its progress in one line, or as a stream.
+"""The report of an apply, in words, as JSON, as a stream of JSON lines; and its progress.
 
-The stream has one JSON object on each line, and its version in the first. Readers take no notice
-of types and keys they do not know; a new version of the stream would say so first. No record
-holds a secret.
+The first line of the stream has its version. Readers take no notice of types and keys they do not
+know. No record holds a secret.
 """
 
 from __future__ import annotations
@@ -45,7 +44,6 @@ def report_as_text(
 
 
 def _result(report: ApplyReport, style: Style) -> str:
-    """Return the counts of an apply in one sentence or two."""
     counts = dict.fromkeys(DONE, 0)
     for outcome in report.outcomes:
         counts[word(outcome.change)] += outcome.status is Status.MADE
@@ -96,19 +94,17 @@ def delivered_as_text(delivered: Delivered, style: Style) -> str:
     if delivered.error is not None:
         why = f"{visible(delivered.error.problem)}\n    {visible(delivered.error.remedy)}"
         return f"{style('still owed', 'red', 'bold')}  {name}: {why}"
-    done = style("delivered", "green")
-    client = f"  client id {visible(delivered.client_id)}"
-    return f"{done}  {name}{client}  secret in {visible(delivered.secret_at)}"
+    return f"{style('delivered', 'green')}  {name}{_whereabouts(delivered)}"
 
 
 def _outcome(outcome: Outcome, style: Style) -> str:
     done = style(DONE[word(outcome.change)], "green")
-    line = f"{done}  {visible(str(ref_of(outcome.change)))}"
-    if outcome.client_id:
-        line += f"  client id {visible(outcome.client_id)}"
-    if outcome.secret_at:
-        line += f"  secret in {visible(outcome.secret_at)}"
-    return line
+    return f"{done}  {visible(str(ref_of(outcome.change)))}{_whereabouts(outcome)}"
+
+
+def _whereabouts(made: Outcome | Delivered) -> str:
+    client = f"  client id {visible(made.client_id)}" if made.client_id else ""
+    return client + (f"  secret in {visible(made.secret_at)}" if made.secret_at else "")
 
 
 def report_as_json(report: ApplyReport, place: Place) -> JsonObject:

@@ -1,7 +1,6 @@
 """Findings as CI servers take them: GitHub annotations and step summaries, JUnit XML, SARIF 2.1.0.
 
-A runner takes commands from the log. What stands in one is escaped as GitHub asks for, after it
-was made visible, so that no finding can end its own command or begin another.
+A runner takes commands from the log: what stands in one is made visible, then escaped.
 """
 
 from __future__ import annotations
@@ -144,7 +143,6 @@ def findings_as_sarif(findings: Sequence[Diagnostic]) -> JsonObject:
 
 
 def _rule(name: str) -> JsonObject:
-    """Return what code scanning shows of a code."""
     rule: dict[str, object] = {"id": name, "name": _pascal(name)}
     code = CODES.get(name)
     if code is not None:
@@ -179,7 +177,6 @@ def _place(location: SourceLocation) -> JsonObject:
 
 
 def _uri(file: str) -> str:
-    """Return a path as a URI reference, with every special character escaped."""
     path = PurePath(file).as_posix()
     escaped = quote(path, safe="/", errors="surrogatepass")
     return f"file://{escaped}" if path.startswith("/") else escaped

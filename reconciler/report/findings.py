@@ -1,7 +1,6 @@
 """Findings, in words with the line they are about, and as JSON.
 
-A line can hold what must not be shown: a client secret that was written into a manifest by
-mistake. What looks like one is replaced by ``***``.
+A line can hold a secret that was written into a manifest by mistake: it is replaced by ``***``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """A plan as one HTML file that a reviewer can read anywhere: nothing is loaded, nothing is sent.
 
-Names and values are written by the author of the pull request. They stand in the page as
-escaped text and nowhere else: no attribute holds one. The page's policy lets only its own style
-and script count, and no connection at all.
+Names and values stand in it as escaped text: no attribute holds one. The page's policy lets only
+its own style and script count, and no connection at all.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ def plan_as_html(
         "heading": _heading(plan),
         "meter": _meter(plan),
         "facts": _facts(plan, service, about),
-        "blocked": _findings("Blocked: apply refuses this plan", "blocked", plan.blocks),
+        "blocked": _blocked(plan.blocks),
         "risks": _risks(shown, about),
         "owed": _owed(plan),
         "warnings": _folded(
@@ -153,14 +152,18 @@ def _digest(plan: Plan) -> str:
     return f'<code id="digest">{plan_digest(plan)}</code> {button}'
 
 
-def _findings(title: str, look: str, findings: Sequence[Diagnostic]) -> str:
-    if not findings:
-        return ""
-    items = "".join(map(_finding, findings[:LISTED]))
+def _panel(look: str, title: str, above: str, items: Iterable[str], below: str) -> str:
     return (
-        f'<section class="panel {look}"><h2>{title}</h2><ul>{items}</ul>'
-        f"{_more(len(findings))}</section>"
+        f'<section class="panel {look}"><h2>{title}</h2>{above}<ul>{"".join(items)}</ul>'
+        f"{below}</section>"
     )
+
+
+def _blocked(blocks: Sequence[Diagnostic]) -> str:
+    if not blocks:
+        return ""
+    items = map(_finding, blocks[:LISTED])
+    return _panel("blocked", "Blocked: apply refuses this plan", "", items, _more(len(blocks)))
 
 
 def _finding(finding: Diagnostic) -> str:
@@ -180,11 +183,8 @@ def _owed(plan: Plan) -> str:
         f"<p>{escape(sentence)}</p>"
         for sentence in owed_sentences(len(plan.deliverable), plan.owed_elsewhere, plan.owed_left)
     )
-    items = "".join(f"<li><bdi>{words(owed_line(one))}</bdi></li>" for one in plan.owed[:LISTED])
-    return (
-        f'<section class="panel owed"><h2>{TITLE}</h2>{said}<ul>{items}</ul>'
-        f"{_more(len(plan.owed))}</section>"
-    )
+    items = (f"<li><bdi>{words(owed_line(one))}</bdi></li>" for one in plan.owed[:LISTED])
+    return _panel("owed", TITLE, said, items, _more(len(plan.owed)))
 
 
 def _risks(shown: Sequence[Shown], about: About) -> str:
@@ -203,10 +203,8 @@ def _risks(shown: Sequence[Shown], about: About) -> str:
         if rest
         else ""
     )
-    return (
-        '<section class="panel risky"><h2>Risks: look at these first</h2>'
-        f"{_meanings(found, about)}<ul>{''.join(items[:FIRST])}</ul>{folded}</section>"
-    )
+    title = "Risks: look at these first"
+    return _panel("risky", title, _meanings(found, about), items[:FIRST], folded)
 
 
 def _meanings(found: Sequence[Shown], about: About) -> str:

@@ -40,7 +40,8 @@ def named(change: Change) -> str:
 def changed(shown: Shown, place: int, *, is_open: bool) -> str:
     """Return one change. Its attributes hold words of ours alone."""
     change, held = shown.change, held_of(shown.change)
-    name, fields = word(change), field_changes(change)
+    name, is_new = word(change), isinstance(change, Create)
+    shown_fields = "".join(_field(field, is_new=is_new) for field in field_changes(change))
     risks = " ".join(dict.fromkeys(risk.name for risk in shown.risks))
     number = f'<span class="id">id <code>{words(held.id)}</code></span>' if held and held.id else ""
     return (
@@ -48,7 +49,7 @@ def changed(shown: Shown, place: int, *, is_open: bool) -> str:
         f'data-k="{ref_of(change).kind.value}" data-r="{risks}"{" open" if is_open else ""}>'
         f'<summary><span class="sign {name}">{SIGNS[name]}</span>{named(change)}'
         f"<span>{tags(shown)}</span>{number}</summary>"
-        f'<div class="body">{_notes(shown)}{"".join(map(_Field(change), fields))}'
+        f'<div class="body">{_notes(shown)}{shown_fields}'
         "</div></details>"
     )
 
@@ -98,33 +99,21 @@ def _each_note(shown: Shown) -> Iterator[str]:
         yield f'<span class="plain">it {has} no fields</span>'
 
 
-class _Field:
-    """Shows the fields of one change."""
-
-    def __init__(self, change: Change) -> None:
-        self._is_new = isinstance(change, Create)
-
-    def __call__(self, field: FieldChange) -> str:
-        by_line = sides_of(field, is_new=self._is_new).by_line
-        rows = rows_of(field, is_new=self._is_new)
-        show = _one_side if self._is_new else _two_sides
-        cells = "".join(
-            f"<tr{look}>{row}</tr>" for look, row in show(rows[:LINES], numbered=by_line)
-        )
-        more = f'<p class="plain">{len(rows) - LINES} more lines</p>' if len(rows) > LINES else ""
-        note = note_on(field)
-        reset = f" <small>{escape(note)}</small>" if note else ""
-        numbered = " numbered" if by_line else ""
-        return (
-            f'<section class="f"><h3>{escape(field.name)}{reset}</h3>'
-            f'<table class="d{numbered}">{_columns(self._is_new, numbered=by_line)}'
-            f"<tbody>{cells}</tbody></table>{more}</section>"
-        )
-
-
-def _columns(is_new: object, *, numbered: bool) -> str:
-    side = '<col class="c-no"><col>' if numbered else "<col>"
-    return f"<colgroup>{side if is_new else side + side}</colgroup>"
+def _field(field: FieldChange, *, is_new: bool) -> str:
+    by_line = sides_of(field, is_new=is_new).by_line
+    rows = rows_of(field, is_new=is_new)
+    show = _one_side if is_new else _two_sides
+    cells = "".join(f"<tr{look}>{row}</tr>" for look, row in show(rows[:LINES], numbered=by_line))
+    more = f'<p class="plain">{len(rows) - LINES} more lines</p>' if len(rows) > LINES else ""
+    note = note_on(field)
+    reset = f" <small>{escape(note)}</small>" if note else ""
+    side = '<col class="c-no"><col>' if by_line else "<col>"
+    return (
+        f'<section class="f"><h3>{escape(field.name)}{reset}</h3>'
+        f'<table class="d{" numbered" if by_line else ""}">'
+        f"<colgroup>{side if is_new else side + side}</colgroup>"
+        f"<tbody>{cells}</tbody></table>{more}</section>"
+    )
 
 
 def _one_side(rows: Sequence[Row], *, numbered: bool) -> Iterator[tuple[str, str]]:

@@ -1,9 +1,7 @@
-"""A plan as Markdown, for the comment under a pull request.
+"""A plan as Markdown, for the comment under a pull request, with a limit of characters.
 
-The author of a pull request writes the names and values in it, and a trusted account posts the
-comment. So: every heading, list and fold is ours, and everything else stands in
-a fence that is longer than any run of back-ticks inside. A comment has a limit; what does not
-fit is left out and counted, the summary never.
+A trusted account posts what the author of the pull request wrote. So that stands in fences that
+are longer than any run of back-ticks inside. What does not fit is counted, the summary never.
 """
 
 from __future__ import annotations
@@ -24,6 +22,7 @@ from reconciler.report.plan_parts import (
     NOTHING,
     TITLE,
     About,
+    Place,
     Shown,
     flag_in_words,
     in_review_order,
@@ -65,7 +64,7 @@ def plan_as_markdown(
     shown = in_review_order(plan)
     warnings = [*findings, *plan.warnings]
     after = _next(plan)
-    *head, digest = _head(plan, _places(plan, service, about), shown, counts(warnings))
+    *head, digest = _head(plan, place_of(plan, service), about, shown, counts(warnings))
     around = "\n".join([*head, *_hidden(len(shown), len(shown)), digest, after])
     room = Room(max(limit, LEAST) - len(around) - _TITLES)
     sections = _above(plan, shown, room, about)
@@ -100,14 +99,6 @@ def _group(plan: Plan, name: str) -> str:
     return {"delete": f"only in {one}", "create": f"only in {other}"}.get(name, "different")
 
 
-def _places(plan: Plan, service: str, about: About) -> list[str]:
-    """Return the marker, and the lines that say of what, when and from which commit it is."""
-    facts = ", ".join(f"{name.lower()} `{value}`" for name, value in about.facts.items())
-    place = place_of(plan, service)
-    said = [place_as_code(place), *([f"{facts[0].upper()}{facts[1:]}"] if facts else [])]
-    return [place_as_marker(place, plan.scope.shard), *(f"- {line}" for line in said)]
-
-
 def _next(plan: Plan) -> str:
     sentence, command = next_step(plan)
     code = f"\n\n```sh\n{command}\n```" if command else ""
@@ -129,13 +120,11 @@ def _meanings(shown: Sequence[Shown], about: About, room: Room) -> list[str]:
 
 
 def _risk_counts(shown: Sequence[Shown]) -> dict[str, int]:
-    """Return how many changes have each class of risk, most dangerous first."""
     risks = Counter(name for each in shown for name in {risk.name for risk in each.risks})
     return {name: risks[name] for name in CLASSES if name in risks}
 
 
 def _above(plan: Plan, shown: Sequence[Shown], room: Room, about: About) -> list[str]:
-    """Return what stands above the fold, below the summary."""
     sections = []
     with room.part(0.25) as part:
         sections += _listed("### Blocked", plan.blocks, _finding, part)
@@ -146,10 +135,14 @@ def _above(plan: Plan, shown: Sequence[Shown], room: Room, about: About) -> list
     return sections
 
 
-def _head(plan: Plan, places: Sequence[str], shown: Sequence[Shown], warnings: str) -> list[str]:
+def _head(
+    plan: Plan, place: Place, about: About, shown: Sequence[Shown], warnings: str
+) -> list[str]:
     """Return the lines of the summary, the digest last; ``warnings`` counts them in words."""
-    marker, *said = places
-    lines = [marker, f"## {headline(plan).removesuffix('.')}", "", *said]
+    lines = [place_as_marker(place, plan.scope.shard), f"## {headline(plan).removesuffix('.')}", ""]
+    lines.append(f"- {place_as_code(place)}")
+    if facts := ", ".join(f"{name.lower()} `{value}`" for name, value in about.facts.items()):
+        lines.append(f"- {facts[0].upper()}{facts[1:]}")
     if plan.blocks:
         lines.append(
             f"- **Blocked by {_count(len(plan.blocks), 'guard')}: apply refuses this plan.** "
@@ -175,7 +168,6 @@ def _head(plan: Plan, places: Sequence[str], shown: Sequence[Shown], warnings: s
 
 
 def _hidden(count: int, of: int) -> list[str]:
-    """Return the line that counts the changes without room, if there are any."""
     if not count:
         return []
     told = f"**{count} of {of} changes are not shown below**"
@@ -189,13 +181,11 @@ def _count(number: int, noun: str) -> str:
 def _listed(
     title: str, items: Sequence[Item], show: Callable[[Item], Sequence[str]], room: Room
 ) -> list[str]:
-    """Return a section above the fold."""
     fence, left = fenced(items, show, "text", room)
     return [title, *fence, *_rest(left)] if items else []
 
 
 def _folded(title: str, fenced: tuple[list[str], int]) -> list[str]:
-    """Return a section to unfold."""
     fence, left = fenced
     if not fence:
         return []

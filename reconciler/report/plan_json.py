@@ -23,7 +23,7 @@ from reconciler.state import OwedSecret
 def plan_as_json(plan: Plan, service: str, findings: Sequence[Diagnostic]) -> JsonObject:
     """Return a plan and the findings that go with it."""
     changes = [
-        {**change_as_json(plan, change), "cause": _cause(_cause_in(plan, change))}
+        {**change_as_json(plan, change), "cause": _cause(plan, cause_in_plan(plan, change))}
         for change in plan.changes
     ]
     return {
@@ -46,9 +46,8 @@ def plan_as_json(plan: Plan, service: str, findings: Sequence[Diagnostic]) -> Js
 
 def change_as_json(plan: Plan, change: Change) -> JsonObject:
     """Return one change of a plan: its fields, its risks, what the service will say of it."""
-    held, fields = held_of(change), field_changes(change)
-    if plan.compared_with:
-        held = None
+    held = None if plan.compared_with else held_of(change)
+    fields = field_changes(change)
     return {
         "ref": ref_as_json(ref_of(change)),
         "change": word(change),
@@ -59,9 +58,7 @@ def change_as_json(plan: Plan, change: Change) -> JsonObject:
                 **said,
                 "reset": field.reset,
                 "kept": field.kept,
-                "cause": None
-                if plan.compared_with
-                else _cause(cause_of_field(plan, change, field.name)),
+                "cause": _cause(plan, cause_of_field(plan, change, field.name)),
             }
             for field, said in zip(fields, fields_as_json(fields), strict=True)
         ],
@@ -80,12 +77,8 @@ def _unmanaged(found: Unmanaged) -> dict[str, str | None]:
     return {**ref_as_json(found.ref), **flag}
 
 
-def _cause_in(plan: Plan, change: Change) -> Cause | None:
-    return None if plan.compared_with else cause_in_plan(plan, change)
-
-
-def _cause(cause: Cause | None) -> dict[str, str | None] | None:
-    if cause is None:
+def _cause(plan: Plan, cause: Cause | None) -> dict[str, str | None] | None:
+    if cause is None or plan.compared_with:
         return None
     return {
         "kind": cause.kind.value,

@@ -1,12 +1,7 @@
 """Parts that reports of a plan share: its place, order of changes, owed secrets, and next step.
 
 A run that was pointed at the wrong service shows it in its place, the first line of every plan,
-question and report.
-
-The facts about a report are not in the digest. Each is made safe before it reaches a report: a
-date and a commit have a fixed form, and the address of the documents holds no character of markup.
-A secret that is owed is never known here: a plan says whose it is, since when, and which command
-delivers it.
+question and report. No secret is known here: only whose it is, and what delivers it.
 """
 
 from __future__ import annotations
@@ -166,7 +161,6 @@ def next_step(plan: Plan) -> tuple[str, str]:
 
 
 def _chosen(plan: Plan) -> str:
-    """Return the option that chooses the environment of a plan, if it has one."""
     return f" --env {plan.scope.environment}" if plan.scope.environment else ""
 
 

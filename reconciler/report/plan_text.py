@@ -78,14 +78,12 @@ def plan_as_text(plan: Plan, service: str, style: Style = PLAIN, *, folded: bool
 
 
 def _refusals(plan: Plan, style: Style) -> Iterator[str]:
-    """Yield why no service was asked: how the configuration differs from the trusted one."""
     yield style("Blocked: merge these changes of the configuration on their own.", "bold", "red")
     for block in plan.blocks:
         yield f"  {visible(f'{block.location}: {block.summary}')}"
 
 
 def _hidden(changes: Sequence[Change]) -> str:
-    """Return the line that stands for creates that are not shown."""
     counted = Counter(ref_of(change).kind for change in changes)
     kinds = ", ".join(f"{counted[kind]} {kind.value}" for kind in Kind if kind in counted)
     creates = f"{len(changes)} more create{'' if len(changes) == 1 else 's'}"
