@@ -203,7 +203,12 @@ def carry_out(
             desired, service, replace(plan.scope, rotate_missing=()), Allowances()
         )
     except ReconcilerError as failure:
-        return replace(report, notes=(*report.notes, _not_observed(failure)))
+        note = warning(
+            "APPLY-NOT-OBSERVED",
+            f"what remains is not known: {failure.problem}",
+            f"What was done is still reported. {failure.remedy}",
+        )
+        return replace(report, notes=(*report.notes, note))
     kept = (*_not_shown(seen), *_remaining(report, again))
     return replace(report, remaining=len(again.changes), notes=(*report.notes, *kept))
 
@@ -251,11 +256,3 @@ def _remaining(report: ApplyReport, again: Plan) -> Iterator[Diagnostic]:
                 f"of their own: declare what the service holds, or change it there.{upgrade}",
                 ref=ref,
             )
-
-
-def _not_observed(failure: ReconcilerError) -> Diagnostic:
-    return warning(
-        "APPLY-NOT-OBSERVED",
-        f"what remains is not known: {failure.problem}",
-        f"What was done is still reported. {failure.remedy}",
-    )

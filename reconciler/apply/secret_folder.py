@@ -190,18 +190,15 @@ class SecretFolder:
         """Return a finding on the name that a file got; nothing for the first of its names."""
         if target.name == names[0]:
             return ()
-        return (_kept_beside(application, self.path / names[0], target),)
-
-
-def _kept_beside(application: Application, other: Path, target: Path) -> Diagnostic:
-    return warning(
-        "SECRET-KEPT-BESIDE",
-        f"{other} is not of this application and was left as it is",
-        f"The client secret of {application.ref} is in {target}. Two services that share a "
-        "folder, or an application that was deleted by other means, lead to this. Give each "
-        "service a folder of its own, or remove the file that is no longer needed.",
-        ref=application.ref,
-    )
+        note = warning(
+            "SECRET-KEPT-BESIDE",
+            f"{self.path / names[0]} is not of this application and was left as it is",
+            f"The client secret of {application.ref} is in {target}. Two services that share a "
+            "folder, or an application that was deleted by other means, lead to this. Give each "
+            "service a folder of its own, or remove the file that is no longer needed.",
+            ref=application.ref,
+        )
+        return (note,)
 
 
 def _lock(descriptor: int, path: Path) -> bool:

@@ -34,10 +34,7 @@ _NOT_WRITTEN = {
         "puts them where --secrets-to says (docs/secrets.md). One that was committed is known: "
         "replace it.",
     ),
-    **dict.fromkeys(
-        ("clientid",),
-        "Remove it: the service makes client ids. `reconciler outputs` lists them.",
-    ),
+    "clientid": "Remove it: the service makes client ids. `reconciler outputs` lists them.",
 }
 
 
@@ -287,7 +284,7 @@ _WORDS: Mapping[str, Callable[[SchemaFault], Diagnostic]] = {
 }
 
 
-CODE = "SCHEMA-DURATION"
+_CODE = "SCHEMA-DURATION"
 _SECONDS = {
     "ns": Decimal("1e-9"),
     "us": Decimal("1e-6"),
@@ -314,11 +311,13 @@ def duration_problem(field: str, written: str | float, longest: int) -> Diagnost
     if meant is not None and meant > longest:
         exact = format_duration(meant)
         shown = f"{cut(written)} is {exact}" if exact != written else exact
-        return error(CODE, f"{field} is too long: {shown}", f"Write at most {limit}.")
+        return error(_CODE, f"{field} is too long: {shown}", f"Write at most {limit}.")
     summary = f"{field} is not a duration: {cut(written)}"
     if meant is None:
-        return error(CODE, summary, f"Write seconds followed by s, from 0s to {limit}: 5s or 1.5s.")
-    return error(CODE, summary, f"Write {format_duration(meant)}.")
+        return error(
+            _CODE, summary, f"Write seconds followed by s, from 0s to {limit}: 5s or 1.5s."
+        )
+    return error(_CODE, summary, f"Write {format_duration(meant)}.")
 
 
 def _nanoseconds(text: str) -> int | None:

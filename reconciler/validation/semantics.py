@@ -67,7 +67,7 @@ class Semantics:
         elif kind is ACTION_FLOW:
             found += _flow(resource)
         if len(found) > MAX_FAULTS:
-            found.sort(key=_errors_first)
+            found.sort(key=lambda each: not each[0].is_error)  # errors first
             left_out = found[MAX_FAULTS:]
             is_error = any(problem.is_error for problem, _ in left_out)
             more = unshown(len(left_out), is_error=is_error)
@@ -93,10 +93,6 @@ class Semantics:
         hidden = None if script.isascii() else re.search(_TURNING, script)
         if hidden is not None:
             yield _turned(hidden.group()).at(manifest.place("spec", "script"), resource.ref)
-
-
-def _errors_first(found: _Found) -> bool:
-    return not found[0].is_error
 
 
 def _names(metadata: Spec) -> Iterator[_Found]:
