@@ -207,11 +207,7 @@ def _in_project(call: Reading, request: AppRequest | UpdateOIDCAppConfigRequest)
 
 
 def _target(call: Writing, request: AppRequest | UpdateOIDCAppConfigRequest) -> ObjectRow:
-    """Return the application that is to be changed or removed.
-
-    Raises:
-        Refusal: it is missing or must look so, or is no longer what the caller expects.
-    """
+    """Return the application to be changed or removed, as ``Writing.target`` does."""
     row = _in_project(call, request)
     call.expect(row)
     return row

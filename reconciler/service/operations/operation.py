@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from reconciler.resources.call import ADDRESSES
 from reconciler.service.operations.request import Fields
@@ -46,9 +46,6 @@ def deprecation(successor: str) -> tuple[tuple[str, str], ...]:
     )
 
 
-Handler: TypeAlias = Callable[[Any, Any], Any]
-
-
 class Effect(Enum):
     """Effect of an operation on the object that it is about."""
 
@@ -76,7 +73,7 @@ class Operation:
     name: str
     permission: str
     effect: Effect
-    handler: Handler
+    handler: Callable[[Any, Any], Any]
     request: type[Fields | Model]
     grpc: tuple[str, ...] = ()
     needs_token: bool = True
