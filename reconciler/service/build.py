@@ -138,9 +138,8 @@ def open_sqlite(
     """Return a service over a SQLite file.
 
     ``create`` makes the file where there is none; ``read_only`` makes and changes nothing.
-    Otherwise a store of an earlier version is brought up to this one. ``keep_owed`` is how long
-    secrets wait for delivery, in microseconds. The key that seals secrets is in a file beside it
-    unless another is named.
+    Otherwise a store of an earlier version is brought up to this one. ``keep_owed`` is in
+    microseconds. The key that seals secrets is in a file beside it unless another is named.
 
     Raises:
         StoreError: the file is no sound store, or cannot be used so.
@@ -176,13 +175,10 @@ def open_postgres(
     keep_owed: int = MAX_KEEP_OWED,
     now: Callable[[], int] = microseconds,
 ) -> IdentityService:
-    """Return a service over a PostgreSQL database.
+    """Return a service over a PostgreSQL database; see ``open_sqlite``.
 
-    ``create`` makes the tables where there are none; ``read_only`` makes and changes nothing.
-    Otherwise a store of an earlier version is brought up to this one. ``keep_owed`` is how long
-    secrets wait for delivery, in microseconds. Every server of a database is given the same key
-    file. Without one nothing can be sealed, so no application with a secret can be made under an
-    idempotency key or with custody.
+    Every server of a database is given the same key file. Without one nothing can be sealed, so no
+    application with a secret can be made under an idempotency key or with custody.
 
     Raises:
         StoreMissingError: the database holds no store, and none was to be made.

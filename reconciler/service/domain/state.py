@@ -92,6 +92,7 @@ def evolve(state: State, event: Event) -> State:
     Raises:
         ImpossibleHistoryError: the event cannot follow what was before.
     """
+    # The same for every kind; what only some kinds have is in the two functions below.
     if isinstance(state, Unborn):
         return _added(state, event)
     if isinstance(state, Held):

@@ -35,7 +35,13 @@ CACHE_KIB = 16 * 1024  # of the writer: holds a whole batch, which else is writt
 READER_CACHE_KIB = 2 * 1024  # there are many readers, and the system keeps the pages as well
 LOG = "-wal"  # the file beside the store that holds its last commits
 INDEX = "-shm"  # the index of the log
-HEADER = 100  # bytes
+# The header of the file: its length, how it begins, and where its numbers are, in bytes. It is read
+# here first, because SQLite may change a file that it opens.
+HEADER = 100
+PAGE_SIZE = 16  # two bytes; 1 means 65,536
+PAGE_COUNT = 28
+USER_VERSION = 60
+PROGRAM = 68
 MAGIC = b"SQLite format 3\0"
 
 
@@ -94,15 +100,15 @@ def recognise(path: Path) -> None:
     if not header.startswith(MAGIC):
         raise _not_ours(path, "is not a database")
     if len(header) < HEADER or (
-        size < _pages(header) * _page_size(header) and not _log_has_the_rest(path)
+        size < _number(header, PAGE_COUNT) * _page_size(header) and not _log_has_the_rest(path)
     ):
         raise StoreUnusableError(
             f"{path} is cut short",
             "Restore a backup with `store restore`. The file was left as it is.",
         )
-    if _number(header, 68) != APPLICATION_ID:
+    if _number(header, PROGRAM) != APPLICATION_ID:
         raise _not_ours(path, "is a database of another program")
-    _check_version(path, _number(header, 60))
+    _check_version(path, _number(header, USER_VERSION))
 
 
 def _unopened(path: Path, error: OSError) -> StoreUnusableError:
@@ -131,7 +137,7 @@ def is_ours(path: Path) -> bool:
             header = file.read(HEADER)
     except OSError:
         return False
-    return header.startswith(MAGIC) and _number(header, 68) == APPLICATION_ID
+    return header.startswith(MAGIC) and _number(header, PROGRAM) == APPLICATION_ID
 
 
 def _check_version(path: Path, version: int) -> None:
@@ -156,12 +162,8 @@ def _number(header: bytes, start: int) -> int:
 
 
 def _page_size(header: bytes) -> int:
-    size = int.from_bytes(header[16:18], "big")
+    size = int.from_bytes(header[PAGE_SIZE : PAGE_SIZE + 2], "big")
     return 65536 if size == 1 else size
-
-
-def _pages(header: bytes) -> int:
-    return _number(header, 28)
 
 
 def connect(path: Path, cache_kib: int = CACHE_KIB) -> sqlite3.Connection:

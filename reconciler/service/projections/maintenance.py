@@ -92,6 +92,7 @@ def log(view: Snapshot) -> Iterator[StoredEvent]:
         ValueError: they are not in order, as in a damaged file, and there would be no end.
     """
     position = 0
+    # A position that goes back would be read again and again.
     while page := view.read_all(after=position, limit=PAGE):
         yield from page
         if page[-1].position <= position:
@@ -114,6 +115,7 @@ def verify(store: EventStore) -> Sequence[str]:
 
 
 def _chain_findings(view: Snapshot) -> Iterator[str]:
+    # Each chain is followed from its start, so that an event that is gone breaks the next link.
     heads: dict[str, Head] = {}
     streams: dict[str, tuple[str, int]] = {}
     for event in log(view):
