@@ -82,7 +82,10 @@ class Repository:
     def look(self, other_trees: Sequence[str], doomed: Collection[ObservedObject]) -> Elsewhere:
         """Return which of some objects are declared in files that the PATHS do not hold."""
         left_out = {*self.paths, *(self.base / name for name in other_trees)}
-        search = _Search(_wanted(doomed))
+        wanted: dict[ResourceRef, list[str]] = {}
+        for held in doomed:
+            wanted.setdefault(held.ref.key, []).append(held.id)
+        search = _Search(wanted)
         for top in self.tops:
             for folder, names in _yaml_files(top, left_out, search):
                 search.read(folder, names)
@@ -101,19 +104,8 @@ def repository_of(paths: Sequence[str]) -> Repository:
     return Repository(tuple(sorted(found)), resolved, is_git=not alone)
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """Objects that are looked for: their ids, by the key of their ref and by id."""
-
-    keys: Mapping[ResourceRef, Sequence[str]]
-    ids: Collection[str]
-
-
-def _wanted(doomed: Collection[ObservedObject]) -> _Wanted:
-    keys: dict[ResourceRef, list[str]] = {}
-    for held in doomed:
-        keys.setdefault(held.ref.key, []).append(held.id)
-    return _Wanted(keys, {held.id for held in doomed})
+_Wanted = Mapping[ResourceRef, Sequence[str]]
+"""Ids of the objects that are looked for, by the key of their ref."""
 
 
 @dataclass(slots=True)
@@ -132,7 +124,10 @@ class _Search:
             if is_defaults(manifest.document):
                 self.defaults.add(manifest)
         for manifest in manifests:
-            self._take(self.defaults.fill(manifest, owner_only=True))
+            owned = self.defaults.fill(manifest, owner_only=True)
+            for object_id in _declared_ids(owned.document, self.wanted):
+                if object_id not in self.declared:
+                    self.declared[object_id] = owned.place("metadata", "name")
 
     def _manifests(self, folder: Path, name: str) -> Sequence[Manifest]:
         shown = name_as_text(os.path.relpath(folder / name))
@@ -156,11 +151,6 @@ class _Search:
         """Note a folder that cannot be listed: what it holds is not known."""
         why = f"cannot be read ({fault.strerror})"
         self.unreadable.append((SourceLocation(name_as_text(os.path.relpath(folder))), why))
-
-    def _take(self, manifest: Manifest) -> None:
-        for object_id in _declared_ids(manifest.document, self.wanted):
-            if object_id not in self.declared:
-                self.declared[object_id] = manifest.place("metadata", "name")
 
     def _not_opened(self, path: Path, shown: str, fault: OpeningError) -> None:
         if fault.reason in {Reason.MISSING, Reason.SYMLINK, Reason.NOT_REGULAR}:
@@ -187,15 +177,15 @@ def _declared_ids(document: YamlValue, wanted: _Wanted) -> Iterator[str]:
         yield from _ids_of(ResourceRef(_KINDS[kind], *names).key, wanted)
     pinned = metadata.get("id")
     if isinstance(pinned, str):
-        yield from (each for each in wanted.ids if _may_be(pinned, each))
+        yield from (each for ids in wanted.values() for each in ids if _may_be(pinned, each))
 
 
 def _ids_of(written: ResourceRef, wanted: _Wanted) -> Iterator[str]:
     """Yield the ids of the objects looked for that a ref can be about."""
     if not any(OPENING in name for name in written[1:]):
-        yield from wanted.keys.get(written, ())
+        yield from wanted.get(written, ())
         return
-    for ref, ids in wanted.keys.items():
+    for ref, ids in wanted.items():
         pairs = zip(written[1:], ref[1:], strict=True)
         if ref.kind is written.kind and all(_may_be(text, name) for text, name in pairs):
             yield from ids
