@@ -1,8 +1,8 @@
 """Answers of a service, read strictly: ids, texts, sequences, lists and specs.
 
-What cannot be understood is an error. In a spec, unknown fields are carried, so that an update
-sends them back as they are, and values that no manifest can say are named, so that nothing of
-either is overwritten unseen. No models here: every object of a listing comes by.
+What cannot be understood is a ``ServiceError``. In a spec, unknown fields are carried, so that an
+update sends them back as they are, and values that no manifest can say are named, so that nothing
+of either is overwritten unseen. No models here: every object of a listing comes by.
 """
 
 from __future__ import annotations
@@ -54,11 +54,7 @@ def cursor_pages(
 
 
 def objects_of(page: JsonObject, name: str) -> Sequence[JsonObject]:
-    """Return a list of objects in an answer.
-
-    Raises:
-        ServiceError: it is none.
-    """
+    """Return a list of objects in an answer."""
     value = page.get(name)
     if not isinstance(value, list) or not all(type(each) is dict for each in value):
         raise unsound("?", f"{name} is not a list of objects")
@@ -66,11 +62,7 @@ def objects_of(page: JsonObject, name: str) -> Sequence[JsonObject]:
 
 
 def id_of(fields: JsonObject) -> str:
-    """Return the id of an answered object.
-
-    Raises:
-        ServiceError: it has none that can be used.
-    """
+    """Return the id of an answered object."""
     value = fields.get("id")
     if not is_id(value):
         raise unsound("?", "its id is missing or has odd characters")
@@ -78,11 +70,7 @@ def id_of(fields: JsonObject) -> str:
 
 
 def text_of(fields: JsonObject, name: str) -> str:
-    """Return a text of an answered object.
-
-    Raises:
-        ServiceError: it is missing, or no text.
-    """
+    """Return a text of an answered object."""
     value = fields.get(name)
     if not isinstance(value, str):
         raise unsound(str(fields.get("id", "?")), f"its {name} is missing or not a text")
@@ -90,11 +78,7 @@ def text_of(fields: JsonObject, name: str) -> str:
 
 
 def sequence_of(details: JsonObject, name: str = "sequence") -> int:
-    """Return the sequence in an object's details: a number that JSON carries as text.
-
-    Raises:
-        ServiceError: there is none.
-    """
+    """Return the sequence in an object's details: a number that JSON carries as text."""
     value = details.get(name)
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) <= 20:
         number = int(value)

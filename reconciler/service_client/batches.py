@@ -12,7 +12,6 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
@@ -82,6 +81,7 @@ class BatchingWire:
         Raises:
             ServiceError: the wire beneath failed.
         """
+        # The keys are made before the first try, so that every later try is the same order.
         keyed = [_with_key(call) for call in calls]
         replies = list(self._sent(keyed))
         deadline, tries = self._clock() + RETRY_SECONDS, 0
@@ -99,6 +99,7 @@ class BatchingWire:
 
     def _sent(self, calls: Sequence[Call]) -> Iterator[_OrderReply]:
         """Send calls in batches; yield the reply to each, in their order."""
+        # One order alone is a request of its own: a batch would only make it longer.
         if len(calls) < 2 or not self._is_understood:
             yield from (_OrderReply(reply, is_own=False) for reply in self._wire.send(calls))
             return
@@ -147,22 +148,14 @@ def _packed(calls: Iterable[Call], most: int) -> Iterator[_Batch]:
 
 def _order(call: Call) -> JsonObject:
     """Return a call as an order of a batch; what is not said is left out."""
-    # An order says less than a request: values that are not given are left out, and the context
-    # is the object itself instead of its text.
+    # The context is the object itself, and not its text as in a header.
     values = {key: getattr(call, name) for name, key in ORDER_KEYS.items()}
     if call.expected_sequence is not None:
         values[ORDER_KEYS["expected_sequence"]] = str(call.expected_sequence)
     given: dict[str, object] = {key: value for key, value in values.items() if value}
     if call.context:
-        given[ORDER_KEYS["context"]] = _object(call.context)
+        given[ORDER_KEYS["context"]] = json.loads(call.context)
     return {"operation": call.operation, "fields": call.fields, **given}
-
-
-@lru_cache(maxsize=64)
-def _object(text: str) -> JsonObject:
-    """Return the object in a JSON text. Most orders of a run have the same context."""
-    found: JsonObject = json.loads(text)
-    return found
 
 
 def _with_key(call: Call) -> Call:

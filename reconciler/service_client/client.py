@@ -54,17 +54,17 @@ class OperationsClient(OperationsReader):
         many orders at a time are best. ``until_refused`` is for a wire that can stop at a refusal.
         """
         super().__init__(wire)
-        self._writes = wire
+        self._writes = wire  # a wire of batches, once the service says that it takes them
         self._packs = packs
         self._leases = Leases(wire, holder, clock, until_refused)
-        self.run = uuid.uuid4().hex
+        self.run = uuid.uuid4().hex  # secrets that this run makes are owed under this id
         self.batch_size = batch_size
 
     def instance(self) -> str:
         """Return the id of the service; learn how many orders it takes in one request."""
         instance, most = super().instance(), self._info.get("batch")
         if self._packs and type(most) is int and most > 1:
-            self._packs = False  # done
+            self._packs = False  # done once
             self.batch_size = min(most, MOST_ORDERS)
             self._writes = BatchingWire(self._wire, self.batch_size)
         return instance
@@ -132,12 +132,7 @@ class OperationsClient(OperationsReader):
         self._leases.acquire(organizations)
 
     def renew(self) -> None:
-        """Renew every lease; one that ran out and that no other run took is taken again.
-
-        Raises:
-            LockHeldError: another run holds it now.
-            PreconditionFailedError: another run held it meanwhile, and may have written.
-        """
+        """Renew every lease; one that ran out and that no other run took is taken again."""
         self._leases.renew()
 
     def release(self) -> None:
@@ -222,11 +217,7 @@ class RemoteService:
 
 
 def client_of(service: RemoteService) -> ServiceClient:
-    """Return the client for a service.
-
-    Raises:
-        ServiceError: it cannot be asked which kind it is.
-    """
+    """Return the client for a service."""
     if _is_ours(service):
         return OperationsClient(service.wire, service.holder, batch_size=service.batch, packs=True)
     from reconciler.service_client.zitadel.client import ListDelays, ZitadelClient
@@ -238,11 +229,7 @@ def client_of(service: RemoteService) -> ServiceClient:
 
 
 def read_only_client(service: RemoteService) -> ReadOnlyService:
-    """Return what asks a service, and can write nothing.
-
-    Raises:
-        ServiceError: it cannot be asked which kind it is.
-    """
+    """Return what asks a service, and can write nothing."""
     reading = ReadOnlyWire(service.wire)
     if _is_ours(service):
         return OperationsReader(reading)
@@ -254,6 +241,7 @@ def read_only_client(service: RemoteService) -> ReadOnlyService:
 def _is_ours(service: RemoteService) -> bool:
     if service.kind != "auto":
         return service.kind == "reconciler"
+    # Only a sure refusal of the address says "another kind": a token may be wrong, or a proxy down.
     (reply,) = service.wire.send([Call("GetServiceInfo")])
     if isinstance(reply, WireRefusal):
         if reply.code in _NOT_THERE and not reply.unsure:

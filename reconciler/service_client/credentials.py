@@ -39,18 +39,13 @@ HOW = (
 _TOKEN = re.compile(r"[!-~]{1,8192}", re.ASCII)
 
 
-class Response(Protocol):
-    """The response of a service that was asked for a token."""
+class Response(NamedTuple):
+    """A response: its status, its content, and the headers that count."""
 
-    @property
-    def status(self) -> int:
-        """Return its HTTP status."""
-        ...
-
-    @property
-    def content(self) -> bytes:
-        """Return its body."""
-        ...
+    status: int
+    content: bytes
+    content_type: str = ""
+    retry_after: str = ""
 
 
 Fetch = Callable[[str, str, Mapping[str, str], bytes | None], Response | None]

@@ -32,6 +32,7 @@ from reconciler.service_client.wire import (
     is_read,
     lost,
     refusal_in,
+    unsent,
 )
 
 _PARAMETER = re.compile(r"\{(\w+)\}", re.ASCII)
@@ -75,9 +76,8 @@ def headers_of(call: Call, target: Target, bearer: str) -> Mapping[str, str]:
 
 
 def _segment(value: object) -> str:
-    """Return an id as one segment of a path. What could leave the segment is no id."""
     text = str(value)
-    if not is_id(text):
+    if not is_id(text):  # it could leave its segment of the path
         raise ServiceError(
             "the service gave an id that cannot be part of an address",
             remedy="Ids are letters, digits, - and _. Nothing was sent.",
@@ -108,46 +108,31 @@ _CODES: Mapping[int, int] = {
 
 def reply_of(status: int, content_type: str, content: bytes) -> Reply:
     """Return what a response says."""
-    if status == 200:
-        return _answer(content_type, content)
-    if status < 300:
+    if status < 300 and status != 200:
         return lost(
             f"the service answered with status {status}, which is not part of its interface"
         )
-    if status < 400:
+    if status in range(300, 400):
         return WireRefusal(
             UNKNOWN, "the address redirects to another one, and redirects are not followed"
         )
-    return _refusal(status, content_type, content)
-
-
-def _answer(content_type: str, content: bytes) -> Reply:
-    if not _is_json(content_type):
-        return lost("the service answered with something that is not JSON")
-    try:
-        return Answer(_read(content))
-    except JsonError as failure:
-        return lost(f"the service's answer cannot be read: it {failure}")
-
-
-def _refusal(status: int, content_type: str, content: bytes) -> WireRefusal:
-    fields: JsonObject = {}
-    if _is_json(content_type):
-        try:
-            fields = _read(content)
-        except JsonError:
-            fields = {}
+    fields, problem = _read(content_type, content)
+    if status == 200:
+        return lost(problem) if problem else Answer(fields)
+    # The body of a refusal need not be ours to read: then the status alone tells.
     return refusal_in(fields, _CODES.get(status, UNKNOWN), f"HTTP status {status}")
 
 
-def _read(content: bytes) -> JsonObject:
-    # Millions of tiny values would take many times the memory of their bytes.
-    check_count(content, MAX_VALUES)
-    return read_object(content)
-
-
-def _is_json(content_type: str) -> bool:
-    return content_type.partition(";")[0].strip().lower() == "application/json"
+def _read(content_type: str, content: bytes) -> tuple[JsonObject, str]:
+    """Return the object in a body; nothing, and why, where it cannot be read."""
+    if content_type.partition(";")[0].strip().lower() != "application/json":
+        return {}, "the service answered with something that is not JSON"
+    try:
+        # Millions of tiny values would take many times the memory of their bytes.
+        check_count(content, MAX_VALUES)
+        return read_object(content), ""
+    except JsonError as failure:
+        return {}, f"the service's answer cannot be read: it {failure}"
 
 
 LONGEST_ASKED = 60.0  # seconds, of what a service may ask for
@@ -187,51 +172,37 @@ def asked_pause(retry_after: str, now: datetime) -> float:
     return min(max((until - now).total_seconds(), 0.0), LONGEST_ASKED)
 
 
-_UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
-
-
-class ConnectionFailure(NamedTuple):
-    """The cause that kept a connection from being made, and what to do about it."""
-
-    problem: str
-    remedy: str
-
-
 def connection_failure(
     failure: Exception, endpoint: Endpoint, *, through_proxy: bool
-) -> ConnectionFailure:
-    """Return what kept a connection from being made, and what to do about it.
+) -> WireRefusal:
+    """Return the refusal of a call that never reached the service, or the proxy before it.
 
-    Args:
-        failure: What the HTTP library raised, with the system's own error as its cause.
-        endpoint: The service that was to be reached.
-        through_proxy: Whether the connection is made to a proxy instead.
+    ``failure`` is what the HTTP library raised, with the system's own error as its cause.
     """
-    origin = endpoint.origin
+    origin, causes = endpoint.origin, tuple(_causes(failure))
     if is_untrusted(failure):
-        return ConnectionFailure(
+        return unsent(
             f"the certificate of {origin} cannot be trusted",
             "Install the certificate authority that signed it on this machine, or correct the "
             "address.",
         )
     if through_proxy:
-        return ConnectionFailure(
+        return unsent(
             f"{origin} cannot be reached through the proxy ({failure_in_words(failure)})",
             "Check HTTPS_PROXY, or leave --use-proxy out.",
         )
-    causes = tuple(_causes(failure))
     if any(isinstance(cause, ConnectionRefusedError) for cause in causes):
-        return ConnectionFailure(
+        return unsent(
             f"{origin} cannot be reached: connection refused, no server listens there",
             "Start the service, or correct the host and the port in --service.",
         )
     if any(isinstance(cause, socket.gaierror) for cause in causes):
-        return ConnectionFailure(
+        return unsent(
             f"{origin} cannot be reached: the host {endpoint.host} is unknown",
             "Correct the host in --service. If it is right, check that this machine has a network "
             "and can look up names.",
         )
-    return ConnectionFailure(
+    return unsent(
         f"{origin} cannot be reached ({failure_in_words(failure)})",
         "Check the address in --service, the network and any firewall, then run the command again.",
     )
@@ -239,7 +210,7 @@ def connection_failure(
 
 def is_untrusted(failure: Exception) -> bool:
     """Return whether the certificate of the service was refused."""
-    return _UNTRUSTED in str(failure)
+    return "CERTIFICATE_VERIFY_FAILED" in str(failure)
 
 
 def failure_in_words(failure: Exception) -> str:

@@ -25,7 +25,7 @@ import httpx
 from reconciler import __version__
 from reconciler.errors import ungrouped_interruption
 from reconciler.resources.call import WRITE_BATCH, Call, Code
-from reconciler.service_client.credentials import Credentials
+from reconciler.service_client.credentials import Credentials, Response
 from reconciler.service_client.endpoint import Endpoint
 from reconciler.service_client.http_messages import (
     Target,
@@ -80,15 +80,6 @@ class Limits:
 Observe: TypeAlias = Callable[[str], None]
 """Told of each request once it is over: verb, address, status, size and time. No header, no body:
 no token and no secret."""
-
-
-class Fetched(NamedTuple):
-    """A response: its status, the headers that count here, and its content."""
-
-    status: int
-    content_type: str
-    retry_after: str
-    content: bytes
 
 
 class _Tried(NamedTuple):
@@ -162,7 +153,11 @@ class HttpWire:
         replies = self._sent(calls, targets)
         # A token may end during a run. Calls refused for it were not carried out, so exactly
         # these are sent once more with a new one.
-        refused = [index for index, reply in enumerate(replies) if _is_unauthenticated(reply)]
+        refused = [
+            index
+            for index, reply in enumerate(replies)
+            if isinstance(reply, WireRefusal) and reply.code == Code.UNAUTHENTICATED
+        ]
         if refused and self._credentials.renew():
             again = self._sent([calls[i] for i in refused], [targets[i] for i in refused])
             for index, reply in zip(refused, again, strict=True):
@@ -171,7 +166,7 @@ class HttpWire:
 
     def fetch(
         self, verb: str, url: str, headers: Mapping[str, str], body: bytes | None
-    ) -> Fetched | None:
+    ) -> Response | None:
         """Ask an address of the service's own origin; None where no answer came."""
         for tries in range(1, FIRST_TRIES + 1):
             try:
@@ -192,6 +187,7 @@ class HttpWire:
         waits = len(asked) / rate if rate > 0 else 0.0
         # After calls without any answer, use the short timeout.
         allowed = waits + (self._limits.total if self._was_heard else self._limits.silence)
+        # One deadline for all of them: a slow call takes from the time of those behind it.
         left = _Time(allowed, time.monotonic() + allowed)
         self._was_heard = not asked
         replies: list[Reply] = [unsent("not sent")] * len(asked)
@@ -253,7 +249,8 @@ class HttpWire:
         try:
             fetched = await self._exchange(connection, request, headers, limits)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as failure:
-            return self._unreached(failure)
+            why = connection_failure(failure, self._endpoint, through_proxy=self._proxied)
+            return _Tried(why, again=not is_untrusted(failure))
         except (httpx.TransportError, OSError) as failure:
             return _Tried(
                 lost(f"the service did not answer ({failure_in_words(failure)})"), again=True
@@ -267,17 +264,13 @@ class HttpWire:
         asked = asked_pause(fetched.retry_after, datetime.now(UTC))
         return _Tried(reply, again=garbled or fetched.status in RETRIED, asked=asked)
 
-    def _unreached(self, failure: Exception) -> _Tried:
-        reply = unsent(*connection_failure(failure, self._endpoint, through_proxy=self._proxied))
-        return _Tried(reply, again=not is_untrusted(failure))
-
     async def _exchange(
         self,
         connection: httpx.AsyncHTTPTransport,
         target: Target,
         headers: Mapping[str, str],
         limits: Limits,
-    ) -> Fetched:
+    ) -> Response:
         """Send one request, to an address in full, and read its response, within all limits.
 
         Raises:
@@ -303,7 +296,8 @@ class HttpWire:
             return fetched
         finally:
             if self._observe:
-                self._observe(f"{verb} {url}: {result}, {_milliseconds(began)}")
+                took = 1000 * (time.monotonic() - began)
+                self._observe(f"{verb} {url}: {result}, {took:.0f} ms")
 
     async def _turn(self) -> None:
         """Wait until the rate lets one more request start."""
@@ -319,11 +313,7 @@ class HttpWire:
             await connection.aclose()
 
 
-def _milliseconds(began: float) -> str:
-    return f"{1000 * (time.monotonic() - began):.0f} ms"
-
-
-async def _read(response: httpx.Response, size: int) -> Fetched:
+async def _read(response: httpx.Response, size: int) -> Response:
     if response.headers.get("content-encoding", "identity") != "identity":
         raise ValueError("it is compressed, and that was not asked for")
     # The announced length is refused before a byte is read; the count holds where it is a lie.
@@ -335,13 +325,9 @@ async def _read(response: httpx.Response, size: int) -> Fetched:
         content += piece
         if len(content) > size:
             raise ValueError(f"it is larger than {size} bytes")
-    return Fetched(
+    return Response(
         response.status_code,
+        bytes(content),
         response.headers.get("content-type", ""),
         response.headers.get("retry-after", ""),
-        bytes(content),
     )
-
-
-def _is_unauthenticated(reply: Reply) -> bool:
-    return isinstance(reply, WireRefusal) and reply.code == Code.UNAUTHENTICATED

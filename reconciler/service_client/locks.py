@@ -32,6 +32,7 @@ from reconciler.resources.call import Call, Code, JsonObject
 from reconciler.resources.ref import fold
 from reconciler.service_client.wire import Answer, Reply, Wire, WireRefusal, service_error
 
+# Leases are renewed at most every 30 s, so four renewals may fail before one runs out.
 LEASE_SECONDS = 120  # much longer than a batch takes: it is renewed between two of them
 RENEW_AFTER_SECONDS = LEASE_SECONDS / 4
 AT_ONCE = 250  # leases taken in one commit, which other writers wait for
@@ -256,12 +257,7 @@ class Leases:
         self._tokens[name] = str(given.fields["lease"])
 
     def _acquire_from_dead(self, name: str, refusal: WireRefusal) -> None:
-        """Take a refused lease if a process of this machine holds it that has died.
-
-        Raises:
-            UnseenOrganizationError: the organization exists, and this token does not see it.
-            ReconcilerError: another run holds the lease, or the service failed.
-        """
+        """Take a refused lease if a process of this machine holds it that has died."""
         # The fence says which lease is meant: of two runs that take it over, one gets it.
         fence, holder = (refusal.details.get(fact, "") for fact in ("fence", "holder"))
         if fence and self._holder.knows_dead(holder):
@@ -312,6 +308,7 @@ class LocalLock:
                 f"cannot make the lock file {path}: {failure.strerror or failure}",
                 remedy="Make its folder one this user may write to. Nothing was written.",
             ) from failure
+        # The kernel releases the lock with its process, however that ends; the file stays.
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -1,7 +1,7 @@
 """Listing what organizations hold, and reading it as observed state.
 
-What cannot be understood is an error. What contradicts itself is told, and blocks the plan:
-nothing is written from half a picture.
+What cannot be understood is a ``ServiceError``. What contradicts itself is told, and blocks the
+plan: an incomplete listing gives false positives and false negatives.
 """
 
 from __future__ import annotations
@@ -65,11 +65,7 @@ class Listing:
         return Call("ListObjects", fields, organization=owner)
 
     def take(self, page: JsonObject) -> None:
-        """Take in a page, and see whether another follows.
-
-        Raises:
-            ServiceError: it is no page.
-        """
+        """Take in a page, and see whether another follows."""
         found = objects_of(page, "objects")
         self.objects += found
         self._cursor, known = text_of(page, "next"), len(self._ids)
@@ -99,6 +95,7 @@ def listings(
     Raises:
         ServiceError: a call was refused, or the service answers what it cannot mean.
     """
+    # A page of each of these goes out together, so a far service costs the time of one listing.
     names = iter(organizations)
     while some := list(islice(names, TOGETHER)):
         found = {**known, **_found(wire, [name for name in some if fold(name) not in known])}
@@ -113,22 +110,14 @@ def listings(
 
 def _found(wire: Wire, names: Sequence[str]) -> Mapping[str, Owner]:
     """Return the organizations of these names that are there, by their folded names."""
-    answers = zip(names, answers_of(wire, [_find(name) for name in names]), strict=True)
-    owners = ((name, _organization(name, answer)) for name, answer in answers)
-    return {fold(name): owner for name, owner in owners if owner is not None}
-
-
-def _find(name: str) -> Call:
-    """Return the call that finds the organization of a name, in upper or lower case."""
-    query = {"name": name, "method": "TEXT_QUERY_METHOD_EQUALS_IGNORE_CASE"}
-    return Call("ListOrgs", {"queries": [{"nameQuery": query}]})
-
-
-def _organization(name: str, answer: JsonObject) -> Owner | None:
-    for found in objects_of(answer, "result"):
-        if fold(text_of(found, "name")) == fold(name):
-            return owner_of(found)
-    return None
+    queries = [{"name": name, "method": "TEXT_QUERY_METHOD_EQUALS_IGNORE_CASE"} for name in names]
+    calls = [Call("ListOrgs", {"queries": [{"nameQuery": query}]}) for query in queries]
+    found: dict[str, Owner] = {}
+    for name, answer in zip(names, answers_of(wire, calls), strict=True):
+        for fields in objects_of(answer, "result"):
+            if fold(text_of(fields, "name")) == fold(name):
+                found.setdefault(fold(name), owner_of(fields))
+    return found
 
 
 def owner_of(fields: JsonObject) -> Owner:
@@ -141,14 +130,11 @@ _TEXTS = ("organizationId", "projectId", "name", "clientId", "changedBy")
 
 
 def observed_objects(
-    organization: tuple[str, str], listed: Sequence[JsonObject], incomplete: list[str]
+    organization: Owner, listed: Sequence[JsonObject], incomplete: list[str]
 ) -> Iterator[ObservedObject]:
-    """Yield the objects of one organization (id and name) from its whole listing.
+    """Yield the objects of one organization from its whole listing.
 
     What contradicts itself is left out and added to the incomplete.
-
-    Raises:
-        ServiceError: an object is not as the interface has it.
     """
     owner, name = organization
     listed = with_action_names(listed, name, incomplete)
@@ -184,6 +170,7 @@ def observed_objects(
 def _observed(kind: Kind, fields: JsonObject, names: Mapping[str, str]) -> ObservedObject | None:
     object_id = id_of(fields)
     organization, project, name, client, author = (text_of(fields, text) for text in _TEXTS)
+    # ``names`` are those of the organization and its projects, by id.
     if organization not in names or (project and project not in names):
         return None
     if (kind is APPLICATION) != bool(project):
@@ -235,11 +222,7 @@ def only_active(objects: Collection[ObservedObject]) -> frozenset[Kind]:
 
 
 def trees_of(fields: JsonObject) -> frozenset[str]:
-    """Return the trees that applied an answered object.
-
-    Raises:
-        ServiceError: they are missing, or no texts.
-    """
+    """Return the trees that applied an answered object."""
     value = fields.get("trees")
     if not isinstance(value, list) or not all(type(tree) is str for tree in value):
         raise unsound(str(fields.get("id", "?")), "its trees are not a list of texts")

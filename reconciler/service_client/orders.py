@@ -51,6 +51,7 @@ class _Operations(NamedTuple):
     state: str = ""
 
 
+# Names and addresses are ZITADEL's (DESIGN 5.1), so both kinds of service are written to by these.
 _OPERATIONS: Mapping[Kind, _Operations] = {
     Kind.ORGANIZATION: _Operations("AddOrg"),
     Kind.PROJECT: _Operations(
@@ -80,6 +81,7 @@ def calls_of(order: Order, context: Context, run: str = "") -> Sequence[Call]:
     A secret that a call makes is kept by the service for this run until it is acknowledged.
     Each but the first expects the sequence that the one before it answered.
     """
+    # A reason is kept with what is written, like the tree and the plan.
     if order.reason:
         context = {**context, "reason": order.reason}
     match order:
@@ -90,11 +92,12 @@ def calls_of(order: Order, context: Context, run: str = "") -> Sequence[Call]:
         case UpdateOrder():
             changes = in_turn(_rewrites(order), switch_of(order), active=order.resource.active)
             # Where nothing but marks changes, these are recorded.
-            return [_update(order, context, *change) for change in changes] or [
-                _update(order, context, "RecordContext", {"id": order.held.id})
-            ]
+            made = [*changes] or [("RecordContext", {"id": order.held.id})]
+            marks = _context_text(context, order.resource)
+            return [_held_call(order, operation, fields, marks) for operation, fields in made]
         case DeleteOrder():
-            return [_delete(order, context)]
+            remove = _OPERATIONS[order.ref.kind].remove
+            return [_held_call(order, remove, _target(order.held), json.dumps(context))]
         case SecretOrder():
             return [_new_secret(order, context, run)]
 
@@ -189,6 +192,7 @@ def _rewrites(order: UpdateOrder) -> Iterator[tuple[str, JsonObject]]:
     is_renamed, is_changed = held.ref.name != wanted.ref.name, not holds(held, wanted.spec)
     if not operations.configure:  # organizations have nothing that changes
         return
+    # This one call changes name, fields and audience together.
     if held.spec.get(_AUDIENCE) != wanted.spec.get(_AUDIENCE):
         yield _UPDATE_WITH_AUDIENCE, {"id": held.id, **name, **_sent(order)}
         return
@@ -206,7 +210,6 @@ def _rewrites(order: UpdateOrder) -> Iterator[tuple[str, JsonObject]]:
 
 
 def _target(held: ObservedObject) -> JsonObject:
-    """Return the fields that name a held object."""
     if held.ref.kind is ACTION_FLOW:
         return {"type": FLOW_NAMED[held.ref.name].number}
     project = {"projectId": held.project_id} if held.ref.kind is Kind.OIDC_APPLICATION else {}
@@ -214,30 +217,22 @@ def _target(held: ObservedObject) -> JsonObject:
 
 
 def _sent(order: UpdateOrder) -> dict[str, object]:
-    """Return every field of the update; the OIDC version is fixed when an application is made."""
-    # A full update: what this version does not know goes back as it came.
+    # A full update: what this version does not know goes back as it came. The OIDC version is fixed
+    # when an application is made.
     fields = {**order.held.carried, **order.resource.spec}
     fields.pop("version", None)
     return fields
 
 
-def _update(order: UpdateOrder, context: Context, operation: str, fields: JsonObject) -> Call:
+def _held_call(
+    order: UpdateOrder | DeleteOrder, operation: str, fields: JsonObject, context: str
+) -> Call:
     return Call(
         operation,
         fields,
         organization=order.organization_id,
         expected_sequence=None if order.is_moved else order.held.sequence,
-        context=_context_text(context, order.resource),
-    )
-
-
-def _delete(order: DeleteOrder, context: Context) -> Call:
-    return Call(
-        _OPERATIONS[order.ref.kind].remove,
-        _target(order.held),
-        organization=order.organization_id,
-        expected_sequence=None if order.is_moved else order.held.sequence,
-        context=json.dumps(context),
+        context=context,
     )
 
 
@@ -286,7 +281,8 @@ def result_of(order: Order, reply: Reply) -> Written | ServiceError:
 
 def written(order: Order, answer: Answer) -> Written | ServiceError:
     """Return what a write answered; an error says to run the command again."""
-    # The write was carried out, even if its answer cannot be read.
+    # The write was carried out, even if its answer cannot be read. What it leaves out is known:
+    # an update answers no id, and a new secret no client id.
     known, fields = unchanged(order), answer.fields
     made = next((fields[name] for name in ("id", "appId", "idpId") if name in fields), known.id)
     secret, details = fields.get("clientSecret"), fields.get("details")
@@ -313,22 +309,22 @@ def confirmed_result(order: Order, call: Call, now: Mapping[str, ObservedObject]
             return None if held else before
         case CreateOrder() | UpdateOrder() if call.operation == _SET_TRIGGER:
             # The flow is gone once no trigger has actions.
-            is_done = _runs_as_asked(order, call, held) and (held is None or _is_ours(call, held))
-            return replace(before, sequence=held.sequence if held else 0) if is_done else None
+            if not _runs_as_asked(order.actions, call, held):
+                return None
+            if held is None:
+                return replace(before, sequence=0)
+            return replace(before, sequence=held.sequence) if _is_ours(call, held) else None
         case UpdateOrder() if held is not None and _is_as_asked(order, call, held):
             return Written(held.id, held.sequence, held.client_id)
         case _:
             return None
 
 
-def _runs_as_asked(
-    order: CreateOrder | UpdateOrder, call: Call, held: ObservedObject | None
-) -> bool:
-    """Return whether a flow has the actions that a call sets at a trigger."""
+def _runs_as_asked(ids: Mapping[str, str], call: Call, held: ObservedObject | None) -> bool:
+    """Return whether a flow has the actions (ids by folded name) that a call sets at a trigger."""
     trigger = TRIGGER_NUMBERED[str(call.fields["triggerType"])]
     names: Iterable[str] = held.spec[trigger.name] if held else ()
-    ids = [order.actions.get(fold(name)) for name in names]
-    return bool(ids == call.fields["actionIds"])
+    return bool([ids.get(fold(name)) for name in names] == call.fields["actionIds"])
 
 
 def _is_as_asked(order: UpdateOrder, call: Call, held: ObservedObject) -> bool:
@@ -337,6 +333,7 @@ def _is_as_asked(order: UpdateOrder, call: Call, held: ObservedObject) -> bool:
     if call.operation == operations.rename != operations.configure:
         # The first of the update's two calls: the fields are not sent yet.
         wanted = replace(wanted, spec=order.held.spec)
+    # The calls of an update are confirmed one by one: deactivated first, reactivated last.
     if call.operation.startswith(_DEACTIVATE):
         wanted = replace(wanted, spec=order.held.spec, ref=order.held.ref)
     elif wanted.active and not call.operation.startswith(_REACTIVATE):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from reconciler.errors import ServiceError
+from reconciler.errors import LockHeldError, ServiceError
 from reconciler.resources.call import Call, Code, JsonObject
 from reconciler.resources.secret import Secret
 from reconciler.service_client.answers import (
@@ -23,19 +24,18 @@ from reconciler.service_client.answers import (
 )
 from reconciler.service_client.port import Context, CreateOrder, Order, SecretOrder, Written
 from reconciler.service_client.wire import (
+    AGAIN,
     Wire,
     WireRefusal,
     answers_of,
-    lease_lost,
     no_custody,
-    not_claimed,
     service_error,
 )
 from reconciler.state import ObservedObject, OwedSecret
 
 AT_ONCE = 500  # secrets of one claim or acknowledgement
 _STATES = {"owed": False, "lost": True}  # whether only a new one can be made
-T = TypeVar("T")
+T = TypeVar("T", OwedSecret, Written)
 
 
 class _Owner(NamedTuple):
@@ -64,11 +64,7 @@ class Custody:
     def listed(
         self, organizations: Sequence[str], objects: Iterable[ObservedObject]
     ) -> tuple[OwedSecret, ...]:
-        """Return what is owed in organizations (ids), of the objects that were listed there.
-
-        Raises:
-            ServiceError: a call was refused, or its answer cannot be used.
-        """
+        """Return what is owed in organizations (ids), of the objects that were listed there."""
         held = {found.id: found for found in objects}
         found: list[OwedSecret] = []
         calls = {organization: _list_call(organization) for organization in organizations}
@@ -82,16 +78,12 @@ class Custody:
     def claim(
         self, owed: Sequence[OwedSecret], context: Context, leases: Mapping[str, str]
     ) -> Sequence[Written | ServiceError]:
-        """Return owed secrets, in the order given; leases are by folded names.
-
-        Raises:
-            ServiceError: a call was refused, or its answer cannot be used.
-        """
+        """Return owed secrets, in the order given; leases are by folded names."""
         found: dict[str, Written | ServiceError] = {}
         # Claims are recorded with the reason, like writes.
         text = json.dumps(context)
         asked = []
-        for owner, mine in self._by_owner(owed, lambda each: each.id):
+        for owner, mine in self._by_owner(owed):
             named = [(each.id, each.made_at) for each in mine]
             call = _custody_call("ClaimSecrets", owner, named, leases)
             asked.append((mine, replace(call, context=text)))
@@ -112,20 +104,18 @@ class Custody:
             ServiceError: a call was refused.
         """
         calls = []
-        for owner, mine in self._by_owner(delivered, lambda each: each.id):
+        for owner, mine in self._by_owner(delivered):
             named = [(each.id, each.sequence) for each in mine]
             calls.append(_custody_call("AcknowledgeSecrets", owner, named, leases))
         for reply in self._wire.send(calls) if calls else ():
             if isinstance(reply, WireRefusal):
-                raise lease_lost() if reply.code == Code.ABORTED else service_error(reply)
+                raise _lease_lost() if reply.code == Code.ABORTED else service_error(reply)
 
-    def _by_owner(
-        self, values: Iterable[T], id_of_value: Callable[[T], str]
-    ) -> Iterator[tuple[_Owner, Sequence[T]]]:
+    def _by_owner(self, values: Iterable[T]) -> Iterator[tuple[_Owner, Sequence[T]]]:
         """Yield values by organization, as many at a time as one call may name."""
         groups: dict[_Owner, list[T]] = defaultdict(list)
         for value in values:
-            owner = self._owners.get(id_of_value(value))
+            owner = self._owners.get(value.id)
             if owner is not None:
                 groups[owner].append(value)
         for owner, mine in groups.items():
@@ -153,9 +143,6 @@ def owed_secrets(
     """Yield listed secrets of applications that were listed too, by id.
 
     An application that came to be between both listings is left for the next look.
-
-    Raises:
-        ServiceError: one of them is not as the interface has it.
     """
     for fields in listed:
         application = held.get(id_of(fields))
@@ -177,11 +164,7 @@ def owed_secrets(
 
 
 def owed_by_tree(organization: JsonObject) -> Mapping[str, int]:
-    """Return how many secrets a listed organization owes to each tree; of an older service, none.
-
-    Raises:
-        ServiceError: it is not as the interface has it.
-    """
+    """Return how many secrets an organization owes to each tree; none of an older service."""
     if "owed" not in organization:
         return {}
     counts = objects_of(organization, "owed")
@@ -189,11 +172,7 @@ def owed_by_tree(organization: JsonObject) -> Mapping[str, int]:
 
 
 def _claimed_all(owed: Sequence[OwedSecret], answer: JsonObject) -> list[Written | ServiceError]:
-    """Return what a claim answered for each secret, in the order asked.
-
-    Raises:
-        ServiceError: it is not the answer to this claim.
-    """
+    """Return what a claim answered for each secret, in the order asked."""
     found = objects_of(answer, "secrets")
     # A secret given to the wrong application would be delivered under its name.
     if [each.get("id") for each in found] != [each.id for each in owed]:
@@ -206,7 +185,17 @@ def _claimed(owed: OwedSecret, fields: JsonObject) -> Written | ServiceError:
     if isinstance(error, dict):
         code, message = error.get("code"), error.get("message")
         if isinstance(code, int) and isinstance(message, str):
-            return not_claimed(message, owed.ref)
+            return ServiceError(
+                f"the service refused: {message}",
+                remedy="Run `reconciler plan` again. If the secret is owed still, make a new one: "
+                f"reconciler apply --rotate-missing {shlex.quote(owed.ref.address)}",
+            )
     if not isinstance(secret, str) or not secret or sequence_of(fields, "madeAt") != owed.made_at:
         raise unsound(owed.id, "a claim was answered with neither its secret nor an error")
     return Written(owed.id, owed.made_at, text_of(fields, "clientId"), Secret(secret))
+
+
+def _lease_lost() -> LockHeldError:
+    return LockHeldError(
+        "another run has taken the lock of the organization, or it ran out", remedy=AGAIN
+    )

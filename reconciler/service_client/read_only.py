@@ -71,11 +71,7 @@ class OperationsReader:
         self._info: JsonObject = {}
 
     def instance(self) -> str:
-        """Return the id of the service.
-
-        Raises:
-            ServiceError: the service cannot be read, or has no id that can be used.
-        """
+        """Return the id of the service."""
         if not self._info:
             (info,) = answers_of(self._wire, [Call("GetServiceInfo")])
             id_of({"id": info.get("instance")})

@@ -108,11 +108,7 @@ def _name(origin: str) -> str:
 
 
 def _check_private(folder: Path) -> None:
-    """Refuse a folder in which another user could read or exchange the files.
-
-    Raises:
-        LocalFileError: it is a link, belongs to another user, or is open to others.
-    """
+    """Refuse a folder in which another user could read or exchange the files."""
     try:
         status = folder.lstat()
     except OSError as failure:
@@ -133,11 +129,7 @@ def _check_private(folder: Path) -> None:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Write a file for its owner alone: whole, or not at all.
-
-    Raises:
-        OSError: that is not possible; an earlier file is as it was.
-    """
+    """Write a file for its owner alone: whole, or not at all."""
     temporary = path.with_name(f".{secrets.token_hex(8)}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:

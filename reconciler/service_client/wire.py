@@ -9,7 +9,6 @@ stands here in one table.
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
@@ -18,7 +17,6 @@ from reconciler.errors import (
     AccessDeniedError,
     AlreadyExistsError,
     InvalidArgumentError,
-    LockHeldError,
     ObjectNotFoundError,
     PreconditionFailedError,
     ServiceError,
@@ -26,7 +24,6 @@ from reconciler.errors import (
     UnauthenticatedError,
 )
 from reconciler.resources.call import ADDRESSES, Call, Code, JsonObject
-from reconciler.resources.ref import ResourceRef
 
 NO_ANSWER = 0  # no code of gRPC: nothing that the service said
 
@@ -198,23 +195,6 @@ def no_custody() -> ServiceError:
     )
 
 
-def lease_lost() -> LockHeldError:
-    """Return the refusal of a call under a lease that does not count any more."""
-    return LockHeldError(
-        "another run has taken the lock of the organization, or it ran out",
-        remedy=AGAIN,
-    )
-
-
-def not_claimed(message: str, ref: ResourceRef) -> ServiceError:
-    """Return why an owed secret was not answered again, and what replaces it."""
-    return ServiceError(
-        f"the service refused: {message}",
-        remedy="Run `reconciler plan` again. If the secret is owed still, make a new one: "
-        f"reconciler apply --rotate-missing {shlex.quote(ref.address)}",
-    )
-
-
 def answers_of(wire: Wire, calls: Sequence[Call]) -> Sequence[JsonObject]:
     """Carry out calls and return their answers, in their order.
 
@@ -247,6 +227,7 @@ def refusal_in(
     fields: JsonObject, code: int = UNKNOWN, message: str = "no reason is told"
 ) -> WireRefusal:
     """Return the refusal in the body of an error, or one of this code and message."""
+    # Bodies of proxies have fields of the same names, so nothing in them is taken unchecked.
     told = fields.get("code")
     # A number outside gRPC's is not believed; True is no number.
     is_told = type(told) is int and 1 <= told <= 16

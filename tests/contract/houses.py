@@ -26,6 +26,7 @@ from tests.memory_store import open_memory
 from tests.running import Server
 from tests.zitadel.stand_in import IAM
 
+IN_PROCESS, OVER_HTTP = "in process", "over HTTP"
 CONTEXT = {"tree": "default", "revision": "abc", "plan": "sha256:1"}
 Open = Callable[[ProcessIdentity], AbstractContextManager[ServiceClient]]
 _AT_ONCE = ListDelays(settling=0.01, step=0.01, longest=2.0)

@@ -5,7 +5,6 @@ One suite over ours, embedded and over HTTP, and over stand-ins of both generati
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,53 +34,21 @@ from tests.builders import (
 )
 from tests.contract.houses import (
     CONTEXT,
+    IN_PROCESS,
+    OVER_HTTP,
     House,
     held_specs,
-    house_of,
-    in_process,
-    of_zitadel,
-    over_http,
 )
 from tests.http_clients import apply_with, plan_with
-from tests.listening import listening
-from tests.running import Server, running_server
-from tests.zitadel.stand_in import GENERATIONS, FakeZitadel
+from tests.zitadel.stand_in import GENERATIONS
 
 WRITABLE = (Kind.OIDC_APPLICATION, Kind.ACTION, Kind.IDP_JWT_CONFIG)
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Run a server of ours for all tests of this module."""
-    with running_server(tmp_path_factory.mktemp("server")) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def addresses() -> Iterator[dict[str, str]]:
-    """Serve a stand-in of each generation for all tests of this module."""
-    with (
-        listening(FakeZitadel(version=GENERATIONS[0]).app()) as newest,
-        listening(FakeZitadel(version=GENERATIONS[1]).app()) as older,
-    ):
-        yield dict(zip(GENERATIONS, (newest, older), strict=True))
-
-
-@pytest.fixture(params=["in process", "over HTTP", *GENERATIONS])
-def house(
-    request: pytest.FixtureRequest, server: Server, addresses: dict[str, str], tmp_path: Path
-) -> Iterator[House]:
-    """Open a client of one of the services."""
-    if request.param == "in process":
-        with in_process() as opener, house_of(opener) as house:
-            yield house
-    elif request.param == "over HTTP":
-        with house_of(over_http(server)) as house:
-            yield house
-    else:
-        opener = of_zitadel(addresses[request.param], tmp_path)
-        with house_of(opener, remembers=False) as house:
-            yield house
+@pytest.fixture(params=[IN_PROCESS, OVER_HTTP, *GENERATIONS])
+def service_kind(request: pytest.FixtureRequest) -> str:
+    """Return the kind of service to open."""
+    return str(request.param)
 
 
 def resources(house: House, **said: dict[str, Any]) -> list[Resource]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,18 +12,11 @@ import pytest
 
 from reconciler.service.build import open_sqlite
 from tests.examples import Clock
-from tests.running import Server, running_server
+from tests.running import Server
 from tests.unit.service.asking import Asking
 from tests.wires import WIRES, Answered, GrpcWeb, Json, Refused
 
 RUN = ("x-reconciler-custody", "run-1")
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Run one server."""
-    with running_server(tmp_path_factory.mktemp("server")) as running:
-        yield running
 
 
 def headers(server: Server, *more: tuple[str, str], by: str = "editor") -> list[tuple[str, str]]:

@@ -23,19 +23,12 @@ from reconciler.service.operations.table import operations
 from tests.contract.story import JWT
 from tests.effort import cases
 from tests.raw_http import exchange, request
-from tests.running import Server, running_server
+from tests.running import Server
 
 ROOT = Path(__file__).parents[2]
 CASES_EACH = cases(4)  # of each kind for each operation; what is covered one by one comes on top
 SEED = 20_260_101  # the same requests each time: what they find is found by everybody
 PATIENCE = 3000
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Run one server."""
-    with running_server(tmp_path_factory.mktemp("server")) as running:
-        yield running
 
 
 def test_the_document_in_the_docs_is_in_step() -> None:

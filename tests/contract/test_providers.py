@@ -11,7 +11,7 @@ import grpc
 import pytest
 
 from reconciler.service.transport.protobuf import METHODS
-from tests.running import Server, running_server
+from tests.running import Server
 from tests.wires import (
     WIRES,
     Answered,
@@ -40,13 +40,6 @@ OPTIONS = {
 }
 SINCE = "@1795305600"
 METHOD = "/zitadel.management.v1.ManagementService/"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Run one server."""
-    with running_server(tmp_path_factory.mktemp("server")) as running:
-        yield running
 
 
 @pytest.fixture(params=WIRES)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -44,30 +44,18 @@ from tests.builders import (
     declared,
     desired,
 )
-from tests.contract.houses import CONTEXT, House, house_of, in_process, over_http
+from tests.contract.houses import CONTEXT, IN_PROCESS, OVER_HTTP, House
 from tests.http_clients import apply_with, http_client, plan_with
 from tests.memory_store import open_memory
-from tests.running import Server, running_server
+from tests.running import Server
 
 OTHER = ProcessIdentity("ben", "build-7", "b", 42, "s", "n")
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Run a server for all tests of this module."""
-    with running_server(tmp_path_factory.mktemp("server")) as running:
-        yield running
-
-
-@pytest.fixture(params=["in process", "over HTTP"])
-def house(request: pytest.FixtureRequest, server: Server) -> Iterator[House]:
-    """Open a client over one of the wires."""
-    if request.param == "over HTTP":
-        with house_of(over_http(server)) as house:
-            yield house
-        return
-    with in_process() as opener, house_of(opener) as house:
-        yield house
+@pytest.fixture(params=[IN_PROCESS, OVER_HTTP])
+def service_kind(request: pytest.FixtureRequest) -> str:
+    """Return the wire to the service."""
+    return str(request.param)
 
 
 def test_what_was_written_is_observed_as_it_was_written(house: House) -> None:

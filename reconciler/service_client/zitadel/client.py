@@ -52,6 +52,7 @@ from reconciler.state import ObjectEvent, ObservedObject, ObservedState, OwedSec
 
 _LONGEST_STEP = 5.0  # seconds: each look reads every list
 BATCH = 64  # orders at a time: signals are heeded between two batches
+# Codes of refusals that may be gone the next time; 4 is a deadline.
 _PASSING = {NO_ANSWER, 4, Code.RESOURCE_EXHAUSTED, Code.UNAVAILABLE, Code.UNAUTHENTICATED}
 _INSTANCE_IDS = ("iamProjectId", "defaultOrgId", "globalOrgId")
 # No call tells the version. Every server from 4.0 on has this call of its second kind of actions,
@@ -134,6 +135,7 @@ class ZitadelClient:
     def observe(self, organizations: Collection[str], *, flows: bool = True) -> ObservedState:
         """Return all that is held in these organizations: list calls, and one for each flow."""
         instance = self.instance()
+        # Every list is read again until all that this client wrote shows, or time is up.
         waited, step = 0.0, self._delays.step
         while True:
             find = partial(self._organizations.find, organizations)

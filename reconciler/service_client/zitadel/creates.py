@@ -23,7 +23,7 @@ from reconciler.service_client.zitadel.objects import (
     organization,
     plain_object,
 )
-from reconciler.service_client.zitadel.providers import ProviderCalls, ServerAge, is_provider
+from reconciler.service_client.zitadel.providers import ProviderCalls, ServerAge
 from reconciler.service_client.zitadel.reading import OF_INSTANCE, PRESENT, named
 from reconciler.service_client.zitadel.steps import (
     CATCH_UP,
@@ -98,7 +98,7 @@ def _look(
 ) -> Generator[Step, Reply, ObservedObject | ServiceError | None]:
     """Look for what may have been made, until two looks in a row see the same."""
     name, owner = order.ref.name, order.organization_id
-    if is_provider(order.ref.kind):
+    if order.ref.kind is Kind.IDP_JWT_CONFIG:
         call = providers.named(name, owner)
     else:
         call = named(order.ref.kind, name, owner, order.project_id)
@@ -118,7 +118,7 @@ def _look(
         ids = sorted(id_of(item) for item in items)
         # Lists lag behind writes. Two equal looks in a row are taken for the truth.
         if ids == before:
-            if is_provider(order.ref.kind):
+            if order.ref.kind is Kind.IDP_JWT_CONFIG:
                 current = yield from providers.still_named(items, order)
                 if isinstance(current, WireRefusal):
                     return unknown_result(current.message)
@@ -153,7 +153,7 @@ def _of_the_name(order: CreateOrder, reply: Answer, providers: ProviderCalls) ->
         item
         for item in items_of(reply.fields)
         if fold(text_of(item, "name")) == fold(order.ref.name)
-        and (not is_provider(order.ref.kind) or providers.is_ours(item))
+        and (order.ref.kind is not Kind.IDP_JWT_CONFIG or providers.is_ours(item))
     ]
 
 

@@ -42,20 +42,12 @@ class Owner(NamedTuple):
 
 
 def items_of(answer: JsonObject) -> Sequence[JsonObject]:
-    """Return the items of a page; an empty list is left out of the JSON.
-
-    Raises:
-        ServiceError: they are no objects.
-    """
+    """Return the items of a page; an empty list is left out of the JSON."""
     return objects_of({"result": [], **answer}, "result")
 
 
 def total_of(answer: JsonObject) -> int:
-    """Return how many items a list has, over all of its pages.
-
-    Raises:
-        ServiceError: that is no number.
-    """
+    """Return how many items a list has, over all of its pages."""
     details = answer.get("details", {})
     total = details.get("totalResult", "0") if isinstance(details, dict) else None
     if isinstance(total, str) and total.isascii() and total.isdecimal() and len(total) <= 9:
@@ -185,11 +177,7 @@ class AnsweredFlow(NamedTuple):
 
 
 def answered_flow(answer: JsonObject) -> AnsweredFlow:
-    """Return the flow that is answered.
-
-    Raises:
-        ServiceError: there is none.
-    """
+    """Return the flow that is answered."""
     fields = answer.get("flow")
     if not isinstance(fields, dict):
         raise unsound("?", "flow is not an object")

@@ -106,11 +106,7 @@ class OrganizationCalls:
         return Found(asked, unseen, self._missing(unseen[0], is_held=False) if unseen else "")
 
     def _go_on(self, refusal: WireRefusal) -> None:
-        """Ask in the next way from now on.
-
-        Raises:
-            ServiceError: the refusal does not say that this way is closed.
-        """
+        """Ask in the next way from now on."""
         if self.was_answered or refusal.unsure or refusal.code not in _OTHER_WAY:
             raise service_error(refusal)
         self.way = OF_INSTANCE if self.way == PRESENT else OWN
@@ -152,11 +148,7 @@ class OrganizationCalls:
         return self._is_of_instance
 
     def _own(self, organizations: Sequence[str] = ("",)) -> list[ObservedObject]:
-        """Return organizations by id, those without a role left out; by default, the user's home.
-
-        Raises:
-            ServiceError: one is refused for another reason than a missing role.
-        """
+        """Return organizations by id, without those that deny it; by default, the user's home."""
         found = []
         for reply in self.wire.send([Call(OWN, {}, each) for each in organizations]):
             if isinstance(reply, Answer):

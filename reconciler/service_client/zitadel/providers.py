@@ -200,11 +200,6 @@ class ProviderCalls:
         return Call("DeleteProvider", {"id": held.id}, held.organization_id)
 
 
-def is_provider(kind: Kind) -> bool:
-    """Return whether objects of a kind are written with these calls."""
-    return kind is Kind.IDP_JWT_CONFIG
-
-
 def is_unknown_address(refusal: WireRefusal) -> bool:
     """Return whether the gateway of a ZITADEL has no such address.
 

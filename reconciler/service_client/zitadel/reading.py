@@ -101,15 +101,11 @@ class Listing:
         return False
 
     def take(self, answer: JsonObject) -> None:
-        """Take in a page.
-
-        Raises:
-            ServiceError: it is not as the interface has it.
-        """
+        """Take in a page."""
         page, total = items_of(answer), total_of(answer)
         if calls := self._template_calls:
             calls.answered()
-        if self.total < 0:
+        if self.total < 0:  # the first page; later ones must agree with it
             self.total = total
         # The list may change between two pages: an item that moved comes twice, another never.
         known = {id_of(item) for item in self.items}
@@ -128,11 +124,7 @@ class Listing:
 
 
 def read_lists(wire: Wire, listings: Sequence[Listing]) -> None:
-    """Read lists to their ends, a page of each at a time.
-
-    Raises:
-        ServiceError: one of them cannot be read.
-    """
+    """Read lists to their ends, a page of each at a time."""
     while waiting := [listing for listing in listings if not listing.is_done]:
         replies = wire.send([listing.next_page() for listing in waiting])
         refused = []
@@ -298,9 +290,6 @@ def read_flows(wire: Wire, objects: Iterable[ObservedObject]) -> list[ObservedOb
 
     One call reads one flow of one organization. Only those that have actions are asked: a trigger
     runs actions of its own organization.
-
-    Raises:
-        ServiceError: one of them cannot be read.
     """
     actions: dict[Owner, dict[str, str]] = {}
     for held in objects:

@@ -84,6 +84,7 @@ def _run_to_pauses(
     queues: dict[str, deque[int]] = {}
     for index, order in orders.items():
         queues.setdefault(order.serial_key, deque()).append(index)
+    # Replies by key: at most one call of a key is under way, that of the first order in its queue.
     replies: dict[str, Reply] = {}
     while queues:
         calls: dict[str, Call] = {}
@@ -126,6 +127,7 @@ def repeated(call: Call) -> Generator[Step, Reply, Reply]:
         if isinstance(reply, Answer) or is_conflict(reply):
             return reply
         if not reply.unsure:
+            # After a lost answer, "not found" may be about what that try has removed.
             return replace(reply, unsure=was_unsure and reply.code == Code.NOT_FOUND)
         was_unsure = True
         yield ONCE_MORE
@@ -146,6 +148,7 @@ def despite_conflicts(
         if isinstance(reply, Answer) or not is_conflict(reply):
             return reply
         why = reply.message
+        # Other writers of the project go on meanwhile; this object may be one of theirs.
         yield ONCE_MORE
         if look is not None:
             moved = yield from look()

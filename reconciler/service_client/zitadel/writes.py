@@ -36,7 +36,7 @@ from reconciler.service_client.wire import (
 )
 from reconciler.service_client.zitadel.creates import create, create_provider, observed_item
 from reconciler.service_client.zitadel.objects import answered_flow
-from reconciler.service_client.zitadel.providers import ProviderCalls, is_provider
+from reconciler.service_client.zitadel.providers import ProviderCalls
 from reconciler.service_client.zitadel.steps import (
     Step,
     Steps,
@@ -78,7 +78,7 @@ def steps_of(order: Order, providers: ProviderCalls) -> Steps:
             return _new_secret(order)
         case CreateOrder() | UpdateOrder() | DeleteOrder() if order.ref.kind is ACTION_FLOW:
             return _write_flow(order)
-        case CreateOrder() if is_provider(order.ref.kind):
+        case CreateOrder() if order.ref.kind is Kind.IDP_JWT_CONFIG:
             return create_provider(order, providers)
         case CreateOrder():
             (call,) = _calls_of(order)
@@ -144,12 +144,13 @@ def _new_secret(order: SecretOrder) -> Steps:
 
 def _update(order: UpdateOrder, providers: ProviderCalls) -> Steps:
     held = order.held
-    calls = providers.update(order) if is_provider(order.ref.kind) else _calls_of(order)
+    calls = providers.update(order) if order.ref.kind is Kind.IDP_JWT_CONFIG else _calls_of(order)
     result: Written | ServiceError = unchanged(order)
     if calls and not order.is_new:
         moved = yield from _moved_on(held, providers)
         if moved is not None:
             return moved
+    # Each call moves the sequence on; the next one is checked against the new one.
     for call in calls:
         reply = yield from _sent(call, order, held, providers)
         if isinstance(reply, ServiceError):
@@ -197,10 +198,11 @@ def _delete(order: DeleteOrder, providers: ProviderCalls) -> Steps:
     moved = yield from _moved_on(held, providers)
     if moved is not None:
         return moved
-    (call,) = [providers.delete(held)] if is_provider(held.ref.kind) else _calls_of(order)
+    (call,) = [providers.delete(held)] if held.ref.kind is Kind.IDP_JWT_CONFIG else _calls_of(order)
     reply = yield from despite_conflicts(call, partial(_moved_on, held, providers))
     if isinstance(reply, ServiceError):
         return reply
+    # Not found after a lost answer: that try has removed it.
     if isinstance(reply, WireRefusal) and not (reply.unsure and reply.code == Code.NOT_FOUND):
         return service_error(reply)
     return unchanged(order)
@@ -224,7 +226,7 @@ def _read(
     held: ObservedObject, providers: ProviderCalls
 ) -> Generator[Step, Reply, JsonObject | WireRefusal | None]:
     """Read an object; return its fields, or None where the answer has none."""
-    if is_provider(held.ref.kind):
+    if held.ref.kind is Kind.IDP_JWT_CONFIG:
         call, name = providers.get(held.id, held.organization_id), "idp"
     elif held.ref.kind is Kind.OIDC_APPLICATION:
         fields = {"projectId": held.project_id, "appId": held.id}

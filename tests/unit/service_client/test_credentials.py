@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
@@ -27,6 +27,7 @@ from reconciler.service_client.credentials import (
     FixedToken,
     KeyFileToken,
     NoToken,
+    Response,
     ServiceUserKey,
     read_key,
     read_private,
@@ -130,13 +131,6 @@ def test_what_is_no_key_file_is_refused(tmp_path: Path, text: str) -> None:
         read_key(private_file(tmp_path, text))
 
 
-class Reply(NamedTuple):
-    """What a token endpoint answers."""
-
-    status: int
-    content: bytes
-
-
 @dataclass
 class Issuer:
     """A service that gives tokens."""
@@ -153,12 +147,12 @@ class Issuer:
 
     def __call__(
         self, verb: str, url: str, headers: Mapping[str, str], body: bytes | None
-    ) -> Reply:
+    ) -> Response:
         self.asked.append((verb, url, body))
         if verb == "GET":
-            return Reply(200, json.dumps(self.found).encode())
+            return Response(200, json.dumps(self.found).encode())
         assert headers == {"content-type": "application/x-www-form-urlencoded"}
-        return Reply(self.status, json.dumps(self.given).encode())
+        return Response(self.status, json.dumps(self.given).encode())
 
 
 class Clock:

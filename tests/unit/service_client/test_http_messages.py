@@ -35,7 +35,6 @@ from reconciler.service_client.wire import (
     error_id,
     is_id,
     service_error,
-    unsent,
 )
 from tests.examples import Clock
 from tests.memory_store import open_memory
@@ -272,7 +271,7 @@ def wrapped(cause: Exception | None, message: str = "All connection attempts fai
 def test_each_cause_has_its_own_words(failure: Exception, problem: str, remedy: str) -> None:
     """They reach the reader, who otherwise reads to try again."""
     why = connection_failure(failure, SERVICE, through_proxy=False)
-    told = service_error(unsent(*why))
+    told = service_error(why)
 
     assert told.problem == problem
     assert told.remedy.startswith(remedy)
@@ -281,7 +280,7 @@ def test_each_cause_has_its_own_words(failure: Exception, problem: str, remedy: 
 def test_behind_a_proxy_the_proxy_is_what_cannot_be_reached() -> None:
     why = connection_failure(wrapped(ConnectionRefusedError()), SERVICE, through_proxy=True)
 
-    assert "through the proxy" in why.problem
+    assert "through the proxy" in why.message
     assert "HTTPS_PROXY" in why.remedy
 
 
