@@ -249,7 +249,7 @@ def partly_applied(
         else:
             expected.append(old)
     keys = {ref.key for ref in done}
-    in_step = [ref for ref in done if ref.key in compared.keys]
+    in_step = [ref for ref in done if ref.key in observed.objects]
     also = [ref_of(change) for key, change in planned.items() if key in keys]
     return PartlyApplied(
         len(done),
@@ -272,7 +272,6 @@ class _Comparison:
         self._by_id = {held.id: held for held in observed.everything}
         self._by_key = observed.objects
         self._tells_writers = any(held.changed_by for held in observed.everything)
-        self.keys = frozenset(observed.objects)
 
     def is_done(self, old: Change, new: Change | None) -> bool:
         """Return whether an approved change is done; ``new`` is the change planned there now."""

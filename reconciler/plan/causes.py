@@ -26,7 +26,6 @@ from reconciler.plan.model import (
 )
 from reconciler.state import ObjectEvent, ObservedObject
 
-NO_CAUSES: Mapping[str, Cause] = {}
 _PLAIN: Mapping[CauseKind, str] = {
     CauseKind.DECLARED: "declared differently since it was last applied",
     CauseKind.NEVER_APPLIED: "never applied by this tree",
@@ -157,7 +156,7 @@ def cause_of_field(plan: Plan, change: Change, name: str) -> Cause | None:
     """
     if not isinstance(change, Update):
         return None
-    known = plan.causes.get(ref_of(change), NO_CAUSES).get(name)
+    known = plan.causes.get(ref_of(change), {}).get(name)
     own = _cause_without_event(change, name)
     return known or own or cause_of(change, plan.scope.tree)
 
@@ -167,7 +166,7 @@ def causes_in_words(plan: Plan, change: Change) -> Iterator[str]:
     if plan.compared_with:
         return
     fields: dict[Cause, list[str]] = {}
-    for name, cause in plan.causes.get(ref_of(change), NO_CAUSES).items():
+    for name, cause in plan.causes.get(ref_of(change), {}).items():
         fields.setdefault(cause, []).append(name)
     if not fields:
         words = cause_in_words(cause_in_plan(plan, change))

@@ -152,13 +152,12 @@ def _owned_elsewhere(pairs: Sequence[Pair], scope: Scope) -> Iterator[Diagnostic
 
 def owed_to(scope: Scope, observed: ObservedState) -> tuple[OwedSecret, ...]:
     """Return the secrets owed to a tree, or to the organizations of its shard, by their refs."""
-    found = [secret for secret in observed.owed if is_owed_to(scope, secret)]
+    found = [
+        secret
+        for secret in observed.owed
+        if secret.tree == scope.tree and scope.covers(secret.ref.organization)
+    ]
     return tuple(sorted(found, key=lambda secret: (secret.ref.key, secret.id)))
-
-
-def is_owed_to(scope: Scope, secret: OwedSecret) -> bool:
-    """Return whether a secret is for this tree, and in an organization of its shard."""
-    return secret.tree == scope.tree and scope.covers(secret.ref.organization)
 
 
 def owed_elsewhere(scope: Scope, observed: ObservedState) -> int:

@@ -94,12 +94,11 @@ def findings_as_text(findings: Sequence[Diagnostic], layout: Layout = BARE) -> s
 def counts(findings: Sequence[Diagnostic]) -> str:
     """Return how many errors, warnings and notes there are, in words."""
     counted = Counter(finding.severity for finding in findings)
-    parts = [_count(counted[severity], severity) for severity in Severity]
-    return ", ".join(part for part in parts if part)
-
-
-def _count(number: int, severity: Severity) -> str:
-    return f"{number} {severity.value}{'' if number == 1 else 's'}" if number else ""
+    return ", ".join(
+        f"{count} {severity.value}{'' if count == 1 else 's'}"
+        for severity in Severity
+        if (count := counted[severity])
+    )
 
 
 def finding_as_json(finding: Diagnostic) -> JsonObject:

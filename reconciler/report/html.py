@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from html import escape
 from pathlib import Path
@@ -64,6 +64,8 @@ def plan_as_html(
     changes, cut = _changes(shown, limit)
     if plan.compared_with and not shown:
         changes = f'<p class="plain">{THE_SAME}</p>'
+    kinds = {ref_of(each.change).kind for each in shown}
+    classes = {risk.name for each in shown for risk in each.risks}
     slots = {
         "policy": _policy(template),
         "title": headline(plan),
@@ -77,8 +79,8 @@ def plan_as_html(
             f"Warnings and notes ({len(warnings)})", map(_finding, warnings[:LISTED])
         ),
         "changes-there": _options(each for each in _WORDS if getattr(plan.summary, each)),
-        "kinds-there": _options(_kinds(shown)),
-        "risks-there": _options(_classes(shown)),
+        "kinds-there": _options(kind.value for kind in Kind if kind in kinds),
+        "risks-there": _options(name for name in CLASSES if name in classes),
         "changes": changes,
         "cut": cut,
         "unmanaged": _unmanaged(plan.unmanaged) + _inactive(plan.inactive),
@@ -293,16 +295,6 @@ def _folded(title: str, items: Iterable[str], total: int = 0) -> str:
         f'<details class="panel"><summary>{title}</summary><ul>{inside}</ul>'
         f"{_more(total)}</details>"
     )
-
-
-def _kinds(shown: Sequence[Shown]) -> Iterator[str]:
-    there = {ref_of(each.change).kind for each in shown}
-    yield from (kind.value for kind in Kind if kind in there)
-
-
-def _classes(shown: Sequence[Shown]) -> Iterator[str]:
-    there = {risk.name for each in shown for risk in each.risks}
-    yield from (name for name in CLASSES if name in there)
 
 
 def _options(values: Iterable[str]) -> str:

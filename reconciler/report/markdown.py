@@ -32,13 +32,13 @@ from reconciler.report.plan_parts import (
     place_as_code,
     place_as_marker,
     place_of,
+    refs_as_text,
     risky,
 )
 from reconciler.report.plan_text import OTHER_SHARDS, headline, untouched
 from reconciler.report.visible import LEAST, LIMIT, longest_ticks, visible
 from reconciler.resources.oidc import MESSAGES
 from reconciler.resources.ref import ResourceRef
-from reconciler.state import OwedSecret
 
 NAMED = 8
 LINE = 400
@@ -82,11 +82,11 @@ def plan_as_markdown(
             fence = fenced(group, _change_lines, "diff", part)
         sections += _folded(f"{len(group)} {_group(plan, name)}", fence)
         hidden += fence[1]
-    sections += _folded(TITLE, fenced(plan.owed, _owed, "text", room))
+    sections += _folded(TITLE, fenced([owed_line(one) for one in plan.owed], _line, "text", room))
     title = f"{len(plan.unmanaged)} held but declared nowhere: left alone"
     sections += _folded(title, fenced(plan.unmanaged, _unmanaged, "text", room))
     title = f"{len(plan.inactive)} inactive, and left so"
-    sections += _folded(title, fenced(plan.inactive, _inactive, "text", room))
+    sections += _folded(title, fenced(refs_as_text(plan.inactive), _line, "text", room))
     above = "\n".join([*head, *_hidden(hidden, len(shown)), digest])
     return "\n\n".join([above, *sections, after]) + "\n"
 
@@ -196,17 +196,13 @@ def _rest(left: int) -> list[str]:
     return [f"{left} more {'is' if left == 1 else 'are'} not shown here."] if left else []
 
 
-def _owed(secret: OwedSecret) -> list[str]:
-    return [_cut(owed_line(secret))]
+def _line(text: str) -> list[str]:
+    return [_cut(text)]
 
 
 def _unmanaged(found: Unmanaged) -> list[str]:
     remark = f"  (id {visible(found.id)}, {visible(flag_in_words(found))})"
     return [_cut(_named(found.ref) + remark)]
-
-
-def _inactive(ref: ResourceRef) -> list[str]:
-    return [_cut(_named(ref))]
 
 
 def _finding(finding: Diagnostic) -> list[str]:

@@ -7,7 +7,7 @@ question and report. No secret is known here: only whose it is, and what deliver
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -41,18 +41,21 @@ def _in_plan_order(plan: Plan) -> list[Shown]:
     for block in plan.blocks:
         if block.ref is not None:
             blocks.setdefault(block.ref, []).append(block)
-    return [_shown(change, blocks, plan) for change in plan.changes]
+    return [
+        Shown(
+            change,
+            risks_in(plan, change),
+            blocks.get(ref_of(change), ()),
+            tuple(causes_in_words(plan, change)),
+        )
+        for change in plan.changes
+    ]
 
 
 def in_review_order(plan: Plan) -> list[Shown]:
     """Return the changes as a reviewer should meet them; those of one rank stay in their order."""
     shown = _in_plan_order(plan)
     return sorted(shown, key=lambda each: (not each.blocks, most_dangerous(each.risks)))
-
-
-def _shown(change: Change, blocks: Mapping[ResourceRef, Sequence[Diagnostic]], plan: Plan) -> Shown:
-    causes = tuple(causes_in_words(plan, change))
-    return Shown(change, risks_in(plan, change), blocks.get(ref_of(change), ()), causes)
 
 
 def risks_in(plan: Plan, change: Change) -> tuple[Risk, ...]:
