@@ -35,6 +35,7 @@ class _Head(NamedTuple):
 
 
 def _read_head(head: bytes) -> _Head:
+    # The first bit is reserved, and ignored (RFC 9113, 4.1). Numbers are big-endian.
     stream = int.from_bytes(head[5:9]) & 0x7FFF_FFFF
     return _Head(int.from_bytes(head[:3]), head[3], head[4], stream)
 
@@ -159,6 +160,7 @@ class CallerFrames:
             frames = bytes(self._held.pop(stream))
             self.held_bytes -= len(frames)
             self._entering = stream
+            # Half a head of the frame that comes next must not get between those frames.
             begun, self._begun = self._begun, b""
             passed += self._follow(frames)
             self._begun = begun

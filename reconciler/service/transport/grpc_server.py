@@ -37,7 +37,7 @@ from reconciler.service.transport.protobuf import (
     status_bytes,
 )
 
-GOODBYE = 0.5  # seconds
+GOODBYE_SECONDS = 0.5  # in which connections hear that the server ends
 SECOND = 1000  # milliseconds, the unit of the library's options
 MAX_METADATA = 8 * KIB
 STREAMS = 100  # of one connection
@@ -100,7 +100,7 @@ class GrpcServer:
         with suppress(TimeoutError):
             async with asyncio.timeout(within):
                 await self._in_flight.none.wait()
-        await asyncio.wait((stopping,), timeout=GOODBYE)
+        await asyncio.wait((stopping,), timeout=GOODBYE_SECONDS)
         await self.stop()
         await stopping
 

@@ -6,7 +6,7 @@ An ASGI application of a few lines, because it stands on the path of every call.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from urllib.parse import parse_qsl, quote, unquote_to_bytes
@@ -174,13 +174,10 @@ def _fields_of(scope: Scope, found: Found, body: bytes | None, headers: Headers)
         return {**_parameters(scope["query_string"]), **found.fields}
     if scope["query_string"]:
         raise invalid("request", "must not have query parameters with this verb")
-    if body and not _is_json(headers.get("content-type", ())):
+    types = headers.get("content-type", ())
+    if body and not (len(types) == 1 and _IS_JSON.fullmatch(types[0].strip())):
         raise _unsupported("content-type: must be application/json", "content_type.unsupported")
     return {**without_null(found.operation, read_body(body)), **found.fields}
-
-
-def _is_json(values: Sequence[str]) -> bool:
-    return len(values) == 1 and _IS_JSON.fullmatch(values[0].strip()) is not None
 
 
 def _unsupported(message: str, reason: str) -> Refusal:

@@ -19,7 +19,7 @@ from calendar import timegm
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from datetime import datetime
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -280,12 +280,8 @@ async def answer_bytes(
 
 @cache
 def _encoding_of(method: Method) -> Callable[[JsonObject], bytes]:
-    """Return the encoding of the answers of a method: always the same, as kept ones are named."""
-    return partial(_message_bytes, method)
-
-
-def _message_bytes(method: Method, answer: JsonObject) -> bytes:
-    return message_of(method.answer, answer).SerializeToString()
+    # Always the same function for a method: texts of objects are kept by the encoding they have.
+    return lambda answer: message_of(method.answer, answer).SerializeToString()
 
 
 def status_bytes(refusal: Refusal) -> bytes:

@@ -109,6 +109,8 @@ class StrictProtocol(HttpToolsProtocol):
         """Begin a request. An answer that comes before its body is whole ends the connection."""
         super().on_headers_complete()
         cycle: RequestResponseCycle = self.cycle
+        # An answer may begin before the body is whole. What is left of the body would then be read
+        # as the next request, so until ``on_message_complete`` an answer ends the connection.
         self._keep_alive = cycle.keep_alive
         cycle.keep_alive = False
         cycle.transport = self._early
@@ -119,6 +121,7 @@ class StrictProtocol(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         """Hold the caller back as soon as a small body is there that is not read yet."""
         super().on_body(body)
+        # The application takes bodies in only while there is room; the network holds the rest.
         if len(self.cycle.body) > SMALL_BODY:
             self.flow.pause_reading()
         self._tell_room()

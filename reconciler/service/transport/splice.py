@@ -27,8 +27,8 @@ from reconciler.service.transport.stream_messages import NO_ROOM, TOO_LARGE, Ent
 
 # Settings without a word, and GOAWAY: no call was begun, and there are too many connections.
 REFUSED = bytes.fromhex("000000040000000000 000008070000000000 000000000000000b")
-FLUSH_WITHIN = 10.0
-ANSWER_WITHIN = 30.0  # after a large message has come
+FLUSH_SECONDS = 10.0  # in which a side takes what is left for it once the other is gone
+ANSWER_SECONDS = 30.0  # after a large message has come
 SIZES = Sizes(SMALL_BODY, MAX_MESSAGE, TOO_LARGE, NO_ROOM)
 
 MakeProtocol = Callable[[], asyncio.Protocol]
@@ -44,11 +44,10 @@ class FirstBytes(asyncio.Protocol):
         room: Room,
         turned_away: Callable[[str], None],
     ) -> None:
-        """Decide for one connection.
+        """Tell ``turned_away`` why a connection is refused.
 
-        ``room.connections`` is where the HTTP server looks up what it must wait for at its end;
-        the connection is in it until it is lost, or until the HTTP protocol is there instead.
-        ``turned_away`` is told why a connection is refused.
+        The HTTP server looks up in ``room.connections`` what it must wait for at its end: this
+        connection is there until it is lost, or until its HTTP protocol is there instead.
         """
         self._make_http = make_http
         self._inside = inside
@@ -144,7 +143,7 @@ class Splice:
     @property
     def is_busy(self) -> bool:
         """Return whether a call waits for its answer, and not for longer than answers may take."""
-        longest = self._room.limits.body_seconds + ANSWER_WITHIN
+        longest = self._room.limits.body_seconds + ANSWER_SECONDS
         return self._asked.is_calling and self._calls_began + longest > self._now()
 
     def begin(self, seen: bytes) -> None:
@@ -249,7 +248,7 @@ class Splice:
         """Hold the room of a message until its call has ended, which cancels this."""
         try:
             async with (
-                asyncio.timeout(self._room.limits.body_seconds + ANSWER_WITHIN),
+                asyncio.timeout(self._room.limits.body_seconds + ANSWER_SECONDS),
                 self._budget.place(b"%d" % id(self), size),
             ):
                 self._waiting.discard(stream)
@@ -328,7 +327,7 @@ class _End(asyncio.Protocol):
         other = self._other
         if not other.is_over():
             other.transport.close()
-            asyncio.get_running_loop().call_later(FLUSH_WITHIN, other.end)
+            asyncio.get_running_loop().call_later(FLUSH_SECONDS, other.end)
         self._tell()
 
     def end(self) -> None:
