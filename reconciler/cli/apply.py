@@ -217,13 +217,7 @@ def _apply_to_new_store(run: Run) -> int:
 
 
 def _approve(run: Run, plan: Plan) -> Plan:
-    """Show a plan and return it once it may be carried out.
-
-    Raises:
-        OutputError: it could not be shown.
-        BlockedPlanError: a guard blocks it, or secrets have no destination.
-        UsageError: approval was not given, or there is no terminal to ask in.
-    """
+    """Show a plan and return it, with its warnings, once it may be carried out."""
     plan, service = warn_without_sink(plan, run.sink), run.connection.service
     is_approved = run.auto_approve or run.approval.is_given
     asks = bool(plan.changes or plan.deliverable) and not is_approved

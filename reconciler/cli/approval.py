@@ -129,11 +129,7 @@ class _OneService:
         self._file = file
 
     def observe(self, organizations: Collection[str], *, flows: bool = True) -> ObservedState:
-        """Return what is held.
-
-        Raises:
-            StalePlanError: it is another service.
-        """
+        """Return what is held, unless it is another service."""
         observed = self._service.observe(organizations, flows=flows)
         approved, now = self._file.plan.instance, observed.instance
         if approved == now or (not approved and self._was_made_for(observed)):
@@ -159,10 +155,8 @@ def take_approval(
 ) -> tuple[Approval, tuple[str, ...]]:
     """Return what was approved, and the paths that are left: those of the manifests.
 
-    Args:
-        paths: A plan file and the paths of manifests, or these alone.
-        digest: That of a plan, or nothing.
-        environment: The one that was chosen, or nothing.
+    ``paths`` begin with a plan file, or are those of manifests alone. ``digest`` and
+    ``environment`` may be empty.
 
     Raises:
         UsageError: the digest is none.

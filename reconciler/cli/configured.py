@@ -68,9 +68,6 @@ class Configured:
         """Return the protected environment that is written to at an address; empty for none.
 
         It is the chosen environment, or without a choice one with this service.
-
-        Raises:
-            UsageError: the address cannot be that of a service.
         """
         if self.environment or self.configuration is None:
             return self.name if self.is_protected else ""
@@ -113,11 +110,7 @@ class Configured:
         return _in_environment(self.configuration, environment, self.findings, self.given)
 
     def each(self) -> Sequence[Configured]:
-        """Return the configuration with each environment chosen in turn, or the chosen one alone.
-
-        Raises:
-            InvalidConfigurationError: a value that was given cannot be used.
-        """
+        """Return it with each environment chosen in turn, or with the chosen one alone."""
         if self.environment or not self.configuration or not self.configuration.environments:
             return [self]
         return [self.choose(name) for name in self.configuration.environments]
@@ -146,12 +139,8 @@ def configure(
 ) -> None:
     """Read the configuration of a command, choose its environment, and set its defaults.
 
-    Args:
-        context: That of the command; its ``default_map`` is filled.
-        file: The file that was named; without one, it is looked for.
-        name: The environment that was named, if one was.
-        given: Values of variables, as ``NAME=VALUE``.
-        need: What the command needs.
+    Without ``file`` it is looked for. ``name`` is that of an environment, and ``given`` are values
+    of variables, as ``NAME=VALUE``.
 
     Raises:
         InvalidConfigurationError: the file, or a value that was given, cannot be used.
@@ -180,7 +169,7 @@ def _read(path: str, name: str | None, given: Sequence[str], need: Need) -> Conf
         raise InvalidConfigurationError(findings)
     environment = _chosen(configuration, name) if name else None
     if need is Need.ONE and environment is None and configuration.environments:
-        raise no_environment(configuration)
+        raise _no_environment(configuration)
     unread = _unread(configuration)
     return _in_environment(configuration, environment, (*findings, *unread), given)
 
@@ -225,8 +214,7 @@ def _chosen(configuration: Configuration, name: str) -> Environment:
     )
 
 
-def no_environment(configuration: Configuration) -> UsageError:
-    """Return the error that one of the environments must be chosen."""
+def _no_environment(configuration: Configuration) -> UsageError:
     return UsageError(
         f"no environment is chosen, and {configuration.file} has some",
         remedy=f"Give --env NAME or set RECONCILER_ENV. {_listed(configuration)}",
@@ -244,11 +232,7 @@ def _in_environment(
     findings: Sequence[Diagnostic],
     given: Sequence[str],
 ) -> Configured:
-    """Return a configuration with an environment chosen and its variables given their values.
-
-    Raises:
-        InvalidConfigurationError: a value that was given cannot be used.
-    """
+    """Return a configuration with an environment chosen and its variables given their values."""
     from reconciler.configuration.values import values_in
 
     values, wrong = values_in(configuration, environment, _given(configuration, given))
@@ -295,10 +279,10 @@ def _settings(found: Configured) -> Mapping[str, Any]:
     if found.configuration is None:
         return {}
     tree = found.environment.tree if found.environment else found.configuration.tree
-    if found.environment is None:
-        return {"tree": tree} if tree else {}
-    service = found.configuration.service_of(found.environment)
-    return {"service": service, **({"tree": tree} if tree else {})}
+    settings = {"tree": tree} if tree else {}
+    if found.environment is not None:
+        settings["service"] = found.configuration.service_of(found.environment)
+    return settings
 
 
 def check_service(address: str, source: ParameterSource | None) -> bool:
@@ -311,7 +295,7 @@ def check_service(address: str, source: ParameterSource | None) -> bool:
     found = configured()
     if source is ParameterSource.DEFAULT:
         if found.configuration and found.configuration.environments:
-            raise no_environment(found.configuration)
+            raise _no_environment(found.configuration)
         return False
     if source is ParameterSource.DEFAULT_MAP:
         return found.service != ""

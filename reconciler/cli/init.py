@@ -29,6 +29,20 @@ from reconciler.resources.installation import (
     schema_folder,
 )
 
+_HERE = Path(__file__).parent
+ONE = _HERE / "starter"
+"""An organization for one service."""
+
+TWO = _HERE / "starter-environments"
+"""An organization in two environments, with its ``reconciler.yaml``."""
+
+TEMPLATES = _HERE / "templates"
+GITHUB = Path(".github", "workflows")
+GITLAB = Path(".gitlab", "reconciler.gitlab-ci.yml")
+_FOLDER = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._/-]*", re.ASCII)
+_GITHUB_JOB = re.compile(r"^(?=  [a-z]+:$)", re.MULTILINE)
+_GITLAB_JOB = re.compile(r"(?<=\n\n)(?=(?:# [^\n]*\n)*reconciler [a-z]+:$)", re.MULTILINE)
+_GITLAB_NAME = re.compile(r"^reconciler ([a-z]+):$", re.MULTILINE)
 HOOKS = "githooks"
 TOOL = "reconciler"
 """The folder, beside what a CI set-up reads, that its jobs install the tool from."""
@@ -79,7 +93,7 @@ def init_command(
     chosen = [(name, target) for asked, name, target in wanted if asked]
     try:
         if environments:
-            _write_new({path: (text, 0o644) for path, text in two_environments().items()})
+            _write_new(_files_of(TWO, Path()) | _files_of(schema_folder(), Path(SCHEMAS)))
         if chosen:
             _write_new(_files_for(chosen, release))
         if not (chosen or environments):
@@ -98,24 +112,23 @@ def init_command(
         click.echo(f"Next: reconciler validate{shown}, then plan{shown}, then apply{shown}.")
 
 
-def _files_for(
-    chosen: Sequence[tuple[str, Path]], release: str | None
-) -> Mapping[Path, tuple[bytes, int]]:
-    """Return content and mode of each file that the chosen set-ups need, by path."""
-    files = {
-        target / path.relative_to(TEMPLATES / name): path.read_bytes()
-        for name, target in chosen
-        for path in sorted((TEMPLATES / name).rglob("*"))
-        if path.is_file()
-    }
+def _files_of(folder: Path, target: Path) -> dict[Path, bytes]:
+    """Return the files of a folder by where they are to be beneath another one."""
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    return {target / path.relative_to(folder): path.read_bytes() for path in paths}
+
+
+def _files_for(chosen: Sequence[tuple[str, Path]], release: str | None) -> Mapping[Path, bytes]:
+    """Return each file that the chosen set-ups need, by path."""
+    files: dict[Path, bytes] = {}
+    for name, target in chosen:
+        files |= _files_of(TEMPLATES / name, target)
     if (configuration := _environments()) is not None:
         files = for_environments(files, configuration)
     for name, target in chosen:
         if name != "git-hooks":
             files |= {target / TOOL / file: text for file, text in install_files(release).items()}
-    return {
-        path: (text, 0o755 if path.parts[0] == HOOKS else 0o644) for path, text in files.items()
-    }
+    return files
 
 
 def _environments() -> Configuration | None:
@@ -141,7 +154,7 @@ def _write_starter(target: Path) -> None:
     _show_written(path for path in sorted(target.rglob("*")) if SCHEMAS not in path.parts)
 
 
-def _write_new(files: Mapping[Path, tuple[bytes, int]]) -> None:
+def _write_new(files: Mapping[Path, bytes]) -> None:
     """Write files, if none of them is there yet."""
     for path in files:
         if path.exists():
@@ -149,11 +162,11 @@ def _write_new(files: Mapping[Path, tuple[bytes, int]]) -> None:
                 f"{path} is there already",
                 remedy="Move it away first; nothing was written.",
             )
-    for path, (content, mode) in files.items():
+    for path, content in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-        if mode & 0o111:
-            path.chmod(mode)
+        if path.parts[0] == HOOKS:
+            path.chmod(0o755)
     _show_written(path for path in files if SCHEMAS not in path.parts)
 
 
@@ -163,47 +176,10 @@ def _show_written(paths: Iterable[Path]) -> None:
             click.echo(f"wrote {visible(str(path))}")
 
 
-_HERE = Path(__file__).parent
-ONE = _HERE / "starter"
-"""An organization for one service."""
-
-TWO = _HERE / "starter-environments"
-"""An organization in two environments, with its ``reconciler.yaml``."""
-
-
-def two_environments() -> Mapping[Path, bytes]:
-    """Return the files of an organization in two environments and the schemas, by path."""
-    schemas = schema_folder()
-    return {
-        **{path.relative_to(TWO): path.read_bytes() for path in _files(TWO)},
-        **{
-            Path(SCHEMAS) / path.relative_to(schemas): path.read_bytes() for path in _files(schemas)
-        },
-    }
-
-
-def _files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.is_file())
-
-
-TEMPLATES = Path(__file__).parent / "templates"
-GITHUB = Path(".github", "workflows")
-GITLAB = Path(".gitlab", "reconciler.gitlab-ci.yml")
-_FOLDER = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._/-]*", re.ASCII)
-_GITHUB_JOB = re.compile(r"^(?=  [a-z]+:$)", re.MULTILINE)
-_GITLAB_JOB = re.compile(r"(?<=\n\n)(?=(?:# [^\n]*\n)*reconciler [a-z]+:$)", re.MULTILINE)
-_GITLAB_NAME = re.compile(r"^reconciler ([a-z]+):$", re.MULTILINE)
-
-
 def for_environments(
     files: Mapping[Path, bytes], configuration: Configuration
 ) -> dict[Path, bytes]:
-    """Return the files of set-ups with jobs for each environment of a configuration.
-
-    Args:
-        files: Those for one service, by path.
-        configuration: The one in the folder that the files are for.
-    """
+    """Return set-ups with jobs for each environment, made from the files for one service."""
     made = dict(files)
     workflows = {path.name: made.pop(path).decode() for path in files if path.parent == GITHUB}
     if workflows:

@@ -60,14 +60,11 @@ def install_files(release: str | None) -> Mapping[str, bytes]:
 
 
 def _requirements(tool: str) -> bytes:
-    return f"{_HEADING}{tool}\n{_locked_libraries()}".encode()
-
-
-def _locked_libraries() -> str:
-    """Return the locked requirements of the core, without the heading of the file."""
+    """Return the tool and the locked requirements of the core, under a heading of their own."""
     lock = next(path for path in _LOCKS if path.is_file())
     lines = lock.read_text(encoding="utf-8").splitlines(keepends=True)
-    return "".join(line for line in lines if not line.startswith("#"))
+    locked = "".join(line for line in lines if not line.startswith("#"))
+    return f"{_HEADING}{tool}\n{locked}".encode()
 
 
 def _checked(release: str) -> str:
