@@ -81,6 +81,7 @@ def test_a_page_full_of_long_scripts_is_read() -> None:
     assert reply_of(200, JSON, json.dumps(page).encode()) == Answer(page)
 
 
+@pytest.mark.slow
 def test_a_full_page_has_far_fewer_values_than_are_read() -> None:
     """A thousand applications with fifty addresses each are less than half of that."""
     with closing(open_memory()) as service:
