@@ -10,6 +10,7 @@ A few bytes can stand for many, so both the length of a text and all that is put
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection
 
 from reconciler.diagnostics import Diagnostic, Severity, SourceLocation, error, warning
@@ -53,9 +54,12 @@ class Variables:
         self._growth = growth
         self._near: dict[str, str | None] = {}
         given = {name: each.value for name, each in layers.variables.items() if each is not None}
-        # Each by the token that stands for the variable, such as ``${host}``.
-        self._whole = {f"{OPENING}{name}}}": (name, given[name]) for name in given}
-        texts = {token: as_text(value) for token, (_, value) in self._whole.items()}
+        # Each by the token that stands for the variable, such as ``${host}``. A size is counted
+        # once: a list can have thousands of items, and be used thousands of times.
+        self._whole = {
+            f"{OPENING}{name}}}": (name, value, size_of(value)) for name, value in given.items()
+        }
+        texts = {token: as_text(value) for token, (_, value, _) in self._whole.items()}
         self._texts = {LITERAL: OPENING}
         self._texts |= {token: text for token, text in texts.items() if text is not None}
         self._longest = max(map(len, self._texts.values()))
@@ -78,7 +82,7 @@ class Variables:
     def _begin(self, manifest: Manifest, *, may_be_left: bool) -> None:
         self._manifest = manifest
         self._may_be_left = may_be_left
-        self._told: list[Severity] = []
+        self._told: Counter[Severity] = Counter()
 
     def _sections(self, document: YamlMapping) -> None:
         for key, value in document.items():
@@ -119,9 +123,9 @@ class Variables:
             return value
         if value not in self._whole:
             return self._text(value, path)
-        name, put_in = self._whole[value]
+        name, put_in, size = self._whole[value]
         self.used.add(name)
-        return put_in if self._growth.has_room(size_of(put_in), self._manifest, path) else name
+        return put_in if self._growth.has_room(size, self._manifest, path) else name
 
     def _text(self, text: str, path: Path) -> str:
         """Return a text with its variables replaced."""
@@ -220,8 +224,8 @@ class Variables:
 
     def _is_told(self, severity: Severity) -> bool:
         """Return whether one more finding about this document is told."""
-        self._told.append(severity)
-        return self._told.count(severity) <= MAX_FAULTS
+        self._told[severity] += 1
+        return self._told[severity] <= MAX_FAULTS
 
 
 def _has_variable(text: str) -> bool:

@@ -10,6 +10,7 @@ import pytest
 
 from reconciler.diagnostics import SourceLocation
 from reconciler.manifests import loader
+from reconciler.manifests import variables as module
 from reconciler.manifests.loader import load
 from reconciler.manifests.manifest import Growth, Loaded, Manifest, Root, SourceFile
 from reconciler.manifests.placeholders import Layers, VariableValue
@@ -288,6 +289,16 @@ def test_what_all_variables_put_in_is_limited() -> None:
 
     assert codes(found.diagnostics) == ["VARIABLE-SIZE"]
     assert sum(isinstance(m.document["metadata"]["name"], list) for m in found.manifests) < 40
+
+
+def test_the_size_of_a_value_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list of 100,000 items that a file uses 100,000 times would take an hour."""
+    sizes: list[Any] = []
+    monkeypatch.setattr(module, "size_of", lambda value: sizes.append(value) or 8)
+
+    loaded(SHOP.replace("devMode", "a: ['${previews}', '${previews}']\n  b"), layers(**VALUES))
+
+    assert len(sizes) == len(VALUES)
 
 
 def test_a_value_without_room_has_no_further_finding(monkeypatch: pytest.MonkeyPatch) -> None:
