@@ -85,7 +85,9 @@ def organization_view(row: ObjectRow) -> Answer:
 
 def project_view(row: ObjectRow) -> Answer:
     """Return a project as it is answered."""
-    return {**_named(row, "PROJECT_STATE"), **_spec_of(row, Kind.PROJECT)}
+    members = _named(row, "PROJECT_STATE")
+    state = members.pop("state")  # stands after the name, in projects only
+    return {**members, "state": state, **_spec_of(row, Kind.PROJECT)}
 
 
 def idp_view(row: ObjectRow) -> Answer:

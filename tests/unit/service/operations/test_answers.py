@@ -97,6 +97,21 @@ def test_an_object_is_answered_with_its_name_and_its_details(view: Any) -> None:
     assert answer["state"].endswith("_STATE_ACTIVE")
 
 
+@pytest.mark.parametrize(
+    ("view", "members"),
+    [
+        (organization_view, ["id", "details", "state", "name"]),
+        (project_view, ["id", "details", "name", "state"]),
+        (idp_view, ["id", "details", "state", "name"]),
+        (provider_view, ["id", "details", "state", "name"]),
+        (action_view, ["id", "details", "state", "name"]),
+    ],
+)
+def test_the_members_of_an_object_stay_in_their_order(view: Any, members: list[str]) -> None:
+    """Answers are compared as text, too."""
+    assert list(view(a_row()))[:4] == members
+
+
 def test_an_application_is_answered_without_its_secret() -> None:
     answer = app_view(a_row(spec=SPEC, secret_hash=HASH))
 

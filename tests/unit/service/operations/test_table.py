@@ -8,6 +8,15 @@ from collections import Counter
 import pytest
 
 from reconciler.resources.call import ADDRESSES
+from reconciler.service.operations import (
+    actions,
+    applications,
+    custody,
+    identity_providers,
+    inventory,
+    leases,
+    lists,
+)
 from reconciler.service.operations.callers import PERMISSIONS, Role
 from reconciler.service.operations.operation import MANAGEMENT, Effect, Operation
 from reconciler.service.operations.request import Fields
@@ -85,6 +94,14 @@ def test_the_operations_of_the_source_have_their_addresses() -> None:
         "POST /management/v1/projects/{projectId}/apps/oidc",
     )
     assert operations()["CreateAction"].http == ("POST /management/v1/actions",)
+
+
+def test_no_operation_is_lost_to_another_of_its_name() -> None:
+    """The rows of all modules, and that of batches, have names of their own."""
+    modules = (actions, applications, custody, identity_providers, inventory, leases, lists)
+    names = [row.name for module in modules for row in module.ROWS]
+
+    assert Counter([*names, "WriteBatch"]) == Counter(operations().keys())
 
 
 def test_no_address_is_given_twice() -> None:
