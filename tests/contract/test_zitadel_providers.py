@@ -254,6 +254,23 @@ def test_doubles_are_shown_and_none_is_chosen(
     assert plan_with(client, pinned).blocks == ()
 
 
+def test_an_update_of_a_double_shows_at_once(fake: FakeZitadel, tmp_path: Path) -> None:
+    """A pinned one is written to like any other, and no wait for lists would end."""
+    for _ in range(2):
+        fake.put_provider("partner", **a_jwt_config())
+    slept: list[float] = []
+    patience = ListDelays(settling=0, step=0.5, longest=60, sleep=slept.append)
+    with listening(fake.app()) as address, zitadel_client(address, IAM, tmp_path, patience) as one:
+        (second,) = one.observe(["acme"]).name_clashes
+        order = UpdateOrder(declared(PARTNER, a_jwt_config(issuer="https://new.example")), second)
+        (written,) = one.write([order], {})
+        slept.clear()
+        state = one.observe(["acme"])
+
+    assert isinstance(written, Written), written
+    assert (state.unshown, slept) == ((), [])
+
+
 def test_one_that_appeared_since_the_plan_is_not_doubled(
     client: ZitadelClient, fake: FakeZitadel
 ) -> None:

@@ -142,8 +142,7 @@ class ZitadelClient:
             seen = read_organizations(self._wire, find, self._providers)
             if flows:
                 seen.add(read_flows(self._wire, seen.everything))
-            held = seen.objects.values()
-            missing = self._awaited.not_shown(held, organizations, flows=flows)
+            missing = self._awaited.not_shown(seen.everything, organizations, flows=flows)
             # After the longest wait the plan is blocked instead: it would be made from an old list.
             left = self._delays.longest - waited
             if not missing or left <= 0:

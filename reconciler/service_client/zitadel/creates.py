@@ -12,7 +12,7 @@ from dataclasses import replace
 from reconciler.errors import AlreadyExistsError, ServiceError
 from reconciler.resources.call import Call, Code, JsonObject
 from reconciler.resources.ref import Kind, fold
-from reconciler.service_client.answers import id_of, text_of
+from reconciler.service_client.answers import id_of, sequence_of, text_of
 from reconciler.service_client.orders import written
 from reconciler.service_client.port import CreateOrder, Written
 from reconciler.service_client.wire import AGAIN, Answer, Reply, WireRefusal, service_error
@@ -20,7 +20,6 @@ from reconciler.service_client.zitadel.objects import (
     Owner,
     application,
     items_of,
-    organization,
     plain_object,
 )
 from reconciler.service_client.zitadel.providers import ProviderCalls, ServerAge
@@ -180,7 +179,10 @@ def observed_item(
         case Kind.OIDC_APPLICATION:
             return application(item, owner, Owner(like.project_id, like.ref.project))
         case Kind.ORGANIZATION:
-            return replace(organization(item), ref=like.ref)
+            # The id is all that its list has to tell: an organization has no spec.
+            details = item.get("details")
+            sequence = sequence_of(details) if isinstance(details, dict) else 0
+            return ObservedObject(like.ref, id_of(item), sequence, {}, like.organization_id)
         case _:
             return plain_object(kind, item, owner)
 

@@ -14,11 +14,12 @@ from dataclasses import dataclass, replace
 from reconciler.errors import AccessDeniedError
 from reconciler.resources.call import Call, Code, JsonObject
 from reconciler.resources.ref import Kind, fold
-from reconciler.service_client.answers import PAGE, text_of
+from reconciler.service_client.answers import text_of
 from reconciler.service_client.wire import Answer, Wire, WireRefusal, error_id, is_id, service_error
 from reconciler.service_client.zitadel.objects import items_of, organization, total_of
 from reconciler.service_client.zitadel.reading import (
     OF_INSTANCE,
+    PAGE,
     PRESENT,
     TOO_LARGE_A_PAGE,
     Found,

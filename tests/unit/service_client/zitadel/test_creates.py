@@ -11,6 +11,7 @@ from reconciler.errors import (
     ServiceUnavailableError,
 )
 from reconciler.resources.call import Call, JsonObject
+from reconciler.resources.ref import organization_ref
 from reconciler.service_client.port import CreateOrder, Written
 from reconciler.service_client.wire import Answer, Reply, WireRefusal, lost
 from reconciler.service_client.zitadel.creates import LOOKS, create, create_provider
@@ -60,6 +61,22 @@ def test_a_create_is_made_once(
 
     assert (made if isinstance(made, Written) else type(made)) == result
     assert operations(taken) == ["CreateAction", *steps]
+
+
+@pytest.mark.parametrize(
+    ("details", "sequence"), [({"details": DETAILS}, 9), ({}, 0)], ids=["details", "no details"]
+)
+def test_an_organization_is_found_by_its_name_and_id_alone(
+    details: JsonObject, sequence: int
+) -> None:
+    acme = organization_ref("acme")
+    found = listed({"id": "7", "name": "ACME", **details})
+
+    made, _ = driven(
+        create(CreateOrder(acme, {}, "k"), Call("AddOrg"), ProviderCalls()), LOST, found, found
+    )
+
+    assert made == Written("7", sequence)
 
 
 def test_objects_of_the_same_name_are_not_chosen_from() -> None:

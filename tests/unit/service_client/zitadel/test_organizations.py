@@ -8,6 +8,7 @@ from reconciler.errors import AccessDeniedError
 from reconciler.resources.call import Call
 from reconciler.service_client.wire import Answer, refusal_in
 from reconciler.service_client.zitadel.organizations import OrganizationCalls
+from reconciler.service_client.zitadel.reading import PAGE, TOO_LARGE_A_PAGE
 from tests.unit.service_client.fake_wire import FakeWire, Reply
 
 UNKNOWN = refusal_in({"code": 5, "message": "Not Found"})
@@ -39,6 +40,24 @@ def test_every_organization_of_a_role_is_found_however_many_there_are() -> None:
     )
 
     assert len(OrganizationCalls(wire).visible()) == COUNT
+
+
+def test_the_present_list_is_read_in_pages_that_an_operator_may_have_lowered() -> None:
+    """A refused limit is halved, and the list begins with that of every other list."""
+
+    def page(call: Call) -> Reply:
+        query = call.fields["query"]
+        if query["limit"] > 125:
+            return refusal_in({"code": 3, "message": "no", "details": [{"id": TOO_LARGE_A_PAGE}]})
+        items = [{"name": f"o{n}"} for n in range(query["offset"], query["offset"] + 100)]
+        return Answer({"details": {"totalResult": "200"}, "result": items})
+
+    wire = FakeWire(ListOrganizations=page)
+
+    assert len(OrganizationCalls(wire).visible()) == 200
+    queries = [call.fields["query"] for calls in wire.sent for call in calls]
+    places = [(query["offset"], query["limit"]) for query in queries]
+    assert places == [(0, PAGE), (0, 250), (0, 125), (125, 125)]
 
 
 def test_roles_that_the_service_does_not_tell_are_not_said_to_be_none() -> None:
