@@ -100,7 +100,11 @@ _ORDERS = {
 
 
 class Snapshot:
-    """One consistent view of a store: the rows that one transaction of a connection sees."""
+    """One consistent view of a store: the rows that one transaction of a connection sees.
+
+    Attributes:
+        run: Runs a statement, written as SQLite takes it, in that transaction.
+    """
 
     def __init__(self, run: Run, dialect: Dialect) -> None:
         self.run = run

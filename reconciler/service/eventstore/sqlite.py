@@ -242,7 +242,12 @@ class SqliteReadOnlyStore(_OpenStore):
 
 
 class WatchedFiles:
-    """The files that a store has opened, by device and inode."""
+    """The files that a store has opened, by device and inode.
+
+    A file that is deleted, moved or replaced stays open, and takes commits that no later start
+    will find. So the store, its log and the index of the log are compared with what was opened:
+    before a transaction, before it is acknowledged, and now and then before a view.
+    """
 
     def __init__(self, path: Path) -> None:
         """Remember the files of a store that was opened just now, its log included.

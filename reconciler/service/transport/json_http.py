@@ -1,6 +1,7 @@
 """The REST front end: every address of the table of operations, in JSON.
 
-An ASGI application of a few lines, because it stands on the path of every call.
+An ASGI application without a framework, because it stands on the path of every call. The
+addresses are a tree, made from the table once.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from reconciler.resources.call import ADDRESSES
+from reconciler.resources.call import ADDRESSES, WRITE_BATCH
 from reconciler.service.operations import (
     actions,
     applications,
@@ -96,12 +96,22 @@ def test_the_operations_of_the_source_have_their_addresses() -> None:
     assert operations()["CreateAction"].http == ("POST /management/v1/actions",)
 
 
+@pytest.mark.parametrize(
+    "row", [row for row in ROWS if row.name != WRITE_BATCH], ids=lambda row: row.name
+)
+def test_the_handler_of_a_read_cannot_write(row: Operation) -> None:
+    """A read is answered from a snapshot, without a commit, so its handler takes no ``Writing``."""
+    call = next(iter(row.handler.__annotations__.values()))
+
+    assert call == ("Writing" if row.writes else "Reading")
+
+
 def test_no_operation_is_lost_to_another_of_its_name() -> None:
     """The rows of all modules, and that of batches, have names of their own."""
     modules = (actions, applications, custody, identity_providers, inventory, leases, lists)
     names = [row.name for module in modules for row in module.ROWS]
 
-    assert Counter([*names, "WriteBatch"]) == Counter(operations().keys())
+    assert Counter([*names, WRITE_BATCH]) == Counter(operations().keys())
 
 
 def test_no_address_is_given_twice() -> None:
