@@ -16,6 +16,7 @@ from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.batch import MAX_ORDERS, work_share, write_batch
 from reconciler.service.operations.request import Request
 from reconciler.service.operations.table import operation_of, operations
+from tests.effort import cases
 from tests.examples import SCRIPT, Clock
 from tests.memory_store import open_memory
 from tests.unit.service.asking import ADMIN, Asking
@@ -279,7 +280,7 @@ def shown(ask: Asking, answers: list[dict[str, Any]]) -> Any:
     return told, sorted(held, key=repr), ask.event_count()
 
 
-@settings(max_examples=25)
+@settings(max_examples=cases(25))
 @given(orders=some_orders(), repeats=st.integers(1, 2), at_once=st.sampled_from((1, 256)))
 def test_a_batch_is_its_orders_sent_one_after_the_other(
     orders: list[dict[str, Any]], repeats: int, at_once: int
