@@ -1,4 +1,4 @@
-"""One change of a plan on its way: its intent in the journal, its orders and its outcome."""
+"""Changes while they are carried out: intents, orders and outcomes, and the report of a run."""
 
 from __future__ import annotations
 

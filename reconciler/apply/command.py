@@ -185,7 +185,7 @@ def _fed(process: subprocess.Popen[bytes], content: bytes, abort: threading.Even
     return f"not done within {SECONDS:.0f} s"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)  # its lines hold secrets, which no traceback is to show
 class _Talk:
     """Gives lines to a process and reads its answers at the same time, so that neither waits."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import signal
 import threading
 import time
@@ -53,6 +54,22 @@ def test_what_a_command_kept_before_it_failed_is_told_as_kept(
             assert "geheim" not in result.problem + result.remedy
         else:
             assert delivery.client_id in helper.secrets
+
+
+def test_no_traceback_shows_the_lines_of_a_talk(helper: Helper) -> None:
+    """One with values, as some loggers write it, has the text of every value."""
+    shown: list[str] = []
+
+    def stops() -> bool:
+        frame = inspect.currentframe()
+        assert frame is not None
+        assert frame.f_back is not None
+        shown.append(repr(frame.f_back.f_locals))
+        return False
+
+    assert is_kept(helper.sink().deliver(deliveries(2), stops)) == [True, True]
+    assert shown != []
+    assert "geheim" not in "".join(shown)
 
 
 def test_a_run_that_is_to_stop_gives_nothing_more_to_a_batch(
