@@ -44,9 +44,14 @@ def rebuild(store: EventStore) -> int:
 @contextmanager
 def _replay_errors(*, is_old: bool = False) -> Iterator[None]:
     """Raise what keeps a log from being replayed as an error of its store."""
-    store = "this store, which an earlier version made," if is_old else "this store"
-    newer = "It is damaged, or a newer version of this tool wrote it: restore a backup, or use that"
-    remedy = "Restore a backup." if is_old else f"{newer} version."
+    if is_old:
+        store, remedy = "this store, which an earlier version made,", "Restore a backup."
+    else:
+        store = "this store"
+        remedy = (
+            "It is damaged, or a newer version of this tool wrote it: restore a backup, or use"
+            " that version."
+        )
     try:
         yield
     except (ValueError, KeyError, TypeError) as error:

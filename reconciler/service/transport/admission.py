@@ -83,7 +83,7 @@ class Tally:
     """A number for each caller, and their sum. One event loop; no locks."""
 
     def __init__(self) -> None:
-        self.total = 0  # the sum
+        self.total = 0
         self._of: Counter[bytes] = Counter()
 
     def of(self, caller: bytes) -> int:
