@@ -20,7 +20,7 @@ from reconciler.plan.planfile import PlanFile, SavedFinding, SavedResource, plan
 from reconciler.plan.planfile import Snapshot as Against
 from reconciler.plan.snapshot import SnapshotFile, snapshot_content
 from reconciler.service.domain.refusal import Code, Refusal
-from reconciler.service.transport.bodies import json_answer
+from reconciler.service.transport.http_messages import json_answer
 from reconciler.service.transport.protobuf import METHODS, message_of
 from tests.builders import (
     GREET,

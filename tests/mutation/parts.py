@@ -20,10 +20,10 @@ def _in(folder: str, *names: str) -> tuple[str, ...]:
 
 PARTS = {
     "decoder": Part(
-        (*_in("resources", "strict_json"), *_in("service/transport", "bodies")),
+        (*_in("resources", "strict_json"), *_in("service/transport", "http_messages")),
         (
             "tests/unit/resources/test_strict_json.py",
-            "tests/unit/service/transport/test_bodies.py",
+            "tests/unit/service/transport/test_http_messages.py",
         ),
     ),
     "journal": Part(

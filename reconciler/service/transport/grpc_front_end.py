@@ -21,11 +21,11 @@ from typing import NamedTuple
 
 from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.transport.admission import Budget, UnreadError
-from reconciler.service.transport.bodies import Bodies
 from reconciler.service.transport.connections import ListenError
 from reconciler.service.transport.grpc_intake import Inside, Intake, NewCalls
 from reconciler.service.transport.grpc_server import GrpcServer
 from reconciler.service.transport.grpc_web import GrpcWeb
+from reconciler.service.transport.http_messages import Bodies
 from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.observer import Answer, Observer
 from reconciler.service.transport.protobuf import SERVICES

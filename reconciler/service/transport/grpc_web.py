@@ -22,7 +22,7 @@ from reconciler.service.domain.refusal import Code, Refusal, invalid
 from reconciler.service.operations.request import Headers, bearer_token
 from reconciler.service.operations.table import needs_token
 from reconciler.service.transport.admission import too_large
-from reconciler.service.transport.bodies import (
+from reconciler.service.transport.http_messages import (
     ALWAYS,
     Bodies,
     CallerLeftError,

@@ -32,7 +32,7 @@ from reconciler.service.operations.request import (
 )
 from reconciler.service.operations.table import operations
 from reconciler.service.operations.texts import answer_bytes
-from reconciler.service.transport.bodies import (
+from reconciler.service.transport.http_messages import (
     HAS_LEFT,
     Bodies,
     CallerLeftError,

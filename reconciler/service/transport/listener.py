@@ -26,7 +26,6 @@ from starlette.types import ASGIApp
 from reconciler.service.operations.dispatch import Incoming
 from reconciler.service.transport.admission import Budget
 from reconciler.service.transport.batching import READY_SECONDS, Batcher, StoreCheck
-from reconciler.service.transport.bodies import Bodies
 from reconciler.service.transport.connections import (
     Acceptor,
     Room,
@@ -36,6 +35,7 @@ from reconciler.service.transport.connections import (
     raise_file_limit,
 )
 from reconciler.service.transport.grpc_intake import Inside
+from reconciler.service.transport.http_messages import Bodies
 from reconciler.service.transport.limits import MIB, Limits, most_memory
 from reconciler.service.transport.observer import Observer, StoreFigures, metrics_app
 from reconciler.service.transport.pages import State, build_app

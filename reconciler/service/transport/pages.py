@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from reconciler.resources.call import JsonObject
 from reconciler.service.domain.refusal import Code, Refusal
-from reconciler.service.transport.bodies import (
+from reconciler.service.transport.http_messages import (
     Bodies,
     HttpAnswer,
     RawHeaders,

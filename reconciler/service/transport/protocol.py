@@ -11,9 +11,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.server import ServerState
 
 from reconciler.service.domain.refusal import Code, Refusal
-from reconciler.service.transport.bodies import HAS_LEFT, HttpRefusal, raw_refusal
 from reconciler.service.transport.connections import Room
 from reconciler.service.transport.framing import Framing, FramingError, Part
+from reconciler.service.transport.http_messages import HAS_LEFT, HttpRefusal, raw_refusal
 from reconciler.service.transport.limits import SMALL_BODY, UNCOUNTED, Limits
 from reconciler.service.transport.observer import Observer
 

@@ -16,7 +16,6 @@ import pytest
 
 from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.transport.admission import Budget
-from reconciler.service.transport.bodies import Bodies
 from reconciler.service.transport.connections import ListenError
 from reconciler.service.transport.grpc_front_end import (
     LOCK,
@@ -24,6 +23,7 @@ from reconciler.service.transport.grpc_front_end import (
     grpc_front_ends,
     private_folder,
 )
+from reconciler.service.transport.http_messages import Bodies
 from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.observer import Observer
 from reconciler.service.transport.protobuf import SERVICES

@@ -16,8 +16,8 @@ from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.operations.request import bearer_token
 from reconciler.service.transport import grpc_intake
 from reconciler.service.transport.admission import Budget
-from reconciler.service.transport.bodies import Bodies
 from reconciler.service.transport.grpc_front_end import grpc_front_ends
+from reconciler.service.transport.http_messages import Bodies
 from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.observer import Observer
 from tests.wires import refused_by

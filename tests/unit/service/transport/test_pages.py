@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.transport.admission import Budget
-from reconciler.service.transport.bodies import Bodies
+from reconciler.service.transport.http_messages import Bodies
 from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.observer import Observer
 from reconciler.service.transport.pages import PATHS, State, build_app

@@ -1,4 +1,4 @@
-"""Bodies over HTTP: those of requests, and answers with one shape for every refusal.
+"""Messages over HTTP: the bodies of requests, and answers, with one shape for every refusal.
 
 A body is taken in only from callers, and only while there is room.
 

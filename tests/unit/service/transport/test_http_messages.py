@@ -17,7 +17,7 @@ from reconciler.resources.strict_json import MAX_DEPTH
 from reconciler.service.domain.refusal import HTTP_STATUS, Code, Refusal
 from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.transport.admission import Budget
-from reconciler.service.transport.bodies import (
+from reconciler.service.transport.http_messages import (
     ALWAYS,
     Bodies,
     HttpAnswer,
