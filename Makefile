@@ -117,6 +117,7 @@ soak: $(READY)
 # Put bugs in on purpose, one at a time, in a copy; each must be noticed. BUGS="NAME NAME" for some.
 BUGS ?=
 planted: $(READY)
+	@.ci/have-web
 	$(BIN)/python -m tests.planted.run $(BUGS)
 
 # Change a part in small ways, and show what its tests do not notice: PART=planner.

@@ -15,6 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 _NOT_COPIED = (".git", ".venv", ".reconciler", ".soak", ".hypothesis", "node_modules", "dist")
+_WEB = Path("tests", "web", "node_modules")  # the stand-in for a ZITADEL has its messages from here
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ class CopiedTree:
         shutil.copytree(
             ROOT, folder, ignore=shutil.ignore_patterns(*_NOT_COPIED), dirs_exist_ok=True
         )
+        if (ROOT / _WEB).exists():
+            (folder / _WEB).symlink_to(ROOT / _WEB)
         for stale in [*folder.rglob("__pycache__")]:
             shutil.rmtree(stale)
         self._check_import()
