@@ -1,6 +1,7 @@
-"""The fields that a change alters, for showing. The only module that imports deepdiff.
+"""The fields that a change alters, for showing, and the lists that a server keeps all the same.
 
-``==`` on normal forms has already decided that something differs; this says what.
+``==`` on normal forms has already decided that something differs; this says what. It is the only
+module that imports deepdiff.
 """
 
 from __future__ import annotations
@@ -155,8 +156,11 @@ def _secret_change(change: Update | Adopt) -> tuple[FieldChange, ...]:
     return (FieldChange(CREDENTIAL, not is_lacking, after=True),)
 
 
+# From 4.0 on, a ZITADEL keeps a list that an update leaves out; before, it was emptied. No call
+# tells the difference but by the generation of the server, so that is asked for only where a plan
+# empties a list.
 KEPT_FROM = 4
-"""The first generation that keeps them."""
+"""The first generation that keeps such lists."""
 
 LISTS: Mapping[Kind, tuple[str, ...]] = {
     Kind.OIDC_APPLICATION: ("redirectUris", "postLogoutRedirectUris", "additionalOrigins")

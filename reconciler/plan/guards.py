@@ -337,6 +337,7 @@ def _recreated(held: ObservedObject, twin: Resource) -> Diagnostic:
 
 def unsure_deletes(changes: Sequence[Change], observed: ObservedState) -> Iterator[Diagnostic]:
     """Yield why no application is deleted while the project of the console is not known."""
+    # A ZITADEL signs its console in with an application of an ordinary project.
     deleted = [change.held.ref for change in changes if isinstance(change, Delete)]
     applications = [ref for ref in deleted if ref.kind is Kind.OIDC_APPLICATION]
     if observed.unidentified and applications:

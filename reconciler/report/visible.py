@@ -1,4 +1,4 @@
-"""Text that is safe to print: nothing hidden, nothing obeyed, no password; and its colours.
+"""Text that is safe to print: nothing hidden, nothing obeyed, no password; its colours and sizes.
 
 Terminals obey control characters, readers are deceived by bidirectional and zero-width ones,
 and CI runners take commands from log lines (reliability-security T-06, finding 12). Every string
@@ -101,6 +101,7 @@ LEAST = 2_000
 
 WHOLE = 50
 """Plain creates, or objects that were made, that a folded report shows; the others are counted."""
+
 _IN_USER = re.compile(r"(://[^/?#@:]*):[^/?#]*@")
 _IN_QUERY = re.compile(r"([?&](?:ssl)?password=)[^&#]*", re.IGNORECASE)
 
