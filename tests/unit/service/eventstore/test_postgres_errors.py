@@ -76,18 +76,23 @@ def test_a_state_says_what_it_means_for_the_database(
 
 
 @pytest.mark.parametrize(
-    ("words", "problem"),
+    ("words", "kind", "problem"),
     [
-        ("FATAL: sorry, too many clients already", "refuses more connections"),
-        ("FATAL: password authentication failed", "does not let this user in"),
-        ('FATAL: role "x" does not exist', "does not let this user in"),
-        ('FATAL: database "x" does not exist', "no such database"),
-        ("FATAL: Datenbank »x« existiert nicht", "refuses the connection"),
+        ("FATAL: sorry, too many clients already", StoreBusyError, "refuses more connections"),
+        ("FATAL: password authentication failed", StoreUnusableError, "not let this user in"),
+        ('FATAL: role "x" does not exist', StoreUnusableError, "does not let this user in"),
+        ('FATAL: database "x" does not exist', StoreUnusableError, "no such database"),
+        ("FATAL: Datenbank »x« existiert nicht", StoreUnusableError, "refuses the connection"),
     ],
 )
-def test_a_refused_connection_is_told_by_its_words(words: str, problem: str) -> None:
+def test_a_refused_connection_is_told_by_its_words(
+    words: str, kind: type[StoreError], problem: str
+) -> None:
     """Its code does not get through the library."""
-    assert problem in store_error(PLACE, an_error(REFUSED_CONNECTION, words)).problem
+    told = store_error(PLACE, an_error(REFUSED_CONNECTION, words))
+
+    assert type(told) is kind
+    assert problem in told.problem
 
 
 def test_of_statements_that_were_sent_together_the_first_failure_counts() -> None:
@@ -98,6 +103,9 @@ def test_of_statements_that_were_sent_together_the_first_failure_counts() -> Non
     assert first_cause(later) is cause
     assert first_cause(alone) is alone
     assert isinstance(store_error(PLACE, later), ConflictError)
+
+    alone.__context__ = an_error("53100")
+    assert isinstance(store_error(PLACE, alone), StoreFullError)
 
 
 def test_what_a_block_raises_is_told_and_its_cause_is_kept() -> None:
