@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from reconciler.apply.journal import Intent, Journal, intents_in, left_open, take_over
 from reconciler.errors import LocalFileError, LockHeldError
 from tests.builders import WEB, a_ref, declared
+from tests.effort import cases
 from tests.on_disk import files_of_at_most, watch_the_disk
 
 CREATE = Intent("create", "key-1", WEB, owes_secret=True, spec=declared(WEB).spec)
@@ -215,7 +216,7 @@ def test_a_journal_that_we_did_not_write_is_refused_by_line(path: Path, line: st
         Journal(path)  # and the lock was given back
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=cases(25), deadline=None)
 @given(content=st.binary(max_size=200) | st.text(alphabet='{}[]":,0begind\n\\u', max_size=80).map(
     str.encode))  # fmt: skip
 @example(content=b'{"journal": 1}\r{"begin": 1}\n')
