@@ -27,6 +27,7 @@ from reconciler.resources.fields import (
     texts,
 )
 from reconciler.resources.kinds import KINDS
+from tests.effort import cases
 
 RANGE = next(each.limits for declared in KINDS.values() for each in declared.fields if each.limits)
 
@@ -97,13 +98,13 @@ def test_nothing_else_is_a_duration(text: str) -> None:
         parse_duration(text)
 
 
-@settings(max_examples=30)
+@settings(max_examples=cases(30))
 @given(nanoseconds=st.integers(0, 10**12 * NANOSECONDS - 1))
 def test_a_duration_survives_being_written(nanoseconds: int) -> None:
     assert parse_duration(format_duration(nanoseconds)) == nanoseconds
 
 
-@settings(max_examples=30)
+@settings(max_examples=cases(30))
 @given(text=st.from_regex(r"(0|[1-9][0-9]{0,2})(\.[0-9]{1,9})?s", fullmatch=True))
 def test_equal_durations_have_one_normal_text(text: str) -> None:
     normal = normal_duration(text)
@@ -120,7 +121,7 @@ def test_equal_durations_have_one_normal_text(text: str) -> None:
         pytest.param(*ACTION_TIMEOUT, id="timeout of an action"),
     ],
 )
-@settings(max_examples=30)
+@settings(max_examples=cases(30))
 @given(text=NEAR_DURATIONS | st.integers(0, 22_000_000_000).map(format_duration))
 @example(text="5s")
 @example(text="5.000000000s")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from reconciler.resources.models import model_of
 from reconciler.resources.normal import DEFAULTS, LEFT_AS_HELD, normal_form
 from reconciler.resources.ref import Kind
+from tests.effort import cases
 
 CODE = "OIDC_RESPONSE_TYPE_CODE"
 IDENTITY = "OIDC_RESPONSE_TYPE_ID_TOKEN"
@@ -104,7 +105,7 @@ def test_what_means_something_else_is_not(one: dict[str, Any], other: dict[str, 
     assert normal_form(kind, one) != normal_form(kind, other)
 
 
-@settings(max_examples=30)
+@settings(max_examples=cases(30))
 @given(spec=SPECS)
 def test_a_normal_form_is_its_own_normal_form(spec: tuple[Kind, dict[str, Any]]) -> None:
     kind, fields = spec
@@ -114,7 +115,7 @@ def test_a_normal_form_is_its_own_normal_form(spec: tuple[Kind, dict[str, Any]])
     assert set(normal) == {*(DEFAULTS[kind].keys() - LEFT_AS_HELD[kind].keys()), *fields}
 
 
-@settings(max_examples=30)
+@settings(max_examples=cases(30))
 @given(spec=SPECS)
 def test_making_it_leaves_what_was_written_and_the_defaults_alone(
     spec: tuple[Kind, dict[str, Any]],
@@ -128,7 +129,7 @@ def test_making_it_leaves_what_was_written_and_the_defaults_alone(
     assert defaults == DEFAULTS
 
 
-@settings(max_examples=30)
+@settings(max_examples=cases(30))
 @given(spec=SPECS)
 def test_the_model_has_the_same_normal_form(spec: tuple[Kind, dict[str, Any]]) -> None:
     """Models fill in defaults on the service's side, this table does on ours."""
@@ -141,7 +142,7 @@ def test_the_model_has_the_same_normal_form(spec: tuple[Kind, dict[str, Any]]) -
     )
 
 
-@settings(max_examples=30)
+@settings(max_examples=cases(30))
 @given(fields=APPLICATIONS, grants=st.permutations([GRANT, REFRESH]))
 def test_the_order_of_sets_does_not_show(fields: dict[str, Any], grants: list[str]) -> None:
     kind = Kind.OIDC_APPLICATION

@@ -13,6 +13,7 @@ from reconciler.resources.origin import (
     parse_origin,
     parse_port,
 )
+from tests.effort import cases
 
 LONGEST = ".".join(["a" * 63] * 3 + ["b" * 61])  # of 253 characters
 
@@ -101,7 +102,7 @@ def test_what_is_no_origin_says_what_to_write(text: str, hint: str) -> None:
     assert hint in str(caught.value)
 
 
-@settings(max_examples=30)
+@settings(max_examples=cases(30))
 @given(text=st.from_regex(r"[a-z]{1,6}://[a-z0-9.:\[\]-]{1,30}(:[0-9]{1,5})?", fullmatch=True))
 def test_what_is_accepted_is_written_as_it_was(text: str) -> None:
     """Nothing is repaired, so nothing can be accepted in one form and used in another."""
@@ -113,7 +114,7 @@ def test_what_is_accepted_is_written_as_it_was(text: str) -> None:
     assert written(origin) == text
 
 
-@settings(max_examples=30)
+@settings(max_examples=cases(30))
 @given(text=st.text(max_size=60))
 def test_no_text_makes_parsing_fail(text: str) -> None:
     try:

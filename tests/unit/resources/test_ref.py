@@ -25,6 +25,7 @@ from reconciler.resources.ref import (
     read_shard,
     shard_of,
 )
+from tests.effort import cases
 from tests.program import environment
 
 STOREFRONT = ResourceRef(Kind.OIDC_APPLICATION, "Acme", "Shop", "Storefront")
@@ -201,7 +202,7 @@ def test_a_text_that_names_no_object_is_refused(text: str, kind: Kind | None) ->
 COUNTS = st.integers(1, MAX_SHARDS)
 
 
-@settings(max_examples=30)
+@settings(max_examples=cases(30))
 @given(st.text(), st.integers(1, 50))
 def test_every_organization_is_in_exactly_one_shard(name: str, count: int) -> None:
     """Whatever a name is made of, half a character included."""
@@ -249,7 +250,7 @@ def test_organizations_are_dealt_evenly() -> None:
     assert max(sizes.values()) < 1.5 * 1000 / 8
 
 
-@settings(max_examples=30)
+@settings(max_examples=cases(30))
 @given(COUNTS.flatmap(lambda count: st.tuples(st.integers(1, count), st.just(count))))
 def test_what_a_shard_is_called_names_it(numbers: tuple[int, int]) -> None:
     """What a plan file says can be given on the command line."""
