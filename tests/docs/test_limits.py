@@ -9,7 +9,7 @@ import pytest
 from reconciler.service.operations.lists import MAX_PAGE
 from reconciler.service.operations.texts import MAX_LIST_BYTES, MAX_PAGE_BYTES
 from reconciler.service.transport.grpc_server import MAX_METADATA, STREAMS
-from reconciler.service.transport.http_messages import MAX_SIGNS
+from reconciler.service.transport.json_bodies import MAX_SIGNS
 from reconciler.service.transport.limits import (
     KIB,
     MAX_JSON,

@@ -20,7 +20,8 @@ from reconciler.service.operations.request import read_call, request_of
 from reconciler.service.operations.runtime import Identifiers, LeaseClock, Runtime
 from reconciler.service.operations.table import operations
 from reconciler.service.projections.maintenance import verify
-from reconciler.service.transport.http_messages import json_answer, read_body
+from reconciler.service.transport.http_messages import json_answer
+from reconciler.service.transport.json_bodies import read_body
 from tests.examples import JWT, SCRIPT, Clock
 from tests.fuzz.scratch import scratch
 from tests.memory_store import MemoryEventStore

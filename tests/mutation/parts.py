@@ -20,10 +20,10 @@ def _in(folder: str, *names: str) -> tuple[str, ...]:
 
 PARTS = {
     "decoder": Part(
-        (*_in("resources", "strict_json"), *_in("service/transport", "http_messages")),
+        (*_in("resources", "strict_json"), *_in("service/transport", "json_bodies")),
         (
             "tests/unit/resources/test_strict_json.py",
-            "tests/unit/service/transport/test_http_messages.py",
+            "tests/unit/service/transport/test_json_bodies.py",
         ),
     ),
     "journal": Part(

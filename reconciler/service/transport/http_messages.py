@@ -6,8 +6,6 @@ A small body is read at once: connections are counted, so that all small bodies 
 bounded, and the call itself judges the token. Before a larger one the token is judged and a
 place in the budget is taken; until then the caller is not read from. A small body that is dense
 needs a place, too: as objects it is longer than the sum of memory has for it.
-
-JSON is read as everywhere else (``strict_json``), and refused in the words of the service.
 """
 
 from __future__ import annotations
@@ -19,19 +17,9 @@ from typing import NamedTuple, TypeVar
 from starlette.types import Receive, Send
 
 from reconciler.resources.call import JsonObject
-from reconciler.resources.strict_json import (
-    MAX_DEPTH,
-    MAX_DIGITS,
-    ContentError,
-    Fault,
-    JsonError,
-    Path,
-    check_count,
-    read_object,
-)
-from reconciler.service.domain.refusal import Code, Refusal, invalid
+from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.answers import error_body
-from reconciler.service.operations.request import Headers, shown
+from reconciler.service.operations.request import Headers
 from reconciler.service.operations.texts import answer_bytes, json_bytes
 from reconciler.service.transport.admission import Admission, Budget
 from reconciler.service.transport.limits import SMALL_BODY, UNCOUNTED
@@ -43,23 +31,6 @@ MOST_SMALL = 9 * SMALL_BODY  # bytes of both in a small body that needs no place
 DENSE = 3  # times its length is the place of a small body with more of them
 HAS_LEFT = "reconciler.has_left"
 """Extension of an ASGI scope: returns whether the caller has closed its side of the connection."""
-
-# Names and values in one body. Each can take 70 bytes for two of text, so that a body is at most
-# ten times as long in memory. The longest batch of orders has a third of them.
-MAX_SIGNS = 60_000
-
-_RULES: Mapping[Fault, str] = {
-    Fault.ENCODING: "must be UTF-8",
-    Fault.SYNTAX: "must be one JSON object and nothing else",
-    Fault.SHAPE: "must be an object",
-    Fault.DEPTH: f"must not be nested deeper than {MAX_DEPTH}",
-    Fault.TWICE: "must be given once",
-    Fault.NO_NUMBER: "must not contain NaN or Infinity",
-    Fault.FRACTION: "must not contain a number that is not whole",
-    Fault.SIZE: f"must not contain a number that is too large or has more than {MAX_DIGITS} digits",
-    Fault.NUL: "must not contain NUL",
-    Fault.HALF: "must be Unicode text, without lone surrogates",
-}
 
 T = TypeVar("T")
 GoOn = Callable[[bytes | None], Awaitable[T]]
@@ -134,29 +105,6 @@ async def _read(receive: Receive, read: bytearray, longest: int) -> bool:
         if not message.get("more_body", False):
             return True
     return False
-
-
-def read_body(body: bytes) -> dict[str, object]:
-    """Return the object that a body is; an empty body is an empty one.
-
-    Raises:
-        Refusal: it is not JSON, not an object, or not beyond doubt.
-    """
-    if not body:
-        return {}
-    try:
-        check_count(body, MAX_SIGNS)
-        return read_object(body, fractions=True)
-    except ContentError as error:
-        raise invalid(_shown_path(error.path) or "request", _RULES[error.fault]) from None
-    except JsonError:
-        raise invalid("request", f"must not have more than {MAX_SIGNS} names and values") from None
-
-
-def _shown_path(path: Path) -> str:
-    """Return a path as refusals name fields: names that are no plain words as escapes."""
-    steps = (f"[{step}]" if isinstance(step, int) else f".{shown(step)}" for step in path)
-    return "".join(steps).removeprefix(".")
 
 
 RETRY_AFTER_SECONDS = 1

@@ -39,10 +39,10 @@ from reconciler.service.transport.http_messages import (
     HttpRefusal,
     RawHeaders,
     json_answer,
-    read_body,
     send_answer,
     wrong_verb,
 )
+from reconciler.service.transport.json_bodies import read_body
 from reconciler.service.transport.limits import MAX_JSON
 from reconciler.service.transport.observer import Answer, Observer
 

@@ -35,7 +35,7 @@ CONNECTION = 8 * KIB  # objects of the event loop and of HTTP
 TLS = 40 * KIB  # state and buffers of one connection
 CALL = 12 * KIB  # objects of a call over gRPC that waits for its message
 WAITING_CALL = 2 * KIB  # objects of a call that waits for its turn
-JSON_FACTOR = 10  # a JSON body as objects, per byte; see ``http_messages.MAX_SIGNS``
+JSON_FACTOR = 10  # a JSON body as objects, per byte; see ``json_bodies.MAX_SIGNS``
 MESSAGE_FACTOR = 4  # a message of gRPC, its parts and its fields, per byte
 DOUBLED = 2  # the system takes twice what a socket is told to keep
 JOINED = 2  # pages that are put together at one time: a thread takes a millisecond to do so
@@ -60,7 +60,7 @@ class Limits:
         linger_seconds: How long a refused connection is read, and thrown away, before it closes;
             else the caller might never see why.
         large_bytes: Large bodies held at one time, all callers together; in memory one can be
-            ten times as long (see ``http_messages.MAX_SIGNS``).
+            ten times as long (see ``json_bodies.MAX_SIGNS``).
         large_share_bytes: The share of those that one caller may have.
         large_seconds: How long a large body waits while no other one of its caller comes to an
             end; then it is refused. It is not read meanwhile.

@@ -1,4 +1,4 @@
-"""Bodies: one reading or a refusal, room for those that take much memory, and answers."""
+"""Bodies: room for those that take much memory; and answers, with one shape for refusals."""
 
 from __future__ import annotations
 
@@ -9,11 +9,8 @@ from collections.abc import MutableMapping
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from docs.api.document import ERROR_STATUSES
-from reconciler.resources.strict_json import MAX_DEPTH
 from reconciler.service.domain.refusal import HTTP_STATUS, Code, Refusal
 from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.transport.admission import Budget
@@ -24,11 +21,10 @@ from reconciler.service.transport.http_messages import (
     HttpRefusal,
     json_answer,
     raw_refusal,
-    read_body,
     send_answer,
 )
+from reconciler.service.transport.json_bodies import read_body
 from reconciler.service.transport.limits import JSON_FACTOR, SMALL_BODY, UNCOUNTED, Limits
-from tests.effort import cases
 
 HEADERS = {"authorization": ["Bearer t"]}
 
@@ -79,96 +75,6 @@ def test_a_usual_small_body_needs_no_room() -> None:
     order = {"operation": "DeleteAction", "fields": {"id": "1" * 15}, "idempotencyKey": "k" * 32}
 
     assert room_of(filled(json.dumps(order))) == 0
-
-
-TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
-VALUES = st.recursive(
-    st.booleans() | st.integers(-(10**18), 10**18) | TEXT,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
-    max_leaves=20,
-)
-
-
-@pytest.mark.slow
-@given(st.dictionaries(TEXT, VALUES, max_size=5), st.booleans())
-@settings(max_examples=cases(100), deadline=None)
-def test_what_is_written_is_read(value: dict[str, Any], ascii_only: Any) -> None:
-    """Whatever JSON holds comes back as it was."""
-    assert read_body(json.dumps(value, ensure_ascii=ascii_only).encode()) == value
-
-
-@given(st.binary(max_size=200))
-@settings(max_examples=cases(50), deadline=None)
-def test_whatever_comes_in_is_read_or_refused(body: bytes) -> None:
-    """No other error ever leaves."""
-    try:
-        read: Any = read_body(body)
-    except Refusal as refusal:
-        read = refusal.code
-
-    assert read == 3 or isinstance(read, dict)
-
-
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        (b'{"a":1,"b":2,"a":3}', "a: must be given once"),
-        (b'{"\\u202e":1,"\\u202e":2}', "'\\u202e': must be given once"),
-        (b'{"a":{"b":["x","\\u0000"]}}', "a.b[1]: must not contain NUL"),
-        (b'{"a":"\\uD83D"}', "a: must be Unicode text, without lone surrogates"),
-        (b'{"a":NaN}', "request: must not contain NaN or Infinity"),
-        (b"\xff", "request: must be UTF-8"),
-        (b"[]", "request: must be an object"),
-        (b"{", "request: must be one JSON object and nothing else"),
-    ],
-)
-def test_a_refusal_names_the_place(body: bytes, message: str) -> None:
-    """So that its author finds it; odd names are shown as escapes."""
-    with pytest.raises(Refusal) as caught:
-        read_body(body)
-
-    assert caught.value.message == message
-
-
-@pytest.mark.parametrize(("depth", "is_taken"), [(MAX_DEPTH, True), (MAX_DEPTH + 1, False)])
-@pytest.mark.parametrize("shape", ["lists", "objects"])
-def test_depth_is_counted(depth: int, shape: str, *, is_taken: bool) -> None:
-    """The outermost object is the first."""
-    opening, closing = ("[", "]") if shape == "lists" else ('{"a":', "}")
-    inner = depth - 1 if shape == "lists" else depth - 2
-    end = "" if shape == "lists" else "{}"
-    body = f'{{"x":{opening * inner}{end}{closing * inner}}}'.encode()
-
-    if is_taken:
-        assert read_body(body)
-    else:
-        with pytest.raises(Refusal, match="deeper"):
-            read_body(body)
-
-
-def test_many_openings_are_not_depth() -> None:
-    """Breadth is limited by size alone."""
-    broad: dict[str, object] = {"x": [[]] * 1000}
-
-    assert read_body(json.dumps(broad).encode()) == broad
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("2.0", 2),
-        ("1e3", 1000),
-        ("-0", 0),
-        ("-0.0", 0),
-        ("9007199254740992.0", 2**53),
-        ("0.5", 0.5),
-    ],
-)
-def test_whole_numbers_are_whole_however_they_are_written(text: str, value: float) -> None:
-    """As in the JSON form of protobuf, as far as a float is exact."""
-    read = read_body(f'{{"x":{text}}}'.encode())["x"]
-
-    assert (read, type(read)) == (value, type(value))
 
 
 @pytest.mark.parametrize("code", Code)
