@@ -339,6 +339,18 @@ def test_many_findings_of_a_document_are_told_to_a_limit() -> None:
     assert codes(found).count("VARIABLE-PLACE") == MAX_FAULTS
 
 
+def test_findings_beyond_the_limit_are_counted_and_not_kept() -> None:
+    """A file can have hundreds of thousands; to walk all before each takes minutes."""
+    file = SourceFile("a.yaml", "spec: {a: '" + "${}" * 5 * MAX_FAULTS + "'}", Root(""), ())
+    variables = Variables(ODD_LAYERS, Growth())
+    [document] = file.read() or []
+
+    variables.replace(Manifest(document, file))
+
+    assert len(variables.findings) == MAX_FAULTS
+    assert len(variables._told) == 1
+
+
 def test_many_warnings_hide_no_error() -> None:
     fields = "".join(f"  left{each}: '##X##'\n" for each in range(MAX_FAULTS))
 
