@@ -1,4 +1,8 @@
-"""``reconciler apply``."""
+"""``reconciler apply``, and the journal of a tree.
+
+The locks of the organizations and of the journal are taken before the first write and kept to the
+end of the command.
+"""
 
 from __future__ import annotations
 

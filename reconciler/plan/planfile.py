@@ -178,6 +178,8 @@ def _findings(saved: Sequence[SavedFinding]) -> tuple[Diagnostic, ...]:
     return tuple(each.finding() for each in saved)
 
 
+# Forms of values in a plan file. The order of their fields is that of the file: released versions
+# read it. A missing place or ref is an empty list there, a missing shard an empty text.
 Nothing: TypeAlias = tuple[()]
 
 

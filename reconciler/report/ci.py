@@ -1,6 +1,7 @@
 """Findings as CI servers take them: GitHub annotations and step summaries, JUnit XML, SARIF 2.1.0.
 
-A runner takes commands from the log: what stands in one is made visible, then escaped.
+A runner takes commands from the log: what stands in one is made visible, then escaped, so that no
+finding can end its own command or begin another.
 """
 
 from __future__ import annotations

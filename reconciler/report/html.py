@@ -1,7 +1,7 @@
 """A plan as one HTML file that a reviewer can read anywhere: nothing is loaded, nothing is sent.
 
-Names and values stand in it as escaped text: no attribute holds one. The page's policy lets only
-its own style and script count, and no connection at all.
+The author of the pull request writes names and values: they stand in it as escaped text, and no
+attribute holds one. The page's policy lets only its own style and script count, and no connection.
 """
 
 from __future__ import annotations

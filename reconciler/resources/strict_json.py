@@ -269,7 +269,10 @@ def _adapter(kind: Any) -> TypeAdapter[tuple[object]]:
 
 
 class Within(NamedTuple):
-    """A range; both ends belong to it."""
+    """A range of a whole number, as an annotation; both ends belong to it.
+
+    Python itself ignores it: the decoder of saved files holds each number to its range.
+    """
 
     least: int
     most: int
