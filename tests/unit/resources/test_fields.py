@@ -13,7 +13,6 @@ from reconciler.resources.fields import (
     CLOCK_SKEW,
     NANOSECONDS,
     NO_NUL,
-    DurationRange,
     Field,
     Form,
     choice,
@@ -25,6 +24,7 @@ from reconciler.resources.fields import (
     some_of,
     text,
     texts,
+    variant,
 )
 from reconciler.resources.kinds import KINDS
 from tests.effort import cases
@@ -32,29 +32,45 @@ from tests.effort import cases
 RANGE = next(each.limits for declared in KINDS.values() for each in declared.fields if each.limits)
 
 
+def test_each_row_says_what_it_is_given() -> None:
+    """Rows of kinds are made when they are loaded; here they are made once more."""
+    words, inner = ("x", "y"), (text("b", "B.", longest=5),)
+
+    assert text("a", "A.", "x", shortest=1, longest=9) == Field(
+        "a", Form.TEXT, "A.", None, shortest=1, longest=9, pattern=NO_NUL, examples=("x",)
+    )
+    assert text("a", "A.", longest=9).shortest == 0
+    assert texts("a", "A.", *words) == Field("a", Form.TEXTS, "A.", [], examples=(["x", "y"],))
+    assert flag("a", "A.") == Field("a", Form.FLAG, "A.", default=False)
+    assert choice("a", "A.", *words) == Field("a", Form.CHOICE, "A.", "x", words=words)
+    assert some_of("a", "A.", *words) == Field("a", Form.SET, "A.", ["x"], words=words)
+    assert variant("a", "A.", {"v": {}}, v=inner) == Field(
+        "a",
+        Form.VARIANT,
+        "A.",
+        {},
+        examples=({"v": {}},),
+        left_as_held=True,
+        variants={"v": inner},
+    )
+    assert duration("a", "A.", "1s", default="5s", limits=RANGE) == Field(
+        "a",
+        Form.DURATION,
+        "A.",
+        "5s",
+        pattern=RANGE.pattern,
+        limits=RANGE,
+        examples=("1s",),
+    )
+
+
 @pytest.mark.parametrize(
-    ("field", "form", "default", "python_type"),
-    [
-        (text("a", "A.", longest=9), Form.TEXT, None, str),
-        (texts("a", "A.", "x"), Form.TEXTS, [], list),
-        (flag("a", "A."), Form.FLAG, False, bool),
-        (choice("a", "A.", "x", "y"), Form.CHOICE, "x", str),
-        (some_of("a", "A.", "x", "y"), Form.SET, ["x"], list),
-        (duration("a", "A.", default="5s", limits=RANGE), Form.DURATION, "5s", str),
-    ],
-)
-def test_a_form_has_its_default_and_its_type(
-    field: Field, form: Form, default: object, python_type: type
-) -> None:
-    assert (field.form, field.default, field.python_type) == (form, default, python_type)
-    assert (field.since, field.left_as_held) == ("", False)
-
-
-def test_a_duration_matches_the_pattern_of_its_range() -> None:
-    limits: DurationRange = RANGE
-
-    assert duration("a", "A.", default="5s", limits=limits).pattern == limits.pattern
-    assert text("a", "A.", longest=9).pattern == NO_NUL
+    ("form", "python_type"),
+    [(Form.TEXT, str), (Form.TEXTS, list), (Form.FLAG, bool), (Form.CHOICE, str),
+     (Form.SET, list), (Form.VARIANT, dict), (Form.DURATION, str)],
+)  # fmt: skip
+def test_a_form_has_its_type(form: Form, python_type: type) -> None:
+    assert Field("a", form, "A.").python_type is python_type
 
 
 def test_a_field_left_as_held_has_a_default_for_new_objects() -> None:
@@ -62,10 +78,6 @@ def test_a_field_left_as_held_has_a_default_for_new_objects() -> None:
 
     assert all(each.default is not None for each in left)
     assert {each.form for each in left} <= {Form.TEXT, Form.FLAG, Form.CHOICE, Form.VARIANT}
-
-
-def test_the_examples_of_a_list_are_one_list() -> None:
-    assert texts("a", "A.", "x", "y").examples == (["x", "y"],)
 
 
 NEAR_DURATIONS = st.from_regex(r"[-+]?[0-9]{0,3}\.?[0-9]{0,10}[sm]?\n?", fullmatch=True)

@@ -10,8 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reconciler.resources import normal
+from reconciler.resources.fields import Form
+from reconciler.resources.kinds import KINDS
 from reconciler.resources.models import model_of
-from reconciler.resources.normal import DEFAULTS, LEFT_AS_HELD, normal_form
+from reconciler.resources.normal import DEFAULTS, LEFT_AS_HELD, normal_form, without_idle
 from reconciler.resources.ref import Kind
 from tests.effort import cases
 
@@ -150,3 +153,31 @@ def test_the_order_of_sets_does_not_show(fields: dict[str, Any], grants: list[st
     assert normal_form(kind, {**fields, "grantTypes": grants}) == normal_form(
         kind, {**fields, "grantTypes": sorted(grants)}
     )
+
+
+def test_the_rules_of_a_kind_are_those_of_its_fields() -> None:
+    """They are made when the module is loaded; made again, they are the same."""
+    for kind, row in KINDS.items():
+        made = normal._rules(kind)
+        by_form = {form: [each for each in row.fields if each.form is form] for form in Form}
+
+        assert made.defaults == {
+            each.name: each.default
+            for each in row.fields
+            if each.default is not None and not each.left_as_held
+        }
+        assert list(made.durations) == [each.name for each in by_form[Form.DURATION]]
+        assert made.choices == [(each.name, each.short) for each in by_form[Form.CHOICE]]
+        assert made.sets == [(each.name, each.short) for each in by_form[Form.SET]]
+        assert list(made.variants) == [each.name for each in by_form[Form.VARIANT]]
+
+
+def test_what_is_left_as_held_and_at_its_default_is_idle() -> None:
+    """A variant keeps its texts, less the empty ones."""
+    told = {"loginVersion": {"loginV2": {"baseUri": "", "x": "y"}}}
+    kind = Kind.OIDC_APPLICATION
+
+    assert normal_form(kind, told)["loginVersion"] == {"loginV2": {"x": "y"}}
+    assert without_idle(kind, {**told, "name": "web"}) == {**told, "name": "web"}
+    assert without_idle(kind, {"loginVersion": {}, "name": "web"}) == {"name": "web"}
+    assert without_idle(Kind.ACTION, {"name": "greet"}) == {"name": "greet"}

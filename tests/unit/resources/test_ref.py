@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 
 from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import (
+    ESCAPES_IN_WORDS,
     MAX_SHARDS,
     Kind,
     RefError,
     ResourceRef,
     Shard,
+    action_ref,
     fold,
     organization_ref,
     owner_of,
@@ -197,6 +199,49 @@ def test_a_text_that_names_no_object_is_refused(text: str, kind: Kind | None) ->
         parse_ref(text, kind)
 
     assert caught.value.remedy.startswith("Write ")
+
+
+@pytest.mark.parametrize(
+    ("kind", "found", "form"),
+    [
+        (
+            None,
+            "object",
+            "Kind/organization[/project]/name, such as OidcApplication/acme/shop/storefront",
+        ),
+        (
+            Kind.OIDC_APPLICATION,
+            "OidcApplication",
+            "[OidcApplication/]organization/project/name",
+        ),
+        (Kind.ACTION, "Action", "[Action/]organization/name"),
+    ],
+)
+def test_a_refusal_says_the_text_and_the_form(kind: Kind | None, found: str, form: str) -> None:
+    with pytest.raises(RefError) as caught:
+        parse_ref("web", kind)
+
+    assert str(caught.value) == f"'web' names no {found}"
+    assert caught.value.remedy == f"Write {form}; {ESCAPES_IN_WORDS}."
+
+
+def test_an_ambiguous_text_is_shown() -> None:
+    with pytest.raises(RefError, match=r"^'a/b/c' could name"):
+        parse_ref("a/b/c", Kind.ACTION)
+
+
+def test_refs_of_a_kind_have_its_names_alone() -> None:
+    assert action_ref("acme", "greet") == ResourceRef(Kind.ACTION, "acme", "", "greet")
+    assert project_ref("acme", "shop") == ResourceRef(Kind.PROJECT, "acme", "", "shop")
+
+
+def test_the_shard_of_what_no_text_can_hold_is_found() -> None:
+    """Half a character may come from a service; it must not end a run."""
+    assert shard_of("\ud800", 1000) == 788
+
+
+def test_the_greatest_number_of_shards_is_allowed() -> None:
+    assert read_shard(f"{MAX_SHARDS}/{MAX_SHARDS}") == Shard(MAX_SHARDS, MAX_SHARDS)
 
 
 COUNTS = st.integers(1, MAX_SHARDS)
