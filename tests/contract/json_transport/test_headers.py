@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 
 import pytest
 
@@ -81,8 +82,9 @@ def test_a_malformed_expectation_is_refused(server: Server, idp: str, value: str
 
 def test_who_asks_comes_before_what_is_asked(server: Server) -> None:
     """A stranger learns nothing from a refusal, not even that the request is malformed."""
-    for path, body in ((ACTIONS, b"{"), ("/nowhere", b""), (SEARCH, b'{"x":1}')):
-        answer = ask(server, "POST", path, body, {"authorization": ""})
+    asked = ((ACTIONS, b"{"), ("/nowhere", b""), (SEARCH, b'{"x":1}'))
+    for token, (path, body) in product(("", "Bearer of-nobody"), asked):
+        answer = ask(server, "POST", path, body, {"authorization": token})
         refused(answer, 401, 16)
         assert answer.headers["www-authenticate"].startswith("Bearer")
 
