@@ -220,12 +220,13 @@ def read_as(kind: type[T], content: bytes) -> T:
     """
     from pydantic import ValidationError
 
+    value: T
     try:
         (value,) = _adapter(cast("Any", kind)).validate_json(b"[%b]" % content)
     except ValidationError as failure:
-        found = failure.errors(include_url=False, include_context=False, include_input=False)[0]
+        found = failure.errors()[0]
         raise JsonError(_in_words(found["type"], found["loc"][1:], content)) from None
-    return cast("T", value)
+    return value
 
 
 def _in_words(fault: str, path: Path, content: bytes) -> str:
@@ -260,7 +261,7 @@ def _joined(path: Path) -> str:
 
 
 @cache
-def _adapter(kind: Any) -> TypeAdapter[tuple[object]]:
+def _adapter(kind: Any) -> TypeAdapter[tuple[Any]]:
     """Return the reader of a dataclass; in a tuple, since a plain dataclass takes no settings."""
     from pydantic import ConfigDict, TypeAdapter
 
