@@ -108,7 +108,7 @@ def test_staging_is_applied_on_merge_and_production_by_digest_once_it_is_approve
         place = f"environment={name} service={server.address} tree=default"
         assert comment.startswith(f"<!-- reconciler-plan {place} -->\n## Plan: 1 to create")
         assert f"https://{host}/cb" in comment
-    before = len(team.production.events())
+    before = team.production.event_count()
 
     team.git("checkout", "--quiet", "main")
     team.git("merge", "--quiet", "--no-ff", "--message", "Merge", "more")
@@ -120,7 +120,7 @@ def test_staging_is_applied_on_merge_and_production_by_digest_once_it_is_approve
     assert "reviewers" not in str(staging.workflow)
     # The runner asks nobody: what stands here happens while the job waits for its reviewers.
     seen: list[str] = []
-    team.runner.before["apply"] = lambda: seen.append(str(len(team.production.events())))
+    team.runner.before["apply"] = lambda: seen.append(str(team.production.event_count()))
     production = team.apply("production")
     assert seen == [str(before)]
     assert production.results == {"plan": "success", "apply": "success"}
@@ -128,7 +128,7 @@ def test_staging_is_applied_on_merge_and_production_by_digest_once_it_is_approve
     assert jobs["apply"]["environment"] == "reconciler-apply-production"
     digest = production.jobs["plan"].outputs["digest"]
     assert f"Digest: `{digest}`" in production.jobs["plan"].summary
-    assert len(team.production.events()) > before
+    assert team.production.event_count() > before
     assert set(team.secrets(production.number)) == {"web"}
 
 
@@ -138,7 +138,7 @@ def test_a_pull_request_that_changes_what_judges_it_is_red_and_says_why(team: Tw
         team.desk, team.server.address, team.production.address, protected=False, tree="theirs"
     )
     team.commit("hostile", web=an_application("web"))
-    asked = [len(server.events()) for server in (team.server, team.production)]
+    asked = [server.event_count() for server in (team.server, team.production)]
 
     run = team.pull_request("hostile")
 
@@ -150,7 +150,7 @@ def test_a_pull_request_that_changes_what_judges_it_is_red_and_says_why(team: Tw
         assert "tree of environment production is not as in the trusted configuration" in comment
         assert "protected of environment production is not as in" in comment
     assert len(team.comments()) == 2
-    assert asked == [len(server.events()) for server in (team.server, team.production)]
+    assert asked == [server.event_count() for server in (team.server, team.production)]
 
 
 def test_the_workflows_of_environments_pass_the_audit(written: Path, audited: Path) -> None:

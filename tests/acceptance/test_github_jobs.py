@@ -254,13 +254,13 @@ def test_a_plan_that_is_stale_when_it_is_approved_writes_nothing(team: Team, wri
     made = {"name": "greet", "script": "function greet() {}", "timeout": "1s"}
     organization = team.server.known.organization
     team.runner.before["apply"] = lambda: direct("CreateAction", organization, **made)
-    before = len(team.server.events())
+    before = team.server.event_count()
 
     stale = team.merge("more")
 
     assert stale.results == {"plan": "success", "apply": "failure"}
     assert "PLAN-STALE" in stale.jobs["apply"].step("Apply").log
-    assert len(team.server.events()) == before + 1
+    assert team.server.event_count() == before + 1
     assert stale.jobs["apply"].step("Keep the encrypted secrets").outcome == "success"
     team.runner.before["apply"] = lambda: team.commit("main", greet=None)
     team.commit("later", spa=an_application("spa"))

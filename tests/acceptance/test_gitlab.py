@@ -212,13 +212,13 @@ def test_a_stale_plan_is_refused(merged: Team) -> None:
     theirs = write(merged.project.folder / "theirs" / "greet.yaml", an_action(timeout="9s"))
     run = program(merged.project.folder)
     assert run("apply", str(theirs), "--tree", "theirs", "--auto-approve", **known).code == 0
-    before = len(server.events())
+    before = server.event_count()
 
     applied = pipeline.play(APPLY)
 
     assert applied.status == "failed"
     assert "PLAN-STALE" in applied.log
-    assert len(server.events()) == before
+    assert server.event_count() == before
     write(merged.manifests / "greet.yaml", an_action(timeout="6s"))
     merged.project.commit("Later")
     late = pipeline.play(APPLY)

@@ -39,7 +39,7 @@ def test_creates_whose_answers_are_lost_make_no_duplicates_and_lose_no_secret(
         CreateOrder(ref, declared(ref).spec, uuid.uuid4().hex, known.organization, known.project)
         for ref in refs
     ]
-    before = len(server.events())
+    before = server.event_count()
     with (
         fault_proxy(server.address, at_random(11, 0.4)) as proxy,
         http_client(proxy.address, server.token()) as client,
@@ -58,7 +58,7 @@ def test_creates_whose_answers_are_lost_make_no_duplicates_and_lose_no_secret(
     assert results == first_answers, "what was delivered is what the service made"
     assert all(isinstance(result, Written) and result.client_secret for result in results[:200])
     assert {held[ref.key].id for ref in refs} == {r.id for r in results if isinstance(r, Written)}
-    assert len(server.events()) == before + 400
+    assert server.event_count() == before + 400
 
 
 def test_updates_and_deletes_whose_answers_are_lost_are_done_once(server: Server) -> None:
@@ -77,7 +77,7 @@ def test_updates_and_deletes_whose_answers_are_lost_are_done_once(server: Server
             CONTEXT,
         )
         held = plain.observe(["acme"]).objects
-        before = len(server.events())
+        before = server.event_count()
         renamed = a_ref(name=f"new{uuid.uuid4().hex}")
         left = iter(["reset after", "half an answer", "garbage", "unavailable after"] * 10)
         with (
@@ -99,12 +99,12 @@ def test_updates_and_deletes_whose_answers_are_lost_are_done_once(server: Server
             assert isinstance(second, Written)
             assert first.sequence == now[ref.key].sequence
             assert second.sequence == now[renamed.key].sequence
-            assert len(server.events()) == before + 3
+            assert server.event_count() == before + 3
             proxy.choose = once_each(b"PUT", b"DELETE")
             gone = client.write([DeleteOrder(now[ref.key]), DeleteOrder(now[renamed.key])], CONTEXT)
 
     assert all(isinstance(result, Written) for result in gone), gone
-    assert len(server.events()) == before + 5
+    assert server.event_count() == before + 5
 
 
 def once_each(*verbs: bytes) -> Callable[[bytes], str]:
@@ -154,7 +154,7 @@ def test_a_new_secret_is_made_once_however_often_its_answer_is_lost(server: Serv
             CONTEXT,
         )
     assert isinstance(made, Written)
-    before = len(server.events())
+    before = server.event_count()
     left = iter(["reset after", "half an answer", "garbage", "twice"])
     with (
         fault_proxy(server.address, lambda _: next(left, "")) as proxy,
@@ -165,7 +165,7 @@ def test_a_new_secret_is_made_once_however_often_its_answer_is_lost(server: Serv
 
     assert isinstance(result, Written)
     assert result.client_secret is not None
-    assert len(server.events()) == before + 1
+    assert server.event_count() == before + 1
 
 
 def test_a_whole_run_through_a_bad_line_converges(tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def _elsewhere(world: World) -> World:
 def _wait_until_steady(world: World) -> None:
     assert world.server
     count = -1
-    while count != (count := len(world.server.events())):
+    while count != (count := world.server.event_count()):
         time.sleep(STEADY)
 
 

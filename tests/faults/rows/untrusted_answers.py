@@ -173,14 +173,14 @@ def _spoiled(dice: random.Random, folder: Path, spoils: Sequence[Spoil]) -> int:
         usual = _memory(world, APPLY)[1]
         world.tree.edit(4)
         world.tree.declare("action")
-        before = len(world.server.events())
+        before = world.server.event_count()
         for spoil in spoils:
             world.proxy.spoil = _spoil_listing(spoil)
             code, memory, said = _memory(world, APPLY)
             tale = f"{code} {said}"
             must(code in REFUSED, "I10", tale)
             must("Traceback" not in said, "I13", tale)
-            must(len(world.server.events()) == before, "I8", tale)
+            must(world.server.event_count() == before, "I8", tale)
             must(memory < usual + MORE_MEMORY, "I14", f"{memory - usual} bytes: {tale}")
         world.proxy.spoil = _as_it_was
         world.settle()
