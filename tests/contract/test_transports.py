@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from datetime import datetime
@@ -151,13 +151,6 @@ def test_the_story_has_every_operation() -> None:
 
     assert succeeded == {row.name for row in SHARED}
     assert refused == {row.name for row in SHARED if row.permission}
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Run one server."""
-    with running_server(tmp_path_factory.mktemp("server")) as running:
-        yield running
 
 
 def both(

@@ -1,21 +1,12 @@
-"""One server for the tests of a module."""
+"""An object that the tests of a module share, on their server."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import pytest
 
 from tests.contract.json_transport.asking import send
 from tests.contract.story import JWT
-from tests.running import Server, running_server
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Run one server."""
-    with running_server(tmp_path_factory.mktemp("server")) as running:
-        yield running
+from tests.running import Server
 
 
 @pytest.fixture(scope="module")
