@@ -14,7 +14,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-_NOT_COPIED = (".git", ".venv", ".reconciler", ".soak", ".hypothesis", "node_modules", "dist")
+_NOT_COPIED = (
+    ".git",
+    ".venv",
+    ".reconciler",
+    ".soak",
+    ".hypothesis",
+    "__pycache__",
+    "node_modules",
+    "dist",
+)
 _WEB = Path("tests", "web", "node_modules")  # the stand-in for a ZITADEL has its messages from here
 
 
@@ -46,8 +55,6 @@ class CopiedTree:
         )
         if (ROOT / _WEB).exists():
             (folder / _WEB).symlink_to(ROOT / _WEB)
-        for stale in [*folder.rglob("__pycache__")]:
-            shutil.rmtree(stale)
         self._check_import()
 
     def write(self, file: str, text: str) -> None:
