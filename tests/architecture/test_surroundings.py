@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 
 from tests.program import environment
@@ -15,7 +16,7 @@ def test_variables_that_change_what_a_program_does_are_taken_away() -> None:
         "CI": "true", "NO_COLOR": "1", "FORCE_COLOR": "1", "TERM": "dumb", "COLUMNS": "20",
         "LANG": "tr_TR.UTF-8", "LC_ALL": "C", "TZ": "Asia/Kathmandu", "GIT_DIR": "/elsewhere",
         "RECONCILER_SERVICE": "sqlite:mine.db", "PGHOST": "db.example.com", "GITHUB_SHA": "1",
-        "PATH": "/usr/bin", "HOME": "mine", "TIMES": "10",
+        "PATH": "/usr/bin", "HOME": "mine", "TIMES": "10", "PYTHONDONTWRITEBYTECODE": "1",
     }  # fmt: skip
 
     assert usual(shell) == {"PATH": "/usr/bin", "HOME": "mine", "TIMES": "10", "TZ": "UTC"}
@@ -30,3 +31,4 @@ def test_every_test_has_the_usual_surroundings() -> None:
     assert not {"CI", "NO_COLOR", "LANG", "RECONCILER_SERVICE"} & set(environment())
     assert time.tzname[0] == "UTC"
     assert umask == UMASK
+    assert not sys.dont_write_bytecode
