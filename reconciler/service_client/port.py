@@ -49,8 +49,25 @@ class CreateOrder:
         return None
 
 
+class _OfHeld:
+    """An order about an object that is held."""
+
+    __slots__ = ()
+    held: ObservedObject
+
+    @property
+    def ref(self) -> ResourceRef:
+        """Return the ref under which the object is held."""
+        return self.held.ref
+
+    @property
+    def organization_id(self) -> str:
+        """Return the id of the organization that owns the object."""
+        return self.held.organization_id
+
+
 @dataclass(frozen=True, slots=True)
-class UpdateOrder:
+class UpdateOrder(_OfHeld):
     """Make an object be as declared, if it is still at the sequence expected.
 
     It is deactivated before anything else is changed, and reactivated after: what is being changed
@@ -70,19 +87,9 @@ class UpdateOrder:
     is_new: bool = False
     is_moved: bool = False
 
-    @property
-    def ref(self) -> ResourceRef:
-        """Return the ref under which the object is held."""
-        return self.held.ref
-
-    @property
-    def organization_id(self) -> str:
-        """Return the id of the organization that owns the object."""
-        return self.held.organization_id
-
 
 @dataclass(frozen=True, slots=True)
-class DeleteOrder:
+class DeleteOrder(_OfHeld):
     """Remove an object, if it is still at the sequence expected.
 
     Attributes:
@@ -92,16 +99,6 @@ class DeleteOrder:
     held: ObservedObject
     reason: str = ""
     is_moved: bool = False
-
-    @property
-    def ref(self) -> ResourceRef:
-        """Return the ref under which the object is held."""
-        return self.held.ref
-
-    @property
-    def organization_id(self) -> str:
-        """Return the id of the organization that owns the object."""
-        return self.held.organization_id
 
 
 @dataclass(frozen=True, slots=True)
