@@ -1,4 +1,4 @@
-"""What a configuration holds, and the JSON Schema that judges it and that editors show.
+"""The content of a configuration, and the JSON Schema that judges it and that editors show.
 
 Paths in it start from the folder of its file; ``Configuration.path`` gives them from the current
 folder.

@@ -32,7 +32,7 @@ class VariableValue(NamedTuple):
 
 @dataclass(frozen=True)
 class Layers:
-    """What is laid over the manifests of a run.
+    """Everything that is laid over the manifests of a run.
 
     Attributes:
         environment: Name of the environment; empty where none was chosen.

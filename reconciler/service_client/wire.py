@@ -212,7 +212,7 @@ def answers_of(wire: Wire, calls: Sequence[Call]) -> Sequence[JsonObject]:
 def service_error(refusal: WireRefusal) -> ServiceError:
     """Return the error that a refusal is, in words for the reader.
 
-    Where the call may have been carried out all the same, it is none that says otherwise.
+    It never says "refused" of a call that may have been carried out all the same.
     """
     kind, remedy = _MEANINGS.get(refusal.code, (ServiceError, AGAIN))
     kind, remedy = _BY_ID.get(error_id(refusal), (kind, remedy))

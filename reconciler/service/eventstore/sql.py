@@ -51,7 +51,7 @@ Run = Callable[[str, Sequence[object]], Found]
 
 
 class Dialect(NamedTuple):
-    """What two databases do not write alike.
+    """The parts of statements that two databases write differently.
 
     Attributes:
         name_filters: Conditions by what they compare, with ``{}`` for the column. None is a

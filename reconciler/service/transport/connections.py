@@ -170,7 +170,7 @@ def bind(host: str, port: int) -> socket.socket:
     """Return a socket that listens; port 0 takes a free one.
 
     Raises:
-        ListenError: the address is in use, or is none of this machine.
+        ListenError: the address is in use, or not one of this machine.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:

@@ -277,7 +277,7 @@ async def _read(context: CallContext, seconds: float) -> bytes | Refusal:
             message = await context.read()
     except TimeoutError:
         return _too_slow()
-    if not isinstance(message, bytes):  # the library's mark that there is none
+    if not isinstance(message, bytes):  # so the library marks a call without a message
         # A call that the library has refused, or whose caller went away, is cancelled soon.
         # One that is still there ended without a message, and is answered.
         await asyncio.sleep(ENDED_SECONDS)
