@@ -1,8 +1,10 @@
-"""An interruption ends a request, wherever in the libraries below it was raised."""
+"""An interruption ends a request; certificates are read where there is TLS, and only there."""
 
 from __future__ import annotations
 
 import signal
+import ssl
+from unittest.mock import Mock
 
 import anyio
 import httpx
@@ -10,6 +12,10 @@ import pytest
 
 from reconciler.errors import InterruptedRunError
 from reconciler.resources.call import Call
+from reconciler.resources.secret import Secret
+from reconciler.service_client.credentials import FixedToken
+from reconciler.service_client.endpoint import parse_endpoint
+from reconciler.service_client.http_wire import HttpWire
 from tests.http_clients import http_wire
 
 
@@ -28,3 +34,22 @@ def test_an_interruption_while_connecting_is_raised_as_itself(
         wire.send([Call("GetServiceInfo")])
 
     assert at.value is interruption
+
+
+def test_certificates_are_read_where_there_is_tls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ssl, "create_default_context", default := Mock())
+
+    with http_wire("http://127.0.0.1:9", "token"):
+        default.assert_not_called()
+    with http_wire("https://id.example.com", "token"):
+        default.assert_called_once_with()
+
+
+def test_without_tls_no_certificate_is_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(httpx, "AsyncHTTPTransport", transport := Mock())
+    HttpWire(parse_endpoint("http://127.0.0.1:9"), FixedToken(Secret("token")))
+
+    trust = transport.call_args.kwargs["verify"]
+
+    assert (trust.verify_mode, trust.check_hostname) == (ssl.CERT_REQUIRED, True)
+    assert not trust.get_ca_certs()
