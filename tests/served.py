@@ -14,6 +14,7 @@ from pathlib import Path
 
 import httpx
 
+from tests.plain_http import NO_TRUST
 from tests.program import Run, environment
 from tests.running import start_server
 from tests.warm import Copy
@@ -70,7 +71,7 @@ class Served:
         deadline = time.monotonic() + 30
         while True:
             try:
-                ready = httpx.get(f"{self.address}/readyz")
+                ready = httpx.get(f"{self.address}/readyz", verify=NO_TRUST)
             except httpx.TransportError:
                 assert self.process.poll() is None
                 assert time.monotonic() < deadline

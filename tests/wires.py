@@ -23,6 +23,7 @@ from google.protobuf.message import Message
 from reconciler.service.domain.refusal import HTTP_STATUS, Code
 from reconciler.service.operations.table import operations
 from reconciler.service.transport.protobuf import METHODS, POOL, message_class
+from tests.plain_http import plain_client
 from tests.running import Server
 
 Headers = Sequence[tuple[str, str]]
@@ -68,7 +69,7 @@ class Json:
     """REST."""
 
     def __init__(self, server: Server, **more: Any) -> None:
-        self.client = httpx.Client(base_url=server.address, timeout=30, **more)
+        self.client = plain_client(server.address, **more)
 
     def call(
         self, operation: str, fields: Mapping[str, Any], headers: Headers, address: int = 0
@@ -135,7 +136,7 @@ class GrpcWeb:
     """gRPC-web, by hand."""
 
     def __init__(self, server: Server, **more: Any) -> None:
-        self.client = httpx.Client(base_url=server.address, timeout=30, **more)
+        self.client = plain_client(server.address, **more)
 
     def call(
         self, operation: str, fields: Mapping[str, Any], headers: Headers, address: int = 0

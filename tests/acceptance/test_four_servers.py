@@ -13,6 +13,7 @@ import httpx
 from reconciler.service.build import open_postgres
 from reconciler.service.projections.maintenance import verify
 from tests.acceptance.conftest import Run
+from tests.plain_http import NO_TRUST, plain_client
 from tests.postgres_server import PostgresServer
 from tests.served import a_token, serving
 
@@ -35,7 +36,7 @@ class Writer(threading.Thread):
         self.made: list[str] = []
 
     def run(self) -> None:
-        with httpx.Client(base_url=self._address, headers=self._headers, timeout=60) as client:
+        with plain_client(self._address, headers=self._headers, timeout=60) as client:
             for turn in range(ROUNDS):
                 name = f"contended-{(self._number // ORGANIZATIONS + turn) % NAMES}"
                 body = {"name": name.upper() if turn % 2 else name, "script": "function f() {}"}
@@ -70,7 +71,10 @@ def test_four_servers_agree_under_sixty_four_writers(
         admin = {"authorization": f"Bearer {token}"}
         organizations = [
             httpx.post(
-                f"{servers[0].address}/management/v1/orgs", json={"name": f"o{n}"}, headers=admin
+                f"{servers[0].address}/management/v1/orgs",
+                json={"name": f"o{n}"},
+                headers=admin,
+                verify=NO_TRUST,
             ).json()["id"]
             for n in range(ORGANIZATIONS)
         ]

@@ -24,6 +24,7 @@ from reconciler.service.operations.request import Request
 from tests.acceptance.conftest import Run
 from tests.faults.proxy import a_proxy
 from tests.faults.writers import call, create
+from tests.plain_http import plain_client
 from tests.postgres_server import PostgresServer, a_server
 from tests.program import started
 from tests.running import furnish
@@ -87,7 +88,7 @@ def lines(
             served = Served(folder / str(number), address, a_free_port(), arguments)
             served.spawn()
             stack.callback(_end, served)
-            http = stack.enter_context(httpx.Client(base_url=served.address, timeout=30))
+            http = stack.enter_context(plain_client(served.address))
             started.append((served, Line(http, {"authorization": f"Bearer {token}"})))
         for served, _ in started:
             served.wait()

@@ -28,6 +28,7 @@ from reconciler.service.eventstore.rows import StoredEvent
 from tests.contract.story import JWT
 from tests.faults.catalogue import must
 from tests.faults.invariants import check_store
+from tests.plain_http import plain_client
 from tests.raw_http import request as raw_request
 from tests.running import Known, prepare
 from tests.served import Served, a_free_port
@@ -66,7 +67,7 @@ class Line:
     """One client's connection to a server that comes and goes."""
 
     def __init__(self, served: Served, known: Known) -> None:
-        self._client = httpx.Client(base_url=served.address, timeout=10)
+        self._client = plain_client(served.address, timeout=10)
         self._bearer = known.tokens["editor"]
         self.refused: Counter[int] = Counter()
         self.wrong: list[str] = []

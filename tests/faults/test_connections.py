@@ -28,6 +28,7 @@ from reconciler.service.transport.observer import Observer
 from reconciler.service.transport.protobuf import METHODS
 from reconciler.service.transport.splice import REFUSED
 from tests import h2
+from tests.plain_http import NO_TRUST
 from tests.raw_http import request
 from tests.running import Known, prepare
 from tests.served import Served, a_free_port
@@ -86,7 +87,7 @@ def test_more_connections_than_files_are_refused_with_few_lines(served: Served) 
             opened.enter_context(closing(connected(served.port)))
         assert open_files(served) < FILES
         with suppress(httpx.TransportError):
-            httpx.get(f"{served.address}/healthz")
+            httpx.get(f"{served.address}/healthz", verify=NO_TRUST)
     lines = log_of(served).count("connections refused") - before
 
     assert 1 <= lines <= 3
