@@ -15,7 +15,7 @@ from collections.abc import Collection
 
 from reconciler.diagnostics import Diagnostic, Severity, SourceLocation, error, warning
 from reconciler.manifests.discovery import Discovery
-from reconciler.manifests.manifest import Growth, Manifest, Path
+from reconciler.manifests.manifest import Growth, Manifest, Path, SourceFile
 from reconciler.manifests.placeholders import (
     LITERAL,
     OPENING,
@@ -50,6 +50,7 @@ class Variables:
     def __init__(self, layers: Layers, growth: Growth) -> None:
         self.findings: list[Diagnostic] = []
         self.used: set[str] = set()
+        self._file: SourceFile | None = None
         self._layers = layers
         self._growth = growth
         self._near: dict[str, str | None] = {}
@@ -67,21 +68,27 @@ class Variables:
 
     def replace(self, manifest: Manifest) -> None:
         """Replace the variables in the metadata and spec of a document, where it stands."""
-        document, text = manifest.document, manifest.file.text
-        # An escape in the file can spell what is looked for.
-        may_be_left = "\\" in text or may_have_left_over(text)
-        if isinstance(document, dict) and (may_be_left or OPENING in text):
-            self._begin(manifest, may_be_left=may_be_left)
+        if manifest.file is not self._file:
+            self._look_through(manifest.file)
+        document = manifest.document
+        if isinstance(document, dict) and (self._may_be_left or self._has_opening):
+            self._begin(manifest)
             self._sections(document)
 
     def in_script(self, manifest: Manifest, script: str) -> str:
         """Return the script of a manifest with its variables replaced."""
-        self._begin(manifest, may_be_left=False)
+        self._begin(manifest)
         return self._text(script, SCRIPT)
 
-    def _begin(self, manifest: Manifest, *, may_be_left: bool) -> None:
+    def _look_through(self, file: SourceFile) -> None:
+        """See what a file can hold: once, for it may have thousands of documents."""
+        self._file = file
+        # An escape in the file can spell what is looked for.
+        self._may_be_left = "\\" in file.text or may_have_left_over(file.text)
+        self._has_opening = OPENING in file.text
+
+    def _begin(self, manifest: Manifest) -> None:
         self._manifest = manifest
-        self._may_be_left = may_be_left
         self._told: Counter[Severity] = Counter()
 
     def _sections(self, document: YamlMapping) -> None:
