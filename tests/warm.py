@@ -29,7 +29,7 @@ from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from reconciler import __main__ as entry
 from reconciler.resources import process
@@ -39,7 +39,11 @@ ROOT = Path(__file__).parents[1]
 _MAX_REQUEST = 1 << 20
 SECONDS = 120.0  # a run that takes longer hangs
 _STREAMS = ((0, "r"), (1, "w"), (2, "w"))
-_LIBRARIES = ("jsonschema", "jsonschema_rs", "quickjs", "sqlite3", "yaml")
+# What the program, or a library, loads at its first need.
+_LIBRARIES = (
+    *("anyio._backends._asyncio", "encodings.ascii", "encodings.idna", "httpcore", "jsonschema"),
+    *("jsonschema_rs", "orjson", "pwd", "pyrage", "quickjs", "sqlite3", "yaml"),
+)
 _TRANSPORT = "reconciler.service.transport"
 _STARTS = "reconciler.__main__"  # importing it runs the program
 _READ_AT_START = ("PYTHON", "LANG", "LC_")
@@ -166,25 +170,70 @@ def warm_address(*, is_server: bool = False) -> str:
 
 
 def main(address: str, *, is_server: bool) -> None:
-    """Load the program, and make copies until the process that asks for them has ended."""
+    """Load the program, and make copies of it."""
     _load((_STARTS,) if is_server else (_STARTS, _TRANSPORT))
     gc.collect()
     gc.freeze()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nothing is left of a keeper that has ended
     with closing(socket.socket(socket.AF_UNIX)) as calls:
         calls.bind(address)
         calls.listen(64)
         os.write(1, b"ready\n")
+        _Keeper(calls).run()
+
+
+class _Keeper:
+    """Makes copies, and tells who asked for one its process id, exit code and peak memory in KiB.
+
+    Many can run at the same time.
+    """
+
+    def __init__(self, calls: socket.socket) -> None:
+        self._calls = calls
+        self._running: dict[int, tuple[int, socket.socket]] = {}  # by a descriptor of the process
+        self._events = select.poll()
+        for waited in (calls.fileno(), sys.stdin.fileno()):
+            self._events.register(waited, select.POLLIN)
+
+    def run(self) -> None:
+        """Make copies until the process that asks for them has ended."""
         while True:
-            ready, _, _ = select.select([calls, sys.stdin], [], [])
-            if sys.stdin in ready:
-                return
-            call, _ = calls.accept()
-            if os.fork() == 0:
-                calls.close()
-                _keep(call)
-                return
-            call.close()
+            for ready, _ in self._events.poll():
+                if ready == sys.stdin.fileno():
+                    return
+                if ready == self._calls.fileno():
+                    self._copy(self._calls.accept()[0])
+                else:
+                    self._ended(ready)
+
+    def _copy(self, call: socket.socket) -> None:
+        asked, streams, _, _ = socket.recv_fds(call, _MAX_REQUEST, len(_STREAMS))
+        copy = os.fork()
+        if copy == 0:
+            for open_here in (self._calls, call, *(other for _, other in self._running.values())):
+                open_here.close()
+            for process in self._running:
+                os.close(process)
+            _run(json.loads(asked), streams)
+        for stream in streams:
+            os.close(stream)
+        process = os.pidfd_open(copy)
+        self._running[process] = copy, call
+        self._events.register(process, select.POLLIN)
+        self._tell(call, copy)
+
+    def _ended(self, process: int) -> None:
+        self._events.unregister(process)
+        os.close(process)
+        copy, call = self._running.pop(process)
+        _, status, usage = os.wait4(copy, 0)
+        self._tell(call, os.waitstatus_to_exitcode(status), usage.ru_maxrss)
+        call.close()
+
+    @staticmethod
+    def _tell(call: socket.socket, *values: int) -> None:
+        with suppress(BrokenPipeError, ConnectionResetError):  # whoever asked does not wait for it
+            for value in values:
+                tell(call, value)
 
 
 def _load(unloaded: tuple[str, ...]) -> None:
@@ -197,29 +246,7 @@ def _load(unloaded: tuple[str, ...]) -> None:
         importlib.import_module(name)
 
 
-def _keep(call: socket.socket) -> None:
-    """Make a copy; answer its process id, then its exit code and peak memory in KiB.
-
-    Many can run at the same time.
-    """
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    asked, streams, _, _ = socket.recv_fds(call, _MAX_REQUEST, len(_STREAMS))
-    copy = os.fork()
-    if copy == 0:
-        call.close()
-        _run(json.loads(asked), streams)
-        return
-    for stream in streams:
-        os.close(stream)
-    with suppress(BrokenPipeError, ConnectionResetError):  # whoever asked does not wait for it
-        tell(call, copy)
-        _, status, usage = os.wait4(copy, 0)
-        tell(call, os.waitstatus_to_exitcode(status))
-        tell(call, usage.ru_maxrss)
-    os._exit(0)
-
-
-def _run(asked: Mapping[str, Any], streams: Sequence[int]) -> None:
+def _run(asked: Mapping[str, Any], streams: Sequence[int]) -> NoReturn:
     """Become the program: all that a start would have set is set."""
     for at, stream in enumerate(streams):
         os.dup2(stream, at)
@@ -248,7 +275,7 @@ def _begin(arguments: list[str]) -> None:
         entry.main()
 
 
-def _exit(code: object) -> None:
+def _exit(code: object) -> NoReturn:
     """Leave as an interpreter does; only its modules are not taken apart, which takes longest."""
     vars(threading)["_shutdown"]()
     atexit._run_exitfuncs()
