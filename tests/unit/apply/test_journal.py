@@ -17,7 +17,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from reconciler.apply.journal import Intent, Journal, intents_in, left_open, take_over
+from reconciler.apply.journal import (
+    Intent,
+    Journal,
+    intents_in,
+    left_open,
+    secret_intent,
+    take_over,
+    tree_of,
+)
 from reconciler.errors import LocalFileError, LockHeldError
 from tests.builders import WEB, a_ref, declared
 from tests.effort import cases
@@ -52,6 +60,14 @@ def test_what_was_begun_and_not_ended_is_open_for_the_next_run(path: Path) -> No
 
     with Journal(path) as journal:
         assert (journal.is_new, list(journal.open_intents)) == (False, [ODD, SECRET])
+
+
+def test_each_new_secret_is_an_intent_with_a_key_of_its_own() -> None:
+    """The run that made it is told: another run's secret is not taken for this one."""
+    one, two = secret_intent(WEB, "7", "run-2"), secret_intent(WEB, "7", "run-2")
+
+    assert one == Intent("secret", one.key, WEB, owes_secret=True, id="7", run="run-2")
+    assert one.key != two.key
 
 
 def test_intents_are_found_by_organizations_ignoring_case() -> None:
@@ -366,6 +382,38 @@ def test_the_file_says_its_format_once_and_then_what_is_open(path: Path) -> None
         assert path.read_bytes() == head + as_line(CREATE) + as_line(SECRET) + b'{"end":"key-1"}\n'
 
 
+def test_a_journal_names_its_tree_at_its_head(path: Path) -> None:
+    """Trees whose names differ in case alone may have had one journal."""
+    with Journal(path, "Prod") as journal:
+        journal.begin([SECRET])
+
+    assert path.read_bytes() == b'{"journal": 1, "tree": "Prod"}\n' + as_line(SECRET)
+    assert tree_of(path) == "Prod"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"\n", id="an empty line"),
+        pytest.param(b'{"journal": 1}\n', id="the head of an older version"),
+        pytest.param(b"[1]\n", id="a list"),
+        pytest.param(b'{"tree": 1}\n', id="a number for a name"),
+        pytest.param(b'{"tree": "prod"', id="half a line"),
+        pytest.param(b"\xff" * 9, id="no text"),
+        pytest.param(b"[" * 50_000, id="deep nesting"),
+        pytest.param(b'{"tree": "%b"}\n' % (b"x" * 70_000), id="a name longer than any"),
+    ],
+)
+def test_a_head_that_cannot_be_read_names_no_tree(path: Path, content: bytes) -> None:
+    """The run that opens the journal says what is wrong with it."""
+    path.parent.mkdir()
+    path.write_bytes(content)
+
+    assert tree_of(path) == ""
+    assert tree_of(path.with_name("missing")) == ""
+
+
 def test_a_journal_is_new_where_there_is_none_though_its_folder_is_there(path: Path) -> None:
     """The folder of the store is there long before."""
     path.parent.mkdir()
@@ -547,27 +595,38 @@ def test_a_journal_in_use_that_has_something_of_ours_is_waited_for(
     assert list(left_open(other)) == [OURS, THEIRS, AGAIN]
 
 
-class FullDisk(Journal):
-    """A journal whose ends cannot be written: where a crash would fall."""
-
-    def end(self, keys: Sequence[str]) -> None:
-        raise LocalFileError("no room", remedy="")
+class PowerCutError(Exception):
+    """The process has ended."""
 
 
 def test_a_crash_in_between_leaves_it_in_both_and_costs_nothing(
     tmp_path: Path, other: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Taken over again it is the same intent, under the same key."""
+
+    def cut(place: str) -> None:
+        if place == "C14":
+            raise PowerCutError
+
     own = tmp_path / "own.jsonl"
     with monkeypatch.context() as patch:
-        patch.setattr("reconciler.apply.journal.Journal", FullDisk)
-        with pytest.raises(LocalFileError):
+        patch.setattr("reconciler.apply.journal.crashpoint", cut)
+        with pytest.raises(PowerCutError):
             taken_over(own, other)
     assert list(left_open(own)) == [OURS, AGAIN]
     assert list(left_open(other)) == [OURS, THEIRS, AGAIN]
 
     assert taken_over(own, other) == [OURS, AGAIN]
     assert list(left_open(other)) == [THEIRS]
+
+
+def test_a_journal_without_anything_of_ours_hides_no_other(tmp_path: Path, other: Path) -> None:
+    """Each journal of the tree is looked at."""
+    of_others = tmp_path / "of-others.jsonl"
+    with Journal(of_others) as journal:
+        journal.begin([THEIRS])
+
+    assert taken_over(tmp_path / "own.jsonl", of_others, other) == [OURS, AGAIN]
 
 
 def test_half_a_line_of_a_run_that_is_writing_is_no_damage(tmp_path: Path, other: Path) -> None:

@@ -23,7 +23,7 @@ from reconciler.errors import (
     ServiceError,
     ServiceUnavailableError,
 )
-from reconciler.plan.model import Change, Delete, Update
+from reconciler.plan.model import Change, Create, Delete, Update
 from reconciler.service_client.port import CreateOrder, Order, SecretOrder, Written
 from reconciler.state import ObservedObject, ObservedState
 from tests.builders import (
@@ -221,6 +221,88 @@ def test_the_secret_of_somebody_elses_application_is_left_alone(
     assert recover(service, journal, sink) == DeliveryResult()
     assert (service.secrets, sink.kept) == ({"other": "theirs"}, {})
     assert journal.open_intents == ()
+
+
+def test_an_old_answer_about_another_application_tells_nothing_about_this_one(
+    service: FakeService, journal: Journal, sink: FakeSink
+) -> None:
+    """A service without custody gives the answer again though what it made is removed."""
+    gone = made(service)
+    del service.objects[gone.id]
+    service.objects["other"] = held(WEB, object_id="other")
+    journal.begin([CREATE])
+
+    assert recover(service, journal, sink) == DeliveryResult()
+    assert (sink.kept, journal.open_intents) == ({}, ())
+
+
+def test_a_secret_that_its_service_lost_is_not_looked_for_in_the_sink(
+    service: FakeService, journal: Journal, sink: FakeSink
+) -> None:
+    """The service itself reports it, and what to do."""
+    service.custody = True
+    found = made(service)
+    service.owed[found.id] = replace(service.owed[found.id], lost=True)
+    service.objects[found.id] = replace(found, sequence=found.sequence + 1)
+    journal.begin([CREATE])
+
+    assert recover(service, journal, sink) == DeliveryResult()
+    assert (sink.kept, journal.open_intents) == ({}, ())
+
+
+@pytest.mark.parametrize("has_sink", [True, False])
+def test_everything_that_an_interrupted_run_left_is_told(
+    service: FakeService, journal: Journal, sink: FakeSink, has_sink: object
+) -> None:
+    """A name taken by another run, a secret that was being replaced, and two creates."""
+    others = [replace(CREATE, key=name, ref=a_ref(name=name)) for name in ("b", "c")]
+    taken = service.objects["7"] = held(WEB, object_id="7")
+    replaced = service.objects["8"] = held(a_ref(name="d"), object_id="8")
+    created = [made(service, intent) for intent in others]
+    renewal = Intent("secret", "d", replaced.ref, owes_secret=True, id="8")
+    journal.begin([SinkSync(journal, sink).intents([ChangeRun(RENAME)])[0], CREATE, renewal])
+    journal.begin(others)
+
+    recovered = recover(service, journal, sink if has_sink else None)
+
+    after = "HEAL-SECRET-DELIVERED" if has_sink else "HEAL-SECRET-OWED"
+    missing = "SECRET-NOT-IN-SINK" if has_sink else "HEAL-SECRET-OWED"
+    assert recovered.notes[0] == note(
+        TAKEN,
+        "another run made what an interrupted run was about to make",
+        f"{WEB} (id 7) was made by another run, or more than a day ago. Its client secret is "
+        "left as it is.",
+        taken,
+    )
+    assert [(note.code, note.ref) for note in recovered.notes[1:]] == [
+        (missing, replaced.ref),
+        (after, created[0].ref),
+        (after, created[1].ref),
+    ]
+    assert recovered.delivered == ([delivered_owed(found) for found in created] * bool(has_sink))
+
+
+def test_the_first_secret_that_a_sink_does_not_take_ends_the_run_after_the_others(
+    service: FakeService, journal: Journal, sink: FakeSink
+) -> None:
+    """The secrets that the sink took are done; the others stay open."""
+    intents = [replace(CREATE, key=name, ref=a_ref(name=name)) for name in ("a", "b", "c")]
+    for intent in intents:
+        made(service, intent)
+    journal.begin(intents)
+    calls = iter(("prove", "full at the first", "", "", "full at the third"))
+
+    def full(where: str) -> None:
+        said = next(calls)
+        if said.startswith("full"):
+            raise LocalFileError(said, remedy="r")
+
+    sink.trouble = full
+    with pytest.raises(LocalFileError, match="full at the first"):
+        recover(service, journal, sink)
+
+    assert [ref.name for ref, _ in sink.kept] == ["b"]
+    assert [intent.key for intent in journal.open_intents] == ["a", "c"]
 
 
 def test_a_create_that_never_happened_is_ended(
@@ -548,7 +630,8 @@ def test_the_sink_follows_what_was_carried_out(
     "change",
     [
         pytest.param(Update(declared(WEB), FOUND), id="an update that keeps the name"),
-        pytest.param(Delete(held(PARTNER)), id="a delete of another kind"),
+        pytest.param(Delete(held(PARTNER, client_id="c")), id="a delete of another kind"),
+        pytest.param(Delete(held(WEB, client_id="")), id="an application without a client id"),
     ],
 )
 def test_other_changes_need_nothing(journal: Journal, stocked: FakeSink, change: Change) -> None:
@@ -602,29 +685,88 @@ def test_another_organization_and_a_run_without_a_sink_leave_it_open(
     journal.begin(SinkSync(journal, stocked).intents([ChangeRun(DELETE)]))
 
     assert SinkSync(journal, stocked).recover(WITHOUT, ["other"]) == []
-    assert SinkSync(journal, None).recover(WITHOUT, ["acme"]) == []
+    for state in (WITHOUT, NOW):
+        assert SinkSync(journal, None).recover(state, ["acme"]) == []
 
     assert stocked.kept == THERE
     assert len(journal.open_intents) == 1
 
 
-def test_a_sink_that_cannot_follow_is_told_and_tried_again(
+def test_a_change_that_is_not_in_the_journal_is_not_followed(
+    journal: Journal, stocked: FakeSink
+) -> None:
+    """The run after a crash would not know of it."""
+    assert SinkSync(journal, stocked).follow([ChangeRun(RENAME, result=DONE)]) == []
+    assert stocked.kept == THERE
+
+
+def test_a_sink_is_left_alone_where_nothing_was_renamed_or_deleted(
     journal: Journal, stocked: FakeSink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sink may be a program, which is not started for nothing."""
+    sync = SinkSync(journal, stocked)
+    sync.intents([ChangeRun(RENAME)])
+    for method in ("moved", "removed"):
+        monkeypatch.delattr(FakeSink, method)
+
+    assert sync.follow([ChangeRun(RENAME, result=REFUSED)]) == []
+
+
+def test_each_of_several_changes_is_followed_and_told(
+    journal: Journal, stocked: FakeSink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Changes that the sink need not follow stand before and between them, and in the journal."""
+    second = held(a_ref(name="second"), object_id="8")
+    changes: list[Change] = [Create(declared(a_ref(name="new"))), RENAME, Delete(second)]
+    told = [warning("MOVED", "s", "r"), warning("REMOVED", "s", "r")]
+    monkeypatch.setattr(stocked, "moved", lambda moves: [[told[0]] for _ in moves])
+    monkeypatch.setattr(stocked, "removed", lambda gone: [[told[1]] for _ in gone])
+    sync = SinkSync(journal, stocked)
+    intents = sync.intents([ChangeRun(change) for change in changes])
+    journal.begin([CREATE, *intents])
+
+    assert sync.follow([ChangeRun(change, result=DONE) for change in changes]) == told
+    assert sync.take_ended() == [intent.key for intent in intents]
+    assert SinkSync(journal, stocked).recover(ELSEWHERE, ["acme"]) == told
+    assert journal.open_intents == (CREATE,)
+
+
+@pytest.mark.parametrize(
+    ("change", "done", "later"),
+    [
+        pytest.param(RENAME, "renamed", (ELSEWHERE, MOVED), id="renamed"),
+        pytest.param(DELETE, "deleted", (WITHOUT, GONE), id="deleted"),
+    ],
+)
+def test_a_sink_that_cannot_follow_is_told_and_tried_again(
+    journal: Journal,
+    stocked: FakeSink,
+    change: Change,
+    done: str,
+    later: tuple[ObservedState, object],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The change itself is done."""
     failure = LocalFileError("the disk is full", remedy="Make room.")
     sync = SinkSync(journal, stocked)
-    journal.begin(sync.intents([ChangeRun(RENAME)]))
+    journal.begin(sync.intents([ChangeRun(change)]))
     with monkeypatch.context() as patched:
-        patched.setattr(stocked, "moved", lambda moves: [failure for _ in moves])
+        for method in ("moved", "removed"):
+            patched.setattr(stocked, method, lambda followed: [failure for _ in followed])
 
-        (note,) = sync.follow([ChangeRun(RENAME, result=DONE)])
+        told = sync.follow([ChangeRun(change, result=DONE)])
 
-    assert note.code == "SECRET-NOT-FOLLOWED"
-    assert "the disk is full" in note.summary
+    assert told == [
+        note(
+            "SECRET-NOT-FOLLOWED",
+            f"the sink did not follow an application that was {done}: the disk is full",
+            f"The file of {WEB} is as it was; the next apply tries again. Make room.",
+        )
+    ]
     assert sync.take_ended() == []
-    SinkSync(journal, stocked).recover(ELSEWHERE, ["acme"])
-    assert (stocked.kept, journal.open_intents) == (MOVED, ())
+    state, kept = later
+    SinkSync(journal, stocked).recover(state, ["acme"])
+    assert (stocked.kept, journal.open_intents) == (kept, ())
 
 
 def test_what_is_open_is_read_from_the_disk_again(tmp_path: Path, stocked: FakeSink) -> None:

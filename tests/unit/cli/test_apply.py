@@ -109,12 +109,3 @@ def test_what_a_shared_journal_of_an_older_version_holds_open_is_not_lost(
 
     assert left_to(service, Scope("Prod")) == ["key"]
     assert left_to(service, Scope("prod", shard=shard)) == []
-
-
-@pytest.mark.parametrize("content", [b"", b"\n", b"{}", b"[1]\n", b'{"tree": 1}', b"\xff" * 9])
-def test_a_head_that_cannot_be_read_names_no_tree(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "journal.jsonl"
-    path.write_bytes(content)
-
-    assert tree_of(path) == ""
-    assert tree_of(tmp_path / "missing") == ""
