@@ -1,8 +1,13 @@
-"""Random manifests: valid, odd where that is allowed, and small enough to do many of."""
+"""Random manifests: valid, odd where that is allowed, and small enough to do many of.
+
+Strategies are made once and kept: Hypothesis looks each new one through before it draws from it,
+which takes longer than the draw.
+"""
 
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -28,6 +33,7 @@ WORDS = {
 }
 
 
+@cache
 def applications() -> st.SearchStrategy[dict[str, Any]]:
     """Return specs of applications that the service accepts."""
     code = st.fixed_dictionaries(
@@ -59,6 +65,7 @@ def applications() -> st.SearchStrategy[dict[str, Any]]:
     return st.one_of(code, implicit)
 
 
+@cache
 def actions() -> st.SearchStrategy[dict[str, Any]]:
     """Return specs of actions."""
     return st.fixed_dictionaries(
@@ -67,6 +74,7 @@ def actions() -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
+@cache
 def providers() -> st.SearchStrategy[dict[str, Any]]:
     """Return specs of JWT identity providers."""
     endpoints = st.sampled_from(["https://idp.example.com/a", "https://idp.example.com/b"])
@@ -80,7 +88,8 @@ def providers() -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
-def flows(actions: list[str]) -> st.SearchStrategy[dict[str, dict[str, Any]]]:
+@cache
+def flows(actions: tuple[str, ...]) -> st.SearchStrategy[dict[str, dict[str, Any]]]:
     """Return specs of flows by their names; they run some of these actions, or none."""
     names = st.lists(st.sampled_from(actions), unique=True) if actions else st.just([])
     specs = {
@@ -92,30 +101,39 @@ def flows(actions: list[str]) -> st.SearchStrategy[dict[str, dict[str, Any]]]:
     return st.fixed_dictionaries({}, optional=specs)
 
 
+@cache
 def projects() -> st.SearchStrategy[dict[str, Any]]:
     """Return specs of projects; what they leave out is kept."""
     flags = {each.name: st.sampled_from(each.words or [True, False]) for each in PROJECT_FLAGS}
     return st.fixed_dictionaries({}, optional=flags)
 
 
+_ORGANIZATIONS = st.sets(st.sampled_from(["acme", "Büro"]), min_size=1)
+_PROJECTS = st.sets(st.sampled_from(["shop", "Support"]))
+_FLAGS = st.one_of(st.none(), projects())
+_ACTIONS = st.dictionaries(NAMES, actions(), max_size=3)
+_PROVIDERS = st.dictionaries(NAMES, providers(), max_size=2)
+_APPLICATIONS = st.dictionaries(NAMES, applications(), max_size=4)
+
+
 @st.composite
 def manifest_sets(draw: st.DrawFn) -> list[dict[str, Any]]:
     """Return the documents of one tree: organizations, projects and what is in them."""
     documents: list[dict[str, Any]] = []
-    for organization in draw(st.sets(st.sampled_from(["acme", "Büro"]), min_size=1)):
+    for organization in draw(_ORGANIZATIONS):
         documents.append(_manifest("Organization", None, name=organization))
         owner = {"organization": organization}
-        scripts = draw(st.dictionaries(NAMES, actions(), max_size=3))
+        scripts = draw(_ACTIONS)
         for name, spec in scripts.items():
             documents.append(_manifest("Action", spec, name=name, **owner))
-        for name, spec in draw(flows(sorted(scripts))).items():
+        for name, spec in draw(flows(tuple(sorted(scripts)))).items():
             documents.append(_manifest("ActionFlow", spec, name=name, **owner))
-        for name, spec in draw(st.dictionaries(NAMES, providers(), max_size=2)).items():
+        for name, spec in draw(_PROVIDERS).items():
             documents.append(_manifest("IdpJwtConfig", spec, name=name, **owner))
-        for project in draw(st.sets(st.sampled_from(["shop", "Support"]))):
-            flags = draw(st.one_of(st.none(), projects()))
+        for project in draw(_PROJECTS):
+            flags = draw(_FLAGS)
             documents.append(_manifest("Project", flags, name=project, **owner))
-            found = draw(st.dictionaries(NAMES, applications(), max_size=4))
+            found = draw(_APPLICATIONS)
             documents += [
                 _manifest("OidcApplication", spec, project=project, name=name, **owner)
                 for name, spec in found.items()

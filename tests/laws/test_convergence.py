@@ -34,7 +34,7 @@ from tests.effort import cases
 from tests.generators import as_yaml, manifest_sets
 from tests.memory_store import open_memory
 
-MANY = settings(max_examples=cases(90), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+MANY = settings(max_examples=cases(45), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 EVERYTHING = Allowances(updates=1000, deletes=1000)
 SCOPE = Scope(prune=True)
 

@@ -30,7 +30,7 @@ from tests.effort import cases
 from tests.generators import actions, applications, projects, providers
 from tests.memory_store import open_memory
 
-MANY = settings(max_examples=cases(80), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+MANY = settings(max_examples=cases(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 # A service takes more names and scripts than manifests do: some of these cannot be exported.
 NAMES = st.one_of(
@@ -60,21 +60,27 @@ def named(specs: st.SearchStrategy[dict[str, Any]], most: int) -> st.SearchStrat
     return st.dictionaries(NAMES, specs, max_size=most)
 
 
+_ORGANIZATIONS = st.lists(OWNERS, min_size=1, max_size=2, unique_by=fold)
+_PROJECTS = st.lists(OWNERS, max_size=2, unique_by=fold)
+_ACTIONS = named(st.one_of(actions(), st.fixed_dictionaries({"script": SCRIPTS})), 3)
+_PROVIDERS = named(providers(), 2)
+_APPLICATIONS = named(applications(), 3)
+
+
 @st.composite
 def services(draw: st.DrawFn) -> IdentityService:
     """Return a service that somebody filled by hand."""
     service = open_memory()
-    for organization in draw(st.lists(OWNERS, min_size=1, max_size=2, unique_by=fold)):
+    for organization in draw(_ORGANIZATIONS):
         owner = called(service, "AddOrg", name=organization)["id"]
-        scripts = st.fixed_dictionaries({"script": SCRIPTS})
-        for name, spec in draw(named(st.one_of(actions(), scripts), 3)).items():
+        for name, spec in draw(_ACTIONS).items():
             called(service, "CreateAction", owner, name=name, **spec)
-        for name, spec in draw(named(providers(), 2)).items():
+        for name, spec in draw(_PROVIDERS).items():
             called(service, "AddOrgJWTIDP", owner, name=name, **spec)
-        for project_name in draw(st.lists(OWNERS, max_size=2, unique_by=fold)):
+        for project_name in draw(_PROJECTS):
             flags = draw(projects())
             project = called(service, "AddProject", owner, name=project_name, **flags)["id"]
-            for name, spec in draw(named(applications(), 3)).items():
+            for name, spec in draw(_APPLICATIONS).items():
                 called(service, "AddOIDCApp", owner, projectId=project, name=name, **spec)
     return service
 

@@ -176,7 +176,7 @@ def _shown(bench: Bench, desired: DesiredState) -> tuple[str, Any]:
     return plan_digest(plan), changes
 
 
-@settings(MANY, max_examples=cases(30))
+@settings(MANY, max_examples=cases(20))
 @given(manifest_sets(), manifest_sets(), st.randoms(use_true_random=False))
 def test_a_tree_in_layers_plans_what_it_plans_written_out(
     held: list[Document], documents: list[Document], dice: random.Random

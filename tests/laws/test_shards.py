@@ -18,7 +18,7 @@ from tests.generators import manifest_sets
 from tests.laws.test_convergence import MANY, Bench, a_bench
 
 SEVERAL = st.integers(2, 4)
-SOME = settings(MANY, max_examples=cases(30))  # each tries a service several times over
+SOME = settings(MANY, max_examples=cases(20))  # each tries a service several times over
 
 
 def shards(count: int) -> list[Shard]:
