@@ -59,14 +59,14 @@ def slowness() -> float:
     return max(1.0, (time.process_time() - began) / _TASK_SECONDS)
 
 
-def timed(target: Target) -> Target:
+def timed(target: Target, seconds: float = MAX_SECONDS) -> Target:
     """Return a target that takes no longer than it may, by the clock of the reference."""
 
     def run(data: bytes) -> bool:
         began = time.process_time()
         taken = target(data)
         spent = time.process_time() - began
-        if spent > MAX_SECONDS and spent / slowness() > MAX_SECONDS:
+        if spent > seconds and spent / slowness() > seconds:
             raise TooSlowError(f"{len(data)} bytes took {spent:.1f} s")
         return taken
 
