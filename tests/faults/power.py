@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import random
 import re
-import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.program import environment
+from tests.faults.tracing import run_traced
 
 SECTOR = 512
 WITHIN = 60
@@ -67,20 +66,11 @@ class Acknowledged(NamedTuple):
 Step = Written | Resized | Synced | Named | NamesSynced | Acknowledged
 
 
-def record(command: Sequence[str], folder: Path) -> list[Step]:
-    """Run a command to its end in an empty folder; return what it did there."""
+def record(script: str, arguments: Sequence[str], folder: Path) -> list[Step]:
+    """Run a script, which waits for its tracer, in an empty folder; return what it did there."""
     trace = folder.with_name(folder.name + ".trace")
-    tracing = ["strace", "-xx", "-y", "-s", str(LONGEST), "-e", f"trace={CALLS}", "-o", str(trace)]
-    done = subprocess.run(
-        [*tracing, *command],
-        cwd=folder,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=WITHIN,
-        check=False,
-    )
+    options = ["-xx", "-y", "-s", str(LONGEST), "-e", f"trace={CALLS}", "-o", str(trace)]
+    done = run_traced(options, script, arguments, folder, WITHIN)
     assert done.returncode == 0, done.stderr
     with trace.open(encoding="ascii") as lines:
         return list(_Reader(folder).steps(lines))

@@ -1,7 +1,7 @@
 """A process that writes to a store and tells what it was acknowledged, for faults to strike.
 
-Run as ``python -m tests.faults.store_writer PATH``; what is told goes to stdout, a line for each
-call, once the call is durable. Told to begin again, it makes the same calls, under the same keys.
+Run as a script, with ``arguments``; what is told goes to stdout, a line for each call, once the
+call is durable. Told to begin again, it makes the same calls, under the same keys.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import argparse
 import json
 import os
 import sqlite3
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -22,6 +21,7 @@ from reconciler.service.eventstore import files, sqlite_files
 from reconciler.service.operations.callers import EMBEDDED
 from reconciler.service.operations.request import Request
 from tests.faults.catalogue import must
+from tests.faults.tracing import wait_for_tracer
 
 Answer = dict[str, Any]
 JWT = {"jwtEndpoint": "https://a.example.com", "issuer": "a", "keysEndpoint": "k"}
@@ -81,10 +81,10 @@ def told(out: str) -> list[Answer]:
     return [json.loads(line) for line in out.splitlines(keepends=True) if line.endswith("\n")]
 
 
-def command(path: Path, **options: object) -> list[str]:
-    """Return the command of a writer; its options by keyword."""
+def arguments(path: Path, **options: object) -> list[str]:
+    """Return the arguments of a writer; its options by keyword."""
     given = [word for name, value in options.items() for word in (f"--{name}", str(value))]
-    return [sys.executable, "-m", "tests.faults.store_writer", str(path), *given]
+    return [str(path), *given]
 
 
 def main() -> None:
@@ -98,7 +98,10 @@ def main() -> None:
     )
     parser.add_argument("--pragma", default="", help="a setting of SQLite that is not the store's")
     parser.add_argument("--settle", type=int, default=1, help="0: files are named, never synced")
+    parser.add_argument("--traced", type=int, default=0, help="1: begin once it is traced")
     chosen = parser.parse_args()
+    if chosen.traced:
+        wait_for_tracer()
     if chosen.pragma:
         sqlite_files.connect = _with_pragma(sqlite_files.connect, chosen.pragma)
     if not chosen.settle:

@@ -14,7 +14,8 @@ from reconciler.service.build import open_sqlite
 from tests.faults import store_writer
 from tests.faults.catalogue import Row, must
 from tests.faults.invariants import check_store
-from tests.faults.store_writer import Answer, check_acknowledged, command, request, told
+from tests.faults.store_writer import Answer, arguments, check_acknowledged, request, told
+from tests.faults.tracing import run_traced
 from tests.program import environment, program
 from tests.warm import Copy
 
@@ -85,26 +86,18 @@ def _refuses_a_newer_one(dice: random.Random, folder: Path) -> None:
 
 def _writer(path: Path, **more: str) -> subprocess.CompletedProcess[str]:
     """Run a writer to its end."""
-    _, _, _, *arguments = command(path, **OPTIONS)
-    copy = Copy([store_writer.__file__, *arguments], path.parent, environment(**more))
+    words = [store_writer.__file__, *arguments(path, **OPTIONS)]
+    copy = Copy(words, path.parent, environment(**more))
     out, err = copy.communicate(WITHIN)
-    return subprocess.CompletedProcess(arguments, copy.wait(), out, err)
+    return subprocess.CompletedProcess(words, copy.wait(), out, err)
 
 
 def _struck(path: Path, call: str, nth: int) -> subprocess.CompletedProcess[str]:
     """Run a writer that is killed at the nth call of a kind."""
     inject = f"inject={call}:signal=KILL:when={nth}"
-    tracer = ("strace", "-D", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e", inject)
-    return subprocess.run(
-        [*tracer, *command(path, **OPTIONS)],
-        cwd=path.parent,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=WITHIN,
-        check=False,
-    )
+    options = ("-o", "/dev/null", "-e", f"trace={call}", "-e", inject)
+    words = arguments(path, **OPTIONS, traced=1)
+    return run_traced(options, store_writer.__file__, words, path.parent, WITHIN)
 
 
 def _check(path: Path, acknowledged: list[Answer], now: Sequence[Answer]) -> None:

@@ -11,13 +11,14 @@ from pathlib import Path
 
 from reconciler.service.build import open_sqlite
 from reconciler.service.eventstore.errors import StoreError
+from tests.faults import store_writer
 from tests.faults.catalogue import Row, ViolationError, must
 from tests.faults.invariants import check_events
 from tests.faults.power import Step, power_cuts, record
-from tests.faults.store_writer import check_acknowledged, command, request, told
+from tests.faults.store_writer import arguments, check_acknowledged, request, told
 
 STORE = "identity.db"
-IMAGES = 150
+IMAGES = 75
 MEMORY = Path("/dev") / "shm"  # where it can be had, because images are synced for nothing
 
 
@@ -25,7 +26,7 @@ def recording(folder: Path, **options: object) -> Sequence[Step]:
     """Return what a writer with some options did to a store."""
     place = folder / "recorded"
     place.mkdir()
-    return record(command(place / STORE, **options), place)
+    return record(store_writer.__file__, arguments(place / STORE, **options, traced=1), place)
 
 
 def check_image(image: Path, acknowledged: str) -> None:
