@@ -24,7 +24,7 @@ from tests.faults.power import (
 )
 from tests.faults.rows.power_cut import check_image, images_in, recording
 
-IMAGES = 120
+IMAGES = 60
 CALLS = 18
 
 

@@ -19,7 +19,7 @@ from tests.faults.rows.power_cut import STORE, images_in
 from tests.faults.store_writer import Answer, request
 from tests.program import program
 
-FLIPS = 120
+FLIPS = 60
 CUTS = 25
 PAGE = 4096
 WITHIN = 30
