@@ -19,6 +19,7 @@ from tests.program import program
 from tests.runner.jobs import Event, Run, Runner, is_started_by
 from tests.runner.site import Site
 from tests.running import Server, running_server
+from tests.warm_client import warm_program
 
 __all__ = ["ME", "audited", "installs", "site"]
 
@@ -74,7 +75,8 @@ def team(site: Site, written: Path, tmp_path: Path, installs: Path) -> Iterator[
         folder.mkdir()
     desk = folders["desk"]
     with running_server(folders["staging"]) as first, running_server(folders["production"]) as last:
-        made = TwoServices(site, Runner(site, folders["jobs"], installs), first, desk)
+        runner = Runner(site, folders["jobs"], installs, program=warm_program())
+        made = TwoServices(site, runner, first, desk)
         made.production = last
         for name, server in (("staging", first), ("production", last)):
             sink = f"age:~/reconciler-secrets?recipient={made.key.to_public()}"

@@ -20,12 +20,14 @@ from tests.acceptance.conftest import ORGANIZATION, ROOT, an_action, an_applicat
 from tests.architecture.test_house_rules import FILES
 from tests.direct import Direct
 from tests.program import program
+from tests.runner.actions import QUICK
 from tests.runner.jobs import Event, Run, Runner, is_started_by
 from tests.runner.site import REPOSITORY, Site, a_site
 from tests.running import Server, running_server
+from tests.warm_client import warm_program
 
 ME = ["-c", "user.name=A Person", "-c", "user.email=person@example.com",
-      "-c", "commit.gpgsign=false"]  # fmt: skip
+      "-c", "commit.gpgsign=false", *QUICK]  # fmt: skip
 TOOL = ".github/reconciler"
 
 
@@ -141,7 +143,8 @@ def site(tmp_path: Path) -> Iterator[Site]:
     """Return a site with an empty repository."""
     bare = tmp_path / "team.git"
     subprocess.run(["git", "init", "--quiet", "--bare", "-b", "main", bare], check=True)
-    subprocess.run(["git", "config", "uploadpack.allowAnySHA1InWant", "true"], cwd=bare, check=True)
+    for name, value in (("uploadpack.allowAnySHA1InWant", "true"), ("core.compression", "0")):
+        subprocess.run(["git", "config", name, value], cwd=bare, check=True)
     with a_site(bare) as site:
         yield site
 
@@ -153,7 +156,8 @@ def team(site: Site, tmp_path: Path, installs: Path) -> Iterator[Team]:
     for folder in folders.values():
         folder.mkdir()
     with running_server(folders["server"]) as server:
-        team = Team(site, Runner(site, folders["jobs"], installs), server, folders["desk"])
+        runner = Runner(site, folders["jobs"], installs, program=warm_program())
+        team = Team(site, runner, server, folders["desk"])
         team.git("init", "--quiet", "-b", "main")
         team.git("remote", "add", "origin", str(site.bare))
         sink = f"age:~/reconciler-secrets?recipient={team.key.to_public()}"
@@ -168,6 +172,7 @@ def test_the_first_pull_request_is_validated_and_the_next_push_applied(
     team: Team, written: Path
 ) -> None:
     """Main has none of the files yet: no job with a token installs any, and none is red."""
+    team.runner.program = ""  # each job runs what it has installed
     write(team.desk / "README.md", "Identity\n")
     team.push("main")
     shutil.copytree(written, team.desk, dirs_exist_ok=True)
@@ -196,6 +201,7 @@ def test_a_pull_request_has_one_comment_and_a_blocked_plan_is_red(
     team: Team, written: Path
 ) -> None:
     """The comment is brought up to date. What the pull request brings never runs in a job."""
+    team.runner.program = ""  # what is installed must not take the modules of the pull request
     team.begin(written)
     direct, organization = Direct(team.server.store), team.server.known.organization
     many = [f"a{number}" for number in range(10)]

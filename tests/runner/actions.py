@@ -19,6 +19,7 @@ from typing import Any
 from tests.runner.gh import asked
 from tests.runner.site import Site
 
+QUICK = ("-c", "core.compression=0")  # compressing our wheel is most of what Git would do
 PIP = Path(__file__).with_name("pip_stand_in.py")
 GH = Path(__file__).with_name("gh.py")
 
@@ -54,7 +55,7 @@ class Place:
         self.programs = self.folder / "programs"
         for each in (self.home, self.workspace, self.temp, self.programs):
             each.mkdir(parents=True)
-        a_program(self.programs / "gh", f"#!/bin/sh\nexec '{sys.executable}' '{GH}' \"$@\"\n")
+        a_program(self.programs / "gh", f"#!/bin/sh\nexec '{sys.executable}' -I -S '{GH}' \"$@\"\n")
 
     def ask(self, method: str, name: str, body: Any = None) -> tuple[int, Any]:
         """Ask the site for an artifact; return the status and the answer."""
@@ -66,7 +67,7 @@ def check_out(site: Site, folder: Path, ref: str, sparse: str = "") -> None:
     folder.mkdir(parents=True, exist_ok=True)
 
     def git(*arguments: str) -> None:
-        subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True)
+        subprocess.run(["git", *QUICK, *arguments], cwd=folder, check=True, capture_output=True)
 
     git("init", "--quiet")
     if sparse:
@@ -83,25 +84,28 @@ def _check_out(place: Place, given: Mapping[str, Any]) -> str:
 
 
 def _set_up_python(place: Place, given: Mapping[str, Any]) -> str:
-    """Put ``python`` on the path. Its ``-m venv`` leaves pip to ``pip_stand_in``."""
+    """Put ``python`` and ``python3`` on the path. Their ``-m venv`` leaves pip to a stand-in."""
     pip = place.installs / "stand-in" / "pip"
     pip.mkdir(parents=True, exist_ok=True)
     (pip / "__init__.py").touch()
     shutil.copy(PIP, pip / "__main__.py")
     python = sys.executable
-    a_program(
-        place.programs / "python",
-        f"""#!/bin/sh
+    for name in ("python", "python3"):
+        a_program(
+            place.programs / name,
+            f"""#!/bin/sh
 if [ "$1 $2" = "-m venv" ]; then
-    '{python}' -m venv --without-pip "$3"
-    for packages in "$3"/lib/python*/site-packages; do
+    shift 2
+    '{python}' -I -m venv --without-pip "$@"
+    for folder; do :; done
+    for packages in "$folder"/lib/python*/site-packages; do
         echo '{pip.parent}' > "$packages/pip_of_the_runner.pth"
     done
 else
     exec '{python}' "$@"
 fi
 """,
-    )
+        )
     return ""
 
 

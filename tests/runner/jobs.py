@@ -96,6 +96,8 @@ class Runner:
         injected: Environment of a step, by the start of its name: how a test kills what it runs.
         cancelled: Starts of the names of steps after which somebody cancels the job.
         before: What happens before a job starts, by its name: how a test lets time pass.
+        program: A script that is run as the installed tool; without one the installed tool is,
+            which loads all its modules each time.
     """
 
     site: Site
@@ -104,6 +106,7 @@ class Runner:
     injected: dict[str, dict[str, str]] = field(default_factory=dict)
     cancelled: set[str] = field(default_factory=set)
     before: dict[str, Callable[[], object]] = field(default_factory=dict)
+    program: str = ""
     runs: int = 0
 
     def start(self, workflow: str, event: Event) -> Run:
@@ -205,6 +208,7 @@ class _JobRun:
             "HOME": str(place.home),
             "LANG": "C.UTF-8",
             "RUNNER_INSTALLS": str(place.installs),
+            "RUNNER_PROGRAM": runner.program,
             "RUNNER_PYTHON": sys.executable,
             "RUNNER_TEMP": str(place.temp),
             "RUNNER_WHEELS": str(Path(sys.prefix) / "wheels-of-jobs"),

@@ -4,7 +4,9 @@
 same packages, so the second job that asks gets links to what pip installed for the first one.
 The real pip is that of the Python which runs the tests. It looks through every file of every
 version on an index, which takes half a minute: so the wheels of a lock are fetched once for an
-environment, and installed from there; both by their hashes.
+environment, and installed from there; both by their hashes. Only what is imported is compiled.
+
+Where a job has ``RUNNER_PROGRAM``, its text is the command of our tool in a copied installation.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ PACKAGES = Path(sysconfig.get_path("purelib"))
 SCRIPTS = Path(sys.prefix) / "bin"
 KEPT = Path(os.environ.get("RUNNER_INSTALLS", ""))
 WHEELS = Path(os.environ.get("RUNNER_WHEELS", ""))
+PROGRAM = os.environ.get("RUNNER_PROGRAM", "")
 
 
 def main() -> int:
@@ -72,7 +75,9 @@ def _install(kept: Path) -> int:
 def _real(arguments: list[str]) -> int:
     """Install by the real pip, of wheels that were fetched; return its exit code."""
     locks = [Path(file) for flag, file in pairwise(arguments) if flag in {"-r", "--requirement"}]
-    return _fetched(locks) or _pip(arguments, PIP_NO_INDEX="1", PIP_FIND_LINKS=str(WHEELS))
+    return _fetched(locks) or _pip(
+        arguments, PIP_NO_INDEX="1", PIP_FIND_LINKS=str(WHEELS), PIP_NO_COMPILE="0"
+    )
 
 
 def _fetched(locks: list[Path]) -> int:
@@ -120,8 +125,9 @@ def _copy(kept: Path) -> None:
     for path in kept.glob("bin/*"):  # its first line names the Python of another job
         first, rest = path.read_text(encoding="utf-8").split("\n", 1)
         assert first.startswith("#!")
+        text = PROGRAM if path.name == "reconciler" else ""
         script = SCRIPTS / path.name
-        script.write_text(f"#!{sys.executable}\n{rest}", encoding="utf-8")
+        script.write_text(text or f"#!{sys.executable}\n{rest}", encoding="utf-8")
         script.chmod(0o755)
 
 
