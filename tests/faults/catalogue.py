@@ -50,15 +50,25 @@ class Row:
     alone: bool = False
 
 
-def catalogue() -> Mapping[str, Row]:
-    """Return every row by its name; each module of ``rows`` lists its own as ``ROWS``."""
+def catalogue(*names: str) -> Mapping[str, Row]:
+    """Return the rows of some names, or every row, by its name.
+
+    Each module of ``rows`` lists its own as ``ROWS``. Those that mention none of the names are not
+    loaded: a case of the soak is a process of its own, and all of them take seconds.
+    """
     modules = sorted(module.name for module in pkgutil.iter_modules(rows.__path__))
     found = [
         row
         for module in modules
+        if not names or _mentions(module, names)
         for row in importlib.import_module(f"{rows.__name__}.{module}").ROWS
     ]
-    return {row.name: row for row in found}
+    return {row.name: row for row in found if not names or row.name in names}
+
+
+def _mentions(module: str, names: tuple[str, ...]) -> bool:
+    source = Path(rows.__path__[0], f"{module}.py").read_text(encoding="utf-8")
+    return any(f'"{name}"' in source for name in names)
 
 
 def dice(seed: int, row: str, number: int) -> random.Random:

@@ -219,12 +219,13 @@ def main() -> int:
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--state", type=Path, default=STATE)
     chosen = parser.parse_args()
-    known = catalogue()
     if chosen.case:
+        name, number = chosen.case
         folder = chosen.folder or Path(tempfile.mkdtemp(prefix="soak-"))
-        return _one_case(known[chosen.case[0]], int(chosen.case[1]), chosen.seed, folder)
-    names = chosen.rows.split(",") if chosen.rows else list(known)
-    rows = [known[name] for name in names]
+        return _one_case(catalogue(name)[name], int(number), chosen.seed, folder)
+    names = chosen.rows.split(",") if chosen.rows else []
+    known = catalogue(*names)
+    rows = [known[name] for name in names or known]
     chosen.state.mkdir(exist_ok=True)
     soak = Soak(chosen.seed, chosen.hours, rows, chosen.state)
     for number in (signal.SIGINT, signal.SIGTERM):  # a shell hides the first from what it detaches

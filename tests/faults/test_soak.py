@@ -22,7 +22,7 @@ ROWS = [Row("F1", "a kill", lambda _dice, _folder: 1, 1), Row("F2", "a cut", lam
 def soak(folder: Path, hours: float) -> subprocess.Popen[str]:
     """Start a soak of one row with one worker."""
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.faults.soak", "--rows", "F2", "--workers", "1",
+        [sys.executable, "-m", "tests.faults.soak", "--rows", "F6b", "--workers", "1",
          "--hours", str(hours), "--seed", "5", "--state", str(folder)],
         cwd=ROOT,
         stdout=subprocess.PIPE,
@@ -93,14 +93,14 @@ def test_a_soak_that_was_killed_goes_on_with_the_next_case(tmp_path: Path) -> No
     """Every finished case is kept, half a line of the one that was being written is not."""
     journal = tmp_path / "5.jsonl"
     first = soak(tmp_path, hours=1)
-    while not journal.exists() or len(numbers(journal)) < 2:
+    while not journal.exists() or len(numbers(journal)) < 1:
         assert first.poll() is None
         time.sleep(0.05)
     first.send_signal(signal.SIGKILL)
     first.communicate()
     finished = len(numbers(journal))
     with journal.open("a") as file:
-        file.write('{"row": "F2", "number"')
+        file.write('{"row": "F6b", "number"')
 
     elapsed = json.loads(journal.read_text().splitlines()[finished - 1])["at"]
     second = soak(tmp_path, hours=(elapsed + 1) / 3600)
