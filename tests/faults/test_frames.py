@@ -333,12 +333,12 @@ def test_streams_that_are_opened_and_dropped_at_once_cost_little(server: Server)
             if not connection.send(a_stream(number, server) + reset):
                 break
             sent += 1
-        began = time.monotonic()
+        worked = server.processor()
         assert code_of(server, LIST_ACTIONS, b"", bearer(server)) == 0
-        waited = time.monotonic() - began
+        work = server.processor() - worked  # how long it takes is the machine's
 
     assert sent > 0
-    assert waited < 5
+    assert work < 5
     assert server.memory() - before < 64 * 2**20
 
 
@@ -472,7 +472,8 @@ def test_a_server_that_ends_answers_what_it_has_carried_out(
         ThreadPoolExecutor(16) as callers,
     ):
         done = [callers.submit(create, channel, caller, running) for caller in range(16)]
-        time.sleep(1)
+        while len(answered) <= 100 and not any(future.done() for future in done):
+            time.sleep(0.01)
         running.process.send_signal(signal.SIGTERM)
         for future in done:
             future.result()

@@ -41,7 +41,7 @@ from tests.running import Server
 def test_at_most_eight_requests_are_under_way() -> None:
     """Management calls share a service with logins."""
     strange = Strange(FINE)
-    strange.seconds = 0.02
+    strange.seconds = 0.1
 
     replies = asked_of(strange, *[LOOK] * 50, limits=QUICK)
 
