@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import signal
 import threading
 import time
 from collections import Counter, defaultdict
@@ -28,11 +27,14 @@ from reconciler.service.eventstore.errors import (
 from reconciler.service.eventstore.postgres_schema import COLUMNS
 from reconciler.service.eventstore.rows import StoredEvent
 from reconciler.service.projections.maintenance import verify
+from tests.faults import writers
 from tests.faults.proxy import SETTLE_SECONDS, a_proxy
+from tests.faults.tracing import wait_until_stopped
 from tests.faults.writers import call, create
 from tests.postgres_server import PostgresServer, a_server
+from tests.program import environment
+from tests.warm import Copy
 
-ROOT = Path(__file__).parents[2]
 PROCESSES = 4
 ORGANIZATIONS = 8
 RECOVERY_SECONDS = 10
@@ -78,30 +80,24 @@ def an_organization(service: IdentityService, name: str = "acme") -> str:
     return str(service.call(call("AddOrg", name=name))["id"])
 
 
-def started(*arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, *arguments],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-    )
+def stories_of(script: str, *arguments: str) -> list[list[dict[str, Any]]]:
+    """Run a script, which stops itself, in several processes; return what each tells.
 
-
-def stories_of(processes: Sequence[subprocess.Popen[str]]) -> list[list[dict[str, Any]]]:
-    """Let processes begin at the same moment, and return what each tells."""
-    for process in processes:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-    told = []
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.write("\n")
-        process.stdin.flush()
-    for process in processes:
-        out, _ = process.communicate(timeout=50)
-        assert process.returncode == 0
-        told.append(json.loads(out))
+    They go on at the same moment.
+    """
+    folder, told = Path(script).parent, []
+    with ExitStack() as stack:
+        processes = [Copy([script, *arguments], folder, environment()) for _ in range(PROCESSES)]
+        for process in processes:
+            stack.callback(process.kill)
+        for process in processes:
+            wait_until_stopped(process)
+        for process in processes:
+            process.send_signal(signal.SIGCONT)
+        for process in processes:
+            out, err = process.communicate(timeout=50)
+            assert process.returncode == 0, err
+            told.append(json.loads(out))
     return told
 
 
@@ -115,7 +111,7 @@ def test_four_servers_and_sixty_four_writers_lose_and_double_nothing(
     projects = [service.call(call("AddProject", owner, name="shop"))["id"] for owner in owners]
     arguments = (address, str(tmp_path / "seal-key"), json.dumps(owners), json.dumps(projects))
 
-    told = stories_of([started("-m", "tests.faults.writers", *arguments) for _ in range(PROCESSES)])
+    told = stories_of(writers.__file__, *arguments)
 
     entries = [entry for story in told for entry in story]
     done = [entry for entry in entries if not entry["code"]]
@@ -141,19 +137,26 @@ def test_four_servers_and_sixty_four_writers_lose_and_double_nothing(
     assert any(entry["code"] == Code.ALREADY_EXISTS for entry in entries), "nobody contended"
 
 
-def test_servers_that_start_at_once_make_one_store(postgres: PostgresServer) -> None:
-    """Each finds the tables, and all find the same instance."""
-    address = postgres.new_address()
-    command = (
-        "import sys; from reconciler.service.build import open_postgres\n"
-        "print('ready', flush=True); sys.stdin.readline()\n"
-        "service = open_postgres(sys.argv[1], create=True)\n"
-        "with service.store.snapshot() as view: print(repr(view.meta('instance')).replace("
-        "chr(39), chr(34)))\n"
-        "service.close()"
-    )
+STARTING = """
+import json, os, signal, sys
+from reconciler.service.build import open_postgres
 
-    told: list[Any] = stories_of([started("-c", command, address) for _ in range(PROCESSES)])
+os.kill(os.getpid(), signal.SIGSTOP)
+service = open_postgres(sys.argv[1], create=True)
+with service.store.snapshot() as view:
+    print(json.dumps(view.meta("instance")))
+service.close()
+"""
+
+
+def test_servers_that_start_at_once_make_one_store(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    """Each finds the tables, and all find the same instance."""
+    address, script = postgres.new_address(), tmp_path / "starting.py"
+    script.write_text(STARTING, encoding="utf-8")
+
+    told: list[Any] = stories_of(str(script), address)
 
     assert len(set(told)) == 1
     assert len(told[0]) == 32

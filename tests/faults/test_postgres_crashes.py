@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -15,8 +13,8 @@ from reconciler.service.build import open_postgres
 from reconciler.service.projections.maintenance import verify
 from tests.faults.writers import call
 from tests.postgres_server import PostgresServer
+from tests.warm import SECONDS, Copy
 
-ROOT = Path(__file__).parents[2]
 WRITER = """
 import json, sys
 from pathlib import Path
@@ -37,19 +35,19 @@ def test_a_kill_loses_nothing_that_was_acknowledged_and_a_retry_doubles_nothing(
 ) -> None:
     """The second of three writes is where it happens; the next server does them all."""
     address, key = postgres.new_address(), tmp_path / "seal-key"
+    writer = tmp_path / "writer.py"
+    writer.write_text(WRITER, encoding="utf-8")
     with closing(open_postgres(address, seal_key_file=key, create=True)) as service:
         acme = str(service.call(call("AddOrg", name="acme"))["id"])
         project = service.call(call("AddProject", acme, name="shop"))["id"]
 
-        killed = subprocess.run(
-            [sys.executable, "-c", WRITER, address, str(key), project],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=ROOT,
-            env={"RECONCILER_CRASHPOINT": f"{point}:2"},
+        killed = Copy(
+            [str(writer), address, str(key), project],
+            tmp_path,
+            {"RECONCILER_CRASHPOINT": f"{point}:2"},
         )
-        acknowledged = [json.loads(line) for line in killed.stdout.splitlines()]
+        out, _ = killed.communicate(SECONDS)
+        acknowledged = [json.loads(line) for line in out.splitlines()]
         answers = [
             service.call(call("AddOIDCApp", "", f"k{n}", projectId=project, name=f"a{n}"))
             for n in range(3)

@@ -35,7 +35,7 @@ def run_traced(
     """Run a script that calls ``wait_for_tracer`` to its end, beneath ``strace`` with options."""
     copy = Copy([script, *arguments], folder, environment())
     try:
-        _wait_until_stopped(copy)
+        wait_until_stopped(copy)
         tracing = ["strace", *options, "-p", str(copy.pid)]
         with subprocess.Popen(tracing, stderr=subprocess.PIPE, text=True) as tracer:
             assert tracer.stderr
@@ -48,7 +48,8 @@ def run_traced(
     return subprocess.CompletedProcess(tracing, copy.wait(), out, err)
 
 
-def _wait_until_stopped(copy: Copy) -> None:
+def wait_until_stopped(copy: Copy) -> None:
+    """Wait until a process has stopped itself."""
     status, deadline = Path(f"/proc/{copy.pid}/stat"), time.monotonic() + STOPS_WITHIN
     while copy.poll() is None and time.monotonic() < deadline:
         if status.read_text(encoding="ascii").rpartition(")")[2].split()[0] == "T":
