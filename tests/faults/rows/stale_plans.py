@@ -30,7 +30,7 @@ def something_moved(dice: random.Random, folder: Path) -> int:
     with make(dice, folder) as world:
         world.tree.edit(6)
         world.settle()
-        moves = dice.sample(MOVES, 3)
+        moves = dice.sample(MOVES, 2)
         for move in moves:
             world.tree.edit(2)
             if move is empty_the_service:  # it needs something to remove

@@ -14,9 +14,9 @@ from tests.faults.test_steady_load import CLIENTS, MEGABYTE, RATE, warm
 from tests.raw_http import request
 from tests.running import Server, running_server
 
-WARM_SECONDS = 2.0
-SECONDS = 6.0
-GROWTH = 24 * MEGABYTE
+WARM_SECONDS = 1.0
+SECONDS = 3.0
+GROWTH = 12 * MEGABYTE
 ACTIONS = "/management/v1/actions"
 
 
