@@ -45,8 +45,9 @@ def the_disk_fails(dice: random.Random, folder: Path) -> int:
     error = dice.choice(("EIO", "EIO", "ENOSPC"))
     span = dice.choice(("", f"..{nth + dice.randint(1, 30)}", "+"))
     inject = f"inject={call}:error={error}:when={nth}{span}"
-    tracer = ("strace", "-D", "-f", "-qq", "-o", "/dev/null", "-e", "trace=pwrite64,fdatasync")
-    with under_load(folder, clients=3, before=(*tracer, "-e", inject)) as load:
+    tracer = ("strace", "-D", "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null")
+    struck = ("-e", "trace=pwrite64,fdatasync", "-e", inject)
+    with under_load(folder, clients=3, before=(*tracer, *struck)) as load:
         _until_refused(load)
         _reads_go_on(load)
         if span == "+" or dice.random() < 0.5:
