@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from reconciler.diagnostics import Diagnostic, note, warning
+from reconciler.plan.alike import HeldAlike
 from reconciler.plan.diff import is_not_sent
 from reconciler.plan.guards import LET_THROUGH, addresses_of
-from reconciler.plan.model import Adopt, Change, Create, Delete, Scope, Update, is_same_content
+from reconciler.plan.model import Adopt, Change, Create, Delete, Scope, Update
 from reconciler.resources.capabilities import SOURCE
 from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind, ResourceRef, fold, owner_of
@@ -185,18 +186,17 @@ def second_objects(
     That is what a rename without ``metadata.id`` looks like. Each held object is named once. What
     another tree owns is left out: that tree declares it.
     """
-    places: dict[tuple[Kind, ResourceRef | None], list[ObservedObject]] = {}
+    places: dict[tuple[Kind, ResourceRef | None], HeldAlike] = {}
     for held in sorted(kept, key=lambda each: (each.ref.key, each.id)):
         if KINDS[held.ref.kind].renamable and not other_owner(held, tree):
-            places.setdefault((held.ref.kind, owner_of(held.ref.key)), []).append(held)
+            places.setdefault((held.ref.kind, owner_of(held.ref.key)), HeldAlike()).add(held)
     for change in changes if places else ():
         if not isinstance(change, Create):
             continue
         resource = change.resource
-        beside = places.get((resource.ref.kind, owner_of(resource.ref.key)), [])
-        twin = next((held for held in beside if is_same_content(resource, held)), None)
+        beside = places.get((resource.ref.kind, owner_of(resource.ref.key)))
+        twin = beside.take(resource) if beside is not None else None
         if twin is not None:
-            beside.remove(twin)
             yield _second_object(resource, twin)
 
 

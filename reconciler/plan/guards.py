@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error
+from reconciler.plan.alike import MadeAlike
 from reconciler.plan.model import (
     PARTIAL_TREE,
     Adopt,
@@ -19,7 +20,6 @@ from reconciler.plan.model import (
     Delete,
     Update,
     held_of,
-    is_same_content,
     only_takes_over,
     ref_of,
 )
@@ -299,13 +299,13 @@ def _recreations(changes: Sequence[Change], named: Collection[str]) -> Iterator[
     for resource in made:
         for mark in _marks(resource.ref, resource.spec["redirectUris"]):
             alike.setdefault(mark, resource)
+    same = MadeAlike(made)
     for change in changes:
         if not isinstance(change, Delete) or change.held.ref.kind is not Kind.OIDC_APPLICATION:
             continue
         held = change.held
         marks = _marks(held.ref, held.spec.get("redirectUris", ()))
-        twin = next((alike[mark] for mark in marks if mark in alike), None)
-        twin = twin or next((one for one in made if is_same_content(one, held)), None)
+        twin = next((alike[mark] for mark in marks if mark in alike), None) or same.of(held)
         if twin and not {fold(held.ref.address), fold(twin.ref.address)} & set(named):
             yield _recreated(held, twin)
 

@@ -11,9 +11,9 @@ from typing import NamedTuple, TypeAlias
 
 from reconciler.diagnostics import Diagnostic, SourceLocation
 from reconciler.resources.oidc import has_client_secret
-from reconciler.resources.ref import DEFAULT_TREE, Kind, ResourceRef, Shard, owner_of
+from reconciler.resources.ref import DEFAULT_TREE, Kind, ResourceRef, Shard
 from reconciler.resources.strict_json import SequenceNumber
-from reconciler.state import ObservedObject, OwedSecret, Resource, holds, is_in_step
+from reconciler.state import ObservedObject, OwedSecret, Resource, is_in_step
 
 # Changes have no slots, because each keeps its field differences once they are computed; see
 # ``diff.field_changes``.
@@ -99,11 +99,6 @@ def ref_of(change: Change) -> ResourceRef:
 def held_of(change: Change) -> ObservedObject | None:
     """Return what the service holds before the change."""
     return None if isinstance(change, Create) else change.held
-
-
-def is_same_content(made: Resource, held: ObservedObject) -> bool:
-    """Return whether two names of one project or organization stand for the same fields."""
-    return holds(held, made.spec) and owner_of(made.ref.key) == owner_of(held.ref.key)
 
 
 def lacks_secret(resource: Resource, held: ObservedObject) -> bool:
