@@ -15,7 +15,7 @@ from reconciler.manifests.defaults import FolderDefaults
 from reconciler.manifests.manifest import Manifest, Origin, Path
 from reconciler.manifests.text import YamlMapping, YamlValue
 from reconciler.resources.kinds import KINDS, OVERLAID
-from reconciler.resources.nearest import nearest
+from reconciler.resources.nearest import NearNames
 from reconciler.resources.normal import SHORT
 from reconciler.resources.ref import Kind, ResourceRef, fold
 
@@ -83,17 +83,17 @@ class Overlay:
 
     def added(self, base: Iterable[Manifest]) -> Iterator[Manifest]:
         """Yield the documents that the base does not have; those that it must have are told."""
-        declared: list[ResourceRef] | None = None
+        near: NearNames | None = None
         for ref, manifest in self._left.items():
             if not (_flag(manifest, _ABSENT) or _flag(manifest, _PATCH)):
                 yield self._whole(manifest)
                 continue
-            if declared is None:
+            if near is None:
                 refs = (_ref(each.document) for each in base)
-                declared = [each for each in refs if each is not None]
+                near = NearNames((each.kind, each.name) for each in refs if each is not None)
             self.patches.append(manifest)
-            names = [each.name for each in declared if each.kind is ref.kind]
-            self.findings.append(_without_base(manifest, ref, nearest(ref.name, names)))
+            meant = near.name_for(ref.name, ref.kind)
+            self.findings.append(_without_base(manifest, ref, meant))
         yield from map(self._whole, self._others)
 
     def _whole(self, manifest: Manifest) -> Manifest:

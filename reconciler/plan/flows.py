@@ -15,7 +15,7 @@ from reconciler.plan.guards import addresses_of, break_glass
 from reconciler.plan.model import Change, Create, Delete, Pair, Scope, ref_of
 from reconciler.plan.risk import names_of, risks_of
 from reconciler.resources.flows import named_actions
-from reconciler.resources.nearest import nearest
+from reconciler.resources.nearest import NearNames
 from reconciler.resources.ref import ACTION, ACTION_FLOW, ResourceRef, action_ref
 from reconciler.state import DesiredState, ObservedObject, ObservedState, Resource
 
@@ -101,6 +101,7 @@ def action_findings(
     refs += [held.ref for held in kept]
     known = {ref.key: ref for ref in refs if ref.kind is ACTION}
     doomed = {held.ref.key: held for held in deleted if held.ref.kind is ACTION}
+    near: NearNames | None = None
     for flow in flows:
         for action, path in named_actions(flow.ref, flow.spec):
             if action.key in known:
@@ -109,7 +110,9 @@ def action_findings(
             if action.key in doomed:
                 yield _in_use(flow, doomed[action.key], place)
             else:
-                yield _not_held(flow, action, place, known.values())
+                near = near or NearNames((ref.key.organization, ref.name) for ref in known.values())
+                meant = near.name_for(action.name, action.key.organization)
+                yield _not_held(flow, action, place, meant)
 
 
 def _in_use(flow: Resource, action: ObservedObject, place: SourceLocation) -> Diagnostic:
@@ -124,10 +127,8 @@ def _in_use(flow: Resource, action: ObservedObject, place: SourceLocation) -> Di
 
 
 def _not_held(
-    flow: Resource, action: ResourceRef, place: SourceLocation, known: Iterable[ResourceRef]
+    flow: Resource, action: ResourceRef, place: SourceLocation, meant: str | None
 ) -> Diagnostic:
-    owner = action.key.organization
-    meant = nearest(action.name, [ref.name for ref in known if ref.key.organization == owner])
     hint = f"Did you mean {meant}? Otherwise add" if meant else "Add"
     return error(
         "REF-NOT-HELD",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 
 from reconciler.resources.ref import ORGANIZATION, PROJECT, Kind, ResourceRef, fold
 
@@ -38,6 +38,26 @@ class NearOwners:
         if key not in self._found and len(self._found) < MOST_HINTS:
             self._found[key] = nearest(missing.name, sorted(self._names.get(_family(key), ())))
         return self._found.get(key)
+
+
+class NearNames:
+    """Finds the name of a group that one was probably meant to be.
+
+    As with owners, the first ``MOST_HINTS`` that are asked for get a hint.
+    """
+
+    def __init__(self, known: Iterable[tuple[Hashable, str]]) -> None:
+        self._names: dict[Hashable, list[str]] = {}
+        for group, name in known:
+            self._names.setdefault(group, []).append(name)
+        self._left = MOST_HINTS
+
+    def name_for(self, written: str, group: Hashable) -> str | None:
+        """Return the known name that a written one is most like, if there is one."""
+        if not self._left:
+            return None
+        self._left -= 1
+        return nearest(written, self._names.get(group, ()))
 
 
 def _family(ref: ResourceRef) -> tuple[Kind, str]:

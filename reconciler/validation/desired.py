@@ -15,7 +15,7 @@ from reconciler.manifests.manifest import Loaded, Manifest
 from reconciler.resources.capabilities import CAPABILITIES, uses
 from reconciler.resources.flows import named_actions
 from reconciler.resources.kinds import API_VERSION
-from reconciler.resources.nearest import NearOwners, nearest, one_of
+from reconciler.resources.nearest import NearNames, NearOwners, nearest, one_of
 from reconciler.resources.normal import normal_form
 from reconciler.resources.process import collector_paused
 from reconciler.resources.ref import ACTION, ACTION_FLOW, Kind, ResourceRef, fold, owner_of
@@ -267,23 +267,23 @@ def undeclared_owners(desired: DesiredState) -> Iterator[Diagnostic]:
 def undeclared_actions(desired: DesiredState) -> Iterator[Diagnostic]:
     """Yield a finding for each action that a flow names and no manifest declares."""
     told: set[ResourceRef] = set()
+    near: NearNames | None = None
     for resource in desired.resources.values():
         if resource.ref.kind is not ACTION_FLOW:
             continue
         for action, path in named_actions(resource.ref, resource.spec):
             if action.key not in desired.resources and action.key not in told:
                 told.add(action.key)
-                meant = nearest(action.name, _actions_of(action.key.organization, desired))
+                near = near or NearNames(_actions(desired))
+                meant = near.name_for(action.name, action.key.organization)
                 yield _undeclared(resource, action, meant, *path)
 
 
-def _actions_of(organization: str, desired: DesiredState) -> list[str]:
-    """Return the names of the actions that are declared in an organization, given by its key."""
-    return [
-        resource.ref.name
-        for key, resource in desired.resources.items()
-        if key.kind is ACTION and key.organization == organization
-    ]
+def _actions(desired: DesiredState) -> Iterator[tuple[str, str]]:
+    """Yield the key of the organization and the name of each action that is declared."""
+    for key, resource in desired.resources.items():
+        if key.kind is ACTION:
+            yield key.organization, resource.ref.name
 
 
 def _undeclared(

@@ -13,6 +13,7 @@ from reconciler.plan.diff import field_changes
 from reconciler.plan.flows import flows_not_run
 from reconciler.plan.guards import Allowances
 from reconciler.plan.model import Adopt, Change, Create, Delete, Scope, Update, ref_of
+from reconciler.resources.nearest import MOST_HINTS
 from reconciler.resources.ref import Kind
 from reconciler.state import ObservedObject, Resource
 from tests.builders import (
@@ -157,6 +158,17 @@ def test_an_action_that_is_neither_declared_nor_held_is_told_at_its_place() -> N
         "Action acme/gret is neither declared nor held. Did you mean greet? Otherwise add a "
         "manifest for Action acme/gret, or correct the name."
     )
+
+
+def test_not_every_missing_action_is_compared_with_all_others() -> None:
+    """A service can hold thousands; the first get a hint."""
+    missing = [flow(*(f"greet{at}" for at in range(MOST_HINTS + 5)))]
+
+    with pytest.raises(InvalidManifestsError) as caught:
+        changes(missing, [held(GREET)])
+
+    hints = [each.remedy.startswith("Did you mean greet?") for each in caught.value.diagnostics]
+    assert (hints.count(True), hints.count(False)) == (MOST_HINTS, 5)
 
 
 def test_an_action_that_is_held_needs_no_manifest() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.resources.nearest import edits, within
+from reconciler.resources.nearest import MOST_HINTS, NearNames, edits, within
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,15 @@ def test_edits_are_counted_in_both_directions(one: str, other: str, count: int) 
 def test_a_name_is_meant_only_within_the_letters(written: str, meant: str | None) -> None:
     """What is further away is another name."""
     assert within(written, ["SERVICE", "TOKEN", "TREE", "SHARD"], 2) == meant
+
+
+def test_a_name_is_looked_for_in_its_group_and_not_without_end() -> None:
+    """Each comparison takes a while: thousands of missing names would take minutes."""
+    near = NearNames([("acme", "greet"), ("acme", "tidy"), ("other", "greets")])
+
+    found = [near.name_for("greeet", group) for group in ["acme", "other", "none"]]
+    later = [near.name_for("greeet", "acme") for _ in range(MOST_HINTS)]
+
+    assert found == ["greet", "greets", None]
+    assert [*found, *later].count("greet") == MOST_HINTS - 2
+    assert later[-3:] == [None, None, None]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from reconciler.manifests.manifest import Manifest
+from reconciler.resources.nearest import MOST_HINTS
 from reconciler.resources.ref import Kind, ResourceRef, organization_ref, project_ref
 from reconciler.validation.desired import (
     kind_of,
@@ -298,3 +299,20 @@ def test_actions_of_flows_that_no_manifest_declares_are_told_once_each(judge_tex
     assert (found.code, found.is_error) == ("REF-UNDECLARED", False)
     assert found.summary == "Action acme/greets is declared nowhere"
     assert found.remedy.startswith("Did you mean greet? Otherwise the service must hold it")
+
+
+def test_not_every_undeclared_action_is_compared_with_all_that_are_declared(
+    judge_text: Judge,
+) -> None:
+    """A tree can have thousands of both; the first get a hint."""
+    names = [f"greet{at}" for at in range(100)]
+    flow = with_spec(
+        ACTION_FLOW,
+        PRE_USERINFO_CREATION=names,
+        PRE_ACCESS_TOKEN_CREATION=[f"{name}x" for name in names],
+    )
+    judgement = judge_text(text_of(flow), text_of(ACTION))
+
+    found = [each.remedy.startswith("Did you") for each in undeclared_actions(judgement.desired)]
+
+    assert found == [True] * MOST_HINTS + [False] * (200 - MOST_HINTS)
