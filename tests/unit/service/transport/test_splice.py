@@ -30,11 +30,18 @@ Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 class Http(asyncio.Protocol):
     """Answers what it is sent, with a word before it."""
 
+    def __init__(self, opened: set[Http]) -> None:
+        self._opened = opened
+
     def connection_made(self, transport: Any) -> None:
         self.transport = transport
+        self._opened.add(self)
 
     def data_received(self, data: bytes) -> None:
         self.transport.write(b"http:" + data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._opened.discard(self)
 
 
 class EveryCall(NewCalls):
@@ -53,6 +60,7 @@ class House:
     connections: set[Any] = field(default_factory=set)
     turned_away: list[str] = field(default_factory=list)
     callers: list[asyncio.StreamWriter] = field(default_factory=list)
+    over_http: set[Http] = field(default_factory=set)
 
     async def call(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
@@ -66,10 +74,10 @@ class House:
 
 async def comes(is_so: Callable[[], bool]) -> bool:
     """Wait a little for something to become true, and return whether it is."""
-    for _ in range(400):
+    for _ in range(2000):
         if is_so():
             return True
-        await asyncio.sleep(0.005)
+        await asyncio.sleep(0.001)
     return False
 
 
@@ -83,9 +91,12 @@ async def a_house(serve: Serve | None, limits: Limits | None = None) -> AsyncIte
         house = House(0, Budget.of_grpc(limits))
         loop = asyncio.get_running_loop()
         room = Room(house.connections, limits, loop.time)
+        tasks = asyncio.all_tasks()
         behind = Inside(address, house.budget, EveryCall(limits))
         outside = await loop.create_server(
-            lambda: FirstBytes(Http, behind, room, house.turned_away.append),
+            lambda: FirstBytes(
+                lambda: Http(house.over_http), behind, room, house.turned_away.append
+            ),
             "127.0.0.1",
             0,
         )
@@ -95,8 +106,10 @@ async def a_house(serve: Serve | None, limits: Limits | None = None) -> AsyncIte
         finally:
             for caller in house.callers:
                 caller.transport.abort()
-            await asyncio.sleep(0.05)
             outside.close()
+            await comes(
+                lambda: not house.over_http | house.connections and asyncio.all_tasks() <= tasks
+            )
             if inside is not None:
                 inside.close()
 
@@ -197,7 +210,7 @@ def test_who_does_not_read_is_not_sent_more(run: Run) -> None:
             before = -1
             while not written or before != written:
                 before = written
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(0.02)
 
             assert 0 < written < 64 * 2**20
             writer.transport.abort()
@@ -223,7 +236,7 @@ def test_who_is_not_read_cannot_send_more(run: Run) -> None:
             with suppress(TimeoutError):
                 while sent < 64 * 2**20:
                     writer.write(b"x" * 65536)
-                    await asyncio.wait_for(writer.drain(), 0.1)
+                    await asyncio.wait_for(writer.drain(), 0.05)
                     sent += 65536
 
             assert sent < 64 * 2**20
@@ -262,7 +275,7 @@ def test_when_the_outside_vanishes_nothing_is_left(run: Run, serve: Serve | None
     async def main() -> None:
         async with a_house(serve) as house:
             for sent in (b"", PREFACE[:5], PREFACE, PREFACE + b"x" * 100_000):
-                for wait in (0, 0.02):
+                for wait in (0, 0.005):
                     _, writer = await house.call()
                     writer.write(sent)
                     await asyncio.sleep(wait)
@@ -293,7 +306,7 @@ def test_who_does_not_get_to_the_point_is_let_go(run: Run, sent: bytes) -> None:
     """A connection that says nothing is one that somebody else cannot have."""
 
     async def main() -> None:
-        async with a_house(echo, Limits(head_seconds=0.1)) as house:
+        async with a_house(echo, Limits(head_seconds=0.05)) as house:
             reader, writer = await house.call()
             writer.write(sent)
 
