@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.resources.installation import DISTRIBUTION
-from tests.architecture.test_house_rules import FILES, name_of
+from tests.architecture.test_house_rules import FILES, content_of, name_of
 from tests.architecture.tree import ROOT
 
 COMMAND = "reconciler"
@@ -63,7 +63,7 @@ def test_no_file_asks_an_index_for_this_tool() -> None:
         (name_of(path), line)
         for path in FILES
         if path != Path(__file__)
-        for line in asked_of_an_index(name_of(path), path.read_bytes().decode(errors="replace"))
+        for line in asked_of_an_index(name_of(path), content_of(path).decode(errors="replace"))
     ]
 
     assert asking == []
