@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -15,6 +18,25 @@ settle_in()
 # How long one example takes says how busy the machine is. Time is asked about where it matters.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+_FOLDERS = count()
+
+
+def pytest_collection_finish() -> None:
+    """Look for no garbage in thousands of tests that were collected: they stay to the end."""
+    gc.freeze()
+
+
+@pytest.fixture
+def tmp_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a folder for one test, with nothing beside it.
+
+    The fixture of pytest looks through the folders of all earlier tests for its number, and so do
+    commands that look for manifests beside the folder they are given.
+    """
+    folder = tmp_path_factory.getbasetemp() / str(next(_FOLDERS)) / "test"
+    folder.mkdir(mode=0o700, parents=True)
+    return folder
 
 
 @pytest.fixture(scope="session")
