@@ -30,15 +30,15 @@ from tests.zitadel.stand_in import GENERATIONS, FakeZitadel
 def ask(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Asking]:
     """Open one service of each kind of store."""
     clock = Clock()
-    if request.param == "memory":
-        service = open_memory(now=clock)
-    elif request.param == "postgres":
-        address = request.getfixturevalue("postgres").new_address()
-        key = tmp_path / "seal-key"
-        service = open_postgres(address, seal_key_file=key, create=True, now=clock)
-    else:
-        service = open_sqlite(tmp_path / "identity.db", create=True, now=clock)
-    with closing(service):
+    with ExitStack() as stack:
+        if request.param == "memory":
+            service = open_memory(now=clock)
+        elif request.param == "postgres":
+            address = stack.enter_context(request.getfixturevalue("postgres").empty_store())
+            service = open_postgres(address, seal_key_file=tmp_path / "seal-key", now=clock)
+        else:
+            service = open_sqlite(tmp_path / "identity.db", create=True, now=clock)
+        stack.enter_context(closing(service))
         asking = Asking(service, clock)
         asking.prepare()
         yield asking

@@ -264,15 +264,12 @@ def test_flows_of_other_organizations_are_their_own(ask: Asking) -> None:
 @pytest.fixture
 def servers(postgres: PostgresServer, tmp_path: Path) -> Iterator[tuple[Asking, Asking]]:
     """Open one database twice, as two servers would."""
-    clock, address = Clock(), postgres.new_address()
+    clock = Clock()
     with ExitStack() as stack:
+        address = stack.enter_context(postgres.empty_store())
         first, second = (
             stack.enter_context(
-                closing(
-                    open_postgres(
-                        address, seal_key_file=tmp_path / "seal-key", create=True, now=clock
-                    )
-                )
+                closing(open_postgres(address, seal_key_file=tmp_path / "seal-key", now=clock))
             )
             for _ in range(2)
         )

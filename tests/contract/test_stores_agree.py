@@ -11,7 +11,7 @@ import pytest
 
 from reconciler.service.eventstore.errors import ConflictError, StreamConflictError
 from reconciler.service.eventstore.port import Transaction
-from reconciler.service.eventstore.postgres import PostgresEventStore, create
+from reconciler.service.eventstore.postgres import PostgresEventStore
 from reconciler.service.eventstore.rows import (
     Author,
     LeaseRow,
@@ -233,11 +233,12 @@ def test_whatever_chance_does_both_stores_tell_the_same_story(
     postgres: PostgresServer, seed: int
 ) -> None:
     """Answers, conflicts, undone blocks and what is held in the end are equal."""
-    address = postgres.new_address()
-    create(address)
     with closing(MemoryEventStore(lambda: NOON)) as memory:
         expected = story(memory, seed)
-    with closing(PostgresEventStore(address, lambda: NOON)) as store:
+    with (
+        postgres.empty_store() as address,
+        closing(PostgresEventStore(address, lambda: NOON)) as store,
+    ):
         assert story(store, seed) == expected
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from reconciler.service.eventstore.port import EventStore, Transaction
 from reconciler.service.eventstore.postgres import PostgresEventStore
-from reconciler.service.eventstore.postgres import create as create_tables
 from reconciler.service.eventstore.rows import (
     Author,
     LeaseRow,
@@ -52,9 +51,7 @@ def a_sqlite_store(folder: Path, now: Callable[[], int]) -> Iterator[EventStore]
 
 @contextmanager
 def a_postgres_store(server: PostgresServer, now: Callable[[], int]) -> Iterator[EventStore]:
-    address = server.new_address()
-    create_tables(address)
-    with closing(PostgresEventStore(address, now)) as store:
+    with server.empty_store() as address, closing(PostgresEventStore(address, now)) as store:
         yield store
 
 
