@@ -15,7 +15,6 @@ import importlib
 import json
 import os
 import pkgutil
-import random
 import runpy
 import select
 import shutil
@@ -33,6 +32,9 @@ from typing import Any, NoReturn, Self
 
 from reconciler import __main__ as entry
 from reconciler.resources import process
+from reconciler.resources.kinds import KINDS
+from reconciler.service.operations.table import operations
+from reconciler.validation.schema import accepts
 from tests.warm_client import ask, number, tell
 
 ROOT = Path(__file__).parents[1]
@@ -172,6 +174,7 @@ def warm_address(*, is_server: bool = False) -> str:
 def main(address: str, *, is_server: bool) -> None:
     """Load the program, and make copies of it."""
     _load((_STARTS,) if is_server else (_STARTS, _TRANSPORT))
+    _build()
     gc.collect()
     gc.freeze()
     with closing(socket.socket(socket.AF_UNIX)) as calls:
@@ -246,6 +249,13 @@ def _load(unloaded: tuple[str, ...]) -> None:
         importlib.import_module(name)
 
 
+def _build() -> None:
+    """Compile the schemas and make the table of operations: they come from the package alone."""
+    for kind in KINDS:
+        accepts(kind, {})
+    operations()
+
+
 def _run(asked: Mapping[str, Any], streams: Sequence[int]) -> NoReturn:
     """Become the program: all that a start would have set is set."""
     for at, stream in enumerate(streams):
@@ -257,8 +267,8 @@ def _run(asked: Mapping[str, Any], streams: Sequence[int]) -> NoReturn:
     os.chdir(asked["folder"])
     os.environ.clear()
     os.environ.update(asked["environment"])
-    random.seed()
-    importlib.reload(process)  # it reads its variable when it is loaded
+    if process.VARIABLE in os.environ:
+        importlib.reload(process)  # it reads it when it is loaded
     try:
         _begin(asked["arguments"])
     except SystemExit as leaving:
