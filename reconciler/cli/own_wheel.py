@@ -139,9 +139,8 @@ def _built() -> bytes:
             "Install it in this checkout with make demo, or",
         ) from None
     with tempfile.TemporaryDirectory() as folder:
-        for made in WheelBuilder(str(_CHECKOUT)).build(directory=folder, versions=["standard"]):
-            return Path(made).read_bytes()
-    raise _cannot("hatchling built nothing")
+        (made,) = WheelBuilder(str(_CHECKOUT)).build(directory=folder, versions=["standard"])
+        return Path(made).read_bytes()
 
 
 def _installed_files() -> dict[str, bytes]:

@@ -105,8 +105,7 @@ class OutputChoice:
     quiet: bool = False
 
 
-_NOTHING = OutputChoice()
-_chosen = [_NOTHING]
+_chosen = [OutputChoice()]
 
 
 def chosen() -> OutputChoice:
@@ -142,7 +141,7 @@ def keep_until_exit(value: object) -> None:
 def forget_run() -> None:
     """Forget the values and options of the run before: another begins in the same process."""
     _kept.clear()
-    _chosen[0] = _NOTHING
+    _chosen[0] = OutputChoice()
 
 
 DELAY = 0.005

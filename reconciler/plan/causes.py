@@ -75,11 +75,11 @@ def last_change(held: ObservedObject) -> Cause:
     )
 
 
-def event_as_cause(event: ObjectEvent, kind: CauseKind = CauseKind.SERVICE) -> Cause:
+def event_as_cause(event: ObjectEvent) -> Cause:
     """Return an event as the cause of what it changed."""
     tree = event.context.get("tree")
     shown = tree if isinstance(tree, str) else ""
-    return Cause(kind, event.writer, event.at, event.sequence, shown)
+    return Cause(CauseKind.SERVICE, event.writer, event.at, event.sequence, shown)
 
 
 def changed_on_service(plan: Plan) -> tuple[Update, ...]:
