@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -37,6 +38,15 @@ def tmp_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.getbasetemp() / str(next(_FOLDERS)) / "test"
     folder.mkdir(mode=0o700, parents=True)
     return folder
+
+
+def pytest_sessionfinish() -> None:
+    """Save what was measured now: xdist kills a process ten seconds after its last test."""
+    if "coverage" in sys.modules:
+        from coverage import Coverage
+
+        if measured := Coverage.current():
+            measured.save()
 
 
 @pytest.fixture(scope="session")
