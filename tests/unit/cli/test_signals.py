@@ -14,8 +14,8 @@ from reconciler.cli.signals import SIGNALS, handle_with, leave_on_signals
 
 @pytest.fixture(autouse=True)
 def _restored() -> Iterator[None]:
-    """Leave the handlers as they were."""
-    before = {number: signal.getsignal(number) for number in SIGNALS}
+    """Begin as in the foreground of a shell, and leave the handlers as they were."""
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in SIGNALS}
     yield
     for number, handler in before.items():
         signal.signal(number, handler)

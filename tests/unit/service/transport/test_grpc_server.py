@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import grpc
@@ -28,6 +29,7 @@ REFLECT = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
 KNOWN = (("authorization", "Bearer good"),)
 UNKNOWN = (("authorization", "Bearer bad"),)
 HASTY = Limits(head_seconds=0.2, body_seconds=0.2, grpc_known=2, grpc_known_of_one=1, grpc_open=1)
+PATIENT = replace(HASTY, body_seconds=2.0)
 
 
 class Door:
@@ -63,10 +65,10 @@ async def a_channel(door: Door, limits: Limits = HASTY) -> AsyncIterator[grpc.ai
         yield channel
 
 
-def run(main: Callable[[Door, grpc.aio.Channel], Awaitable[None]]) -> None:
+def run(main: Callable[[Door, grpc.aio.Channel], Awaitable[None]], limits: Limits = HASTY) -> None:
     async def running() -> None:
         door = Door()
-        async with asyncio.timeout(20), a_channel(door) as channel:
+        async with asyncio.timeout(20), a_channel(door, limits) as channel:
             await main(door, channel)
 
     asyncio.run(running())
@@ -140,6 +142,7 @@ def test_a_call_without_a_message_is_answered() -> None:
     run(main)
 
 
+@pytest.mark.slow
 def test_only_so_many_messages_are_waited_for_of_one_token_and_of_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -168,7 +171,7 @@ def test_only_so_many_messages_are_waited_for_of_one_token_and_of_all(
             assert await refused(call) == (10, "message.too_slow")
         assert await channel.unary_unary(LIST_ACTIONS)(b"", metadata=KNOWN) == b""
 
-    run(main)
+    run(main, PATIENT)
 
 
 def test_only_so_many_streams_need_no_token() -> None:

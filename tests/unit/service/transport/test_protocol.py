@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from reconciler.service.transport.protocol import StrictProtocol
 GET = b"GET /x HTTP/1.1\r\nhost: x\r\n\r\n"
 POST = b"POST /x HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n"
 LIMITS = Limits(head_seconds=0.05, body_seconds=0.05, linger_seconds=0.01, pipelined=1)
+PATIENT = replace(LIMITS, head_seconds=20.0, body_seconds=20.0)
 
 
 class Wire(asyncio.Transport):
@@ -54,7 +56,7 @@ async def hello(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": scope["path"].encode()})
 
 
-def answered(*pieces: bytes, others: int = 0) -> tuple[bytes, bool]:
+def answered(*pieces: bytes, others: int = 0, limits: Limits = LIMITS) -> tuple[bytes, bool]:
     """Return what a connection answers to pieces, and whether it is closed after them."""
 
     async def talk() -> None:
@@ -63,7 +65,7 @@ def answered(*pieces: bytes, others: int = 0) -> tuple[bytes, bool]:
         state = ServerState()
         connections: set[Any] = state.connections
         connections.update(range(others))
-        protocol = StrictProtocol(config, state, {}, limits=LIMITS, observer=Observer())
+        protocol = StrictProtocol(config, state, {}, limits=limits, observer=Observer())
         protocol.connection_made(wire)
         for piece in pieces:
             protocol.data_received(piece)
@@ -79,7 +81,7 @@ def answered(*pieces: bytes, others: int = 0) -> tuple[bytes, bool]:
 
 @pytest.mark.parametrize("cut", [1, 20, len(POST) - 1, len(POST)])
 def test_a_request_is_answered_however_it_is_cut(cut: int) -> None:
-    sent, is_closed = answered(POST[:cut], POST[cut:] + b"{}")
+    sent, is_closed = answered(POST[:cut], POST[cut:] + b"{}", limits=PATIENT)
 
     assert sent.startswith(b"HTTP/1.1 200 OK\r\n")
     assert b"/x" in sent
