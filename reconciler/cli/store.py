@@ -203,8 +203,9 @@ def create_command(
 def list_command(service: str, form: str) -> None:
     """List every token, without the tokens themselves."""
     with open_service(Connection(service)) as opened:
-        names = _names(opened.store)
-        rows = [_shown(row, names) for row in all_tokens(opened.store)]
+        tokens = all_tokens(opened.store)
+        names = _names(opened.store, tokens)
+        rows = [_shown(row, names) for row in tokens]
     if form == "json":
         print_json({"tokens": rows})
         return
@@ -248,9 +249,12 @@ def _ids(store: EventStore, names: Sequence[str]) -> str:
     return json.dumps(sorted(row.id for row in found.values() if row))
 
 
-def _names(store: EventStore) -> dict[str, str]:
+def _names(store: EventStore, tokens: Sequence[TokenRow]) -> dict[str, str]:
+    """Return the names of the organizations that tokens are for, by id."""
+    ids = {one for row in tokens if row.organizations for one in json.loads(row.organizations)}
     with store.snapshot() as view:
-        return {row.id: row.name for row in view.all_objects() if row.kind == Kind.ORGANIZATION}
+        rows = view.get_objects(ids) if ids else ()
+    return {row.id: row.name for row in rows if row.kind == Kind.ORGANIZATION}
 
 
 def _shown(row: TokenRow, names: dict[str, str]) -> dict[str, Any]:

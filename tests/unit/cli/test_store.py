@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from click.testing import CliRunner
 
 from reconciler.cli import store
+from reconciler.service.eventstore.sql import Snapshot
 from reconciler.service.restore import Lost
 from tests.builders import WEB
 
@@ -30,3 +34,17 @@ def test_what_a_restore_loses_is_said_first(lost: Lost, words: list[str]) -> Non
 
     assert len(lines) == len(words)
     assert [word for word, line in zip(words, lines, strict=True) if word not in line] == []
+
+
+def test_a_list_of_tokens_reads_their_organizations_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store can hold a million objects: all of them were read for a few names."""
+    service = f"--service=sqlite:{tmp_path}/identity.db"
+    create = ["create", "--name", "ci", "--role", "viewer", service]
+    assert CliRunner().invoke(store.token_group, create).exit_code == 0
+    monkeypatch.delattr(Snapshot, "all_objects")
+
+    listed = CliRunner().invoke(store.token_group, ["list", service])
+
+    assert listed.stdout.startswith("ci  viewer  all  created ")
