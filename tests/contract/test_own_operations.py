@@ -10,6 +10,7 @@ import pytest
 from reconciler.resources.normal import DEFAULTS, LEFT_AS_HELD
 from reconciler.resources.ref import Kind
 from reconciler.service.domain.refusal import Refusal
+from reconciler.service.eventstore.sql import Snapshot
 from reconciler.service.operations.callers import Caller, Role
 from tests.examples import TIME
 from tests.unit.service.asking import Asking
@@ -110,6 +111,18 @@ def test_the_trees_of_an_organization_are_those_of_what_is_in_it(ask: Asking) ->
     ]
     assert ask("ListTrees", by=limited)["organizations"] == told[:1]
     assert ask("ListTrees", organization=other)["organizations"] == told[1:]
+
+
+def test_trees_are_told_without_reading_what_objects_hold(
+    ask: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every plan asks for the trees of all organizations, also of those that it is not about."""
+    ask.an_action(context='{"tree": "one"}')
+    monkeypatch.delattr(Snapshot, "objects_page")
+
+    (told,) = ask("ListTrees")["organizations"]
+
+    assert told["trees"] == ["one"]
 
 
 def test_taking_over_an_object_changes_nothing_but_whose_it_is(ask: Asking) -> None:

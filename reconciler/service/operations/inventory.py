@@ -185,17 +185,17 @@ def list_trees(call: Reading, fields: Fields) -> Answer:
     """
     fields.end()
     query = ObjectQuery(Kind.ORGANIZATION, "", call.caller.organizations, by_name=True)
-    _, keys = call.view.list_objects(query)
-    organizations = {row.id: row for row in call.view.get_objects([key.id for key in keys])}
+    _, found = call.view.list_objects(query)
+    ids = [key.id for key in found]
+    organizations = {row.id: row for row in call.view.get_objects(ids)}
     answer, left = [], TREES_IN_ALL
-    for organization in (organizations[key.id] for key in keys):
+    for organization in map(organizations.__getitem__, ids):
         if call.sees(organization.id):
-            rows = (
-                call.view.objects_page(organization.id, limit=min(TREES_EACH, left)) if left else ()
-            )
-            left -= len(rows)
+            limit = min(TREES_EACH, left)
+            keys = call.view.page_keys(organization.id, limit=limit) if left else ()
+            left -= len(keys)
             kept = call.view.owed_page(organization.id, limit=TREES_EACH)
-            view = _trees_view(organization, [organization, *rows])
+            view = _trees_view(organization, [organization.marks, *(key.marks for key in keys)])
             owed = _owed_by_tree(kept, call.runtime.now())
             answer.append({**view, "owed": owed, "custody": bool(kept)})
     return {"organizations": answer}
@@ -206,8 +206,8 @@ def _owed_by_tree(kept: Sequence[OwedRow], now: int) -> list[Answer]:
     return [{"tree": tree, "secrets": str(count)} for tree, count in sorted(counts.items())]
 
 
-def _trees_view(organization: ObjectRow, rows: list[ObjectRow]) -> Answer:
-    trees = {tree for row in rows for tree in trees_of(row.marks)}
+def _trees_view(organization: ObjectRow, marks: Sequence[str]) -> Answer:
+    trees = {tree for each in marks for tree in trees_of(each)}
     return {"id": organization.id, "name": organization.name, "trees": sorted(trees)}
 
 
