@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any
 
-from tests.web_page import BROWSERS, FLAGS
+from tests.web_page import ANSWER_WITHIN, BROWSERS, FLAGS
 
 # Chromium reads commands from descriptor 3 and answers on 4.
 _DESCRIPTORS = 'exec "$@" 3<&"$COMMANDS" 4>&"$ANSWERS"'
@@ -24,14 +25,15 @@ class Page:
 
     def __init__(self, commands: IO[bytes], answers: IO[bytes]) -> None:
         self._commands, self._answers = commands, answers
+        self._unread = b""
         self._count, self._session = 0, ""
-
-    def open(self, address: str) -> None:
-        """Open an address and wait until it is loaded."""
         target = self._call("Target.createTarget", url="about:blank")["targetId"]
         attached = self._call("Target.attachToTarget", targetId=target, flatten=True)
         self._session = attached["sessionId"]
         self._call("Page.enable")
+
+    def open(self, address: str) -> None:
+        """Open an address in place of what is there, and wait until it is loaded."""
         self._call("Page.navigate", url=address)
         while self._next().get("method") != "Page.loadEventFired":
             pass
@@ -67,16 +69,20 @@ class Page:
         return dict(answer["result"])
 
     def _next(self) -> dict[str, Any]:
-        content = b""
-        while not content.endswith(b"\0"):
-            piece = self._answers.read(1)
+        while b"\0" not in self._unread:
+            ready, _, _ = select.select([self._answers], [], [], ANSWER_WITHIN)
+            assert ready, "the browser does not answer"
+            piece = os.read(self._answers.fileno(), 1 << 16)
             assert piece, "the browser has ended"
-            content += piece
-        return dict(json.loads(content[:-1]))
+            self._unread += piece
+        content, _, self._unread = self._unread.partition(b"\0")
+        told = dict(json.loads(content))
+        assert told.get("method") != "Page.javascriptDialogOpening", told
+        return told
 
 
 @contextmanager
-def open_page(address: str) -> Iterator[Page]:
+def open_page(address: str = "about:blank") -> Iterator[Page]:
     """Open an address in a browser that knows nothing and ends with the block."""
     program = next((found for name in BROWSERS if (found := shutil.which(name))), None)
     assert program is not None, f"install a browser: one of {', '.join(BROWSERS)}"

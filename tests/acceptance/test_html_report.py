@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
-import tempfile
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -34,9 +31,8 @@ from tests.builders import (
     plan_of,
 )
 from tests.builders import an_application as said
-from tests.devtools import open_page
+from tests.devtools import Page, open_page
 from tests.hostile import PAYLOADS, hostile_plan
-from tests.web_page import BROWSERS, FLAGS
 
 PAGE = "/plan.html"
 BEACON = "/beacon"
@@ -81,28 +77,27 @@ class Seen:
         return sum(" hidden" not in card for card in self.cards)
 
 
-def in_browser(page: str, fragment: str = "") -> Seen:
-    """Open a page in a browser that knows nothing, and return what became of it."""
-    program = next((found for name in BROWSERS if (found := shutil.which(name))), None)
-    assert program is not None, f"install a browser: one of {', '.join(BROWSERS)}"
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Page]:
+    """Start a browser: that takes ten times as long as a page.
+
+    Each page comes from a port of its own, so it is of an origin that the browser does not know.
+    """
+    with open_page() as page:
+        yield page
+
+
+def seen_in(browser: Page, page: str, fragment: str = "") -> Seen:
+    """Open a page, and return what became of it."""
     asked: list[str] = []
     handler = partial(_Handler, page=page.encode(), asked=asked)
-    with (
-        ThreadingHTTPServer(("127.0.0.1", 0), handler) as server,
-        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile,
-    ):
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        address = f"http://127.0.0.1:{server.server_address[1]}{PAGE}{fragment}"
-        done = subprocess.run(
-            [program, *FLAGS, f"--user-data-dir={profile}", "--dump-dom", address],
-            env={**os.environ, "HOME": profile},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=True,
-        )
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        server.daemon_threads = True  # the browser keeps its connections
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        browser.open(f"http://127.0.0.1:{server.server_port}{PAGE}{fragment}")
+        dom = browser.run("document.documentElement.outerHTML")
         server.shutdown()
-    return Seen(done.stdout, [path for path in asked if path not in {PAGE, "/favicon.ico"}])
+    return Seen(dom, [path for path in asked if path not in {PAGE, "/favicon.ico"}])
 
 
 def a_real_plan() -> Plan:
@@ -136,9 +131,11 @@ def a_real_plan() -> Plan:
         ("#c2", 4),
     ],
 )
-def test_a_link_filters_the_page_as_its_controls_do(fragment: str, shown: int) -> None:
+def test_a_link_filters_the_page_as_its_controls_do(
+    browser: Page, fragment: str, shown: int
+) -> None:
     """A reviewer sends the part that matters to somebody else."""
-    seen = in_browser(plan_as_html(a_real_plan(), "sqlite:x.db"), fragment)
+    seen = seen_in(browser, plan_as_html(a_real_plan(), "sqlite:x.db"), fragment)
 
     assert (len(seen.cards), seen.shown) == (4, shown)
     said_so = f"{shown} shown" if shown == 4 else f"{shown} of 4 shown"
@@ -157,12 +154,12 @@ HOSTILE = (
 )
 
 
-def test_a_hostile_pull_request_has_no_effect_on_the_page() -> None:
+def test_a_hostile_pull_request_has_no_effect_on_the_page(browser: Page) -> None:
     """No script of it runs, nothing is loaded, no dialog stops the reader, and the filter works."""
     plan = hostile_plan(HOSTILE)
     text = plan_as_html(plan, "sqlite:x.db")
 
-    seen = in_browser(text, "#risk=client-id-lost")
+    seen = seen_in(browser, text, "#risk=client-id-lost")
 
     assert "pwned" not in re.sub(r"<code.*?</code>|<td.*?</td>|<bdi.*?</bdi>", "", seen.dom)
     assert not re.search(r"<html[^>]*pwned", seen.dom)
@@ -171,7 +168,7 @@ def test_a_hostile_pull_request_has_no_effect_on_the_page() -> None:
     assert seen.shown == len(plan.changes) // 6
 
 
-def test_even_markup_that_got_in_would_do_nothing() -> None:
+def test_even_markup_that_got_in_would_do_nothing(browser: Page) -> None:
     """The second line of defence, tried with what the first would never let by: the policy."""
     inside = (
         "<script>document.documentElement.dataset.pwned='script'</script>"
@@ -182,42 +179,44 @@ def test_even_markup_that_got_in_would_do_nothing() -> None:
     )
     page = plan_as_html(a_real_plan(), "sqlite:x.db").replace("<main>", f"<main>{inside}", 1)
 
-    seen = in_browser(page)
+    seen = seen_in(browser, page)
 
     assert '<html lang="en">' in seen.dom
     assert seen.asked == []
     assert seen.shown == 4
 
 
-def test_the_command_writes_the_page_a_reviewer_opens(run: Run, small: Any) -> None:
+def test_the_command_writes_the_page_a_reviewer_opens(browser: Page, run: Run, small: Any) -> None:
     """One file on stdout, whole, and nothing beside it."""
     evil = "</title><script>document.title='x'</script>"
     write(small / "evil.yaml", an_application(evil, redirectUris=["https://x.example.com/cb"]))
     ran = run("plan", "--format", "html")
 
-    seen = in_browser(ran.out)
+    seen = seen_in(browser, ran.out)
 
     assert (ran.code, ran.err) == (0, "")
     assert "<title>Plan: 7 to create, 0 to update, 0 to delete.</title>" in seen.dom
     assert seen.shown == 7
 
 
-def test_a_page_from_a_file_copies_its_digest_and_unfolds_what_is_sought(tmp_path: Path) -> None:
+def test_a_page_from_a_file_copies_its_digest_and_unfolds_what_is_sought(
+    browser: Page, tmp_path: Path
+) -> None:
     """A reviewer downloads the page from a job and opens it; its policy stays in force."""
     actions = [declared(a_ref(Kind.ACTION, f"n{at}"), an_action()) for at in range(55)]
     plan = plan_of(actions, [])
     file = tmp_path / "plan.html"
     file.write_text(plan_as_html(plan, "sqlite:x.db"), encoding="utf-8")
 
-    with open_page(file.as_uri()) as page:
-        page.run("addEventListener('copy', () => { window.copied = String(getSelection()); })")
-        page.run("document.getElementById('copy').click()")
-        copied = page.run("[window.copied, document.getElementById('copy').textContent]")
-        folded = page.run("document.getElementById('more').open")
-        page.run("location.hash = '#text=n54'")
-        page.run("dispatchEvent(new HashChangeEvent('hashchange'))")
-        sought = page.run("document.getElementById('more').open")
-        seen = page.run("document.querySelectorAll('#changes .c:not([hidden])').length")
+    browser.open(file.as_uri())
+    browser.run("addEventListener('copy', () => { window.copied = String(getSelection()); })")
+    browser.run("document.getElementById('copy').click()")
+    copied = browser.run("[window.copied, document.getElementById('copy').textContent]")
+    folded = browser.run("document.getElementById('more').open")
+    browser.run("location.hash = '#text=n54'")
+    browser.run("dispatchEvent(new HashChangeEvent('hashchange'))")
+    sought = browser.run("document.getElementById('more').open")
+    seen = browser.run("document.querySelectorAll('#changes .c:not([hidden])').length")
 
     assert copied == [plan_digest(plan), "Copied"]
     assert (folded, sought, seen) == (False, True, 1)
