@@ -153,7 +153,7 @@ def _text(stream: int) -> str:
 
 
 @cache
-def warm_address(*, is_server: bool = False) -> str:
+def warm_address(*, is_server: bool) -> str:
     """Start the process that is copied, which ends with this one; return where it is asked."""
     folder = mkdtemp(prefix="warm-")
     atexit.register(shutil.rmtree, folder)

@@ -20,7 +20,8 @@ def warm_program() -> str:
     """Return a script that is the program, for tests to put where a command is looked for."""
     from tests.warm import warm_address
 
-    return f'#!/bin/sh\nexec {sys.executable} -I -S {__file__} {warm_address()} "$@"\n'
+    address = warm_address(is_server=False)
+    return f'#!/bin/sh\nexec {sys.executable} -I -S {__file__} {address} "$@"\n'
 
 
 def ask(
