@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -22,6 +23,8 @@ import yaml
 from reconciler.cli.own_wheel import own_wheel
 from reconciler.resources.installation import WHEEL
 from tests.acceptance.conftest import ROOT, Ran, Run, an_action, write
+from tests.program import program
+from tests.warm_client import warm_program
 
 ZIZMOR = Path(sys.executable).parent / "zizmor"
 STEP = ROOT / ".github" / "actions" / "reconciler" / "run"
@@ -29,11 +32,7 @@ STEP = ROOT / ".github" / "actions" / "reconciler" / "run"
 
 def a_step(folder: Path, **inputs: str) -> tuple[int, dict[str, str], str]:
     """Run the step of the action; return its code, its outputs and its summary."""
-    programs = write(
-        folder / "bin" / "reconciler",
-        f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m reconciler "$@"\n',
-    )
-    programs.chmod(0o755)
+    write(folder / "bin" / "reconciler", warm_program()).chmod(0o755)
     outputs, summary = folder / "outputs", folder / "summary"
     outputs.touch()
     summary.touch()
@@ -131,6 +130,11 @@ def test_a_release_is_named_with_a_ci_set_up_only(run: Run, tmp_path: Path) -> N
     assert not (tmp_path / "manifests").exists()
 
 
+@pytest.fixture(scope="module")
+def wheel() -> bytes:
+    return own_wheel()
+
+
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
     """Serve a folder as the site of a release does; yield its address."""
@@ -147,11 +151,11 @@ def served(folder: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("right", [True, False], ids=["right", "wrong"])
 def test_a_release_is_installed_if_it_has_the_hash(
-    run: Run, tmp_path: Path, *, right: bool
+    run: Run, tmp_path: Path, wheel: bytes, *, right: bool
 ) -> None:
     """From the address that was given, without an index, and only those bytes."""
-    (tmp_path / WHEEL).write_bytes(own_wheel())
-    digest = hashlib.sha256((tmp_path / WHEEL).read_bytes() if right else b"").hexdigest()
+    (tmp_path / WHEEL).write_bytes(wheel)
+    digest = hashlib.sha256(wheel if right else b"").hexdigest()
     with served(tmp_path) as address:
         release = f"{address}/{WHEEL}#sha256={digest}"
         assert run("init", "--github", "--from", release).code == 0
@@ -231,10 +235,36 @@ def test_a_fault_in_a_template_is_noticed(audited: Path, file: str, right: str, 
     assert file in failed.stdout
 
 
-def test_no_template_names_a_registry_or_an_unpinned_action(run: Run, tmp_path: Path) -> None:
+@dataclass(frozen=True)
+class GitHub:
+    """What ``init --github`` wrote into a folder, and what it said."""
+
+    folder: Path
+    init: Ran
+
+    @property
+    def jobs(self) -> dict[str, Any]:
+        """Return each job, by its workflow and name."""
+        return {
+            f"{path.stem} {name}": job
+            for path in sorted((self.folder / ".github" / "workflows").iterdir())
+            for name, job in yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].items()
+        }
+
+
+@pytest.fixture(scope="module")
+def github(tmp_path_factory: pytest.TempPathFactory) -> GitHub:
+    """Write the set-up for GitHub, which no test changes."""
+    folder = tmp_path_factory.mktemp("github")
+    made = GitHub(folder, program(folder)("init", "--github"))
+    assert made.init.code == 0
+    return made
+
+
+def test_no_template_names_a_registry_or_an_unpinned_action(github: GitHub) -> None:
     """Each action is a commit, and says which release it is."""
-    assert run("init", "--github").code == 0
-    texts = [path.read_text(encoding="utf-8") for path in (tmp_path / ".github").rglob("*.yml")]
+    written = (github.folder / ".github").rglob("*.yml")
+    texts = [path.read_text(encoding="utf-8") for path in written]
     uses = re.findall(r"uses: (.*)", "".join(texts))
 
     assert len(texts) == 3
@@ -244,32 +274,19 @@ def test_no_template_names_a_registry_or_an_unpinned_action(run: Run, tmp_path: 
     assert "index-url" not in "".join(texts)
 
 
-def test_the_page_lists_every_file_and_every_job(run: Run, tmp_path: Path) -> None:
+def test_the_page_lists_every_file_and_every_job(github: GitHub) -> None:
     """A reader who sets it up by the page misses none."""
-    written = set(written_by(run("init", "--github")))
+    written = set(written_by(github.init))
     page = (ROOT / "docs" / "ci-github.md").read_text(encoding="utf-8")
-    jobs = {
-        (path.stem.removeprefix("reconciler-"), name)
-        for path in (tmp_path / ".github" / "workflows").iterdir()
-        for name in yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"]
-    }
+    jobs = {tuple(job.removeprefix("reconciler-").split()) for job in github.jobs}
 
     assert set(re.findall(r"^\| `(\.github/[^`]+)` \|", page, re.MULTILINE)) == written
     assert set(re.findall(r"^\| (\w+), `(\w+)` \|", page, re.MULTILINE)) == jobs
 
 
-def the_jobs(folder: Path) -> dict[str, Any]:
-    return {
-        f"{path.stem} {name}": job
-        for path in sorted((folder / ".github" / "workflows").iterdir())
-        for name, job in yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].items()
-    }
-
-
-def test_a_job_with_a_token_installs_from_the_target_branch(run: Run, tmp_path: Path) -> None:
+def test_a_job_with_a_token_installs_from_the_target_branch(github: GitHub) -> None:
     """What a pull request changes in the tool's files counts only after its merge."""
-    assert run("init", "--github").code == 0
-    jobs = {name: job for name, job in the_jobs(tmp_path).items() if "secrets." in str(job)}
+    jobs = {name: job for name, job in github.jobs.items() if "secrets." in str(job)}
 
     assert len(jobs) == 4
     for name, job in jobs.items():
@@ -281,11 +298,9 @@ def test_a_job_with_a_token_installs_from_the_target_branch(run: Run, tmp_path: 
         assert install["working-directory"] == "trusted/.github/reconciler"
 
 
-def test_no_job_may_write_and_holds_a_token_of_the_service(run: Run, tmp_path: Path) -> None:
+def test_no_job_may_write_and_holds_a_token_of_the_service(github: GitHub) -> None:
     """A job that is taken over can do one thing at most."""
-    assert run("init", "--github").code == 0
-
-    for name, job in the_jobs(tmp_path).items():
+    for name, job in github.jobs.items():
         writes = {right for right, level in job["permissions"].items() if level != "read"}
         assert not (writes and "secrets." in str(job)), name
         assert ("environment" in job) == ("secrets." in str(job)), name
