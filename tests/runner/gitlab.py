@@ -29,6 +29,7 @@ from typing import Any
 
 import yaml
 
+from tests.runner.actions import QUICK
 from tests.warm_client import warm_program
 
 PROJECT, FORK, MERGE_REQUEST = "1", "2", "7"
@@ -241,7 +242,7 @@ class Pipeline:
         folder, home = top / "builds" / "project", top / "home"
         home.mkdir(parents=True)
         (top / "tmp").mkdir()
-        _git(top, "clone", "--quiet", f"file://{self.project.bare}", str(folder))
+        _git(top, "clone", "--quiet", *QUICK, f"file://{self.project.bare}", str(folder))
         _git(folder, "checkout", "--quiet", "--detach", self.sha)
         dotenv: dict[str, str] = {}
         for behind in self._behind({one: self._job(one) for one in self.ran} | {name: job}, name):
@@ -322,6 +323,8 @@ def gitlab_project(folder: Path) -> Iterator[Project]:
         _git(folder, "init", "--quiet", "--bare", "--initial-branch", "main", str(project.bare))
         project.desk.mkdir()
         project.git("init", "--quiet", "--initial-branch", "main")
+        for repository in (project.bare, project.desk):
+            _git(repository, "config", "core.compression", "0")
         project.git("remote", "add", "origin", f"file://{project.bare}")
         (project.desk / "README").write_text("A team.\n")
         project.commit("Begin")
