@@ -11,11 +11,10 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from reconciler.resources.installation import DISTRIBUTION
 from tests.architecture.test_house_rules import FILES, content_of, name_of
 from tests.architecture.tree import ROOT
+from tests.rows import each_row
 
 COMMAND = "reconciler"
 NAME = rf"(?:identity[-_.])?{COMMAND}"
@@ -69,7 +68,7 @@ def test_no_file_asks_an_index_for_this_tool() -> None:
     assert asking == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         "pip install {name}",
@@ -85,13 +84,13 @@ def test_no_file_asks_an_index_for_this_tool() -> None:
         "Install it with: '{name}[postgres]'",
     ],
 )
-@pytest.mark.parametrize("name", [COMMAND, DISTRIBUTION])
+@each_row("name", [COMMAND, DISTRIBUTION])
 def test_each_form_of_asking_is_noticed(line: str, name: str) -> None:
     """A scan that notices nothing would pass."""
     assert list(asked_of_an_index("x/requirements.in", line.format(name=name)))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         "pip install ./identity_reconciler-0.1.0-py3-none-any.whl",

@@ -17,6 +17,7 @@ from reconciler.diagnostics import (
     warning,
 )
 from tests.builders import WEB
+from tests.rows import each_row
 
 
 @pytest.mark.parametrize(
@@ -91,7 +92,7 @@ def test_a_finding_of_a_value_gets_its_place() -> None:
     assert found == error("CODE", "summary", "Remedy.", place, WEB)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "shown"),
     [
         ("short", "short"),

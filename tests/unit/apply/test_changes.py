@@ -25,13 +25,14 @@ from tests.builders import (
     held,
     id_of,
 )
+from tests.rows import each_row
 
 IDS = {ref.key: id_of(ref) for ref in (ACME, SHOP)}
 PUBLIC = an_application(authMethodType=NONE)
 HELD = held(WEB)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "order"),
     [
         (Update(declared(), HELD), UpdateOrder(declared(), HELD)),
@@ -60,7 +61,7 @@ def test_a_create_is_sent_under_the_key_of_its_intent() -> None:
     assert (intent.prevent_delete, intent.critical) == (True, True)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "purpose", "owes"),
     [
         (Create(declared()), "create", True),

@@ -49,6 +49,7 @@ from tests.builders import (
     lost,
     observed,
 )
+from tests.rows import each_row
 
 TAKEN = LockHeldError("another run applies", remedy="Wait.")
 OTHER = a_ref(name="other")
@@ -239,7 +240,7 @@ class Sink(FakeSink):
         return [self.answer for _ in applications]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "made", "required", "codes"),
     [
         (True, ["7"], True, []),
@@ -258,7 +259,7 @@ def test_what_is_missing_is_an_error_where_it_was_made_or_is_required(
     assert [(str(each.severity), each.code) for each in found] == codes
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "result", "answer", "missing"),
     [
         (Create(declared()), Written("7", 1, "7"), False, True),

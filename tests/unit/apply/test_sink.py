@@ -16,6 +16,7 @@ from reconciler.resources.ref import ResourceRef
 from reconciler.resources.secret import Secret
 from tests.builders import WEB, a_ref
 from tests.effort import cases
+from tests.rows import each_row
 
 
 @pytest.fixture
@@ -58,7 +59,7 @@ def test_a_secret_is_kept_with_what_it_belongs_to_and_nothing_else(folder: Path)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("ref", "name"),
     [
         pytest.param(WEB, "acme.shop.storefront.json", id="plain names"),

@@ -14,6 +14,7 @@ from reconciler.apply.sinks import KINDS, open_sink
 from reconciler.errors import LocalFileError, UsageError
 from reconciler.resources.secret import Secret
 from tests.builders import WEB, a_ref
+from tests.rows import each_row
 from tests.unit.apply.commands import ENVIRONMENT, Helper, a_taker, deliveries, is_kept
 
 
@@ -61,8 +62,8 @@ def test_a_tilde_in_front_is_the_home_folder(address: str, folder: str) -> None:
     assert sink.folder == Path(folder)
 
 
-@pytest.mark.parametrize("home", [{}, {"HOME": ""}, {"HOME": "relative"}])
-@pytest.mark.parametrize("address", ["file:~/kept", "age:~/kept?recipient=x"])
+@each_row("home", [{}, {"HOME": ""}, {"HOME": "relative"}])
+@each_row("address", ["file:~/kept", "age:~/kept?recipient=x"])
 def test_a_home_folder_that_is_not_known_is_told(address: str, home: dict[str, str]) -> None:
     """A folder named ~ helps nobody."""
     with pytest.raises(UsageError, match="HOME does not say where that is"):
@@ -158,7 +159,7 @@ def test_a_command_takes_one_secret_each_time(
     assert at_once == 1 or begins[1] < first_end
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("address", "problem"),
     [
         pytest.param("exec?parallel=0:x", "exec: does not know parallel=0", id="none at once"),

@@ -18,6 +18,7 @@ from reconciler.errors import ReconcilerError
 from reconciler.plan.model import Create, Scope
 from reconciler.resources.ref import Kind, ResourceRef, Shard
 from tests.builders import GREET, WEB, declared
+from tests.rows import each_row
 
 MADE = Outcome(Create(declared(WEB)), Status.MADE, "7")
 SKIPPED = Outcome(Create(declared(GREET)), Status.NOT_TRIED)
@@ -33,7 +34,7 @@ def failed(kind: type[ReconcilerError]) -> Outcome:
     return Outcome(Create(declared(GREET)), Status.FAILED, error=kind("problem", remedy="remedy"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("report", "code"),
     [
         pytest.param(ApplyReport((MADE,), remaining=0), 0, id="all made"),

@@ -13,6 +13,7 @@ from reconciler.cli.configured import NOT_CONFIGURED, Configured, check_service,
 from reconciler.configuration.model import Configuration, Environment
 from reconciler.diagnostics import SourceLocation
 from reconciler.errors import UsageError
+from tests.rows import each_row
 
 PLACE = SourceLocation("reconciler.yaml", 1, 1)
 GIVEN = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
@@ -86,7 +87,7 @@ def test_an_environment_without_a_service_takes_one_from_outside(context: click.
     assert not check_service("sqlite:.reconciler/live/identity.db", ParameterSource.DEFAULT_MAP)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "typed", "is_protected"),
     [
         ("https://id.example.com/a", "https://ID.example.com:443/a/", True),

@@ -10,11 +10,12 @@ import pytest
 from reconciler.cli import explain
 from reconciler.report.visible import PLAIN
 from reconciler.resources.ref import Kind
+from tests.rows import each_row
 
 NOTHING: Any = None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("schema", "name"),
     [
         ({"const": "v1"}, "string"),

@@ -10,6 +10,7 @@ from reconciler.cli.init import GITHUB, GITLAB, TEMPLATES, for_environments
 from reconciler.configuration.model import Configuration, Environment
 from reconciler.diagnostics import SourceLocation
 from reconciler.errors import UsageError
+from tests.rows import each_row
 
 HERE = SourceLocation("reconciler.yaml", 1, 1)
 WORKFLOWS = {
@@ -48,7 +49,7 @@ def test_jobs_name_folders_in_their_normal_form() -> None:
     assert b"git ls-tree HEAD m over reconciler.yaml |" in live
 
 
-@pytest.mark.parametrize("folder", ["../m", "..", "a b", "a;b", "$(a)", "-a", 'a"b', "a\nb"])
+@each_row("folder", ["../m", "..", "a b", "a;b", "$(a)", "-a", 'a"b', "a\nb"])
 def test_a_folder_that_cannot_stand_in_a_script_is_refused(folder: str) -> None:
     for configuration in (a_configuration(folder), a_configuration(manifests=folder)):
         with pytest.raises(UsageError, match="no jobs can be written"):

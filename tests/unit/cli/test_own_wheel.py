@@ -14,6 +14,7 @@ from reconciler.errors import UsageError
 from reconciler.resources.installation import WHEEL
 from tests.architecture.test_distribution_name import asked_of_an_index
 from tests.program import ROOT
+from tests.rows import each_row
 
 HASH = "0123456789abcdef" * 4
 RELEASE = f"https://files.example.com/v1/{WHEEL}#sha256={HASH}"
@@ -65,7 +66,7 @@ def test_a_wheel_of_this_tool_is_the_same_each_time() -> None:
         assert "reconciler/requirements.txt" in archive.namelist()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("release", "problem"),
     [
         (f"https://a.example/{WHEEL}", "has no #sha256="),

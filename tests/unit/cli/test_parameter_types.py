@@ -20,6 +20,7 @@ from reconciler.cli.parameter_types import (
 from reconciler.errors import UsageError
 from reconciler.resources.ref import Kind
 from tests.builders import GREET, WEB
+from tests.rows import each_row
 
 REF = WEB.address
 
@@ -36,7 +37,7 @@ def test_a_store_keeps_a_secret_from_an_hour_to_thirty_days(text: str) -> None:
     assert keep_owed_seconds(text) == seconds_of(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("read", "text", "problem"),
     [
         (seconds_of, "1s", "invalid duration '1s'"),

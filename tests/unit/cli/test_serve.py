@@ -8,6 +8,7 @@ import pytest
 
 from reconciler.cli import serve
 from reconciler.errors import UsageError
+from tests.rows import each_row
 
 
 @pytest.mark.parametrize(
@@ -22,7 +23,7 @@ def test_an_address_is_host_and_port(text: str, place: tuple[str, int]) -> None:
     assert serve._address("--listen", text) == place
 
 
-@pytest.mark.parametrize("text", ["8080", ":8080", "host:", "host:65536", "host:\u0661", "host:-1"])
+@each_row("text", ["8080", ":8080", "host:", "host:65536", "host:\u0661", "host:-1"])
 def test_another_text_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match=r"--listen .* is not an address to listen on"):
         serve._address("--listen", text)

@@ -24,9 +24,10 @@ from reconciler.cli.settings import (
     variable,
 )
 from reconciler.errors import UsageError
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("service", "file", "database", "remote"),
     [
         (DEFAULT_SERVICE, True, False, False),
@@ -88,7 +89,7 @@ def test_a_variable_that_is_set_and_empty_is_an_error() -> None:
         variable(TOKEN, {TOKEN: ""})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("ci", "expected"),
     [("true", True), ("1", True), ("yes", True), ("", False), ("0", False), (" False ", False)],
 )
@@ -97,7 +98,7 @@ def test_a_job_of_ci_says_so(ci: str, *, expected: bool) -> None:
     assert not is_ci({})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "meant"),
     [
         ("RECONCILER_SERVCE", ["RECONCILER_SERVICE"]),

@@ -11,6 +11,7 @@ from reconciler.configuration.model import Configuration, Environment
 from reconciler.configuration.reading import read_configuration
 from reconciler.configuration.semantics import differences
 from reconciler.diagnostics import SourceLocation
+from tests.rows import each_row
 from tests.unit.configuration.configurations import configuration_of, reading_of, told
 
 
@@ -205,7 +206,7 @@ def of(**environments: dict[str, Any]) -> Configuration:
 LIVE = {"service": "https://id.example.com", "protected": True}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "found"),
     [
         (LIVE, []),

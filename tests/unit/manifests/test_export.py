@@ -15,6 +15,7 @@ from reconciler.manifests.yaml_source import read_documents
 from reconciler.resources.ref import Kind, fold
 from tests.builders import ACME, GREET, PARTNER, SHOP, WEB, a_ref, an_action, declared, held
 from tests.effort import cases
+from tests.rows import each_row
 
 
 @pytest.mark.parametrize(
@@ -86,7 +87,7 @@ def test_a_long_script_goes_into_a_file_and_a_short_one_does_not() -> None:
     assert long.with_script_file()["spec"] == {"scriptFile": "scripts/greet.js"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
     ["a/b", "..", ".", "", "con", "naïve", "x" * 61, "a b", "-a", "a.b", "\n", "日本", "a\0"],
 )
@@ -124,7 +125,7 @@ NAMES = (
 )
 
 
-@pytest.mark.parametrize("one", NAMES, ids=ascii)
+@each_row("one", NAMES)
 def test_different_names_have_different_files(one: str) -> None:
     """Also on a disk that ignores case, as names do."""
     for other in (*NAMES, *map(file_name, NAMES)):
@@ -185,7 +186,7 @@ def test_a_stream_of_documents_is_read_back(documents: list[dict[str, Any]]) -> 
     assert read_documents(decode(stream.encode())) == documents
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "written"),
     [
         ("https://shop.example.com/cb?x=1", "https://shop.example.com/cb?x=1"),

@@ -9,6 +9,7 @@ import pytest
 
 from reconciler.diagnostics import SourceLocation
 from reconciler.manifests.manifest import Growth, Manifest, Root, SourceFile
+from tests.rows import each_row
 
 TEXT = """\
 # A comment
@@ -34,7 +35,7 @@ def manifests_of(text: str) -> list[Manifest]:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "value", "key"),
     [
         pytest.param((), (2, 1), (2, 1), id="the document"),
@@ -81,7 +82,7 @@ def test_other_styles_give_the_place_of_the_whole(written: str) -> None:
     assert manifest.place_within(1, 2, "script") == SourceLocation("a.yaml", 1, 9)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         pytest.param(TEXT, id="a comment before the first, none before the second"),

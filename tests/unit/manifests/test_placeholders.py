@@ -26,6 +26,7 @@ from reconciler.manifests.placeholders import (
     value_text,
     written_position,
 )
+from tests.rows import each_row
 
 VALUES = {
     "host": VariableValue("shop.example.com", SourceLocation("r.yaml", 1, 1)),
@@ -38,7 +39,7 @@ VALUES = {
 TEXT_OF = value_text(VALUES)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "value"),
     [
         pytest.param("https://${host}/callback", "https://shop.example.com/callback", id="inside"),
@@ -71,7 +72,7 @@ def test_an_escaped_text_stands_for_itself(text: str) -> None:
     assert not any(token.name for token in tokens(written))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "name"),
     [
         ("${host}", "host"),
@@ -104,7 +105,7 @@ def test_what_is_no_name_is_a_token_too() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "found"),
     [
         ("https://##HOST##/", "##HOST##"),
@@ -128,7 +129,7 @@ def test_placeholders_of_other_tools_are_recognised(text: str, found: str | None
     assert may_have_left_over(text) or not found
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "column", "written"),
     [
         pytest.param(1, 1, (1, 1, ""), id="before the first"),

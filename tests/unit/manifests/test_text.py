@@ -14,6 +14,7 @@ from reconciler.manifests.text import (
     place_at_end,
     syntax_fault,
 )
+from tests.rows import each_row
 
 
 @pytest.mark.parametrize(
@@ -28,7 +29,7 @@ def test_utf_8_is_read_without_its_mark(data: bytes, text: str) -> None:
     assert decode(data) == text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("data", "code", "place"),
     [
         pytest.param("a: 1".encode("utf-16"), "YAML-ENCODING", (1, 1), id="UTF-16"),

@@ -22,6 +22,7 @@ from reconciler.manifests.yaml_source import (
     trace_documents,
     typed,
 )
+from tests.rows import each_row
 from tests.unit.manifests.trees import codes, places
 
 MEGABYTE = 1024 * 1024
@@ -38,7 +39,7 @@ def traced(data: bytes | str) -> Trace:
     return trace_documents(text, "x.yaml")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "value"),
     [
         pytest.param("no", "no", id="no is no answer"),
@@ -81,7 +82,7 @@ def test_plain_values_are_those_of_yaml_1_2(text: str, value: Any) -> None:
     assert read_documents(f"a: {text}\n") == [{"a": value}]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "found"),
     [
         pytest.param("a: &x 1\n", [("YAML-ANCHOR", 1, 4)], id="an anchor"),
@@ -363,18 +364,18 @@ TEXT = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("written", "value"), TYPED.items())
+@each_row(("written", "value"), TYPED.items())
 def test_a_scalar_of_the_core_schema_has_its_type(written: str, value: object) -> None:
     assert typed(written) == value
     assert type(typed(written)) is type(value)
 
 
-@pytest.mark.parametrize("written", TEXT)
+@each_row("written", TEXT)
 def test_anything_else_is_the_text_that_it_is(written: str) -> None:
     assert typed(written) == written
 
 
-@pytest.mark.parametrize(
+@each_row(
     "written", [".inf", "-.Inf", ".nan", "1e999", "1" * (MAX_NUMBER + 1), "0x" + "1" * MAX_NUMBER]
 )
 def test_a_number_that_no_value_can_hold_is_an_error(written: str) -> None:
@@ -382,7 +383,7 @@ def test_a_number_that_no_value_can_hold_is_an_error(written: str) -> None:
         typed(written)
 
 
-@pytest.mark.parametrize("written", [*TYPED, ".inf", ".NAN"])
+@each_row("written", [*TYPED, ".inf", ".NAN"])
 def test_the_first_character_tells_what_may_be_typed(written: str) -> None:
     """Most scalars are text, and are not looked at further."""
     assert written[:1] in MAY_BE_TYPED

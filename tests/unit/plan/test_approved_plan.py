@@ -35,6 +35,7 @@ from tests.builders import (
     observed,
     plan_of,
 )
+from tests.rows import each_row
 
 BY_ANA: dict[str, Any] = {"changed_by": "ana", "changed_at": "noon"}
 CHANGED = "changed on the service since"
@@ -47,7 +48,7 @@ HELD = held(GREET, SLOW, object_id="7", sequence=41)
 LATER = held(GREET, SLOW, object_id="7", sequence=43, **BY_ANA)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("before", "after", "how"),
     [
         pytest.param(([WANTED], [HELD]), ([WANTED], [HELD]), [], id="nothing"),
@@ -282,7 +283,7 @@ def state(
     return found, not moved(found.expected, found.left, wanted, seen)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "now", "done", "as_approved"),
     [
         pytest.param(Update(DECLARED_FAST, HELD_SLOW), DONE, 1, True, id="updated by this plan"),

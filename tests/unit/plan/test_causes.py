@@ -32,11 +32,12 @@ from tests.builders import (
     declared,
     held,
 )
+from tests.rows import each_row
 
 ANA: dict[str, Any] = {"changed_by": "ana", "changed_at": "2026-01-01T00:00:00Z", "sequence": 43}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "kind"),
     [
         pytest.param(Create(declared(GREET)), CauseKind.NOT_HELD, id="not held"),
@@ -88,7 +89,7 @@ def test_a_change_on_the_service_is_told_with_author_time_and_sequence() -> None
     )
 
 
-@pytest.mark.parametrize("kind", CauseKind)
+@each_row("kind", CauseKind)
 def test_every_cause_has_words_or_none_are_needed(kind: CauseKind) -> None:
     """A new cause must be told as well."""
     silent = {CauseKind.NOT_HELD, CauseKind.UNKNOWN}

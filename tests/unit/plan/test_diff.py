@@ -41,6 +41,7 @@ from tests.builders import (
     observed,
 )
 from tests.effort import cases
+from tests.rows import each_row
 
 
 def field(name: str, before: Any, after: Any, *, reset: bool = False) -> FieldChange:
@@ -50,7 +51,7 @@ def field(name: str, before: Any, after: Any, *, reset: bool = False) -> FieldCh
 ONE, TWO = ["https://a.example.com/"], ["https://a.example.com/", "https://b.example.com/"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "expected"),
     [
         pytest.param(
@@ -184,7 +185,7 @@ def test_the_shown_fields_are_exactly_those_that_lead_from_before_to_after(
     }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("before", "after", "expected"),
     [
         pytest.param("", "", [], id="nothing"),
@@ -211,7 +212,7 @@ def test_items_gained_and_lost_are_told_with_their_places(
     assert found == expected
 
 
-@pytest.mark.parametrize("kind", Kind)
+@each_row("kind", Kind)
 def test_fields_are_shown_in_the_order_of_their_kind(kind: Kind) -> None:
     """Whatever order a manifest has them in: a plan of the same tree is the same to the byte."""
     fields = [field.name for field in KINDS[kind].fields]

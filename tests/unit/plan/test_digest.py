@@ -27,6 +27,7 @@ from tests.builders import (
     desired,
     held,
 )
+from tests.rows import each_row
 
 MOVED = FakeSource("elsewhere.yaml", {("metadata",): 99})
 OLD = held(GREET, an_action(timeout="1s"), object_id="7", sequence=41)
@@ -43,7 +44,7 @@ def with_change(change: Create | Update | Adopt | Delete) -> Plan:
     return replace(PLAN, changes=tuple(changes))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "plan",
     [
         pytest.param(with_change(Create(declared(WEB, source=MOVED))), id="positions"),
@@ -69,7 +70,7 @@ def test_what_changes_nothing_that_is_done_leaves_the_digest_alone(plan: Plan) -
     assert plan_digest(plan) == plan_digest(PLAN)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "plan",
     [
         pytest.param(replace(PLAN, scope=Scope("other")), id="tree"),
@@ -150,7 +151,7 @@ def test_the_digest_of_what_is_declared_is_that_of_its_meaning() -> None:
     assert declared_digest(desired(greet, unsaid)) == digest
 
 
-@pytest.mark.parametrize(
+@each_row(
     "other",
     [
         pytest.param([], id="nothing"),

@@ -34,6 +34,7 @@ from tests.builders import (
     observed,
     plan_of,
 )
+from tests.rows import each_row
 
 APP, ACTION = Kind.OIDC_APPLICATION, Kind.ACTION
 
@@ -57,7 +58,7 @@ def found(
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("total", "updates", "allowed", "expected"),
     [
         pytest.param(10, 3, None, [], id="30 % of 10"),
@@ -84,7 +85,7 @@ def test_many_updates_of_a_kind_block(
     assert found(total, adopted, Allowances(updates=allowed)) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("total", "deletes", "allowed", "expected"),
     [
         pytest.param(10, 3, None, [], id="30 % of 10"),
@@ -171,7 +172,7 @@ INCOMPLETE = error(
 ODD = held(WEB, uncarried=("beta", "alpha"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changes", "whole", "incomplete", "expected"),
     [
         pytest.param([Delete(held(WEB))], "part", (), [PARTIAL], id="prune a part of the tree"),
@@ -235,7 +236,7 @@ def codes(plan: Plan) -> list[str]:
     return [block.code for block in plan.blocks]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("resources", "objects", "expected"),
     [
         pytest.param([declared(WEB, WEAKER)], [held(WEB)], [], id="weakened, and not critical"),
@@ -368,7 +369,7 @@ def test_what_the_caller_signs_in_with_is_not_pulled_from_under_it(
 OLD, NEW = a_ref(name="old"), a_ref(name="new")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("gone", "made", "expected"),
     [
         pytest.param(held(OLD), declared(NEW), ["GUARD-MADE-ANEW"], id="renamed"),

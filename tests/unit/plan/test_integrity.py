@@ -18,6 +18,7 @@ from reconciler.plan.integrity import (
 )
 from reconciler.resources.ref import Kind
 from tests.builders import WEB, an_application, declared
+from tests.rows import each_row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +53,7 @@ def test_what_was_sealed_is_read_back() -> None:
     assert (note.format, note.integrity) == ("note", seal_of(CONTENT))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "kind", "version", "why"),
     [
         (CONTENT, "other", "1.0", "is not a other file"),

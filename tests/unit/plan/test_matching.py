@@ -33,6 +33,7 @@ from tests.builders import (
     held,
     observed,
 )
+from tests.rows import each_row
 
 LINES: dict[tuple[str | int, ...], int] = {
     ("metadata", "id"): 5,
@@ -47,7 +48,7 @@ SOURCE = FakeSource(lines=LINES)
 OTHER = a_ref(name="other")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("resources", "objects", "pairs", "leftover"),
     [
         pytest.param([declared(WEB)], [], {WEB: ""}, [], id="nothing held"),
@@ -122,7 +123,7 @@ def test_declared_and_held_are_paired(
     assert matching.findings == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("resource", "objects", "code", "summary", "remedy", "line"),
     [
         pytest.param(

@@ -36,6 +36,7 @@ from tests.builders import (
     declared,
     held,
 )
+from tests.rows import each_row
 
 PUBLIC = an_application(authMethodType=NONE)
 SAME, OTHER = held(WEB), held(WEB, an_application(devMode=True))
@@ -60,7 +61,7 @@ def test_a_rename_is_about_the_new_name() -> None:
     assert ref_of(Update(declared(a_ref(name="new")), SAME)) == a_ref(name="new")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "makes"),
     [
         (Create(declared()), True),
@@ -81,7 +82,7 @@ def test_a_change_makes_a_secret_where_there_is_none_to_sign_in_with(
     assert makes_secret(change) is makes
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "secret_alone", "take_over"),
     [
         (Update(declared(), SAME, new_secret=True), True, False),
@@ -102,7 +103,7 @@ def test_a_change_of_nothing_but_a_secret_or_an_owner_is_known(
     assert only_takes_over(change) is take_over
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changes", "lost", "delivered"),
     [
         pytest.param([], False, True, id="it stays"),

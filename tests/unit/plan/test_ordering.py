@@ -16,6 +16,7 @@ from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind, ResourceRef
 from tests.builders import ACME, GREET, PARTNER, SHOP, FakeSource, a_ref, declared, held
 from tests.effort import cases
+from tests.rows import each_row
 
 LETTERS = "abcdefgh"
 
@@ -37,7 +38,7 @@ def removed(name: str) -> Delete:
     return Delete(held(app(name)))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changes", "expected"),
     [
         pytest.param(

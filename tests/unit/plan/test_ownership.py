@@ -48,6 +48,7 @@ from tests.builders import (
     observed,
     plan_of,
 )
+from tests.rows import each_row
 
 KEY = WEB.key
 NO_FLAG = [a_ref(name=f"kept{at}") for at in range(9)]
@@ -60,7 +61,7 @@ def web(owner: str | None, *trees: str, **more: Any) -> ObservedObject:
     return held(WEB, trees=trees, owner=owner, **more)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("found", "scope", "deleted", "flag"),
     [
         (web("default", "default"), Scope(prune=True), True, None),
@@ -191,7 +192,7 @@ def test_what_is_taken_over_and_left_out_is_in_the_digest(scope: Scope, *, same:
     assert (plan_digest(plain) == plan_digest(replace(plain, scope=given.scope))) is same
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("elsewhere", "whole", "summaries"),
     [
         (None, True, []),
@@ -283,7 +284,7 @@ def plan_with(*owed: OwedSecret, scope: Scope | None = None) -> Plan:
     return build_plan(desired(*OWNERS, declared(WEB)), state, scope)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "expected"),
     [
         pytest.param(Create(declared(WEB)), True, id="create with a secret"),

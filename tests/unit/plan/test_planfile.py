@@ -42,6 +42,7 @@ from tests.builders import (
     declared,
     held,
 )
+from tests.rows import each_row
 
 PLACE = SourceLocation("shop.yaml", 3, 5)
 PLAN = a_plan(
@@ -141,7 +142,7 @@ def test_every_flipped_bit_is_noticed() -> None:
     assert accepted == []
 
 
-@pytest.mark.parametrize("length", [0, 1, 2, 100, len(CONTENT) // 2, len(CONTENT) - 1])
+@each_row("length", [0, 1, 2, 100, len(CONTENT) // 2, len(CONTENT) - 1])
 def test_a_file_that_was_cut_short_is_refused(length: int) -> None:
     """Half a plan is none."""
     with pytest.raises(SavedFileError):
@@ -152,7 +153,7 @@ def twice(content: bytes) -> bytes:
     return content.replace(b'"tool_version"', b'"made_at": 1,\n "tool_version"', 1)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "why"),
     [
         pytest.param(b"", "is not JSON", id="empty"),
@@ -241,7 +242,7 @@ def test_whatever_a_clever_hand_writes_is_refused_or_can_be_shown() -> None:
     assert accepted < refused / 5, "labels may be anything, the rest may not"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "value", "place"),
     [
         (("made_at",), -1, "made_at"),

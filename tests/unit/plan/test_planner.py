@@ -58,6 +58,7 @@ from tests.builders import (
     plan_of,
 )
 from tests.effort import cases
+from tests.rows import each_row
 
 
 def test_an_empty_service_is_filled_owners_first() -> None:
@@ -94,7 +95,7 @@ def test_what_is_held_otherwise_is_updated(said: dict[str, Any], before: dict[st
     assert plan_of([resource], [found]) == a_plan(Update(resource, found))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("ref", "said", "before"),
     [
         pytest.param(WEB, an_application(), an_application(), id="the same"),
@@ -131,7 +132,7 @@ def test_what_means_the_same_is_in_step(
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("resource", "before", "kind"),
     [
         pytest.param(

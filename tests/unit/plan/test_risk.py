@@ -31,6 +31,7 @@ from tests.builders import (
     declared,
     held,
 )
+from tests.rows import each_row
 
 POST = "OIDC_AUTH_METHOD_TYPE_POST"
 KEY = "OIDC_AUTH_METHOD_TYPE_PRIVATE_KEY_JWT"
@@ -76,7 +77,7 @@ def uris(*values: str) -> dict[str, Any]:
 RESPONSE = "OIDC_RESPONSE_TYPE_CODE"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("before", "after", "expected"),
     [
         (method(KEY), method(BASIC), ["credential-weaker"]),
@@ -154,7 +155,7 @@ def test_risks_of_applications(
     assert names(Kind.OIDC_APPLICATION, before, after) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("before", "after", "expected"),
     [
         ({}, {"keysEndpoint": "https://evil.example/keys"}, ["keys-moved"]),
@@ -191,7 +192,7 @@ def test_risks_of_actions(
     assert names(Kind.ACTION, before, after) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("before", "after", "expected"),
     [
         (["greet"], [], ["trigger-emptied"]),
@@ -207,7 +208,7 @@ def test_risks_of_flows(before: list[str], after: list[str], expected: list[str]
     assert names(Kind.ACTION_FLOW, {trigger: before}, {trigger: after}) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("before", "after", "expected"),
     [
         ({"projectRoleCheck": True}, {"projectRoleCheck": False}, ["access-unchecked"]),
@@ -226,7 +227,7 @@ def test_risks_of_projects(
     assert names(Kind.PROJECT, before, after) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("ref", "said", "expected"),
     [
         (WEB, an_application(**uris(HOME)), []),
@@ -352,7 +353,7 @@ def test_a_spec_that_a_newer_service_holds_is_no_trouble() -> None:
     assert "redirect-host-added" in [risk.name for risk in risks_of(change)]
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.name} {rule.field}")
+@each_row("rule", RULES)
 def test_every_rule_is_about_a_field_that_its_kind_has(rule: Any) -> None:
     """A renamed field must not leave a rule behind that never speaks again."""
     assert rule.field in {field.name for field in KINDS[rule.kind].fields}

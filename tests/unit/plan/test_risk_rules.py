@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from reconciler.plan.risk import is_severe
 from reconciler.plan.risk_rules import (
     RULES,
@@ -23,11 +21,12 @@ from reconciler.plan.risk_rules import (
     turned_on,
 )
 from reconciler.resources.ref import ACTION_FLOW
+from tests.rows import each_row
 
 BASIC, NONE = "OIDC_AUTH_METHOD_TYPE_BASIC", "OIDC_AUTH_METHOD_TYPE_NONE"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("test", "before", "after", "answer"),
     [
         (is_weaker, BASIC, NONE, True),
@@ -54,7 +53,7 @@ def test_a_test_compares_two_values(
     assert test(before, after) is answer
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("uri", "authority", "is_plain"),
     [
         ("https://a.example/x", "https://a.example", False),

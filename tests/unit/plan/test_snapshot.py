@@ -21,6 +21,7 @@ from reconciler.resources.normal import LATER
 from reconciler.resources.ref import Kind
 from reconciler.state import ObservedObject, ObservedState
 from tests.builders import ACME, GREET, HOUSE, PARTNER, SHOP, WEB, held, observed
+from tests.rows import each_row
 
 OLDER = Path(__file__).parent / "older"
 
@@ -124,8 +125,8 @@ def test_a_snapshot_of_an_older_version_gets_the_defaults_of_later_fields() -> N
     assert read_snapshot(content).state == today
 
 
-@pytest.mark.parametrize("knows_audience", [True, False, None])
-@pytest.mark.parametrize("keeps_history", [True, False])
+@each_row("knows_audience", [True, False, None])
+@each_row("keeps_history", [True, False])
 def test_the_abilities_of_the_service_are_read_back(
     *, keeps_history: bool, knows_audience: bool | None
 ) -> None:

@@ -38,6 +38,7 @@ from tests.builders import (
     held,
 )
 from tests.hostile import COMMANDS, hostile_plan, payloads
+from tests.rows import each_row
 
 CREATED = Outcome(
     Create(declared(WEB)), Status.MADE, "7", "7@shop", "secrets/acme.shop.storefront.json"
@@ -67,7 +68,7 @@ HOSTILE = Outcome(
 HEAD = "Service sqlite:x.db (instance instance-1), tree default\n\n"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("report", "text"),
     [
         pytest.param(
@@ -252,7 +253,7 @@ def test_a_report_names_what_was_delivered_and_what_is_owed_still() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("done", "total", "seconds", "columns", "line"),
     [
         (300, 1200, 2.0, 80, "applying [######------------------] 300 of 1200, 150/s, 6 s left"),
@@ -264,7 +265,6 @@ def test_a_report_names_what_was_delivered_and_what_is_owed_still() -> None:
         (300, 1200, 2.0, 20, "applying 300 of 120"),
         (0, 0, 1.0, 80, "applying [########################] 0 of 0"),
     ],
-    ids=["rate", "nothing yet", "too early", "done", "slow", "narrow", "cut", "nothing to do"],
 )
 def test_a_bar_fits_the_terminal(
     done: int, total: int, seconds: float, columns: int, line: str
@@ -357,7 +357,7 @@ def test_a_run_that_ends_early_says_why() -> None:
     assert record["diagnostic"]["summary"] == "no answer"
 
 
-@pytest.mark.parametrize("payload", payloads(*COMMANDS), ids=ascii)
+@pytest.mark.parametrize("payload", payloads(*COMMANDS))
 def test_every_record_is_one_line_of_plain_ascii(payload: str) -> None:
     """Whatever a name holds, a line is a record, and a log that shows it obeys nothing."""
     for record in plan_records(hostile_plan([payload]), []):

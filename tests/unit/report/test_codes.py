@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from docs.codes.make import PAGE, codes_page
 from reconciler.report.codes import CODES, PROBLEMS, RISKS, SECTIONS
 from tests.architecture.tree import ROOT
+from tests.rows import each_row
 
 
 def test_every_code_has_one_entry() -> None:
@@ -18,7 +17,7 @@ def test_every_code_has_one_entry() -> None:
     assert not set(names) & {*RISKS, *PROBLEMS}
 
 
-@pytest.mark.parametrize("section", SECTIONS)
+@each_row("section", SECTIONS)
 def test_an_entry_says_what_is_wrong_what_it_means_and_what_to_do(section: str) -> None:
     for code in SECTIONS[section]:
         assert re.fullmatch(r"\S.*[^\s.]", code.title), code.name

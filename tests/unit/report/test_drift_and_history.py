@@ -23,6 +23,7 @@ from reconciler.report.drift_and_history import (
 )
 from reconciler.state import ObjectEvent
 from tests.builders import GREET, PLACE, WEB, a_ref
+from tests.rows import each_row
 
 CAUSE = Cause(CauseKind.SERVICE, "ana", "2026-01-01T00:00:00Z", 43, "other")
 CHANGED = DriftedObject(GREET, "7", CAUSE, (FieldChange("timeout", "20s", "3s"),))
@@ -31,7 +32,7 @@ NOTHING = Drift("default", ())
 UNJUDGED = Unjudged(WEB, Reason.NEVER_APPLIED)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changes", "sentence"),
     [
         ({}, "No drift. Nothing was changed on the service."),

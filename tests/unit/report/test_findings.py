@@ -24,6 +24,7 @@ from reconciler.report.findings import (
 from reconciler.report.visible import Style
 from tests.builders import WEB
 from tests.effort import cases
+from tests.rows import each_row
 
 PLACE = SourceLocation("shop.yaml", 7, 3)
 WRONG = error("SCHEMA-TYPE", "timeout is a number", "Write a text such as 5s.", PLACE, WEB)
@@ -38,7 +39,7 @@ HOST = error(
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("finding", "text"),
     [
         pytest.param(
@@ -181,7 +182,7 @@ def test_findings_come_once_each_in_the_order_of_their_places(
     assert places == sorted(places)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "column", "shown"),
     [
         pytest.param(
@@ -217,7 +218,7 @@ def test_a_line_has_a_caret_beneath_the_place(line: str, column: int, shown: lis
     assert excerpt(line, SourceLocation("a.yaml", 7, column)) == shown
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "shown"),
     [
         ("  clientSecret: hunter2", "  clientSecret: ***"),

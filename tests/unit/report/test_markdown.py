@@ -33,6 +33,7 @@ from tests.builders import (
 )
 from tests.effort import cases
 from tests.hostile import FENCES, MARK, PAYLOADS, hostile_findings, hostile_plan, marked, payloads
+from tests.rows import each_row
 
 COUNTS = r"\d+ to create, \d+ to update, (?:\d+ to adopt, )?\d+ to delete"
 NAMES = "|".join(CLASSES)
@@ -241,7 +242,7 @@ def test_nothing_to_do_is_said_in_one_heading() -> None:
     check_only_ours(text)
 
 
-@pytest.mark.parametrize("payload", payloads(*FENCES), ids=ascii)
+@pytest.mark.parametrize("payload", payloads(*FENCES))
 def test_what_others_wrote_stands_in_fences_alone(payload: str) -> None:
     """A pull request must not speak in the voice of the one who comments on it."""
     text = plan_as_markdown(
@@ -269,8 +270,8 @@ CHARACTERS = st.one_of(
 TEXTS = st.lists(CHARACTERS, max_size=12).map("".join)
 
 
-@pytest.mark.parametrize("letter", ["`", "<", "\u202e", "&"])
-@pytest.mark.parametrize("length", [12, 100, 300])
+@each_row("letter", ["`", "<", "\u202e", "&"])
+@each_row("length", [12, 100, 300])
 def test_long_names_leave_the_comment_within_the_least_limit(letter: str, length: int) -> None:
     """The head grows with the names of service and tree, and takes its room from the rest."""
     text = plan_as_markdown(hostile_plan([letter * length]), "sqlite:x.db", [], LEAST)

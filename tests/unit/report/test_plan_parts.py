@@ -21,6 +21,7 @@ from reconciler.report.plan_text import change_as_text, plan_as_text
 from reconciler.report.visible import without_credentials
 from reconciler.resources.ref import Shard
 from tests.builders import WEB, a_plan, an_owed_secret, declared, held
+from tests.rows import each_row
 
 LINE = (
     "OidcApplication acme/shop/storefront  "
@@ -157,7 +158,7 @@ def test_a_place_is_one_line(place: Place, text: str) -> None:
     assert place_as_text(place) == text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("address", "shown"),
     [
         ("https://id.example.com/x", "https://id.example.com/x"),

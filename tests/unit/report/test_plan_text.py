@@ -31,6 +31,7 @@ from tests.builders import (
     held,
 )
 from tests.effort import cases
+from tests.rows import each_row
 
 NO_URIS = "Application.OIDC.V1.NoRedirectUris"
 ONE, TWO = "https://a.example.com/", "https://b.example.com/"
@@ -46,7 +47,7 @@ def without_remarks(text: str) -> str:
     return "".join(f"{line}\n" for line in text.split("\n") if not line.startswith("    ! "))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "text"),
     [
         pytest.param(
@@ -275,7 +276,7 @@ def test_a_folded_plan_counts_creates_above_fifty(changes: list[Change], line: s
     assert "--full" not in plan_as_text(a_plan(*changes), "sqlite:x.db")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "change",
     [
         Update(declared(GREET, an_action(script="b")), held(GREET, an_action(script="a"))),
@@ -285,7 +286,6 @@ def test_a_folded_plan_counts_creates_above_fifty(changes: list[Change], line: s
         PROBLEM,
         BLOCKED,
     ],
-    ids=["update", "adopt", "delete", "create with a risk", "create with a problem", "blocked"],
 )
 def test_what_needs_a_look_is_never_folded(change: Change) -> None:
     """However many creates stand before it."""

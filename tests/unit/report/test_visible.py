@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from reconciler.report.visible import PLAIN, Style, style_of, visible
 from tests.effort import cases
+from tests.rows import each_row
 
 # What terminals and readers do not see, or are deceived by.
 ODD = (
@@ -24,7 +25,7 @@ ODD = (
 TEXT = st.text(st.characters() | st.sampled_from(ODD + "::##[[ "), max_size=40)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "shown"),
     [
         pytest.param("", "", id="nothing"),
@@ -110,7 +111,7 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("stream", "environ", "colour"),
     [
         pytest.param(Terminal(), {}, True, id="a terminal"),

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import fields
 
-import pytest
-
 from reconciler.resources.call import ADDRESSES, HEADERS, ORDER_KEYS, Call, Code
+from tests.rows import each_row
 
 BESIDE = {each.name for each in fields(Call)} - {"operation", "fields"}
 
@@ -18,7 +17,7 @@ def test_no_two_operations_share_an_address() -> None:
     assert len(set(addresses)) == len(addresses)
 
 
-@pytest.mark.parametrize("operation", ADDRESSES)
+@each_row("operation", ADDRESSES)
 def test_an_address_is_a_verb_and_a_path(operation: str) -> None:
     for address in ADDRESSES[operation]:
         assert re.fullmatch(r"(?:GET|POST|PUT|DELETE) (?:/(?:[\w-]+|\{[a-zA-Z]+\}))+", address)

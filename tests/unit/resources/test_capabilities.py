@@ -17,6 +17,7 @@ from reconciler.resources.capabilities import (
 )
 from reconciler.resources.kinds import KINDS, MAX_SCRIPT
 from reconciler.resources.ref import Kind
+from tests.rows import each_row
 
 GRANT = "OIDC_GRANT_TYPE_TOKEN_EXCHANGE"
 NEWER = ["zitadel-3", "zitadel-4"]
@@ -34,7 +35,7 @@ def test_the_source_is_what_every_service_takes() -> None:
     assert all(each.since for each in EXTRAS)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("script", "names"),
     [
         pytest.param("x" * 2000, [SOURCE, *NEWER], id="2,000 characters"),
@@ -88,7 +89,7 @@ def test_a_refusal_names_the_capabilities_that_would_do() -> None:
     )
 
 
-@pytest.mark.parametrize("kind", [*KINDS])
+@each_row("kind", [*KINDS])
 def test_newer_services_take_every_field_and_word(kind: Kind) -> None:
     assert fields_taken(kind, CAPABILITIES["zitadel-4"]) == KINDS[kind].fields
 

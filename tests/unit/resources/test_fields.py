@@ -28,6 +28,7 @@ from reconciler.resources.fields import (
 )
 from reconciler.resources.kinds import KINDS
 from tests.effort import cases
+from tests.rows import each_row
 
 RANGE = next(each.limits for declared in KINDS.values() for each in declared.fields if each.limits)
 
@@ -64,7 +65,7 @@ def test_each_row_says_what_it_is_given() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("form", "python_type"),
     [(Form.TEXT, str), (Form.TEXTS, list), (Form.FLAG, bool), (Form.CHOICE, str),
      (Form.SET, list), (Form.VARIANT, dict), (Form.DURATION, str)],
@@ -83,7 +84,7 @@ def test_a_field_left_as_held_has_a_default_for_new_objects() -> None:
 NEAR_DURATIONS = st.from_regex(r"[-+]?[0-9]{0,3}\.?[0-9]{0,10}[sm]?\n?", fullmatch=True)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "nanoseconds"),
     [
         pytest.param("0s", 0, id="nothing"),
@@ -98,7 +99,7 @@ def test_decimal_seconds_are_read(text: str, nanoseconds: int) -> None:
     assert parse_duration(text) == nanoseconds
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         *("", "s", "5", "5S", "5 s", " 5s", "5s ", "5s\n", "-5s", "+5s", "05s", "5.s", ".5s"),

@@ -16,9 +16,10 @@ from reconciler.resources.installation import (
     schema_path,
 )
 from reconciler.resources.kinds import KINDS
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize("name", [*(row.schema for row in KINDS.values()), "manifest", "patch"])
+@each_row("name", [*(row.schema for row in KINDS.values()), "manifest", "patch"])
 def test_a_schema_is_a_file_of_its_name(name: str) -> None:
     assert schema_path(name).name == f"{name}.schema.json"
     assert schema_path(name).is_file()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from google.protobuf.descriptor import FieldDescriptor
 
 from reconciler.resources.fields import Field, Form
@@ -10,6 +9,7 @@ from reconciler.resources.kinds import KINDS, PROJECT_FLAGS
 from reconciler.resources.normal import normal_form, stored_form
 from reconciler.resources.ref import Kind
 from reconciler.service.transport.protobuf import POOL
+from tests.rows import each_row
 
 REQUESTS = {
     Kind.ORGANIZATION: "AddOrgRequest",
@@ -31,7 +31,7 @@ FORMS = {
 FIELDS = [(kind, field) for kind in REQUESTS for field in KINDS[kind].fields]
 
 
-@pytest.mark.parametrize(("kind", "field"), FIELDS, ids=lambda value: getattr(value, "name", ""))
+@each_row(("kind", "field"), FIELDS)
 def test_a_field_is_on_the_wire_in_the_form_it_is_declared_in(kind: Kind, field: Field) -> None:
     message = POOL.FindMessageTypeByName(f"zitadel.management.v1.{REQUESTS[kind]}")
     (found,) = [each for each in message.fields if each.json_name == field.name]

@@ -12,6 +12,7 @@ from reconciler.resources.kinds import KINDS
 from reconciler.resources.models import Model, Name, model_of, with_fields_of
 from reconciler.resources.ref import Kind
 from tests.builders import an_action, an_application
+from tests.rows import each_row
 
 WITH_SPEC = [kind for kind in Kind if KINDS[kind].fields]
 
@@ -30,7 +31,7 @@ def test_what_is_left_unsaid_is_at_its_default() -> None:
     assert model.model_dump()["allowedToFail"] is False
 
 
-@pytest.mark.parametrize(
+@each_row(
     "changed",
     [
         pytest.param({"devMode": "yes"}, id="a text that is no flag"),

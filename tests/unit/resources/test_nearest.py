@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from reconciler.resources.nearest import MOST_HINTS, NearNames, edits, within
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "other", "count"),
     [
         ("", "", 0),

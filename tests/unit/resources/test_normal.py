@@ -17,6 +17,7 @@ from reconciler.resources.models import model_of
 from reconciler.resources.normal import DEFAULTS, LEFT_AS_HELD, normal_form, without_idle
 from reconciler.resources.ref import Kind
 from tests.effort import cases
+from tests.rows import each_row
 
 CODE = "OIDC_RESPONSE_TYPE_CODE"
 IDENTITY = "OIDC_RESPONSE_TYPE_ID_TOKEN"
@@ -52,7 +53,7 @@ SPECS = APPLICATIONS.map(lambda spec: (Kind.OIDC_APPLICATION, spec)) | ACTIONS.m
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "other"),
     [
         pytest.param({}, {"devMode": False}, id="a default left unsaid"),

@@ -19,6 +19,7 @@ from reconciler.resources.oidc import (
     oidc_problems,
 )
 from reconciler.resources.ref import Kind
+from tests.rows import each_row
 
 CODE, ID_TOKEN, BOTH_TOKENS = (
     f"OIDC_RESPONSE_TYPE_{name}" for name in ("CODE", "ID_TOKEN", "ID_TOKEN_TOKEN")
@@ -42,7 +43,7 @@ def test_who_signs_in_with_a_secret_has_one(method: str, has: object) -> None:
     assert has_client_secret(spec(authMethodType=f"OIDC_AUTH_METHOD_TYPE_{method}")) is has
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("responses", "grants", "uncovered"),
     [
         ([CODE], [AUTHORIZATION], []),
@@ -122,7 +123,7 @@ def problems(app_type: str, grants: list[str], auth: str, uris: list[str]) -> li
     return [key.removeprefix(PREFIX + "V1.") for key in compliance_problems(spec)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("app_type", "grants", "auth", "uris", "keys"),
     [
         ("WEB", [CODE], "BASIC", [SECURE], []),

@@ -14,6 +14,7 @@ from reconciler.resources.origin import (
     parse_port,
 )
 from tests.effort import cases
+from tests.rows import each_row
 
 LONGEST = ".".join(["a" * 63] * 3 + ["b" * 61])  # of 253 characters
 
@@ -23,7 +24,7 @@ def written(origin: Origin) -> str:
     return f"{origin.scheme}://{origin.host}{port}"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "origin"),
     [
         ("https://app.example.com", Origin("https", "app.example.com", None)),
@@ -42,7 +43,7 @@ def test_an_origin_is_scheme_host_and_port(text: str, origin: Origin) -> None:
     assert parse_origin(text) == origin
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "hint"),
     [
         pytest.param("", "scheme, host and port", id="nothing"),
@@ -157,7 +158,7 @@ def test_names_of_this_machine_compare_as_one(address: str, same: str) -> None:
     assert as_localhost(address) == same
 
 
-@pytest.mark.parametrize(
+@each_row(
     "host",
     [
         "",

@@ -29,6 +29,7 @@ from reconciler.resources.ref import (
 )
 from tests.effort import cases
 from tests.program import environment
+from tests.rows import each_row
 
 STOREFRONT = ResourceRef(Kind.OIDC_APPLICATION, "Acme", "Shop", "Storefront")
 GREET = ResourceRef(Kind.ACTION, "Acme", "", "Greet")
@@ -99,7 +100,7 @@ def action(organization: str, name: str) -> ResourceRef:
     return ResourceRef(Kind.ACTION, organization, "", name)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("ref", "address"),
     [
         (app("acme", "shop", "web"), "OidcApplication/acme/shop/web"),
@@ -125,7 +126,7 @@ def test_an_address_is_read_back_as_the_ref_it_was_printed_for(
     assert parse_ref(ref.path, ref.kind) == ref
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "kind", "ref"),
     [
         ("oidcapplication/ACME/shop/Web", None, app("ACME", "shop", "Web")),
@@ -177,7 +178,7 @@ def test_a_text_of_many_slashes_is_answered_at_once() -> None:
     assert caught.value.remedy.count("OidcApplication/") == 8
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "kind"),
     [
         ("", None),
@@ -256,7 +257,7 @@ def test_every_organization_is_in_exactly_one_shard(name: str, count: int) -> No
     assert holders == [shard_of(name, count)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "count", "index"),
     [("acme", 1, 1), ("acme", 2, 2), ("acme", 3, 3), ("acme", 7, 3), ("Büro", 3, 2),
      ("Büro", 4, 1), ("org-00001", 6, 3), ("日本", 10_000, 3587)],
@@ -302,7 +303,7 @@ def test_what_a_shard_is_called_names_it(numbers: tuple[int, int]) -> None:
     assert read_shard(str(Shard(*numbers))) == Shard(*numbers)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "why"),
     [
         ("0/4", "names a shard that is not from 1 to 4"),

@@ -21,6 +21,7 @@ from reconciler.resources.schemas import (
     schema_for,
     spellings,
 )
+from tests.rows import each_row
 from tests.unit.validation.documents import (
     ACTION,
     APPLICATION,
@@ -44,7 +45,7 @@ def fits(judged: Judged, stage: Stage, document: Any) -> bool:
     return bool(Draft202012Validator(schema_for(judged, stage)).is_valid(document))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("judged", "document", "written", "resolved"),
     [
         (Kind.OIDC_APPLICATION, APPLICATION, True, True),

@@ -10,11 +10,12 @@ import pickle
 import pytest
 
 from reconciler.resources.secret import Secret
+from tests.rows import each_row
 
 VALUE = "s3cr3t-value"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "shown",
     [
         pytest.param(str(Secret(VALUE)), id="str"),

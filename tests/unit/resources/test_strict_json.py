@@ -23,9 +23,10 @@ from reconciler.resources.strict_json import (
     read_as,
     read_object,
 )
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     "content",
     [
         b"", b" ", b"null", b"1", b'"a"', b"[]", b"{", b"{}x", b"{'a': 1}", b'{"a": 1,}',
@@ -41,7 +42,7 @@ def test_what_two_readers_could_understand_differently_is_refused(content: bytes
         read_object(content)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "fault", "path"),
     [
         (b'{"a": "\xff"}', Fault.ENCODING, ()),
@@ -154,7 +155,7 @@ def read(name: str, value: object) -> Any:
     return getattr(whole.parts[0], name)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "wanted", "right", "wrong"),
     [
         ("text", "a text", ["", "a"], [None, 1, True, [], {}]),
@@ -198,7 +199,7 @@ def test_a_field_that_is_not_known_is_named_as_far_as_it_is_readable() -> None:
         read(f"{'n' * 41}", 1)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("part", "message"),
     [
         ({"spot": 1}, "has a field parts[0].spot that is not valid"),
@@ -218,7 +219,7 @@ def test_the_place_is_named_as_the_json_has_it(part: object, message: str) -> No
     assert str(caught.value) == message
 
 
-@pytest.mark.parametrize("content", [b"null", b"[]", b'"a"', b"1", b"", b"{", b"[" * 100_000])
+@each_row("content", [b"null", b"[]", b'"a"', b"1", b"", b"{", b"[" * 100_000])
 def test_only_objects_are_read(content: bytes) -> None:
     """A list where an object must be is refused, and so is what is not JSON."""
     with pytest.raises(JsonError, match=r"^holds something else where an object must be$"):

@@ -20,6 +20,7 @@ from reconciler.service_client.answers import (
     with_later_fields,
 )
 from tests.builders import GREET, PARTNER, SHOP, TOKEN, WEB, declared, held
+from tests.rows import each_row
 
 SPECS = {
     Kind.ORGANIZATION: {},
@@ -31,7 +32,7 @@ SPECS = {
 }
 
 
-@pytest.mark.parametrize("kind", list(Kind))
+@each_row("kind", list(Kind))
 def test_a_complete_spec_is_read_as_it_is(kind: Kind) -> None:
     """A field that is not known would be carried instead of managed."""
     assert read_spec(kind, SPECS[kind]) == ReadSpec(SPECS[kind], {}, ())
@@ -81,7 +82,7 @@ def test_values_that_no_manifest_can_say_are_told(name: str, value: Any, told: s
     assert read.uncarried == (told,)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "name", "value"),
     [
         (Kind.OIDC_APPLICATION, "devMode", "true"),

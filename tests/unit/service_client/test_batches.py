@@ -11,6 +11,7 @@ import pytest
 from reconciler.resources.call import WRITE_BATCH, Call
 from reconciler.service_client.batches import AT_ONCE, MAX_BYTES, RETRY_SECONDS, BatchingWire
 from reconciler.service_client.wire import NO_ANSWER, Answer, WireRefusal
+from tests.rows import each_row
 
 Reply = Answer | WireRefusal
 
@@ -200,7 +201,7 @@ def test_a_service_that_does_not_understand_batches_is_sent_calls(code: int) -> 
     assert [call.idempotency_key for call in service.sent[1]] == keys
 
 
-@pytest.mark.parametrize(
+@each_row(
     "told",
     [{}, {"answer": []}, {"answer": None}, {"error": "no"}, {"notTried": "0"}, [], 7, None],
 )

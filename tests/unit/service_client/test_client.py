@@ -37,6 +37,7 @@ from tests.builders import (
     declared,
     held,
 )
+from tests.rows import each_row
 from tests.unit.service_client.fake_wire import CONTEXT, HERE, FakeWire, done, operations_of
 
 # Writing.
@@ -173,7 +174,7 @@ def test_writes_go_in_batches_where_the_service_has_them() -> None:
     assert client.batch_size == 500
 
 
-@pytest.mark.parametrize("batch", [None, 0, 1, -5, True, "500"])
+@each_row("batch", [None, 0, 1, -5, True, "500"])
 def test_a_service_that_has_no_batches_is_called_as_ever(batch: object) -> None:
     """An older one does not tell; what is no number is none."""
     wire, client = packing(**{**INFO, "batch": batch})

@@ -34,6 +34,7 @@ from reconciler.service_client.credentials import (
     token_of,
 )
 from reconciler.service_client.endpoint import parse_endpoint
+from tests.rows import each_row
 
 HERE = parse_endpoint("https://id.example.com")
 PRIVATE = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -57,7 +58,7 @@ def test_a_token_may_end_with_one_line_break(text: str) -> None:
     assert token_of(text, "it").reveal() == text.strip()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text", ["", "\n", "a b", "abc\n\n", "\u00e4", "a\0", " geheim", "geheim\r\nb", "x" * 9000]
 )
 def test_what_cannot_be_a_token_is_refused_and_not_repeated(text: str) -> None:
@@ -242,7 +243,7 @@ def test_a_key_signs_in_nowhere_else(elsewhere: str) -> None:
     assert [verb for verb, _, _ in issuer.asked] == ["GET"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("found", "given", "status"),
     [
         ({}, {}, 200),

@@ -6,9 +6,10 @@ import pytest
 
 from reconciler.errors import UsageError
 from reconciler.service_client.endpoint import parse_endpoint
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("address", "origin", "prefix"),
     [
         ("https://id.example.com", "https://id.example.com", ""),
@@ -26,7 +27,7 @@ def test_an_address_is_an_origin_and_a_path(address: str, origin: str, prefix: s
     assert (endpoint.origin, endpoint.prefix) == (origin, prefix)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "address",
     [
         "http://id.example.com",

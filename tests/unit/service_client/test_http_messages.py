@@ -38,6 +38,7 @@ from reconciler.service_client.wire import (
 )
 from tests.examples import Clock
 from tests.memory_store import open_memory
+from tests.rows import each_row
 from tests.unit.service.asking import Asking
 
 JSON = "application/json"
@@ -101,7 +102,7 @@ def test_a_refusal_is_told_by_its_body_before_its_status() -> None:
         assert isinstance(service_error(told), PreconditionFailedError)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "code"),
     [(400, 3), (401, 16), (403, 7), (404, 5), (405, 12), (409, 10), (412, 9), (429, 8),
      (418, 2), (500, 2), (501, 12), (502, 14), (503, 14), (504, 14)],
@@ -114,7 +115,7 @@ def test_without_a_body_the_status_must_do(status: int, code: int) -> None:
     assert (told.code, told.message) == (code, f"HTTP status {status}")
 
 
-@pytest.mark.parametrize("code", [0, 17, -1, True, "9", None, 9.0])
+@each_row("code", [0, 17, -1, True, "9", None, 9.0])
 def test_a_code_that_is_none_is_not_believed(code: Any) -> None:
     """The status still tells the truth."""
     assert refusal(403, {"code": code, "message": 7}) == WireRefusal(7, "HTTP status 403")
@@ -188,7 +189,7 @@ def test_a_long_message_is_cut() -> None:
     assert len(refusal(400, {"code": 3, "message": "x" * 10_000}).message) == 500
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("call", "target"),
     [
         (Call("GetServiceInfo"), Target("GET", "/reconciler/v1/service", None)),
@@ -223,9 +224,7 @@ def test_a_call_has_one_address(call: Call, target: Target) -> None:
     assert target_of(call) == target
 
 
-@pytest.mark.parametrize(
-    "object_id", ["", "..", "a/b", "a%2fb", "a?b", "a#b", "a b", "\u0661", "a\n", "x" * 201]
-)
+@each_row("object_id", ["", "..", "a/b", "a%2fb", "a?b", "a#b", "a b", "\u0661", "a\n", "x" * 201])
 def test_what_could_leave_its_place_in_a_path_is_no_id(object_id: str) -> None:
     """Ids come from the service, and steer no address but their own."""
     assert not is_id(object_id)
@@ -285,7 +284,7 @@ def test_behind_a_proxy_the_proxy_is_what_cannot_be_reached() -> None:
     assert "HTTPS_PROXY" in why.remedy
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("call", "may"),
     [
         (Call("ListApps"), True),
@@ -307,7 +306,7 @@ def test_what_counts_twice_is_not_repeated(call: Call, *, may: bool) -> None:
 NOON = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("told", "seconds"),
     [
         ("0", 0.0),

@@ -33,6 +33,7 @@ from reconciler.service_client.locks import (
 from reconciler.service_client.port import UpdateOrder
 from reconciler.service_client.wire import Answer, WireRefusal
 from tests.builders import GREET, an_action, declared, held
+from tests.rows import each_row
 from tests.unit.service_client.fake_wire import CONTEXT, HERE, FakeWire, Reply, done
 
 
@@ -76,7 +77,7 @@ def test_a_process_that_only_waits_to_be_collected_is_dead(child: subprocess.Pop
     assert HERE.knows_dead(holder.text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("other", "dead"),
     [
         pytest.param(replace(HERE, started="1"), True, id="its process id was given out again"),
@@ -103,7 +104,7 @@ def test_only_a_process_of_this_machine_is_known_to_be_dead(
 FIELDS = json.loads(HERE.text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         pytest.param("", id="nothing"),

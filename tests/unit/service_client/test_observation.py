@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from reconciler.resources.ref import Kind
 from reconciler.service_client.observation import observed_objects, with_action_names
 from tests.builders import TOKEN, declared
+from tests.rows import each_row
 from tests.unit.service_client.test_answers import SPECS
 
 
@@ -27,7 +26,7 @@ ORG, SHOP = listed("Organization", "1", "acme"), listed("Project", "2", "shop")
 APP = listed("OidcApplication", "3", "web", projectId="2", spec=SPECS[Kind.OIDC_APPLICATION])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("others", "reason"),
     [
         ([SHOP, SHOP], "twice"),
@@ -37,7 +36,6 @@ APP = listed("OidcApplication", "3", "web", projectId="2", spec=SPECS[Kind.OIDC_
         ([SHOP, {**APP, "organizationId": "8"}], "owner"),
         ([listed("Toaster", "5", "x")], "upgrade this program"),
     ],
-    ids=["an id", "a name", "a name in another case", "no project", "a stranger's", "a new kind"],
 )
 def test_a_listing_that_contradicts_itself_is_incomplete(
     others: list[dict[str, Any]], reason: str

@@ -30,6 +30,7 @@ from tests.builders import (
     declared,
     held,
 )
+from tests.rows import each_row
 
 CONTEXT = {"tree": "default", "revision": "abc", "plan": "sha256:1"}
 ACTION = declared(GREET).spec
@@ -51,7 +52,7 @@ def create(ref: ResourceRef, **more: Any) -> CreateOrder:
     return CreateOrder(ref, declared(ref).spec, "key-1", **more)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("order", "call"),
     [
         pytest.param(
@@ -130,7 +131,7 @@ def renamed(ref: ResourceRef) -> ResourceRef:
     return a_ref(ref.kind, "new")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("order", "calls"),
     [
         pytest.param(
@@ -212,8 +213,8 @@ def test_an_update_sends_every_field_and_expects_what_it_was_planned_on(
     assert list(calls_of(order, CONTEXT)) == list(calls)
 
 
-@pytest.mark.parametrize("ref", [ACME, SHOP, WEB, PARTNER, GREET], ids=lambda ref: ref.kind.value)
-@pytest.mark.parametrize("wanted", ["protected", "free"])
+@each_row("ref", [ACME, SHOP, WEB, PARTNER, GREET])
+@each_row("wanted", ["protected", "free"])
 def test_protection_alone_is_recorded_without_an_update(ref: ResourceRef, wanted: str) -> None:
     """The service ignores an update that changes nothing, context included."""
     protected = wanted == "protected"
@@ -278,7 +279,7 @@ def after(ref: Any = WEB, said: Any = None, **more: Any) -> ObservedObject:
     return held(ref, said, **{"object_id": BEFORE.id, "sequence": 2, "owner": "default", **more})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("operation", "wanted", "now", "done"),
     [
         ("RecordContext", declared(WEB, critical=True), after(critical=True), True),
@@ -345,8 +346,8 @@ TARGETS = [
 ]
 
 
-@pytest.mark.parametrize(("ref", "noun", "target"), TARGETS)
-@pytest.mark.parametrize("active", [True, False], ids=["on", "off"])
+@each_row(("ref", "noun", "target"), TARGETS)
+@each_row("active", [True, False])
 def test_a_state_is_one_call(
     ref: ResourceRef, noun: str, target: dict[str, str], *, active: bool
 ) -> None:

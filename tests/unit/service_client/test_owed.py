@@ -17,6 +17,7 @@ from reconciler.service_client.port import SecretOrder, Written
 from reconciler.service_client.wire import Answer, Reply, WireRefusal
 from reconciler.state import OwedSecret
 from tests.builders import ACME, WEB, a_ref, held
+from tests.rows import each_row
 
 HELD = held(WEB, organization_id="7")
 LISTED: dict[str, Any] = {
@@ -116,7 +117,7 @@ def test_a_secret_that_cannot_be_had_again_is_an_error_in_its_place() -> None:
     assert isinstance(second, ServiceError), "an application whose owner is not known"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "secrets",
     [
         pytest.param([], id="too few"),

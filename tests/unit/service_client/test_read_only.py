@@ -16,6 +16,7 @@ from reconciler.service_client.read_only import EmptyService, OperationsReader, 
 from reconciler.service_client.wire import Answer, WireRefusal
 from reconciler.state import ObservedObject, ObservedState, OwedSecret
 from tests.builders import GREET, SHOP, WEB, a_ref, declared
+from tests.rows import each_row
 from tests.unit.service_client.fake_wire import FakeWire, Reply, operations_of
 
 
@@ -30,7 +31,7 @@ class Sent:
         return [Answer({}) for _ in calls]
 
 
-@pytest.mark.parametrize("operation", ADDRESSES)
+@each_row("operation", ADDRESSES)
 def test_a_wire_for_reading_carries_what_gets_or_lists_and_nothing_else(operation: str) -> None:
     """Whatever a plan, a drift or an export asks for: not one call of a batch is sent."""
     sent = Sent()

@@ -23,6 +23,7 @@ from reconciler.service_client.wire import (
     pause,
     service_error,
 )
+from tests.rows import each_row
 
 
 @pytest.mark.parametrize("object_id", ["1", "301234567890123456", "oid-shop-web", "A_b-9"])
@@ -57,7 +58,7 @@ def test_a_token_that_has_ended_says_how_to_have_another(reason: str) -> None:
     assert "`reconciler token create`" in told.remedy
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("code", "kind", "remedy"),
     [
         (1, ServiceError, "Run the command again; what was done is not repeated."),

@@ -16,6 +16,7 @@ from reconciler.validation.desired import (
     undeclared_owners,
 )
 from tests.builders import ACME, GREET, SHOP, WEB
+from tests.rows import each_row
 from tests.unit.validation.conftest import Judge
 from tests.unit.validation.documents import (
     ACTION,
@@ -33,7 +34,7 @@ from tests.unit.validation.documents import (
 UNREAD: Any = None  # the file of a manifest whose places are not asked for
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("document", "kind"),
     [
         (ACTION, Kind.ACTION),

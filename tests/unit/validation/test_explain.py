@@ -11,6 +11,7 @@ from reconciler.manifests.manifest import Manifest, Root, SourceFile
 from reconciler.resources.ref import Kind
 from reconciler.validation import explain
 from reconciler.validation.schema import MAX_FAULTS, accepts
+from tests.rows import each_row
 from tests.unit.validation.conftest import Judge
 from tests.unit.validation.documents import (
     ACTION,
@@ -505,7 +506,7 @@ def test_findings_that_are_not_shown_are_counted(judge_text: Judge, number: int)
     assert len(found) == number
 
 
-@pytest.mark.parametrize("kind", Kind)
+@each_row("kind", Kind)
 def test_a_schema_takes_what_is_right(kind: Kind) -> None:
     documents = {document["kind"]: document for document in (APPLICATION, IDP, ACTION)}
     documents |= {document["kind"]: document for document in (PROJECT, ORGANIZATION, ACTION_FLOW)}

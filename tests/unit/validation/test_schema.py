@@ -8,6 +8,7 @@ import pytest
 
 from reconciler.resources.ref import Kind
 from reconciler.validation.schema import MAX_FAULTS, accepts, faults, faults_in, schema_of
+from tests.rows import each_row
 from tests.unit.validation.documents import (
     ACTION,
     ACTION_FLOW,
@@ -27,7 +28,7 @@ SOUND = {
 }
 
 
-@pytest.mark.parametrize("kind", SOUND)
+@each_row("kind", SOUND)
 def test_a_sound_document_is_accepted_by_both(kind: Kind) -> None:
     assert accepts(kind, SOUND[kind])
     assert faults(kind, SOUND[kind]) == ()

@@ -11,11 +11,12 @@ from reconciler.diagnostics import Severity, SourceLocation
 from reconciler.manifests.loader import load
 from reconciler.validation.desired import judge
 from reconciler.validation.script import CompileError, ScriptCompiler
+from tests.rows import each_row
 from tests.unit.validation.conftest import Judge
 from tests.unit.validation.documents import ACTION, text_of, with_metadata, with_spec
 
 
-@pytest.mark.parametrize("name", ["Infinity", "NaN", "undefined", "globalThis", "Object", "eval"])
+@each_row("name", ["Infinity", "NaN", "undefined", "globalThis", "Object", "eval"])
 def test_a_name_that_the_language_has_already_stops_nothing(name: str) -> None:
     """An action may be called anything; whether its script compiles is another question."""
     compiler = ScriptCompiler()
@@ -25,7 +26,7 @@ def test_a_name_that_the_language_has_already_stops_nothing(name: str) -> None:
     assert compiler.compile("function greet() {}", "greet") is True
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("source", "defines"),
     [
         pytest.param("function greet() {}", True, id="a function"),
@@ -59,7 +60,7 @@ def test_a_script_defines_the_function_of_its_name_or_not(source: str, *, define
     assert compiler.compile(source, "greet") is defines  # nothing of the first time is left
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("source", "line", "column"),
     [
         pytest.param("function greet( {", 1, 18, id="in the first line"),
@@ -86,7 +87,7 @@ def test_a_script_that_does_not_compile_says_where(source: str, line: int, colum
     assert "at <input>" not in verdict.message
 
 
-@pytest.mark.parametrize(
+@each_row(
     "source",
     [
         pytest.param("while (true) {}", id="a loop without end"),
@@ -130,7 +131,7 @@ def test_earlier_scripts_are_not_in_the_way() -> None:
         ]
 
 
-@pytest.mark.parametrize("name", ["my action", "1st", "a-b", "x;y", "", "ünder", "$", "escape"])
+@each_row("name", ["my action", "1st", "a-b", "x;y", "", "ünder", "$", "escape"])
 def test_a_name_that_is_no_identifier_names_no_function(name: str) -> None:
     assert ScriptCompiler().compile(";", name) is False
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.validation.texts import is_ordinary, name_problems, redirect_uri_problems
+from tests.rows import each_row
 
 # The corpus of B13 that is ours: the class of the input is in the id.
 ERRORS = [
@@ -140,10 +141,8 @@ NATIVE_FINE = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("uri", "code"), [pytest.param(uri, code, id=what) for uri, code, what in ERRORS]
-)
-@pytest.mark.parametrize("dev_mode", [False, True], ids=["live", "in development"])
+@each_row(("uri", "code"), [pytest.param(uri, code, id=what) for uri, code, what in ERRORS])
+@each_row("dev_mode", [False, True])
 def test_what_can_never_be_right_is_an_error(uri: str, code: str, *, dev_mode: bool) -> None:
     [problem] = redirect_uri_problems(uri, native=False, dev_mode=dev_mode)
 
@@ -153,27 +152,25 @@ def test_what_can_never_be_right_is_an_error(uri: str, code: str, *, dev_mode: b
     assert not is_ordinary(uri)
 
 
-@pytest.mark.parametrize(
-    ("uri", "code"), [pytest.param(uri, code, id=what) for uri, code, what in NATIVE_ERRORS]
-)
+@each_row(("uri", "code"), [pytest.param(uri, code, id=what) for uri, code, what in NATIVE_ERRORS])
 def test_native_applications_have_rules_too(uri: str, code: str) -> None:
     [problem] = redirect_uri_problems(uri, native=True, dev_mode=False)
 
     assert (problem.is_error, problem.code) == (True, code)
 
 
-@pytest.mark.parametrize("uri", FINE)
-@pytest.mark.parametrize("native", [False, True], ids=["web", "native"])
+@each_row("uri", FINE)
+@each_row("native", [False, True])
 def test_what_is_right_is_not_talked_about(uri: str, *, native: bool) -> None:
     assert redirect_uri_problems(uri, native=native, dev_mode=False) == ()
 
 
-@pytest.mark.parametrize("uri", NATIVE_FINE)
+@each_row("uri", NATIVE_FINE)
 def test_native_applications_may_do_more(uri: str) -> None:
     assert redirect_uri_problems(uri, native=True, dev_mode=False) == ()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("uri", "native", "dev_mode", "codes"),
     [
         pytest.param("http://a.example.com/", False, False, ["URI-HTTP"], id="plain http"),
@@ -238,7 +235,7 @@ def test_a_custom_scheme_that_others_could_claim_is_a_warning(uri: str, *, nativ
 COMPOSED, DECOMPOSED = "Caf\u00e9", "Cafe\u0301"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "codes"),
     [
         pytest.param("storefront", [], id="a plain name"),

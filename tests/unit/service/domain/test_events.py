@@ -14,6 +14,7 @@ from reconciler.service.domain.events import (
     ActionAdded,
     side_stream,
 )
+from tests.rows import each_row
 
 STORED = {
     "organization.added": ["name"],
@@ -54,7 +55,7 @@ def test_types_and_fields_are_those_of_every_stored_log() -> None:
     )
 
 
-@pytest.mark.parametrize("name", [*STORED, *SIDE])
+@each_row("name", [*STORED, *SIDE])
 def test_a_type_is_words_with_dots(name: str) -> None:
     assert re.fullmatch(r"[a-z]+(?:\.[a-z]+)+", name)
 

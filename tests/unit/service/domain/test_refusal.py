@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from reconciler.service.domain.refusal import HTTP_STATUS, Code, Refusal
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("code", "status"),
     [
         (3, 400), (16, 401), (7, 403), (5, 404), (6, 409), (9, 409), (10, 409), (8, 429),

@@ -55,6 +55,7 @@ from reconciler.service.domain.state import (
     evolve,
     rename,
 )
+from tests.rows import each_row
 
 UNBORN = Unborn("1", "acme")
 OIDC = dict(DEFAULTS[Kind.OIDC_APPLICATION])
@@ -153,9 +154,7 @@ HISTORY: list[tuple[State, Event, State]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("before", "event", "after"), HISTORY, ids=lambda part: type(part).__name__
-)
+@each_row(("before", "event", "after"), HISTORY)
 def test_an_event_makes_of_an_object_what_it_says(
     before: State, event: Event, after: State
 ) -> None:
@@ -168,14 +167,14 @@ def test_every_event_there_is_has_a_row_above() -> None:
     assert {type(event) for _, event, _ in HISTORY} == set(EVENTS.values())
 
 
-@pytest.mark.parametrize("event", [event for _, event, _ in HISTORY], ids=lambda e: e.TYPE)
+@each_row("event", [event for _, event, _ in HISTORY])
 def test_nothing_follows_a_removal(event: Event) -> None:
     """A log that says so is not one that this program wrote."""
     with pytest.raises(ImpossibleHistoryError):
         evolve(REMOVED, event)
 
 
-@pytest.mark.parametrize("event", [event for _, event, _ in HISTORY], ids=lambda e: e.TYPE)
+@each_row("event", [event for _, event, _ in HISTORY])
 def test_an_object_begins_by_being_added_and_is_added_once(event: Event) -> None:
     """Every other event needs an object, and adding needs there to be none."""
     # The first trigger that is set begins a flow, so that one has no event of its own for that.
@@ -186,7 +185,7 @@ def test_an_object_begins_by_being_added_and_is_added_once(event: Event) -> None
         evolve(start, event)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("decided", "wanted"),
     [
         (change_action(ACTION, "greet", {"script": "x"}), ()),

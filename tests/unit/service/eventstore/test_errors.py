@@ -17,6 +17,7 @@ from reconciler.service.eventstore.errors import (
     StoreUnusableError,
     StreamConflictError,
 )
+from tests.rows import each_row
 
 
 @pytest.mark.parametrize(
@@ -36,7 +37,7 @@ def test_an_error_is_handled_as_what_it_is(
     assert all(issubclass(error, base) for base in bases)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "error",
     [
         found

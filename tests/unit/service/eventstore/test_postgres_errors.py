@@ -22,6 +22,7 @@ from reconciler.service.eventstore.postgres_errors import (
     store_error,
     store_errors,
 )
+from tests.rows import each_row
 
 PLACE = "db.example.com/identity"
 
@@ -32,7 +33,7 @@ def an_error(state: str | None, words: str = "the caller's secret") -> psycopg.E
     return error
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("state", "kind"),
     [
         ("08006", StoreUnreachableError),

@@ -10,6 +10,7 @@ import pytest
 from reconciler.service.eventstore import postgres_statements
 from reconciler.service.eventstore.postgres_statements import batches, deleted, inserted, upserted
 from reconciler.service.eventstore.sql import Values
+from tests.rows import each_row
 
 ADD = inserted("log", ("n", "hash"))
 PUT = upserted("things", ("id", "name"))
@@ -25,7 +26,7 @@ def told(*waiting: tuple[Any, tuple[Any, ...]]) -> list[tuple[str, list[Any]]]:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("waiting", "expected"),
     [
         ([], []),

@@ -18,6 +18,7 @@ from reconciler.service.eventstore.rows import (
     first_head,
     next_sequence,
 )
+from tests.rows import each_row
 
 STREAM, NEW, AUTHOR = StreamAt("7", "9", 2), NewEvent("action.added", '{"a":1}'), Author("ci", "{}")
 NOW = 1_700_000_000_000_000
@@ -56,7 +57,7 @@ def test_each_event_follows_the_one_before() -> None:
     assert (end.events, end.hash) == (2, second.hash)
 
 
-@pytest.mark.parametrize("field", StoredEvent._fields[1:10])
+@each_row("field", StoredEvent._fields[1:10])
 def test_every_field_is_covered_by_the_hash(field: str) -> None:
     """But for the place in the whole log, which a restored store gives anew."""
     event, _ = an_event()

@@ -33,6 +33,7 @@ from reconciler.service.eventstore.sqlite_files import (
 from reconciler.service.operations.request import Request
 from reconciler.service.projections.maintenance import verify
 from tests.examples import Clock
+from tests.rows import each_row
 from tests.unit.service.asking import Asking
 from tests.unit.service.stored import SPOILT, contents, fill
 
@@ -388,7 +389,7 @@ def an_error(code: int) -> sqlite3.Error:
     return error
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("error", "kind"),
     [
         (an_error(sqlite3.SQLITE_NOTADB), StoreUnusableError),

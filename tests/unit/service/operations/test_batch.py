@@ -19,6 +19,7 @@ from reconciler.service.operations.table import operation_of, operations
 from tests.effort import cases
 from tests.examples import SCRIPT, Clock
 from tests.memory_store import open_memory
+from tests.rows import each_row
 from tests.unit.service.asking import ADMIN, Asking
 
 MAKE = {"operation": "CreateAction", "fields": {"name": "greet", "script": SCRIPT}}
@@ -42,7 +43,7 @@ def setting(action: str, taken: str) -> dict[str, Any]:
     return {"operation": "SetTriggerActions", "fields": fields, "from": {taken: 0}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("orders", "where"),
     [
         (None, "orders: must be 1 to 500 orders"),
@@ -93,7 +94,7 @@ def test_a_batch_that_is_malformed_is_refused_as_a_whole(orders: Any, where: str
     assert ask.objects() == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("order", "where"),
     [
         ({**MAKE, "organizationId": "a b"}, "orders[1].organizationId: must be the id"),

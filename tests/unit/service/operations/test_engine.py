@@ -24,6 +24,7 @@ from reconciler.service.projections.maintenance import verify
 from reconciler.service.seal import KeyFile
 from tests.examples import Clock
 from tests.memory_store import MemoryEventStore, new_key, open_memory
+from tests.rows import each_row
 from tests.unit.service.asking import ADMIN, Asking
 
 
@@ -256,7 +257,7 @@ def an_update(fields: dict[str, Any], **beside: Any) -> Request:
     return Request("UpdateAction", fields, caller=CI, **beside)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "objects", "names"),
     [
         ({"projectId": "2", "name": "Shop"}, {"1", "2"}, {"shop"}),

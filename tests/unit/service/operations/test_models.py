@@ -12,6 +12,7 @@ from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.actions import CreateActionRequest
 from reconciler.service.operations.applications import AddOIDCAppRequest
 from reconciler.service.operations.models import checked
+from tests.rows import each_row
 
 ACTION: dict[str, Any] = {"name": "greet", "script": "x"}
 
@@ -23,7 +24,7 @@ def test_a_sound_request_is_read_and_its_spec_is_in_normal_form() -> None:
     assert request.spec_of(Kind.ACTION)["timeout"] == "5s"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "sentence"),
     [
         ("{", "request: must be JSON in Unicode"),

@@ -10,9 +10,10 @@ from reconciler.service.domain.refusal import Refusal
 from reconciler.service.operations.operation import CORE, Effect, Operation, without_null
 from reconciler.service.operations.request import Fields
 from reconciler.service.operations.table import operations
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize("name", operations())
+@each_row("name", operations())
 def test_an_operation_has_the_addresses_and_effects_of_its_row(name: str) -> None:
     operation = operations()[name]
 

@@ -17,6 +17,7 @@ from reconciler.service.operations.request import (
     check_headers,
     read_call,
 )
+from tests.rows import each_row
 
 LARGEST = "9" * 19
 
@@ -40,7 +41,7 @@ def test_a_bearer_token_is_taken_as_it_is(values: list[str], token: str) -> None
     assert bearer_token({"authorization": values}) == token
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("values", "message"),
     [
         ([], "a bearer token is needed: Authorization: Bearer TOKEN"),
@@ -106,7 +107,7 @@ def test_both_names_of_the_organization_may_be_given(
     assert call.organization == organization
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("headers", "message"),
     [
         (
@@ -166,7 +167,7 @@ def request(**beside: Any) -> Request:
     return Request("GetIAM", {}, caller=EMBEDDED, **beside)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "beside",
     [
         {},
@@ -185,7 +186,7 @@ def test_what_is_within_the_limits_is_accepted(beside: dict[str, str]) -> None:
     check_headers(request(**beside))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("beside", "message"),
     [
         ({"organization": "x" * 201}, ORGANIZATION),

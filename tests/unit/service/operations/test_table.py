@@ -21,20 +21,19 @@ from reconciler.service.operations.callers import PERMISSIONS, Role
 from reconciler.service.operations.operation import MANAGEMENT, Effect, Operation
 from reconciler.service.operations.request import Fields
 from reconciler.service.operations.table import needs_token, operation_of, operations
+from tests.rows import each_row
 
 ROWS = list(operations().values())
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+@each_row("row", ROWS)
 def test_every_operation_is_found_by_its_name_and_described(row: Operation) -> None:
     """The first sentence of its handler is its summary in the description of the API."""
     assert operation_of(row.name) is row
     assert row.handler.__doc__
 
 
-@pytest.mark.parametrize(
-    "row", [row for row in ROWS if row.request is not Fields], ids=lambda row: row.name
-)
+@each_row("row", [row for row in ROWS if row.request is not Fields])
 def test_an_operation_with_a_model_has_a_method_of_its_name_and_a_permission(
     row: Operation,
 ) -> None:
@@ -42,7 +41,7 @@ def test_an_operation_with_a_model_has_a_method_of_its_name_and_a_permission(
     assert row.permission
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+@each_row("row", ROWS)
 def test_the_effect_of_an_operation_is_that_of_its_name(row: Operation) -> None:
     """Batches and the description of the API tell by it what an operation may do."""
     effects = {
@@ -96,9 +95,7 @@ def test_the_operations_of_the_source_have_their_addresses() -> None:
     assert operations()["CreateAction"].http == ("POST /management/v1/actions",)
 
 
-@pytest.mark.parametrize(
-    "row", [row for row in ROWS if row.name != WRITE_BATCH], ids=lambda row: row.name
-)
+@each_row("row", [row for row in ROWS if row.name != WRITE_BATCH])
 def test_the_handler_of_a_read_cannot_write(row: Operation) -> None:
     """A read is answered from a snapshot, without a commit, so its handler takes no ``Writing``."""
     call = next(iter(row.handler.__annotations__.values()))
@@ -122,7 +119,7 @@ def test_no_address_is_given_twice() -> None:
     assert [found for found, count in Counter(anonymous + methods).items() if count > 1] == []
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+@each_row("row", ROWS)
 def test_reads_are_for_viewers_and_writes_are_not(row: Operation) -> None:
     """A read-only token stays one."""
     if row.permission:
@@ -132,7 +129,7 @@ def test_reads_are_for_viewers_and_writes_are_not(row: Operation) -> None:
         assert not row.writes
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+@each_row("row", ROWS)
 def test_a_path_parameter_is_a_field_by_its_json_name(row: Operation) -> None:
     """Transports put it among the fields as it stands."""
     for address in row.http:

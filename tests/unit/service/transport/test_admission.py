@@ -14,6 +14,7 @@ from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.operations.callers import token_hash
 from reconciler.service.operations.dispatch import Incoming, Received
 from reconciler.service.transport.admission import FRESH_SECONDS, Admission, Budget
+from tests.rows import each_row
 from tests.running import prepare
 
 
@@ -111,7 +112,7 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("coming", "inside"),
     [
         pytest.param([("a1", A, 40), ("b1", B, 40)], ["a1", "b1"], id="there is room"),

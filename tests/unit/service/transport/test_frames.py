@@ -8,6 +8,7 @@ from reconciler.service.transport.frames import CallerFrames, Frames, FramesErro
 from reconciler.service.transport.limits import MOST_KEPT
 from reconciler.service.transport.stream_messages import Entry, Sizes
 from tests import h2
+from tests.rows import each_row
 from tests.wires import frame as message
 
 SMALL = 100
@@ -75,8 +76,8 @@ def seen(data: bytes, cut: int) -> tuple[list[tuple[int, int]], int]:
     return large, len(ended)
 
 
-@pytest.mark.parametrize("cut", [1, 2, 9, 24, 50, 10_000])
-@pytest.mark.parametrize(
+@each_row("cut", [1, 2, 9, 24, 50, 10_000])
+@each_row(
     ("data", "large", "ends"),
     [
         pytest.param(OPEN + pieces(1, LONG, 10_000), [(1, 1000)], 0, id="in one frame"),
@@ -117,11 +118,9 @@ def test_a_stream_that_was_answered_is_followed_no_longer() -> None:
     assert large == [(1, 1000)]
 
 
-@pytest.mark.parametrize("cut", [1, 4, 9, 12, 10_000])
-@pytest.mark.parametrize("size", [1, 3, 5, 7, 600])
-@pytest.mark.parametrize(
-    ("length", "entry", "mark"), [(1001, Entry.NOW, MARK), (300, Entry.NEVER, BUSY)]
-)
+@each_row("cut", [1, 4, 9, 12, 10_000])
+@each_row("size", [1, 3, 5, 7, 600])
+@each_row(("length", "entry", "mark"), [(1001, Entry.NOW, MARK), (300, Entry.NEVER, BUSY)])
 def test_a_message_that_may_not_enter_is_passed_on_as_a_mark(
     length: int, entry: Entry, mark: bytes, size: int, cut: int
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from reconciler.service.transport.framing import Framing, FramingError, Part
 from reconciler.service.transport.limits import Limits
+from tests.rows import each_row
 
 LIMITS = Limits()
 GET = b"GET /a?b=c HTTP/1.1\r\nHost: x.example:80\r\nAccept: */*\r\n\r\n"
@@ -22,7 +23,7 @@ OLD = b"GET / HTTP/1.0\r\nHost: x\r\n\r\n"
 STREAM = GET + POST + CHUNKS + OLD + GET
 
 
-@pytest.mark.parametrize("seed", range(50))
+@each_row("seed", range(50))
 def test_it_does_not_matter_how_the_bytes_come_in(seed: int) -> None:
     """Everything is passed on, nothing twice, in its order, and it ends between two requests."""
     chance = random.Random(seed)
@@ -98,7 +99,7 @@ def test_an_offer_to_upgrade_is_not_passed_on() -> None:
     assert Framing(LIMITS).feed(offer) == GET.replace(b"Accept: */*", b"Connection: upgrade")
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each_row("seed", range(20))
 def test_whatever_comes_in_is_passed_on_or_refused(seed: int) -> None:
     """No other error ever leaves, and what is passed on is a beginning of what came in."""
     chance = random.Random(seed)
@@ -138,7 +139,7 @@ def mutated(chance: random.Random) -> bytes:
     return bytes(data)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("limits", "data", "status"),
     [
         pytest.param(replace(LIMITS, head_bytes=40), GET, 431, id="a long head"),

@@ -25,6 +25,7 @@ from reconciler.service.transport.grpc_web import (
 from reconciler.service.transport.limits import MAX_MESSAGE
 from reconciler.service.transport.protobuf import message_class, status_bytes
 from tests.effort import cases
+from tests.rows import each_row
 
 STATUS: Any = message_class("google.rpc.Status")
 
@@ -48,7 +49,7 @@ def test_a_compressed_message_is_read(content: bytes) -> None:
 SOUND = gzip.compress(b"message")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "encoding", "code"),
     [
         pytest.param(b"", "", 3, id="no body"),
@@ -138,7 +139,7 @@ def test_any_message_survives_the_wire(text: str) -> None:
         assert unquote(encoded) == text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "seconds"),
     [
         ("", None),
@@ -155,7 +156,7 @@ def test_a_deadline_is_read(text: str, seconds: float | None) -> None:
     assert read_timeout(text) == (seconds if seconds is None else pytest.approx(seconds))
 
 
-@pytest.mark.parametrize("text", ["1", "S", "-1S", "1s", "1.5S", "123456789S", "1S ", "٣S"])
+@each_row("text", ["1", "S", "-1S", "1s", "1.5S", "123456789S", "1S ", "٣S"])
 def test_what_is_no_deadline_is_refused(text: str) -> None:
     """Guessing would end calls that were meant to last."""
     with pytest.raises(Refusal, match=r"^grpc-timeout: "):

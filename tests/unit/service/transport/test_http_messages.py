@@ -25,6 +25,7 @@ from reconciler.service.transport.http_messages import (
 )
 from reconciler.service.transport.json_bodies import read_body
 from reconciler.service.transport.limits import JSON_FACTOR, SMALL_BODY, UNCOUNTED, Limits
+from tests.rows import each_row
 
 HEADERS = {"authorization": ["Bearer t"]}
 
@@ -62,7 +63,7 @@ def room_of(body: bytes) -> int:
     return asyncio.run(Bodies(answer, budget).take(HEADERS, receive, 1 << 20, held))
 
 
-@pytest.mark.parametrize("part", ["[]", "{}", '{"a":1}', '"ab"', "1000", "[[[[]]]]"])
+@each_row("part", ["[]", "{}", '{"a":1}', '"ab"', "1000", "[[[[]]]]"])
 def test_a_small_body_takes_what_the_sum_says_or_has_room_for_more(part: str) -> None:
     """Lists and objects take most: up to thirty times their text."""
     body = filled(part)
@@ -77,7 +78,7 @@ def test_a_usual_small_body_needs_no_room() -> None:
     assert room_of(filled(json.dumps(order))) == 0
 
 
-@pytest.mark.parametrize("code", Code)
+@each_row("code", Code)
 def test_a_refusal_has_the_status_of_its_code_and_says_its_reason(code: Code) -> None:
     answer = json_answer(Refusal(code, "no", "some.reason"), b"7")
 

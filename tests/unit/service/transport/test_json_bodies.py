@@ -13,6 +13,7 @@ from reconciler.resources.strict_json import MAX_DEPTH
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.transport.json_bodies import read_body
 from tests.effort import cases
+from tests.rows import each_row
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
 VALUES = st.recursive(
@@ -42,7 +43,7 @@ def test_whatever_comes_in_is_read_or_refused(body: bytes) -> None:
     assert read == 3 or isinstance(read, dict)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "message"),
     [
         (b'{"a":1,"b":2,"a":3}', "a: must be given once"),
@@ -86,7 +87,7 @@ def test_many_openings_are_not_depth() -> None:
     assert read_body(json.dumps(broad).encode()) == broad
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "value"),
     [
         ("2.0", 2),

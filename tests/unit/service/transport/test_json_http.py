@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from reconciler.service.domain.refusal import Refusal
 from reconciler.service.operations.operation import Operation
 from reconciler.service.operations.table import operations
 from reconciler.service.transport.json_http import Addresses, Found
+from tests.rows import each_row
 
 ADDRESSES = Addresses(operations().values())
 ROWS = [(row, address) for row in operations().values() for address in row.http]
 
 
-@pytest.mark.parametrize(("operation", "address"), ROWS, ids=[address for _, address in ROWS])
+@each_row(("operation", "address"), ROWS)
 def test_each_address_means_its_operation(operation: Operation, address: str) -> None:
     """Parts that vary become fields of their names."""
     verb, _, template = address.partition(" ")
@@ -27,7 +26,7 @@ def test_each_address_means_its_operation(operation: Operation, address: str) ->
     assert found == Found(operation, {name: f"of-{name}" for name in names})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("verb", "path", "status"),
     [
         ("GET", "/", 404),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import fields
 from pathlib import Path
 
-import pytest
 import yaml
 
 from reconciler.service.eventstore.sqlite import READERS_KEPT
@@ -21,16 +20,17 @@ from reconciler.service.transport.limits import (
     Limits,
     most_memory,
 )
+from tests.rows import each_row
 
 LIMITS = Limits()
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(Limits)])
+@each_row("name", [field.name for field in fields(Limits)])
 def test_every_limit_lets_something_through(name: str) -> None:
     assert getattr(LIMITS, name) > 0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("share", "whole"),
     [
         ("http2_connections", "connections"),

@@ -13,6 +13,7 @@ from reconciler.service.transport.http_messages import Bodies
 from reconciler.service.transport.limits import Limits
 from reconciler.service.transport.observer import Observer
 from reconciler.service.transport.pages import PATHS, State, build_app
+from tests.rows import each_row
 
 
 def asked(
@@ -50,10 +51,8 @@ def test_readiness_is_the_stores(status: int, *, is_ready: bool) -> None:
     assert ("retry-after" in readyz.headers) == (status == 503)
 
 
-@pytest.mark.parametrize("path", sorted(PATHS))
-@pytest.mark.parametrize(
-    ("verb", "status", "code"), [("GET", 200, 0), ("HEAD", 200, 0), ("POST", 405, 12)]
-)
+@each_row("path", sorted(PATHS))
+@each_row(("verb", "status", "code"), [("GET", 200, 0), ("HEAD", 200, 0), ("POST", 405, 12)])
 def test_each_page_is_read_and_nothing_else_and_is_counted(
     path: str, verb: str, status: int, code: int
 ) -> None:

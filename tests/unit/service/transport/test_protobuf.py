@@ -26,6 +26,7 @@ from reconciler.service.transport.protobuf import (
 )
 from reconciler.service.transport.stream_messages import NO_ROOM, TOO_LARGE
 from tests.effort import cases
+from tests.rows import each_row
 
 MANAGEMENT = "/zitadel.management.v1.ManagementService"
 AddApp: Any = METHODS[f"{MANAGEMENT}/AddOIDCApp"].request
@@ -69,7 +70,7 @@ def test_of_several_choices_only_the_chosen_one_is_there() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("seconds", "nanos", "text"),
     [
         (0, 0, "0s"),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from reconciler.service.transport.stream_messages import Entry, Messages, Sizes, message_head
+from tests.rows import each_row
 
 SIZES = Sizes(small=4, longest=10, too_large=b"LL", no_room=b"RR")
 SMALL = message_head(b"abcd") + b"abcd"
@@ -26,8 +27,8 @@ def passed(stream: bytes, size: int, entry: Entry = Entry.NOW) -> bytes:
     return b"".join(messages.take(piece, always(entry)) for piece in pieces)
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
-@pytest.mark.parametrize(
+@each_row("size", [1, 2, 3, 7, 100])
+@each_row(
     ("stream", "entry", "expected"),
     [
         pytest.param(SMALL + SMALL, Entry.NEVER, SMALL + SMALL, id="small ones enter unasked"),

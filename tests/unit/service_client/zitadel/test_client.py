@@ -19,13 +19,14 @@ from reconciler.service_client.wire import Answer, WireRefusal, refusal_in
 from reconciler.service_client.zitadel.client import Awaited, ask_generation
 from reconciler.state import ObservedObject
 from tests.builders import GREET, TOKEN, WEB, declared, held
+from tests.rows import each_row
 from tests.unit.service_client.fake_wire import FakeWire, Reply
 
 NOT_FOUND = refusal_in({"code": 5, "message": "Not Found"})
 DENIED = refusal_in({"code": 7, "message": "no", "details": [{"id": "AUTH-5mWD2"}]})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reply", "generation", "asked"),
     [
         (Answer({"functions": []}), 4, 1),
@@ -36,7 +37,6 @@ DENIED = refusal_in({"code": 7, "message": "no", "details": [{"id": "AUTH-5mWD2"
         (WireRefusal(0, "no answer", unsure=True), 0, 1),
         (refusal_in({"code": 13, "message": "no"}), 0, 1),
     ],
-    ids=["answer", "no right", "no address", "no method", "a proxy", "no answer", "failure"],
 )
 def test_the_generation(reply: Reply, generation: int, asked: int) -> None:
     """An unknown address is asked for twice; everything unclear is unknown."""
@@ -53,7 +53,7 @@ FLOW = held(TOKEN, {USERINFO: ["greet"]}, sequence=9)
 OTHER = held(TOKEN, {USERINFO: ["log"]}, sequence=9)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("order", "shown", "not_shown"),
     [
         pytest.param(

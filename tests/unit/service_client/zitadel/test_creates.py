@@ -18,6 +18,7 @@ from reconciler.service_client.zitadel.creates import LOOKS, create, create_prov
 from reconciler.service_client.zitadel.providers import ProviderCalls, ServerAge
 from reconciler.service_client.zitadel.steps import CATCH_UP, ONCE_MORE, TRIES, Step
 from tests.builders import GREET, PARTNER, an_action, declared
+from tests.rows import each_row
 from tests.unit.service_client.zitadel.driven import driven
 
 ORDER = CreateOrder(GREET, declared(GREET).spec, "k", "1")
@@ -40,7 +41,7 @@ def operations(steps: list[Step]) -> list[object]:
 LOOK = [CATCH_UP, "ListActions", ONCE_MORE, "ListActions"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("replies", "result", "steps"),
     [
         ([MADE], Written("7", 9), []),
@@ -51,7 +52,6 @@ LOOK = [CATCH_UP, "ListActions", ONCE_MORE, "ListActions"]
         ([LOST, listed(OTHER), listed(OTHER)], AlreadyExistsError, LOOK),
         ([LOST, WireRefusal(3, "no")], ServiceUnavailableError, LOOK[:2]),
     ],
-    ids=["made", "found", "not found", "refused", "not listed", "another", "no look"],
 )
 def test_a_create_is_made_once(
     replies: list[Reply], result: Written | type[ServiceError], steps: list[object]

@@ -17,6 +17,7 @@ from reconciler.service_client.zitadel.providers import (
     is_unknown_address,
 )
 from tests.builders import PARTNER, a_jwt_config, a_ref, declared, held
+from tests.rows import each_row
 
 NEW, OLD = ProviderCalls(ServerAge.NEW), ProviderCalls(ServerAge.OLD)
 NOT_THERE = WireRefusal(5, "Not Found", is_code_told=True)
@@ -25,7 +26,7 @@ OTHER = declared(PARTNER, a_jwt_config(issuer="https://new.example.com"))
 RENAMED = declared(a_ref(Kind.IDP_JWT_CONFIG, "other"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("refusal", "is_one"),
     [
         (NOT_THERE, True),
@@ -35,7 +36,6 @@ RENAMED = declared(a_ref(Kind.IDP_JWT_CONFIG, "other"))
         (replace(NOT_THERE, unsure=True), False),
         (replace(NOT_THERE, details={"id": "QUERY-1"}), False),
     ],
-    ids=["not found", "unimplemented", "denied", "a proxy", "unsure", "a missing object"],
 )
 def test_an_address_is_unknown_only_where_the_gateway_says_so(
     refusal: WireRefusal, *, is_one: bool
@@ -74,7 +74,7 @@ def test_a_server_is_asked_with_its_own_calls(calls: ProviderCalls, operations: 
     assert ("audience" in made[0].fields) is not calls.is_old
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("calls", "order", "expected"),
     [
         (NEW, UpdateOrder(declared(PARTNER), HELD), []),

@@ -19,12 +19,13 @@ from reconciler.service_client.zitadel.roles import (
     no_organization,
 )
 from tests.builders import GREET, SHOP, WEB, a_ref, declared, held
+from tests.rows import each_row
 
 DENIED = AccessDeniedError("the service refused: no", remedy="Ask.")
 OWNER = "ORG_OWNER of the organization acme"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("order", "role", "place"),
     [
         (CreateOrder(a_ref(Kind.ORGANIZATION), {}, "k"), "IAM_ORG_MANAGER", "the instance"),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 
-import pytest
-
 from reconciler.errors import PreconditionFailedError, ServiceError
 from reconciler.resources.call import Call
 from reconciler.service_client.port import Written
@@ -25,6 +23,7 @@ from reconciler.service_client.zitadel.steps import (
     run,
 )
 from tests.builders import GREET
+from tests.rows import each_row
 from tests.unit.service_client.zitadel.driven import driven
 
 CALL, READ = Call("UpdateAction"), Call("GetAction")
@@ -34,7 +33,7 @@ CONFLICT = WireRefusal(13, "ERROR: restart transaction (SQLSTATE CR000)", unsure
 LOST = lost("no answer")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("refusal", "is_one"),
     [
         (CONFLICT, True),
@@ -50,7 +49,7 @@ def test_a_conflict_is_told_by_code_and_words(refusal: WireRefusal, *, is_one: b
     assert is_conflict(refusal) is is_one
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("replies", "result", "steps"),
     [
         ([DONE], DONE, [CALL]),
@@ -60,7 +59,6 @@ def test_a_conflict_is_told_by_code_and_words(refusal: WireRefusal, *, is_one: b
         ([LOST, GONE], WireRefusal(5, "no such object", unsure=True), [CALL, ONCE_MORE, CALL]),
         ([LOST] * TRIES, LOST, [CALL, ONCE_MORE] * TRIES),
     ],
-    ids=["answer", "lost once", "conflict", "refusal", "done by the lost one", "never answered"],
 )
 def test_a_call_without_an_answer_is_asked_again(
     replies: list[Reply], result: Reply, steps: list[Step]

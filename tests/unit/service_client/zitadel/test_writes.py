@@ -23,6 +23,7 @@ from reconciler.service_client.zitadel.providers import ProviderCalls, ServerAge
 from reconciler.service_client.zitadel.steps import Step
 from reconciler.service_client.zitadel.writes import serial_key_of, steps_of
 from tests.builders import ACME, GREET, PARTNER, SHOP, TOKEN, WEB, an_action, declared, held
+from tests.rows import each_row
 from tests.unit.service_client.zitadel.driven import driven
 
 CALLS = ProviderCalls(ServerAge.NEW)
@@ -49,7 +50,7 @@ def operations(steps: list[Step]) -> list[object]:
     return [step.operation if isinstance(step, Call) else step for step in steps]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("order", "key"),
     [
         (CreateOrder(ACME, {}, "k"), "new 3"),
@@ -70,7 +71,7 @@ def test_writes_that_would_conflict_share_a_key(order: Order, key: str) -> None:
     assert serial_key_of(order, 3) == key
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("order", "replies", "result", "calls"),
     [
         pytest.param(UPDATE, [read(), done()], Written("7", 10), 2, id="as planned"),
