@@ -19,7 +19,7 @@ from reconciler.cli.settings import Connection
 from tests.acceptance.conftest import Run, an_action, write
 from tests.program import environment, started
 
-MANY = 1000
+MANY = 500
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -11,6 +11,7 @@ import pytest
 
 from tests.acceptance.conftest import Ran, Run
 from tests.program import environment
+from tests.warm import Copy
 
 CLOSED = ">&-"
 FULL = ">/dev/full"
@@ -36,6 +37,16 @@ def redirected(folder: Path, redirection: str, *arguments: str) -> Ran:
     return ran
 
 
+def on_a_full_disk(folder: Path, *arguments: str) -> Ran:
+    """Run a copy of the program with a full device for its stdout."""
+    with Path("/dev/full").open("wb") as full:
+        copy = Copy(arguments, folder, environment(), stdout=full.fileno())
+        _, err = copy.communicate(60)
+    assert "Traceback" not in err, err
+    assert "Exception ignored" not in err, err
+    return Ran(copy.wait(), "", err)
+
+
 @pytest.mark.parametrize("redirection", PLACES)
 def test_a_result_that_cannot_be_printed_is_an_error_in_one_line(
     run: Run, small: Path, redirection: str
@@ -43,13 +54,26 @@ def test_a_result_that_cannot_be_printed_is_an_error_in_one_line(
     """Whoever reads only the exit code is not told that all went well."""
     assert run("apply", "--auto-approve").code == 0
 
-    for command in ("validate", "plan", "plan --format json", "export", "drift", "outputs"):
+    for command in ("plan", "export"):
         ran = redirected(small.parent, redirection, *command.split())
 
         assert ran.code == 1, command
-        assert ran.err.startswith(
-            f"Error: the result could not be printed: {PLACES[redirection]}\n  Run the command "
-        )
+        assert ran.err.startswith(not_printed(redirection))
+
+
+def test_no_result_is_lost_without_a_word(run: Run, small: Path) -> None:
+    assert run("apply", "--auto-approve").code == 0
+
+    for command in ("validate", "plan", "plan --format json", "export", "drift", "outputs"):
+        ran = on_a_full_disk(small.parent, *command.split())
+
+        assert ran.code == 1, command
+        assert ran.err.startswith(not_printed(FULL))
+
+
+def not_printed(redirection: str) -> str:
+    """Return how the error begins where stdout is redirected so."""
+    return f"Error: the result could not be printed: {PLACES[redirection]}\n  Run the command "
 
 
 def test_a_pipe_that_nothing_reads_is_told_too(run: Run, small: Path) -> None:
@@ -73,7 +97,7 @@ def test_a_pipe_that_nothing_reads_is_told_too(run: Run, small: Path) -> None:
 
 def test_an_apply_whose_plan_cannot_be_shown_writes_nothing(run: Run, small: Path) -> None:
     """Approved or not, it would be done unseen."""
-    ran = redirected(small.parent, FULL, "apply", "--auto-approve")
+    ran = on_a_full_disk(small.parent, "apply", "--auto-approve")
 
     assert ran.code == 1
     assert "Error: the plan could not be printed: No space left on device\n" in ran.err
@@ -86,7 +110,7 @@ def test_an_apply_whose_report_is_lost_says_on_stderr_what_it_did(
     run: Run, small: Path, form: str
 ) -> None:
     """The result is on the other stream, for who has to go on from there."""
-    ran = redirected(small.parent, FULL, "apply", "--auto-approve", "--format", form)
+    ran = on_a_full_disk(small.parent, "apply", "--auto-approve", "--format", form)
 
     if form == "json":
         assert ran.code == 1
@@ -116,7 +140,7 @@ def test_a_token_that_could_not_be_printed_is_to_be_revoked(run: Run, small: Pat
     """It was made, and it is nowhere."""
     arguments = ("token", "create", "--name", "ci", "--role", "viewer")
 
-    ran = redirected(small.parent, FULL, *arguments)
+    ran = on_a_full_disk(small.parent, *arguments)
 
     assert ran.code == 1
     assert "Run `reconciler token revoke ci`" in ran.err
@@ -126,7 +150,7 @@ def test_a_rotation_whose_result_is_lost_is_not_to_be_run_again(run: Run, small:
     """The secret was replaced and delivered; a second rotation would replace it once more."""
     run("apply", "--auto-approve")
 
-    ran = redirected(small.parent, FULL, "secret", "rotate", "acme/shop/web", "--auto-approve")
+    ran = on_a_full_disk(small.parent, "secret", "rotate", "acme/shop/web", "--auto-approve")
 
     assert ran.code == 1
     assert "acme/shop/web was replaced and is in .reconciler/secrets/acme.shop.web.json" in ran.err
@@ -138,7 +162,7 @@ def test_deliveries_are_told_where_stdout_is_full(run: Run, small: Path) -> None
     """An apply was killed after its create; the delivery stands on stderr."""
     run("apply", "--auto-approve", RECONCILER_CRASHPOINT="C4:3")
 
-    ran = redirected(small.parent, FULL, "secret", "deliver")
+    ran = on_a_full_disk(small.parent, "secret", "deliver")
 
     assert ran.code == 1
     assert "delivered  OidcApplication acme/shop/web" in ran.err
