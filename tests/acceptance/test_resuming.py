@@ -54,7 +54,12 @@ def begun(place: Place) -> Place:
 APPLY = ("apply", "plan.json", "--prune", "--allow-deletes", "9", "--allow-updates", "9")
 
 
-@pytest.mark.parametrize(("point", "done"), [("C4", 2), ("C6", 3), ("C10", 3)])
+# What was done is asked of the service: of a server in one case, of which the store is the same.
+@pytest.mark.parametrize(
+    ("place", "point", "done"),
+    [("embedded", "C4", 2), ("embedded", "C6", 3), ("embedded", "C10", 3), ("served", "C10", 3)],
+    indirect=["place"],
+)
 def test_a_plan_that_was_killed_goes_on_where_it_stopped(
     begun: Place, point: str, done: int
 ) -> None:
