@@ -114,8 +114,8 @@ FAULTS: tuple[Callable[[World], None], ...] = (crash, restart, terminate, turn_r
 
 
 def the_database_fails(dice: random.Random, folder: Path) -> int:
-    """Let the database fail in three ways under load; each time writes soon go on."""
-    faults = dice.sample(FAULTS, 3)
+    """Let the database fail in two ways under load; each time writes soon go on."""
+    faults = dice.sample(FAULTS, 2)
     with a_world(dice, folder, clients=dice.choice((3, 12))) as world:
         served, known = world.load.served, world.load.known
         witness = Client(len(world.load.clients), served, known, KINDS)
