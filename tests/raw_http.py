@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Self
 
 PATIENCE = 20.0
 
@@ -35,6 +36,35 @@ def exchange(port: int, *pieces: bytes) -> Raw | None:
                 break  # the server has said its word already
         with connection.makefile("rb") as stream:
             return read_response(stream)
+
+
+class Line:
+    """A connection for many requests, one after another; a new one where the server hung up."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._open = ExitStack()
+        self._connection: socket.socket | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def exchange(self, piece: bytes) -> Raw | None:
+        """Send a request, and return the response; None where the server only hung up."""
+        if self._connection is None:
+            address = ("127.0.0.1", self._port)
+            connection = self._open.enter_context(socket.create_connection(address, PATIENCE))
+            self._stream = self._open.enter_context(connection.makefile("rb"))
+            self._connection = connection
+        self._connection.sendall(piece)
+        response = read_response(self._stream)
+        if response is None or response.closed:
+            self._open.close()
+            self._connection = None
+        return response
 
 
 def read_response(stream: BinaryIO) -> Raw | None:
