@@ -306,11 +306,11 @@ def test_a_conflict_with_another_writer_is_tried_again(
 def test_answers_that_are_lost_make_no_duplicates_and_replace_no_secret(
     tmp_path: Path, *, is_unique: bool
 ) -> None:
-    """Five hundred creates, two of five of them with an answer that is lost or garbled."""
+    """Many creates, two of five of them with an answer that is lost or garbled."""
     fake = FakeZitadel(lag=0.02, is_unique=is_unique)
     project = fake.put("projects", name="shop")["id"]
-    refs = [a_ref(name=f"app{i}") for i in range(150)]
-    refs += [a_ref(Kind.ACTION, f"action{i}") for i in range(350)]
+    refs = [a_ref(name=f"app{i}") for i in range(75)]
+    refs += [a_ref(Kind.ACTION, f"action{i}") for i in range(175)]
     fake.things.catch_up(float("inf"))
     choose = at_random(7, 0.4, once_only=True)
     patience = ListDelays(settling=0.15, step=0.05, longest=3)
@@ -331,10 +331,10 @@ def test_answers_that_are_lost_make_no_duplicates_and_replace_no_secret(
     secrets = {one.id: one.client_secret.reveal() for one in made if one.client_secret}
 
     assert len(made) == len(orders), [r for r in results if not isinstance(r, Written)][:3]
-    assert sum(proxy.done.values()) - proxy.done[""] > 150
-    assert len(fake.held["apps"]) == 150
-    assert len(fake.held["actions"]) == 350
-    assert 0 < len(secrets) < 150  # a lost answer is the only one with its secret
+    assert sum(proxy.done.values()) - proxy.done[""] > 75
+    assert len(fake.held["apps"]) == 75
+    assert len(fake.held["actions"]) == 175
+    assert 0 < len(secrets) < 75  # a lost answer is the only one with its secret
     assert secrets.items() < fake.secrets.items()
     assert fake.replaced == 0
 
