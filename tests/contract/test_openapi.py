@@ -26,7 +26,19 @@ from tests.raw_http import exchange, request
 from tests.running import Server
 
 ROOT = Path(__file__).parents[2]
-CASES_EACH = cases(4)  # of each kind for each operation; what is covered one by one comes on top
+CASES_EACH = cases(2)  # of each kind for each operation; what is covered one by one comes on top
+CONFIG = Path(__file__).with_name("schemathesis.toml")
+# Value by value is covered once for the fields that several operations share: of a second address,
+# of an update as of its create, of lists, of an operation and its counterpart. What goes beyond one
+# organization is covered by the run that may do it. Each of these operations has its random cases
+# all the same, and `make laws` covers every value of every one.
+COVERED_ELSEWHERE = """
+[[operations]]
+include-operation-id-regex = "Alias$|^Reactivate|(Org|Orgs|Trees)$|\
+^List(Projects|OrgIDPs|Actions)$|^(UpdateOIDCAppConfig|UpdateAction|UpdateJWTProvider)$|\
+^(AddOrgJWTIDP|RenewLease|AcknowledgeSecrets)$"
+phases.coverage.enabled = false
+"""
 SEED = 20_260_101  # the same requests each time: what they find is found by everybody
 PATIENCE = 3000
 
@@ -96,10 +108,13 @@ def test_generated_requests_find_nothing(
     tables = ROOT / ".hypothesis"
     tables.mkdir(exist_ok=True)
     (tmp_path / tables.name).symlink_to(tables)
+    config = tmp_path / CONFIG.name
+    shared = COVERED_ELSEWHERE if not operations and cases(1) == 1 else ""
+    config.write_text(CONFIG.read_text(encoding="utf-8") + shared, encoding="utf-8")
     ran = subprocess.run(
         [
             Path(sys.executable).with_name("schemathesis"),
-            "--config-file", Path(__file__).with_name("schemathesis.toml"), "run",
+            "--config-file", config, "run",
             f"{server.address}/openapi.json",
             "--header", f"Authorization: {server.bearer(token)['authorization']}",
             "--checks", "all",
