@@ -31,8 +31,9 @@ def each_row(names: str | tuple[str, ...], rows: Iterable[Any]) -> Callable[[Tes
         def all_rows(**given: Any) -> None:
             failures = [*_failures(test, given, columns, table)]
             if failures:
-                problem = f"{len(failures)} of {len(table)} rows"
-                raise BaseExceptionGroup(problem, failures)
+                told = "\n\n".join(f"row {label}: {failure}" for label, failure in failures)
+                problem = f"{len(failures)} of {len(table)} rows failed\n\n{told}"
+                raise AssertionError(problem) from failures[0][1]
 
         asked = inspect.signature(test)
         rest = [each for name, each in asked.parameters.items() if name not in columns]
@@ -58,13 +59,12 @@ def _failures(
     given: dict[str, Any],
     columns: tuple[str, ...],
     table: list[tuple[str, tuple[Any, ...]]],
-) -> Iterator[BaseException]:
+) -> Iterator[tuple[str, BaseException]]:
     for label, values in table:
         try:
             test(**given, **dict(zip(columns, values, strict=True)))
-        except (AssertionError, BaseExceptionGroup, pytest.fail.Exception) as failure:
-            failure.add_note(f"row: {label}")
-            yield failure
+        except (AssertionError, pytest.fail.Exception) as failure:
+            yield label, failure
         except BaseException as error:
-            error.add_note(f"row: {label}")
+            error.add_note(f"row {label}")
             raise
