@@ -56,8 +56,8 @@ class Allowances:
         """Return the reason of ``--break-glass`` for an object, by its old or its new name."""
         if not self.reasons:
             return ""
-        found = (self.reasons.get(address, "") for address in addresses_of(change))
-        return next(filter(None, found), "")
+        told = (self.reasons[each] for each in addresses_of(change) if each in self.reasons)
+        return next(told, "")
 
 
 def blocks(

@@ -110,6 +110,7 @@ EMBEDDED = Caller("embedded", Role.ADMIN)
 PREFIX = "rct_"
 BITS = 256
 _FORM = re.compile(r"rct_[A-Za-z0-9_-]{43}[0-9a-f]{8}", re.ASCII)
+_UNKNOWN = "the token is not known to this service"
 
 
 def new_token(random_bytes: Callable[[int], bytes]) -> Secret:
@@ -129,7 +130,9 @@ def caller_of(view: Snapshot, token: str, now: int) -> Caller:
     Raises:
         Refusal: the token is unknown, was revoked or has expired.
     """
-    row = valid_token(view, token_hash(token) if _FORM.fullmatch(token) else b"", now)
+    if not _FORM.fullmatch(token):  # it is not looked for
+        raise unauthenticated(_UNKNOWN)
+    row = valid_token(view, token_hash(token), now)
     return _caller(row.name, row.role, row.organizations, row.sha256)
 
 
@@ -146,9 +149,9 @@ def valid_token(view: Snapshot, sha256: bytes, now: int) -> TokenRow:
     Raises:
         Refusal: there is none, or it was revoked or has expired.
     """
-    row = view.token(sha256) if sha256 else None
+    row = view.token(sha256)
     if row is None:
-        raise unauthenticated("the token is not known to this service")
+        raise unauthenticated(_UNKNOWN)
     if row.revoked_at:
         raise unauthenticated("the token was revoked", "token.revoked")
     if row.expires_at and row.expires_at <= now:

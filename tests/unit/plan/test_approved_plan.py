@@ -13,8 +13,11 @@ from reconciler.plan.approved_plan import (
     Traces,
     moved,
     other_options,
+    owners_of_gone,
     partly_applied,
+    perhaps_renewed,
     traces_of,
+    written_for,
 )
 from reconciler.plan.model import Adopt, Change, Create, Delete, Scope, Update, ref_of
 from reconciler.plan.planner import build_plan
@@ -249,6 +252,12 @@ def test_options_that_differ_are_named_as_flags() -> None:
     assert other_options(approved, a_plan()) == ("with --tree shop", "with --prune")
     assert other_options(a_plan(), approved) == ("with --tree default", "without --prune")
     assert other_options(approved, approved) == ()
+    assert other_options(a_plan(scope=Scope(environment="prod")), a_plan()) == ("with --env prod",)
+    taken = a_plan(scope=Scope(other_tree=("a", "b"), rotate_missing=(WEB, OTHER)))
+    assert set(other_options(taken, a_plan())) == {
+        "with --other-tree a --other-tree b",
+        f"with --rotate-missing {WEB.address} --rotate-missing {OTHER.address}",
+    }
 
 
 def test_a_plan_of_another_shard_was_made_with_another_option() -> None:
@@ -408,6 +417,42 @@ def test_without_writers_a_change_of_which_only_kept_lists_are_left_was_carried_
 
 def event(type_: str, plan: str) -> ObjectEvent:
     return ObjectEvent(type_, 1, "noon", "ci", {"plan": plan}, {})
+
+
+def test_what_an_earlier_run_may_have_done_is_found_without_a_history() -> None:
+    """The history is only asked for where something points to such a run."""
+    renewed = Update(declared(WEB), held(WEB, **AT_NINE), new_secret=True)
+    now = a_plan(
+        Create(declared(OTHER)),
+        renewed,
+        replace(renewed, new_secret=False),
+        replace(renewed, held=held(WEB)),
+        Delete(DONE),
+    )
+    gone = [
+        held(a_ref(Kind.ACTION, name), organization_id=organization)
+        for name, organization in (("a", "1"), ("b", "2"), ("c", "1"))
+    ]
+    there = observed(*HOUSE, DONE, held(WEB))
+    deletes = a_plan(Delete(DONE), *map(Delete, gone), Update(DECLARED_FAST, gone[0]))
+
+    assert perhaps_renewed(now, DIGEST) == (held(WEB).id,)
+    assert written_for(there, DIGEST) == 1
+    assert owners_of_gone(deletes, there) == ("1", "2")
+    assert owners_of_gone(a_plan(), there) == ()
+
+
+def test_several_changes_may_go_on_and_their_count_does_not_matter() -> None:
+    """Each was begun by an earlier run, and is carried out to its end."""
+    refs = [WEB, a_ref(name="second")]
+    old = [Update(declared(ref), held(ref, changed_by="ci"), new_secret=True) for ref in refs]
+    new = [replace(each, held=held(each.held.ref, **AT_NINE)) for each in old]
+    seen = observed(*HOUSE, *(each.held for each in new))
+
+    for count in (1, 2):
+        begun = partly_applied(a_plan(*old[:count]), DIGEST, a_plan(*new), seen, Traces())
+        assert (begun.done, begun.was_begun) == (0, True)
+        assert begun.expected.changes == tuple(new[:count])
 
 
 def test_traces_are_events_that_carry_the_digest() -> None:

@@ -15,6 +15,7 @@ from reconciler.plan.diff import (
     field_changes,
     is_not_sent,
     kept_lists,
+    kept_notes,
     spec_after,
 )
 from reconciler.plan.digest import plan_digest
@@ -31,6 +32,7 @@ from tests.builders import (
     OWNERS,
     PARTNER,
     WEB,
+    FakeSource,
     a_jwt_config,
     a_ref,
     an_action,
@@ -273,6 +275,7 @@ def test_what_the_service_will_complain_of_is_known_before(
 
 
 EMPTY = an_application(redirectUris=[])
+SOURCE = FakeSource("manifests/app.yaml", {("spec", "postLogoutRedirectUris"): 9})
 URI = ["https://shop.example.com/callback"]
 
 
@@ -310,6 +313,32 @@ def test_a_change_is_sent_unless_kept_lists_are_all_of_it() -> None:
     assert not is_not_sent(replace(alone, new_owner="other"))
     assert not is_not_sent(replace(alone, new_secret=True))
     assert not is_not_sent(Adopt(declared(WEB), held(said=EMPTY)))
+
+
+@pytest.mark.parametrize(
+    ("said", "more"),
+    [
+        pytest.param({}, "; nothing else differs, so nothing is sent", id="nothing else"),
+        pytest.param({"devMode": True}, "", id="another field"),
+    ],
+)
+def test_a_list_that_the_server_keeps_is_told_with_its_place(
+    said: dict[str, Any], more: str
+) -> None:
+    """After a create and a delete, which keep nothing."""
+    wanted = declared(WEB, {**EMPTY, **said, "postLogoutRedirectUris": []}, source=SOURCE)
+    holds = held(WEB, an_application(redirectUris=URI, postLogoutRedirectUris=URI))
+    kept = frozenset({"redirectUris", "postLogoutRedirectUris"})
+    changes: list[Change] = [Create(wanted), Delete(holds), Update(wanted, holds, kept=kept)]
+
+    (told,) = kept_notes(changes, "KEPT")
+
+    assert (told.code, told.ref, str(told.location)) == ("KEPT", WEB, "manifests/app.yaml:9:3")
+    assert told.summary == (
+        f"this server will not empty postLogoutRedirectUris, redirectUris{more}"
+    )
+    assert [is_not_sent(change) for change in changes] == [False, False, bool(more)]
+    assert {each.name for each in field_changes(changes[2]) if each.kept} == kept
 
 
 def test_a_kept_list_is_no_risk_and_no_part_of_the_digest() -> None:

@@ -32,6 +32,7 @@ from tests.rows import each_row
 MOVED = FakeSource("elsewhere.yaml", {("metadata",): 99})
 OLD = held(GREET, an_action(timeout="1s"), object_id="7", sequence=41)
 NEW = declared(GREET, an_action())
+OFF = replace(OLD, active=False)
 GONE = held(PARTNER, object_id="8", sequence=42)
 PLAN = a_plan(Create(declared(WEB)), Update(NEW, OLD), Delete(GONE))
 
@@ -77,6 +78,8 @@ def test_what_changes_nothing_that_is_done_leaves_the_digest_alone(plan: Plan) -
         pytest.param(replace(PLAN, scope=Scope(prune=True)), id="--prune"),
         pytest.param(replace(PLAN, scope=Scope(prune_unmanaged=True)), id="--prune-unmanaged"),
         pytest.param(replace(PLAN, scope=Scope(shard=Shard(1, 1))), id="--shard"),
+        pytest.param(replace(PLAN, scope=Scope(take_over=(GREET,))), id="--take-over"),
+        pytest.param(replace(PLAN, scope=Scope(other_tree=("old",))), id="--other-tree"),
         pytest.param(replace(PLAN, instance="instance-2"), id="service"),
         pytest.param(replace(PLAN, organizations=("acme", "initech")), id="scope"),
         pytest.param(replace(PLAN, changes=PLAN.changes[:2]), id="one change less"),
@@ -128,6 +131,37 @@ def test_the_digest_is_the_same_on_every_machine() -> None:
     assert plan_digest(plan) == (
         "sha256:051a990ff6a5d0c53da4d0d4f5e3438eb954dda024559b2e4650ed1df0154cbd"
     )
+
+
+@pytest.mark.parametrize(
+    ("plan", "digest"),
+    [
+        pytest.param(a_plan(scope=Scope(take_over=(GREET,))), "1650b69590a59921", id="--take-over"),
+        pytest.param(
+            a_plan(scope=Scope(other_tree=("old",))), "88943c52a326fde6", id="--other-tree"
+        ),
+        pytest.param(
+            a_plan(Create(replace(NEW, active=False))), "664a83bc786f243f", id="made inactive"
+        ),
+        pytest.param(
+            a_plan(Update(replace(NEW, active=True), OFF)), "4a61b4db20c3088f", id="activated"
+        ),
+        pytest.param(a_plan(Update(NEW, OFF)), "93d011f773652f34", id="left inactive"),
+        pytest.param(a_plan(Delete(OFF)), "0fdaef0686cda82d", id="deleted while inactive"),
+    ],
+)
+def test_the_digest_of_every_option_and_state_is_the_same_in_every_version(
+    plan: Plan, digest: str
+) -> None:
+    """A saved plan is still the approved one after an upgrade."""
+    assert plan_digest(plan).removeprefix("sha256:")[:16] == digest
+
+
+def test_a_digest_is_made_once() -> None:
+    """It is asked for by every report and guard, and large plans have many changes."""
+    plan = a_plan(Create(declared(WEB)))
+
+    assert plan_digest(plan) is plan_digest(plan)
 
 
 def test_a_value_is_hashed_in_one_form() -> None:

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from reconciler.diagnostics import Diagnostic, error
+from reconciler.diagnostics import Diagnostic, SourceLocation, error
 from reconciler.plan.advice import unidentified
-from reconciler.plan.guards import Allowances, blocks
+from reconciler.plan.guards import LET_THROUGH, Allowances, blocks
 from reconciler.plan.model import Adopt, Change, Create, Delete, Plan, Scope, Update
 from reconciler.plan.planner import build_plan
 from reconciler.resources.ref import Kind, fold, project_ref
-from reconciler.state import ObservedObject, Resource
+from reconciler.state import Elsewhere, ObservedObject, Resource
 from tests.builders import (
     GREET,
     HOUSE,
@@ -330,6 +330,83 @@ def test_breaking_the_glass_allows_the_object_that_is_named_and_no_other(
     assert codes(plan) == expected
 
 
+@pytest.mark.parametrize(
+    ("reasons", "told"),
+    [
+        pytest.param({}, "", id="none is given"),
+        pytest.param({"portal": "a move"}, "a move", id="by the new name"),
+        pytest.param({"storefront": "a move"}, "a move", id="by the old name"),
+        pytest.param({"storefront": "old", "portal": "new"}, "new", id="by both"),
+        pytest.param({"other": "a move"}, "", id="of another object"),
+    ],
+)
+def test_the_reason_for_breaking_the_glass_is_kept_with_its_object(
+    reasons: dict[str, str], told: str
+) -> None:
+    """The event that is written tells why; of no other object."""
+    given = {fold(a_ref(name=name).address): why for name, why in reasons.items()}
+
+    rename = Update(declared(a_ref(name="portal")), held(WEB))
+    assert Allowances(reasons=given).reason_for(rename) == told
+
+
+UNREAD = SourceLocation("other/greet.yaml", 3, 4)
+WHOLE = Elsewhere(is_whole=True)
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "finding"),
+    [
+        pytest.param(WHOLE, None, id="all manifests were looked at"),
+        pytest.param(
+            replace(WHOLE, declared={"7": UNREAD}),
+            error(
+                "GUARD-PARTIAL-TREE",
+                "an object would be deleted that another manifest declares",
+                f"{GREET} is declared in other/greet.yaml:3:4, which this run did not read. Give "
+                "that manifest to this run as well. If it belongs to another tree or service, "
+                "leave it or its folder out: --other-tree other/greet.yaml.",
+                UNREAD,
+                GREET,
+            ),
+            id="another manifest declares it",
+        ),
+        pytest.param(
+            replace(WHOLE, unreadable=((UNREAD, "is no YAML"),)),
+            error(
+                "GUARD-PARTIAL-TREE",
+                "deletes are planned, and a file that may declare them cannot be read",
+                "other/greet.yaml is no YAML. Correct it, or leave it out if it belongs to "
+                "another tree or service: --other-tree other/greet.yaml.",
+                UNREAD,
+            ),
+            id="a file cannot be read",
+        ),
+    ],
+)
+def test_nothing_is_deleted_that_a_manifest_may_declare_which_was_not_read(
+    elsewhere: Elsewhere, finding: Diagnostic | None
+) -> None:
+    """The rest of the repository is searched, and deletes without it are blocked."""
+    wanted = replace(desired(*OWNERS, whole=False), elsewhere=elsewhere)
+    deletes = [Delete(held(GREET, object_id="7"))]
+
+    state = observed(*HOUSE, held(GREET, object_id="7"), held(a_ref(ACTION, "stays")))
+    assert blocks(deletes, wanted, state, Allowances()) == ((finding,) if finding else ())
+
+
+def test_taking_over_writes_no_field_and_is_not_counted_as_an_update() -> None:
+    """It erases nothing that this version does not know. Any other update does."""
+    unknown = replace(held(WEB), uncarried=("newField",))
+    takes = Adopt(declared(WEB), unknown, new_owner="default")
+    writes = Update(declared(WEB, an_application(devMode=True)), unknown)
+
+    assert found(3, [takes]) == []
+    assert found(3, [Create(declared(GREET)), takes, writes]) == ["GUARD-UNKNOWN-FIELD"]
+    many = [replace(takes, held=held(update.held.ref)) for update in named(9)]
+    assert found(10, [replace(each, resource=declared(each.held.ref)) for each in many]) == []
+
+
 def test_the_glass_can_be_broken_by_the_old_name_of_an_object_that_is_renamed() -> None:
     """Its new name is nowhere yet when somebody reads what is held."""
     new = declared(a_ref(name="new"), WEAKER, critical=True, pinned_id="7")
@@ -541,8 +618,19 @@ def test_while_it_is_not_known_no_application_is_deleted() -> None:
     (told,) = unidentified(some)
     assert told.code == "SERVICE-NOT-IDENTIFIED"
     assert list(unidentified(OWN)) == []
-    codes = [
-        {block.code for block in build_plan(desired(*OWNERS), state, ALL).blocks}
+    blocking = [
+        [each for each in build_plan(desired(*OWNERS), state, ALL).blocks if "OWN" in each.code]
         for state in (some, others)
     ]
-    assert ["GUARD-OWN-PROJECT" in found for found in codes] == [True, False]
+    assert blocking == [
+        [
+            error(
+                "GUARD-OWN-PROJECT",
+                "applications would be deleted, and one may be that of the service's own console",
+                f"The service does not tell which project is its own, so {WEB} may be of it. "
+                f"{LET_THROUGH}, or leave out the flag that deletes.",
+                ref=WEB,
+            )
+        ],
+        [],
+    ]

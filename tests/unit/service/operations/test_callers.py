@@ -17,6 +17,7 @@ from reconciler.service.operations.callers import (
     Role,
     all_tokens,
     caller_of,
+    least_role,
     make_token,
     new_token,
     revoke_token,
@@ -58,6 +59,20 @@ def made(store: EventStore, row: TokenRow = ROW) -> str:
     token = make_token(store, row, some_bytes)
     assert token is not None
     return token.reveal()
+
+
+@pytest.mark.parametrize(
+    ("permission", "role"),
+    [
+        ("", Role.VIEWER),
+        ("org.read", Role.VIEWER),
+        ("project.create", Role.EDITOR),
+        ("org.create", Role.ADMIN),
+    ],
+)
+def test_who_may_not_is_told_the_first_role_that_may(permission: str, role: Role) -> None:
+    """Roles are in order, from the one that may do least."""
+    assert least_role(permission) is role
 
 
 def test_a_token_can_be_recognised_and_checked() -> None:

@@ -32,7 +32,7 @@ from reconciler.service.operations.commit import Commit
 from reconciler.service.operations.dispatch import TURN_BYTES, Dispatcher, Incoming, Received
 from reconciler.service.operations.engine import Engine
 from reconciler.service.operations.request import Request
-from reconciler.service.operations.texts import json_bytes
+from reconciler.service.operations.texts import Encoded, answer_bytes, json_bytes
 from reconciler.service.projections.maintenance import verify
 from tests.memory_store import MemoryEventStore, open_memory
 from tests.running import Known, furnish
@@ -121,6 +121,37 @@ def test_what_comes_beside_a_request_reaches_its_operation(
     ]
 
 
+def test_a_write_that_is_refused_leaves_the_others_and_the_store_alone(
+    service: IdentityService, known: Known, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Refused by its token, it is answered in its place; alone, it costs no commit."""
+    action = {"name": "greet", "script": "function greet() {}"}
+    good = incoming(known.tokens["editor"], "CreateAction", action)
+    bad = incoming("nonsense", "CreateAction", action)
+
+    first, second = service.dispatcher.receive([bad, good])
+    assert (first.caller, refused(first)) == ("", NOBODY)
+    assert (second.caller, isinstance(second.answer, Refusal)) == ("editor", False)
+    monkeypatch.delattr(Engine, "write")
+    assert [refused(each) for each in service.dispatcher.receive([bad, bad])] == [NOBODY] * 2
+
+
+def test_a_list_is_text_for_a_transport_that_takes_it(
+    service: IdentityService, known: Known
+) -> None:
+    """And values for any other one; they say the same."""
+    call = incoming(known.tokens["editor"], "ListActions")
+
+    as_text, as_values = service.dispatcher.receive(
+        [replace(call, as_text=True, encode=answer_bytes), replace(call, encode=json_bytes)]
+    )
+
+    assert as_text.body == as_values.body
+    assert isinstance(as_text.answer, dict)
+    assert isinstance(as_text.answer["result"], Encoded)
+    assert not Incoming("ListActions", {}, {}).has_left()
+
+
 def test_health_is_told_to_anybody_and_nothing_else_is(service: IdentityService) -> None:
     """Not even where a token comes along that nobody knows."""
     calls = [
@@ -136,13 +167,16 @@ def test_health_is_told_to_anybody_and_nothing_else_is(service: IdentityService)
 
 
 class BrokenStore:
-    """A store that fails whenever it is looked at."""
+    """A store that fails whenever it is looked at, until it is repaired."""
 
-    def __init__(self, failure: Exception) -> None:
-        self._failure = failure
+    def __init__(self, failure: Exception | None, store: EventStore | None = None) -> None:
+        self.failure = failure
+        self._store = store
 
     def snapshot(self) -> AbstractContextManager[Any]:
-        raise self._failure
+        if self.failure or self._store is None:
+            raise self.failure or AssertionError
+        return self._store.snapshot()
 
 
 @pytest.mark.parametrize(
@@ -174,12 +208,128 @@ def test_a_failure_of_ours_is_an_answer_that_shows_nothing(
         received = dispatcher.receive([incoming("a"), incoming("b")])
 
     assert len(received) == 2
-    for caller, answer, _ in received:
+    for one in [*received, dispatcher.take_batch(incoming("a", "WriteBatch"))]:
+        assert isinstance(one, Received)
+        caller, answer, _ = one
         assert isinstance(answer, Refusal)
         assert (caller, answer.code, answer.reason) == ("", code, reason)
         assert said in answer.message
         assert "secret" not in answer.message
     assert "/var/secret" in caplog.text
+
+
+WRITES = {f"a{number}": "function a() {}" for number in range(4)}
+
+
+def batch_of(known: Known, token: str = "", **more: Any) -> Incoming:
+    """Return a batch that makes four actions."""
+    orders = [
+        {
+            "operation": "CreateAction",
+            "fields": {"name": name, "script": script},
+            "idempotencyKey": name,
+        }
+        for name, script in WRITES.items()
+    ]
+    fields = {"orders": orders, **more}
+    return incoming(token or known.tokens["editor"], "WriteBatch", fields)
+
+
+def orders_of(service: IdentityService, call: Incoming) -> Orders:
+    taken = service.dispatcher.take_batch(call)
+    assert isinstance(taken, Orders)
+    return taken
+
+
+def test_a_batch_is_answered_as_a_whole_in_the_form_that_its_transport_takes(
+    service: IdentityService, known: Known
+) -> None:
+    """One answer for each order, and the name of the caller for the log."""
+    call = batch_of(known)
+    orders = orders_of(service, call)
+    while not orders.are_done:
+        service.dispatcher.carry_out(orders)
+
+    plain = service.dispatcher.answer_of(call, orders)
+    assert plain == Received("editor", orders.answer())
+    assert len(orders.answer()["answers"]) == len(WRITES)
+    encoded = service.dispatcher.answer_of(replace(call, encode=json_bytes), orders)
+    assert encoded == plain._replace(body=json_bytes(orders.answer()))
+
+
+def test_a_batch_that_is_not_taken_is_refused_with_what_is_known_of_its_caller(
+    service: IdentityService, known: Known
+) -> None:
+    """As any other call."""
+    unknown = service.dispatcher.take_batch(batch_of(known, "nonsense"))
+    malformed = service.dispatcher.take_batch(batch_of(known, orders=[]))
+
+    assert isinstance(unknown, Received)
+    assert isinstance(malformed, Received)
+    assert (unknown.caller, refused(unknown)) == ("", NOBODY)
+    assert malformed.caller == "editor"
+    assert refused(malformed) == (Code.INVALID_ARGUMENT, "orders: must be 1 to 500 orders")
+
+
+@pytest.mark.parametrize(
+    ("failure", "told", "tries"),
+    [
+        pytest.param(StoreFullError("f", "r"), "store.full", 1, id="a full store"),
+        pytest.param(MemoryError(), "service.exhausted", 1, id="no memory"),
+        pytest.param(ValueError(), "service.failed", 12, id="a defect"),
+    ],
+)
+def test_the_orders_of_a_batch_that_fails_have_its_failure_for_an_answer(
+    service: IdentityService,
+    known: Known,
+    monkeypatch: pytest.MonkeyPatch,
+    failure: Exception,
+    *,
+    told: str,
+    tries: int,
+) -> None:
+    """A defect is met by each order alone, and the rest by all of them at once."""
+    met = []
+
+    def fail(engine: Engine, orders: Orders) -> None:
+        met.append(orders)
+        raise failure
+
+    monkeypatch.setattr(Engine, "write_orders", fail)
+    orders = orders_of(service, batch_of(known))
+    while not orders.are_done:
+        service.dispatcher.carry_out(orders)
+
+    answers = orders.answer()["answers"]
+    assert [each["error"]["details"][0]["id"] for each in answers] == [told] * len(WRITES)
+    assert len(met) == tries
+
+
+def test_the_log_has_a_problem_of_the_store_once_and_its_end(
+    service: IdentityService, known: Known, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A full disk would fill the log otherwise. What is wrong with one row is logged each time."""
+    full, broken = StoreFullError("it is full", "make room"), StoreError("a bad row", "verify it")
+    store: Any = BrokenStore(None, service.store)
+    dispatcher = Dispatcher(store, service.dispatcher._engine, service.now)
+    call = incoming(known.tokens["editor"])
+
+    def logged(failure: Exception | None) -> list[str]:
+        caplog.clear()
+        store.failure = failure
+        dispatcher.receive([call])
+        return [record.getMessage() for record in caplog.records]
+
+    told = {
+        failure: [f"the store failed: {failure.problem}. {failure.remedy}"]
+        for failure in (full, broken)
+    }
+    after = ["the store can be used again"]
+    with caplog.at_level(logging.WARNING, "reconciler.service"):
+        seen = [logged(each) for each in (None, full, full, None, None, broken, broken, None)]
+        assert seen == [[], told[full], [], after, [], told[broken], told[broken], []]
+        assert logged(OSError(24, "f")) == [f"the machine gives out: {OSError(24, 'f')!r}"]
+        assert logged(ValueError("f")) == ["a call failed"]
 
 
 @pytest.mark.parametrize("failure", [None, StoreError("gone", "wait")])
@@ -375,7 +525,27 @@ def test_no_read_is_begun_once_answers_are_long(service: IdentityService, known:
     long = replace(call, encode=lambda _: bytes(TURN_BYTES // 2))
 
     assert len(service.dispatcher.receive([long] * 5)) == 2
+    longer = replace(call, encode=lambda _: bytes(TURN_BYTES - 1))
+    assert len(service.dispatcher.receive([longer] * 5)) == 2
     assert len(service.dispatcher.receive([call] * 5)) == 5
+
+
+def test_a_read_that_meets_a_defect_takes_no_time_from_the_others(
+    service: IdentityService, known: Known
+) -> None:
+    """It fails alone. The others keep their order, and what has no time left waits."""
+
+    def fail(answer: Any) -> bytes:
+        raise ValueError(answer)
+
+    call = incoming(known.tokens["editor"])
+    calls = [replace(call, encode=fail), *[call] * 7]
+
+    in_time, at_once = (service.dispatcher.receive(calls, seconds) for seconds in (60.0, 0.0))
+
+    assert [isinstance(each.answer, Refusal) for each in in_time] == [True] + [False] * 7
+    assert refused(in_time[0]) == (Code.INTERNAL, "the service failed")
+    assert at_once == in_time[:3]
 
 
 def test_an_object_is_encoded_once_and_again_after_a_change(

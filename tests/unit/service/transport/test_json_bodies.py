@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reconciler.resources.strict_json import MAX_DEPTH
 from reconciler.service.domain.refusal import Refusal
-from reconciler.service.transport.json_bodies import read_body
+from reconciler.service.transport.json_bodies import MAX_SIGNS, read_body
 from tests.effort import cases
 from tests.rows import each_row
 
@@ -78,6 +78,17 @@ def test_depth_is_counted(depth: int, shape: str, *, is_taken: bool) -> None:
     else:
         with pytest.raises(Refusal, match="deeper"):
             read_body(body)
+
+
+def test_names_and_values_are_counted_before_they_take_memory() -> None:
+    """The largest body that is taken, and one value more."""
+    largest = b'{"x":[%b]}' % b",".join([b"0"] * (MAX_SIGNS - 2))
+
+    assert len(read_body(largest)) == 1
+    with pytest.raises(Refusal) as caught:
+        read_body(largest.replace(b"0]", b"0,0]"))
+    assert caught.value.message == "request: must not have more than 60000 names and values"
+    assert caught.value.details == {"field": "request"}
 
 
 def test_many_openings_are_not_depth() -> None:
