@@ -12,7 +12,7 @@ import pytest
 
 from reconciler.apply import command
 from reconciler.apply.sink import Kept
-from reconciler.errors import LocalFileError
+from reconciler.errors import LocalFileError, UsageError
 from tests.unit.apply.commands import Helper, a_taker, deliveries, is_kept
 
 
@@ -136,3 +136,12 @@ def test_a_run_that_must_end_now_leaves_no_command_behind(tmp_path: Path) -> Non
     signal.signal(signal.SIGINT, before)
     assert time.monotonic() - began < 30
     assert list((tmp_path / "kept").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [("put 'x", "the command of exec: cannot be read"), (" ", "exec: needs a command")],
+)
+def test_a_command_that_is_no_words_is_refused(line: str, problem: str) -> None:
+    with pytest.raises(UsageError, match=problem):
+        command.Command(line, {}, 1)

@@ -305,3 +305,24 @@ def test_applications_are_taken_as_they_are_after_the_run() -> None:
 
     assert [each.ref for each in found] == [WEB, kept, new, failed]
     assert found[2].client_id == "n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [(lost(), "did not answer"), (Written("7", 8, "client-7"), "the service gave no secret for")],
+)
+def test_a_rotation_that_may_have_made_a_secret_stays_open(
+    journal: Journal, answer: Written | ServiceError, problem: str
+) -> None:
+    """The next run makes another one: the one before may count already."""
+    service = owing()
+
+    class Answering(FakeService):
+        def write(self, *_: object) -> list[Written | ServiceError]:
+            return [answer]
+
+    with journal:
+        with pytest.raises(ServiceError, match=problem):
+            rotate(service.objects[id_of(WEB)], Answering(), journal, FakeSink(), {})
+
+        assert [intent.purpose for intent in journal.open_intents] == ["secret"]

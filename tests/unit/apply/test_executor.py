@@ -538,3 +538,23 @@ def test_a_signal_stops_the_run_between_two_batches(bench: Bench) -> None:
     assert statuses(report) == [("blog", MADE), ("greet", NOT_TRIED), ("partner", NOT_TRIED)]
     assert (report.interrupted, bench.journal.open_intents) == (2, ())
     assert [name_of(order) for order in bench.service.written] == ["blog"]
+
+
+def test_a_second_write_without_an_answer_leaves_its_secret_begun(bench: Bench) -> None:
+    """It may have been made: the next run ends it. Nothing more is sent in this one."""
+    found = held(WEB, a_public_application(), object_id="7")
+    bench.service.objects["7"] = found
+    change, error = Update(declared(WEB), found), lost()
+    sent = []
+
+    def second(where: str) -> None:
+        sent.append(where)
+        if sent.count("send") == 2:
+            raise error
+
+    bench.service.trouble = second
+
+    (outcome,) = bench.run(change).outcomes
+
+    assert (outcome.error, outcome.written, outcome.secret_at) == (error, True, "")
+    assert [intent.purpose for intent in bench.journal.open_intents] == ["secret"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import resource
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -231,3 +232,17 @@ def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
 
     with pytest.raises(LocalFileError, match=r"cannot make the folder .*: Not a directory"):
         make_private_folder(tmp_path / "file" / "secrets")
+
+
+def test_secrets_that_the_disk_has_no_room_for_leave_nothing_behind(folder: Path) -> None:
+    """What was written of them is under names that no run would look for."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            secret_folder._staged(folder, [b"short", b"x" * 101])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    assert list(folder.iterdir()) == []

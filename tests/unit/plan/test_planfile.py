@@ -350,3 +350,12 @@ def test_a_project_is_read_with_and_without_the_flags_that_it_leaves_out() -> No
             (ref_of(change), essence(change)) for change in each.changes
         ]
         assert plan_digest(read) == plan_digest(each)
+
+
+def test_a_file_that_says_what_is_left_out_is_refused() -> None:
+    """There is one form of a plan: two that mean the same would have two digests."""
+    fields = json.loads(CONTENT)
+    assert "inactive" not in fields
+
+    with pytest.raises(SavedFileError, match=r"^is not as this version writes it$"):
+        read_plan_file(resealed({**fields, "inactive": []}))

@@ -173,3 +173,16 @@ def test_what_is_no_snapshot_is_refused(content: bytes) -> None:
     """Nothing is guessed."""
     with pytest.raises(SavedFileError):
         read_snapshot(content)
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        ({"own_project": ""}, "is not as this version writes it"),
+        ({"elsewhere": [[]]}, "has invalid trees of an organization"),
+        ({"capabilities": "x"}, "is of a service with capabilities that are not known here"),
+    ],
+)
+def test_a_snapshot_in_another_form_is_refused(changed: dict[str, object], problem: str) -> None:
+    with pytest.raises(SavedFileError, match=f"^{problem}$"):
+        read_snapshot(sealed(FORMAT, FORMAT_VERSION, {**json.loads(CONTENT), **changed}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import (
+    LocalFileError,
     LockHeldError,
     PreconditionFailedError,
     ReconcilerError,
@@ -27,6 +29,7 @@ from reconciler.service_client.locks import (
     AT_ONCE,
     LEASE_SECONDS,
     RENEW_AFTER_SECONDS,
+    LocalLock,
     ProcessIdentity,
     holder_in_words,
 )
@@ -495,3 +498,28 @@ def test_a_young_lease_is_not_renewed() -> None:
         client.renew()
 
     assert [call.operation for (call,) in wire.sent] == ["AcquireLease", *["RenewLease"] * 2]
+
+
+def test_a_lock_file_has_one_holder_until_it_is_released(tmp_path: Path) -> None:
+    """Another process, or another client of this one, is told who holds it."""
+    ours, theirs = LocalLock(tmp_path, HERE), LocalLock(tmp_path, replace(HERE, user="eva"))
+    ours.acquire("i1")
+    ours.acquire("i1")
+
+    with pytest.raises(LockHeldError, match=re.escape(HERE.user)):
+        theirs.acquire("i1")
+
+    ours.release()
+    theirs.acquire("i1")
+    assert json.loads((tmp_path / "lock-i1").read_text())["user"] == "eva"
+    theirs.release()
+
+
+def test_a_lock_file_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    """A link in its place is not followed."""
+    (tmp_path / "lock-i1").symlink_to(tmp_path / "elsewhere")
+
+    with pytest.raises(LocalFileError, match="cannot make the lock file"):
+        LocalLock(tmp_path, HERE).acquire("i1")
+
+    assert not (tmp_path / "elsewhere").exists()
