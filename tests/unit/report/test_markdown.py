@@ -85,7 +85,8 @@ def parsed(text: str) -> list[Token]:
 
 def check_only_ours(text: str) -> None:
     """Assert that whatever is not in a fence is a sentence of ours."""
-    for token in parsed(text):
+    tokens = parsed(text)
+    for token in tokens:
         if token.type == "fence":
             assert token.info in {"text", "diff", "sh"}
             assert token.info != "sh" or re.fullmatch(COMMAND, token.content)
@@ -97,8 +98,8 @@ def check_only_ours(text: str) -> None:
         else:
             assert token.type in PLAIN, token
             assert token.tag in {"", "ul", "li", "p", "h2", "h3"}
-    opened = sum(token.content.startswith("<details>") for token in parsed(text))
-    assert opened == sum(token.content.rstrip() == "</details>" for token in parsed(text))
+    opened = sum(token.content.startswith("<details>") for token in tokens)
+    assert opened == sum(token.content.rstrip() == "</details>" for token in tokens)
 
 
 def is_the_place(token: Token) -> bool:
