@@ -277,7 +277,7 @@ def test_callers_without_a_token_are_answered_before_their_message(server: Serve
 
 def test_a_bomb_of_grpc_is_refused(server: Server) -> None:
     """The limit holds for what comes out of the wrapping."""
-    message = CREATE.request(name="a", script="x" * 2**26).SerializeToString()
+    message = CREATE.request(name="a", script="x" * 8 * MAX_MESSAGE).SerializeToString()
 
     assert (
         code_of(server, CREATE_ACTION, message, bearer(server), compression=grpc.Compression.Gzip)
@@ -328,7 +328,7 @@ def test_streams_that_are_opened_and_dropped_at_once_cost_little(server: Server)
     before = server.memory()
     sent = 0
     with h2.connected(server.port) as connection:
-        for number in range(1, 40_001, 2):
+        for number in range(1, 20_001, 2):
             reset = h2.frame(h2.RST_STREAM, 0, number, (8).to_bytes(4))
             if not connection.send(a_stream(number, server) + reset):
                 break
@@ -338,8 +338,8 @@ def test_streams_that_are_opened_and_dropped_at_once_cost_little(server: Server)
         work = server.processor() - worked  # how long it takes is the machine's
 
     assert sent > 0
-    assert work < 5
-    assert server.memory() - before < 64 * 2**20
+    assert work < 2.5
+    assert server.memory() - before < 32 * 2**20
 
 
 def test_too_many_streams_at_once_are_refused(server: Server) -> None:
