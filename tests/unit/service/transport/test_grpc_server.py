@@ -28,7 +28,8 @@ CHECK = "/grpc.health.v1.Health/Check"
 REFLECT = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
 KNOWN = (("authorization", "Bearer good"),)
 UNKNOWN = (("authorization", "Bearer bad"),)
-HASTY = Limits(head_seconds=0.2, body_seconds=0.2, grpc_known=2, grpc_known_of_one=1, grpc_open=1)
+PATIENT = Limits(grpc_known=2, grpc_known_of_one=1, grpc_open=1)
+HASTY = replace(PATIENT, head_seconds=0.1, body_seconds=0.1)
 PATIENT = replace(HASTY, body_seconds=2.0)
 
 
@@ -55,7 +56,7 @@ class Door:
 
 
 @asynccontextmanager
-async def a_channel(door: Door, limits: Limits = HASTY) -> AsyncIterator[grpc.aio.Channel]:
+async def a_channel(door: Door, limits: Limits) -> AsyncIterator[grpc.aio.Channel]:
     """Serve gRPC, and connect to it."""
     bodies = Bodies(door.answer, Budget.of(limits))
     async with (
@@ -82,6 +83,14 @@ async def refused(call: Any) -> tuple[int, str]:
         outcome = refused_by(error)
         return outcome.code, outcome.reason
     raise AssertionError("it was not refused")
+
+
+async def outcome(call: Any) -> Any:
+    """Return the answer, or the refusal."""
+    try:
+        return await call
+    except grpc.aio.AioRpcError as error:
+        return refused_by(error)
 
 
 async def never() -> AsyncIterator[bytes]:
@@ -126,8 +135,9 @@ def test_a_message_that_does_not_come_is_waited_for_so_long() -> None:
         silent = channel.stream_unary(LIST_ACTIONS)(never(), metadata=KNOWN)
         assert await refused(silent) == (10, "message.too_slow")
         assert await refused(channel.stream_unary(CHECK)(never())) == (10, "message.too_slow")
+        assert await channel.unary_unary(LIST_ACTIONS)(b"", metadata=KNOWN) == b""
 
-    run(main)
+    run(main, HASTY)
 
 
 def test_a_call_without_a_message_is_answered() -> None:

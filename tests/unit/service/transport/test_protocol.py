@@ -70,7 +70,10 @@ def answered(*pieces: bytes, others: int = 0, limits: Limits = LIMITS) -> tuple[
         for piece in pieces:
             protocol.data_received(piece)
             await asyncio.sleep(0.01)
-        await asyncio.sleep(0.1)
+        for _ in range(20):  # for longer than any limit
+            if wire.is_closed:
+                break
+            await asyncio.sleep(0.005)
         was_closed.append(wire.is_closed)
         protocol.connection_lost(None)
 
