@@ -15,9 +15,11 @@ Judge = Callable[..., Judgement]
 
 @pytest.fixture
 def judge_text(tmp_path: Path) -> Judge:
-    """Return what judges texts, each as one file: ``0.yaml``, ``1.yaml``, ..."""
+    """Return what judges texts, each as one file: ``0.yaml``, ``1.yaml``, ..., and no earlier."""
 
     def judged(*texts: str) -> Judgement:
+        for earlier in tmp_path.glob("*.yaml"):
+            earlier.unlink()
         for number, text in enumerate(texts):
             (tmp_path / f"{number}.yaml").write_text(text, encoding="utf-8")
         return judge(load([tmp_path]))

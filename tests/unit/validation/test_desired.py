@@ -71,7 +71,7 @@ def test_a_resource_has_the_marks_of_its_metadata() -> None:
     assert made.spec["timeout"] == "20s", "a default that is left unsaid"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "codes"),
     [
         ("- a\n", ["MANIFEST-SHAPE"]),
@@ -129,7 +129,7 @@ spec:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("first", "again"),
     [
         pytest.param(PROJECT, PROJECT, id="the same twice"),

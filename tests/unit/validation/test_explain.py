@@ -411,7 +411,7 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize(("document", "code", "summary", "remedy"), ROWS)
+@each_row(("document", "code", "summary", "remedy"), ROWS)
 def test_a_mistake_is_told_once_and_says_what_to_write(
     judge_text: Judge, document: Any, code: str, summary: str, remedy: str
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 from reconciler.resources.capabilities import SOURCE
 from reconciler.resources.flows import FLOWS
 from reconciler.validation.desired import unmet_needs
+from tests.rows import each_row
 from tests.unit.validation.conftest import Judge
 from tests.unit.validation.documents import (
     ACTION,
@@ -30,7 +31,7 @@ IMPLICIT = {
 }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changes", "codes"),
     [
         pytest.param({}, [], id="nothing out of the ordinary"),
@@ -177,7 +178,7 @@ def test_a_default_that_does_not_fit_stands_at_what_does_not_fit_it(judge_text: 
     assert found[0].location.column == text_of(document).index('["OIDC_GRANT') + 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changes", "found"),
     [
         pytest.param({}, [], id="nothing out of the ordinary"),
@@ -283,27 +284,33 @@ NAMED = [
 ]
 
 
-@pytest.mark.parametrize("character", CHARACTERS)
-@pytest.mark.parametrize(("document", "field"), NAMED)
-@pytest.mark.parametrize(
-    ("length", "fits"), [(0, False), (1, True), (199, True), (200, True), (201, False)]
-)
-def test_names_have_1_to_200_code_points(  # the table has five columns
-    judge_text: Judge,
-    document: dict[str, object],
-    field: str,
-    character: str,
-    length: int,
-    *,
-    fits: bool,
+LENGTHS = [(0, False), (1, True), (199, True), (200, True), (201, False)]
+
+
+@each_row(("document", "field"), NAMED)
+@each_row(("length", "fits"), LENGTHS)
+def test_names_have_1_to_200_code_points(
+    judge_text: Judge, document: dict[str, object], field: str, length: int, *, fits: bool
 ) -> None:
-    text = text_of(with_metadata(document, **{field: units(character, length)}))
+    """Each name; how its characters are counted is the same for all."""
+    text = text_of(with_metadata(document, **{field: "x" * length}))
 
     assert judge_text(text).is_valid is fits
 
 
-@pytest.mark.parametrize("field", ["jwtEndpoint", "issuer", "keysEndpoint", "headerName"])
-@pytest.mark.parametrize(("length", "fits"), [(199, True), (200, True), (201, False)])
+@each_row("character", CHARACTERS)
+@each_row(("length", "fits"), LENGTHS)
+def test_a_character_of_a_name_counts_once(
+    judge_text: Judge, character: str, length: int, *, fits: bool
+) -> None:
+    """However many bytes it has."""
+    text = text_of(with_metadata(APPLICATION, name=units(character, length)))
+
+    assert judge_text(text).is_valid is fits
+
+
+@each_row("field", ["jwtEndpoint", "issuer", "keysEndpoint", "headerName"])
+@each_row(("length", "fits"), [(199, True), (200, True), (201, False)])
 def test_fields_of_an_identity_provider_have_up_to_200(
     judge_text: Judge, field: str, length: int, *, fits: bool
 ) -> None:
@@ -321,10 +328,8 @@ def test_only_the_header_may_be_empty(judge_text: Judge, field: str, *, fits: bo
     assert judge_text(text_of(with_spec(IDP, **{field: ""}))).is_valid is fits
 
 
-@pytest.mark.parametrize("character", CHARACTERS)
-@pytest.mark.parametrize(
-    ("length", "fits"), [(0, False), (1, True), (1999, True), (2000, True), (2001, False)]
-)
+@each_row("character", CHARACTERS)
+@each_row(("length", "fits"), [(0, False), (1, True), (1999, True), (2000, True), (2001, False)])
 def test_scripts_have_1_to_2000_code_points(
     judge_text: Judge, character: str, length: int, *, fits: bool
 ) -> None:
