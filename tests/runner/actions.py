@@ -84,23 +84,30 @@ def _check_out(place: Place, given: Mapping[str, Any]) -> str:
 
 
 def _set_up_python(place: Place, given: Mapping[str, Any]) -> str:
-    """Put ``python`` and ``python3`` on the path. Their ``-m venv`` leaves pip to a stand-in."""
+    """Put ``python`` and ``python3`` on the path.
+
+    Their ``-m venv`` leaves pip to a stand-in. After the first one it makes copies of that:
+    Python finds itself by the folder that it is in.
+    """
     pip = place.installs / "stand-in" / "pip"
     pip.mkdir(parents=True, exist_ok=True)
     (pip / "__init__.py").touch()
     shutil.copy(PIP, pip / "__main__.py")
-    python = sys.executable
+    python, empty = sys.executable, place.installs / "empty-environment"
     for name in ("python", "python3"):
         a_program(
             place.programs / name,
             f"""#!/bin/sh
 if [ "$1 $2" = "-m venv" ]; then
     shift 2
-    '{python}' -I -m venv --without-pip "$@"
     for folder; do :; done
+    if [ ! -e "$folder" ] && [ -e '{empty}' ]; then exec cp -R '{empty}' "$folder"; fi
+    '{python}' -I -m venv --without-pip "$@"
     for packages in "$folder"/lib/python*/site-packages; do
         echo '{pip.parent}' > "$packages/pip_of_the_runner.pth"
     done
+    cp -R "$folder" '{empty}'.$$
+    mv -T '{empty}'.$$ '{empty}' 2>/dev/null || rm -r '{empty}'.$$ # another job was first
 else
     exec '{python}' "$@"
 fi

@@ -6,7 +6,7 @@ The real pip is that of the Python which runs the tests. It looks through every 
 version on an index, which takes half a minute: so the wheels of a lock are fetched once for an
 environment, and installed from there; both by their hashes. Only what is imported is compiled.
 
-Where a job has ``RUNNER_PROGRAM``, its text is the command of our tool in a copied installation.
+Where a job has ``RUNNER_PROGRAM``, its text stands in the place of our tool's command.
 """
 
 from __future__ import annotations
@@ -69,6 +69,8 @@ def _install(kept: Path) -> int:
                 if path.name not in before:
                     _link(path, made / path.relative_to(sys.prefix))
         made.rename(kept)
+        if PROGRAM:
+            _write(SCRIPTS / "reconciler", PROGRAM)
     return code
 
 
@@ -126,9 +128,13 @@ def _copy(kept: Path) -> None:
         first, rest = path.read_text(encoding="utf-8").split("\n", 1)
         assert first.startswith("#!")
         text = PROGRAM if path.name == "reconciler" else ""
-        script = SCRIPTS / path.name
-        script.write_text(text or f"#!{sys.executable}\n{rest}", encoding="utf-8")
-        script.chmod(0o755)
+        _write(SCRIPTS / path.name, text or f"#!{sys.executable}\n{rest}")
+
+
+def _write(script: Path, text: str) -> None:
+    script.unlink(missing_ok=True)  # its bytes are those of the installation that is kept
+    script.write_text(text, encoding="utf-8")
+    script.chmod(0o755)
 
 
 def _link(path: Path, copy: Path) -> None:
