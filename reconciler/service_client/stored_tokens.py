@@ -32,8 +32,7 @@ def stored_token(origin: str, environ: Mapping[str, str]) -> Secret | None:
         AccessDeniedError: the file holds no token.
     """
     folder = _folder(environ)
-    path = folder / _name(origin) if folder else None
-    if folder is None or path is None or not os.path.lexists(path):
+    if folder is None or not os.path.lexists(path := folder / _name(origin)):
         return None
     _check_private(folder)
     return token_of(read_private(path, own=True), str(path))
@@ -109,13 +108,7 @@ def _name(origin: str) -> str:
 
 def _check_private(folder: Path) -> None:
     """Refuse a folder in which another user could read or exchange the files."""
-    try:
-        status = folder.lstat()
-    except OSError as failure:
-        raise LocalFileError(
-            f"cannot read {folder}: {failure.strerror or failure}",
-            remedy="Make it a folder that this user may read.",
-        ) from failure
+    status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
         raise LocalFileError(
             f"{folder} is not a folder of this user's own",
