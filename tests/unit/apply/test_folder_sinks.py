@@ -236,3 +236,11 @@ def test_names_are_as_documented() -> None:
     assert file_name(WEB) == PLAIN
     assert file_name(WEB, "7") == BESIDE
     assert file_name(WEB, "7", AgeSink.suffix) == "acme.shop.storefront.7.json.age"
+
+
+def test_it_is_not_known_what_a_folder_holds_that_cannot_be_read(tmp_path: Path) -> None:
+    """A secret that is there must not be taken for one that is missing."""
+    place = tmp_path / "secrets"
+    place.write_bytes(b"")
+
+    assert FileSink(place).held([Application(WEB, "7")]) == [None]
