@@ -14,8 +14,9 @@ Without Git, the common folder of the PATHS stands for the repository.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 
 from reconciler.diagnostics import SourceLocation, name_as_text
@@ -82,10 +83,7 @@ class Repository:
     def look(self, other_trees: Sequence[str], doomed: Collection[ObservedObject]) -> Elsewhere:
         """Return which of some objects are declared in files that the PATHS do not hold."""
         left_out = {*self.paths, *(self.base / name for name in other_trees)}
-        wanted: dict[ResourceRef, list[str]] = {}
-        for held in doomed:
-            wanted.setdefault(held.ref.key, []).append(held.id)
-        search = _Search(wanted)
+        search = _Search(_Wanted(doomed))
         for top in self.tops:
             for folder, names in _yaml_files(top, left_out, search):
                 search.read(folder, names)
@@ -104,8 +102,41 @@ def repository_of(paths: Sequence[str]) -> Repository:
     return Repository(tuple(sorted(found)), resolved, is_git=not alone)
 
 
-_Wanted = Mapping[ResourceRef, Sequence[str]]
-"""Ids of the objects that are looked for, by the key of their ref."""
+class _Wanted:
+    """Objects that are looked for.
+
+    Thousands can be looked for in thousands of documents, so a document is compared with few.
+    """
+
+    def __init__(self, objects: Iterable[ObservedObject]) -> None:
+        self._ids: dict[ResourceRef, list[str]] = {}
+        for held in objects:
+            self._ids.setdefault(held.ref.key, []).append(held.id)
+        self._all_ids = {object_id for ids in self._ids.values() for object_id in ids}
+        self._by_name: dict[str, list[ResourceRef]] = {}
+        for ref in self._ids:
+            self._by_name.setdefault(ref.name, []).append(ref)
+        self._fitting = cache(self._owners_like)
+
+    def ids_of(self, written: ResourceRef) -> Iterator[str]:
+        """Yield the ids of the objects that a key of a ref can be about."""
+        if not any(OPENING in name for name in written[1:]):
+            yield from self._ids.get(written, ())
+            return
+        owners = [self._fitting(at, getattr(written, at)) for at in ("organization", "project")]
+        for name in _those_like(written.name, self._by_name):
+            for ref in self._by_name[name]:
+                fits = ref.organization in owners[0] and ref.project in owners[1]
+                if fits and ref.kind is written.kind:
+                    yield from self._ids[ref]
+
+    def pinned(self, written: str) -> Iterable[str]:
+        """Return the ids that a pinned id can be."""
+        return _those_like(written, self._all_ids)
+
+    def _owners_like(self, which: str, written: str) -> Collection[str]:
+        """Return the names of owners that a text can be: most documents write the same few."""
+        return _those_like(written, {getattr(ref, which) for ref in self._ids})
 
 
 @dataclass(slots=True)
@@ -174,27 +205,26 @@ def _declared_ids(document: YamlValue, wanted: _Wanted) -> Iterator[str]:
         return  # a document of an overlay that takes the object out
     names = [metadata.get(name, "") for name in ("organization", "project", "name")]
     if all(isinstance(name, str) for name in names):
-        yield from _ids_of(ResourceRef(_KINDS[kind], *names).key, wanted)
+        yield from wanted.ids_of(ResourceRef(_KINDS[kind], *names).key)
     pinned = metadata.get("id")
     if isinstance(pinned, str):
-        yield from (each for ids in wanted.values() for each in ids if _may_be(pinned, each))
+        yield from wanted.pinned(pinned)
 
 
-def _ids_of(written: ResourceRef, wanted: _Wanted) -> Iterator[str]:
-    """Yield the ids of the objects looked for that a ref can be about."""
-    if not any(OPENING in name for name in written[1:]):
-        yield from wanted.get(written, ())
-        return
-    for ref, ids in wanted.items():
-        pairs = zip(written[1:], ref[1:], strict=True)
-        if ref.kind is written.kind and all(_may_be(text, name) for text, name in pairs):
-            yield from ids
+def _those_like(written: str, names: Collection[str]) -> Collection[str]:
+    """Return the names that a text is, or can become once its variables are replaced."""
+    parts = _parts(written)
+    if len(parts) == 1:
+        return [parts[0]] if parts[0] in names else []
+    ends = parts[0], parts[-1]
+    near = (name for name in names if name.startswith(ends[0]) and name.endswith(ends[1]))
+    return [name for name in near if _fits(parts, name)]
 
 
-def _may_be(written: str, name: str) -> bool:
-    """Return whether a text is a name, or can become it once its variables are replaced."""
+def _parts(written: str) -> Sequence[str]:
+    """Return what stands around the variables of a text; a text without any is one part."""
     if OPENING not in written:
-        return written == name
+        return [written]
     parts, end = [""], 0
     for token in tokens(written):
         parts[-1] += written[end : token.start]
@@ -204,16 +234,12 @@ def _may_be(written: str, name: str) -> bool:
         else:
             parts.append("")
     parts[-1] += written[end:]
-    return _fits(parts, name)
+    return parts
 
 
 def _fits(parts: Sequence[str], name: str) -> bool:
-    """Return whether a name is these parts, with any text between each two of them."""
-    if len(parts) == 1:
-        return parts[0] == name
+    """Return whether a name that begins and ends with parts has all, with any text in between."""
     first, *inner, last = parts
-    if not (name.startswith(first) and name.endswith(last)):
-        return False
     at, end = len(first), len(name) - len(last)
     for part in inner:  # the first place that fits leaves the most for the rest
         found = name.find(part, at, end)
