@@ -272,7 +272,7 @@ LIMITS = [
 ]
 
 
-@each_row(("text", "code"), LIMITS)
+@pytest.mark.parametrize(("text", "code"), LIMITS)
 def test_no_file_takes_long_or_ends_the_process(text: str, code: str) -> None:
     """Each within two seconds, with a finding and its place (catalogue B1)."""
     before = time.process_time()

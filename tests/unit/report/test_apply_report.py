@@ -357,7 +357,7 @@ def test_a_run_that_ends_early_says_why() -> None:
     assert record["diagnostic"]["summary"] == "no answer"
 
 
-@each_row("payload", payloads(*COMMANDS))
+@pytest.mark.parametrize("payload", payloads(*COMMANDS))
 def test_every_record_is_one_line_of_plain_ascii(payload: str) -> None:
     """Whatever a name holds, a line is a record, and a log that shows it obeys nothing."""
     for record in plan_records(hostile_plan([payload]), []):

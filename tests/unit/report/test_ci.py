@@ -10,6 +10,7 @@ from urllib.parse import unquote
 from xml.parsers import expat
 
 import jsonschema
+import pytest
 from markdown_it import MarkdownIt
 
 from reconciler.diagnostics import Diagnostic, SourceLocation, error, note
@@ -29,7 +30,6 @@ from tests.hostile import (
     marked,
     payloads,
 )
-from tests.rows import each_row
 from tests.unit.report.findings import FINDINGS, PLACE, WRONG
 from tests.unit.report.sarif_schema import SARIF
 
@@ -57,7 +57,7 @@ def test_a_note_is_a_notice() -> None:
 COMMAND = re.compile(r"::(error|warning) (?:[a-z]+=[^,:\r\n]*,)*title=[A-Z-]+::[^\r\n]*")
 
 
-@each_row("payload", payloads(*COMMANDS))
+@pytest.mark.parametrize("payload", payloads(*COMMANDS))
 def test_no_finding_ends_its_own_command_or_begins_another(payload: str) -> None:
     """One command for each finding, and nothing in it that a runner or a terminal obeys."""
     findings = hostile_findings(payload)
@@ -82,7 +82,7 @@ def test_the_summary_of_a_step_counts_and_lists() -> None:
     assert findings_as_summary([], 1) == "## Valid: 1 manifest\n"
 
 
-@each_row("payload", payloads(*FENCES))
+@pytest.mark.parametrize("payload", payloads(*FENCES))
 def test_the_summary_holds_what_others_wrote_in_one_fence(payload: str) -> None:
     """A heading, a count, a fence."""
     text = findings_as_summary(hostile_findings(payload), 1)
@@ -162,7 +162,7 @@ def test_every_file_is_a_test_that_its_errors_fail() -> None:
     assert failure.text.count("Write `https://a.test`. 100 %.") == 2
 
 
-@each_row("payload", payloads(*HTML))
+@pytest.mark.parametrize("payload", payloads(*HTML))
 def test_junit_is_xml_whatever_a_finding_says(payload: str) -> None:
     """XML cannot hold every character, not even escaped; made visible, it can."""
     suites = xml_of(findings_as_junit(hostile_findings(payload), [f"{payload}.yaml"]))
@@ -231,7 +231,7 @@ def test_no_findings_is_a_valid_report_too() -> None:
     assert results([]) == []
 
 
-@each_row("payload", payloads(*INVISIBLE))
+@pytest.mark.parametrize("payload", payloads(*INVISIBLE))
 def test_sarif_is_valid_whatever_a_finding_says(payload: str) -> None:
     """The path is a URI reference, and no letter of it leads elsewhere."""
     findings = hostile_findings(marked(payload))

@@ -125,7 +125,7 @@ RISKY = a_plan(
 )
 
 
-@each_row("payload", payloads(*HTML))
+@pytest.mark.parametrize("payload", payloads(*HTML))
 def test_what_others_wrote_is_text_and_nothing_else(payload: str) -> None:
     """In a box of its own, so that no letter of it turns the words around it."""
     page = plan_as_html(hostile_plan([payload]), marked(payload), hostile_findings(marked(payload)))

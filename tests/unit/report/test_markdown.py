@@ -243,7 +243,7 @@ def test_nothing_to_do_is_said_in_one_heading() -> None:
     check_only_ours(text)
 
 
-@each_row("payload", payloads(*FENCES))
+@pytest.mark.parametrize("payload", payloads(*FENCES))
 def test_what_others_wrote_stands_in_fences_alone(payload: str) -> None:
     """A pull request must not speak in the voice of the one who comments on it."""
     text = plan_as_markdown(
