@@ -113,6 +113,11 @@ def an_idp(name: str = "partner", **spec: Any) -> str:
 @pytest.fixture
 def small(tree: Path) -> Path:
     """Return a folder with one organization: two applications, an action, a provider."""
+    return write_small(tree)
+
+
+def write_small(tree: Path) -> Path:
+    """Write the manifests of the small tree to a folder, and return it."""
     write(tree / "organization.yaml", ORGANIZATION)
     write(tree / "web.yaml", an_application("web"))
     spa = an_application(
