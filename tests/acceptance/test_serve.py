@@ -22,23 +22,32 @@ from tests.acceptance.conftest import Run
 from tests.program import environment
 from tests.raw_http import exchange, read_response, request
 from tests.running import prepare, running_server
+from tests.warm import Copy
 
 PATIENCE = 20.0
 ACTIONS = "/management/v1/actions"
+Process = Copy | subprocess.Popen[str]
 
 
 @contextmanager
-def serving(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+def serving(
+    folder: Path, *arguments: str, is_fresh: bool = False
+) -> Iterator[tuple[Process, Path]]:
     """Start ``serve`` in a folder; yield the process and the file of what it says."""
     said = folder / "said.txt"
+    words = ["serve", "--listen", "127.0.0.1:0", *arguments]
+    process: Process
     with said.open("w", encoding="utf-8") as stderr:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "reconciler", "serve", "--listen", "127.0.0.1:0", *arguments],
-            cwd=folder,
-            env=environment(),
-            stderr=stderr,
-            text=True,
-        )
+        if is_fresh:  # an interpreter of its own
+            process = subprocess.Popen(
+                [sys.executable, "-m", "reconciler", *words],
+                cwd=folder,
+                env=environment(),
+                stderr=stderr,
+                text=True,
+            )
+        else:
+            process = Copy(words, folder, environment(), stderr=stderr.fileno())
     try:
         yield process, said
     finally:
@@ -47,7 +56,7 @@ def serving(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[st
         process.wait()
 
 
-def port_of(process: subprocess.Popen[str], said: Path) -> int:
+def port_of(process: Process, said: Path) -> int:
     """Wait until a server says where it listens."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
@@ -59,7 +68,7 @@ def port_of(process: subprocess.Popen[str], said: Path) -> int:
     raise AssertionError(said.read_text(encoding="utf-8"))
 
 
-def stop(process: subprocess.Popen[str]) -> int:
+def stop(process: Process) -> int:
     process.send_signal(signal.SIGTERM)
     return process.wait(PATIENCE)
 
@@ -72,7 +81,8 @@ def status_of(port: int, verb: str, path: str, headers: Mapping[str, str] | None
 
 def test_a_new_store_says_how_to_begin(run: Run, tmp_path: Path) -> None:
     """Health is answered, all else refused, until there is a token; then nothing is restarted."""
-    with serving(tmp_path, "--service", "sqlite:new/identity.db") as (process, said):
+    store = ("--service", "sqlite:new/identity.db")
+    with serving(tmp_path, *store, is_fresh=True) as (process, said):
         port = port_of(process, said)
         words = said.read_text(encoding="utf-8")
         command = "token create --name admin --role admin --service sqlite:new/identity.db"
