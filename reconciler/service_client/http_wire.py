@@ -14,10 +14,12 @@ from __future__ import annotations
 import asyncio
 import random
 import ssl
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from typing import NamedTuple, TypeAlias
 
 import httpx
@@ -39,6 +41,11 @@ from reconciler.service_client.http_messages import (
     target_of,
 )
 from reconciler.service_client.wire import Answer, Reply, WireRefusal, lost, pause, unsent
+
+# httpcore imports sniffio several times a request, and does without where that fails. A module that
+# is missing is looked for in every folder each time, unless it is known to be missing.
+if find_spec("sniffio") is None:
+    vars(sys)["modules"]["sniffio"] = None
 
 AT_ONCE = 8  # requests, each on a connection of its own
 RETRIED = frozenset({429, 502, 503, 504})  # HTTP statuses of a service that may do better soon

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from reconciler.errors import (
     ServiceError,
     ServiceUnavailableError,
 )
+from reconciler.resources.call import Call
 from reconciler.resources.ref import Kind
 from reconciler.service.operations.callers import EMBEDDED
 from reconciler.service.operations.request import Request
@@ -34,6 +36,7 @@ from reconciler.service_client.port import (
     Written,
 )
 from reconciler.service_client.read_only import OperationsReader, ReadOnlyWire
+from reconciler.service_client.wire import Answer
 from tests.builders import (
     FakeSink,
     a_jwt_config,
@@ -45,7 +48,7 @@ from tests.builders import (
     desired,
 )
 from tests.contract.houses import CONTEXT, IN_PROCESS, OVER_HTTP, House
-from tests.http_clients import apply_with, http_client, plan_with
+from tests.http_clients import apply_with, http_client, http_wire, plan_with
 from tests.memory_store import open_memory
 from tests.running import Server
 
@@ -426,3 +429,20 @@ def test_every_organization_is_found_where_there_are_more_than_a_list_has() -> N
     wire = InProcessWire(service, local_caller())
 
     assert OperationsReader(ReadOnlyWire(wire)).organizations() == names
+
+
+def test_a_request_looks_for_no_module(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a library imports in each request is looked for once, also where it is not installed."""
+    looked_for: list[str] = []
+
+    class Watching:
+        def find_spec(self, name: str, *_: object) -> None:
+            looked_for.append(name)
+
+    with http_wire(server.address, server.token()) as wire:
+        wire.send([Call("GetServiceInfo")])
+        monkeypatch.setattr(sys, "meta_path", [Watching(), *sys.meta_path])
+        (reply,) = wire.send([Call("GetServiceInfo")])
+
+    assert isinstance(reply, Answer)
+    assert looked_for == []
