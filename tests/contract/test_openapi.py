@@ -34,8 +34,9 @@ CONFIG = Path(__file__).with_name("schemathesis.toml")
 # all the same, and `make laws` covers every value of every one.
 COVERED_ELSEWHERE = """
 [[operations]]
-include-operation-id-regex = "Alias$|^Reactivate|(Org|Orgs|Trees)$|\
-^List(Projects|OrgIDPs|Actions)$|^(UpdateOIDCAppConfig|UpdateAction|UpdateJWTProvider)$|\
+include-operation-id-regex = "Alias$|^Reactivate|^Deactivate(Project|OrgIDP|Action)$|\
+(Org|Orgs|Trees)$|^List(Projects|OrgIDPs|Actions)$|\
+^(UpdateOIDCAppConfig|UpdateAction|UpdateJWTProvider)$|\
 ^(AddOrgJWTIDP|RenewLease|AcknowledgeSecrets)$"
 phases.coverage.enabled = false
 """
