@@ -373,7 +373,7 @@ class SqliteModel(Model):
 
 
 LIMITS = settings(
-    max_examples=cases(120),
+    max_examples=cases(60),
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],

@@ -26,6 +26,7 @@ from reconciler.resources.normal import SHORT
 from reconciler.resources.ref import Kind
 from reconciler.resources.schemas import Stage, any_manifest, schema_for
 from reconciler.validation.schema import accepts, faults
+from tests.effort import cases
 from tests.unit.validation.documents import (
     ACTION,
     ACTION_FLOW,
@@ -37,7 +38,7 @@ from tests.unit.validation.documents import (
 
 ROOT = Path(__file__).parents[2]
 SCHEMAS = ROOT / "schemas"
-SEEDS_PER_KIND = 2000
+SEEDS_PER_KIND = cases(1000)
 
 COMPLETE: dict[Kind, dict[str, Any]] = {
     Kind.ORGANIZATION: {**ORGANIZATION, "spec": {}},
@@ -209,7 +210,7 @@ def test_an_editor_marks_nothing_that_is_right_after_resolution(kind: Kind) -> N
     """What is written may be a variable or missing; what is neither is judged the same."""
     public = jsonschema_rs.Draft202012Validator(schema_file(f"{KINDS[kind].schema}.schema.json"))
     any_public = jsonschema_rs.Draft202012Validator(schema_file("manifest.schema.json"))
-    for seed in range(SEEDS_PER_KIND // 4):
+    for seed in range(SEEDS_PER_KIND // 2):
         document = a_document(kind, seed)
         verdict = public.is_valid(document)
 
