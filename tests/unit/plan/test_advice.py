@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from reconciler.diagnostics import Diagnostic, SourceLocation, note, warning
+from reconciler.plan.advice import advice, second_objects
 from reconciler.plan.digest import plan_digest
 from reconciler.plan.guards import Allowances
-from reconciler.plan.model import Plan, Scope
+from reconciler.plan.model import Adopt, Change, Create, Delete, Plan, Scope, Update
 from reconciler.plan.planner import build_plan
-from reconciler.resources.ref import Kind, Shard, fold
+from reconciler.resources.ref import Kind, ResourceRef, Shard, fold
+from reconciler.state import ObservedObject, Resource
 from tests.builders import (
     HOUSE,
     OWNERS,
@@ -27,6 +31,8 @@ from tests.builders import (
     plan_of,
 )
 
+SOURCE = FakeSource(lines={("metadata", "name"): 6, ("spec",): 9})
+SPEC = SourceLocation("shop.yaml", 9, 2)
 CHECKED = a_jwt_config(audience="us")
 MOVED = a_jwt_config(issuer="https://other.example.com", audience="us")
 
@@ -109,6 +115,151 @@ def test_a_server_that_does_not_check_audiences_is_to_be_upgraded(
         "upgrade it" in warning.remedy
         for warning in plan.warnings
         if warning.code == "PLAN-AUDIENCE-UNKNOWN"
+    )
+
+
+UPGRADE = "ZITADEL knows it from 3.4.12 and 4.15.2 on: upgrade it."
+
+
+@pytest.mark.parametrize(
+    ("known", "said", "finding"),
+    [
+        pytest.param(
+            True,
+            "",
+            warning(
+                "PLAN-NO-AUDIENCE",
+                "1 JWT identity provider(s) accept tokens for any audience",
+                "`aud` is not checked: a token that the issuer made for another application is "
+                "accepted (CVE-2026-55669). Write spec.audience: IdpJwtConfig acme/partner "
+                "(shop.yaml:6:3)",
+                SPEC,
+            ),
+            id="not declared",
+        ),
+        pytest.param(
+            False,
+            "us",
+            warning(
+                "PLAN-AUDIENCE-UNKNOWN",
+                "the server does not know the audience of identity providers",
+                "It never checks `aud`, so for 1 provider(s) a token that their issuer made for "
+                f"another application is accepted (CVE-2026-55669). {UPGRADE}",
+            ),
+            id="not known",
+        ),
+        pytest.param(
+            None,
+            "us",
+            warning(
+                "PLAN-AUDIENCE-UNKNOWN",
+                "whether the server knows the audience of identity providers shows only after "
+                "apply",
+                "The plan sets it for 1 provider(s). If the next plan sets it again, the server "
+                f"never checks `aud`. {UPGRADE}",
+                SPEC,
+            ),
+            id="perhaps not known",
+        ),
+    ],
+)
+def test_a_warning_about_audiences_says_what_is_open_and_where_to_write(
+    said: str, finding: Diagnostic, *, known: bool | None
+) -> None:
+    provider = declared(PARTNER, a_jwt_config(audience=said), source=SOURCE)
+    state = replace(observed(*HOUSE), knows_audience=known)
+
+    assert build_plan(desired(*OWNERS, provider), state).warnings == (finding,)
+
+
+def test_an_old_service_is_not_upgraded_because_of_an_operation_it_may_not_have() -> None:
+    """A ZITADEL without a history is written to with newer calls, unless it is too old for them."""
+    changed = [declared(PARTNER, MOVED)], [held(PARTNER, CHECKED)]
+    state = replace(observed(*HOUSE, *changed[1]), keeps_history=False)
+
+    told = {
+        known: codes(
+            build_plan(desired(*OWNERS, *changed[0]), replace(state, knows_audience=known))
+        )
+        for known in (True, None, False)
+    }
+    deprecated = {key: "PLAN-DEPRECATED-OPERATION" in found for key, found in told.items()}
+    assert deprecated == {True: False, None: False, False: True}
+
+
+LOGOUT = "backChannelLogoutUri"
+
+
+def with_logout(ref: ResourceRef, uri: str, **more: Any) -> ObservedObject:
+    found = held(ref, an_application(**more))
+    return replace(found, spec={**found.spec, LOGOUT: uri} if uri else found.spec)
+
+
+def test_an_update_that_sends_an_old_logout_uri_again_is_told() -> None:
+    """The server checks it again; an update that sends none, or another one, is not told."""
+    refs = {name: a_ref(name=name) for name in ("again", "also", "none", "new", "step", "kept")}
+    before = {name: with_logout(ref, "https://a.test/out") for name, ref in refs.items()}
+    before["none"] = with_logout(refs["none"], "")
+    emptied = declared(refs["kept"], an_application(redirectUris=[]))
+
+    def after(name: str, uri: str = "https://a.test/out", **said: Any) -> Resource:
+        made = declared(refs[name], an_application(**said), source=FakeSource(f"{name}.yaml"))
+        return replace(made, spec={**made.spec, LOGOUT: uri} if uri else made.spec)
+
+    changes: list[Change] = [
+        Create(after("new")),
+        Update(after("step"), replace(before["step"], spec=after("step").spec)),
+        Update(after("again", devMode=True), before["again"]),
+        Adopt(after("also", devMode=True), before["also"]),
+        Update(after("none", "", devMode=True), before["none"]),
+        Update(after("new", "https://b.test/out"), before["new"]),
+        Update(
+            replace(emptied, spec={**before["kept"].spec, "redirectUris": []}),
+            before["kept"],
+            kept=frozenset({"redirectUris"}),
+        ),
+        Delete(before["again"]),
+    ]
+
+    told = advice(changes, desired(*OWNERS), observed(*HOUSE), Scope(), {})
+
+    assert told == (
+        note(
+            "PLAN-LOGOUT-CHECKED",
+            "the server checks the back-channel logout URI of 2 application(s) again",
+            "A newer ZITADEL refuses an update of an application whose backChannelLogoutUri it can "
+            "no longer resolve (PROJECT-msNebo), also where the manifest does not say it. Then "
+            "write another one, or an empty text: OidcApplication acme/shop/again "
+            "(again.yaml:1:3), OidcApplication acme/shop/also (also.yaml:1:3)",
+            SourceLocation("again.yaml", 1, 2),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "new"), [(Kind.OIDC_APPLICATION, "client id"), (Kind.ACTION, "id")]
+)
+def test_a_second_object_of_the_same_content_is_told_at_its_name(kind: Kind, new: str) -> None:
+    """That is what a rename without an id looks like. A create elsewhere has no such twin."""
+    first, second, other = (a_ref(kind, name) for name in ("first", "second", "other"))
+    elsewhere = a_ref(kind, "first", "globex")
+    changes: list[Change] = [
+        Delete(held(other)),
+        Create(declared(elsewhere)),
+        Create(declared(second, source=SOURCE)),
+        Create(declared(other)),
+    ]
+
+    (told,) = second_objects(changes, [held(first, object_id="7")], "default")
+
+    assert told == warning(
+        "PLAN-SECOND-OBJECT",
+        "a second object of the same content would be created",
+        f"The service holds {first} with the same content, and no manifest declares it. {second} "
+        f"will be a second object with a new {new}. To rename the one that is held instead, write "
+        'in its manifest: metadata.id: "7"',
+        SourceLocation("shop.yaml", 6, 3),
+        second,
     )
 
 

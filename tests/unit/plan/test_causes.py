@@ -7,17 +7,31 @@ from typing import Any
 
 import pytest
 
+from reconciler.diagnostics import SourceLocation, error
 from reconciler.errors import ServiceError
 from reconciler.loop import MOST_HISTORIES, explained
 from reconciler.plan.causes import (
+    cause_in_plan,
     cause_in_words,
     cause_of,
     cause_of_field,
     causes_in_words,
     field_causes,
 )
+from reconciler.plan.diff import OWNER
 from reconciler.plan.digest import plan_digest
-from reconciler.plan.model import Adopt, Cause, CauseKind, Change, Create, Delete, Plan, Update
+from reconciler.plan.model import (
+    PARTIAL_TREE,
+    Adopt,
+    Cause,
+    CauseKind,
+    Change,
+    Create,
+    Delete,
+    Plan,
+    Scope,
+    Update,
+)
 from reconciler.resources.normal import normal_form
 from reconciler.resources.ref import Kind
 from reconciler.state import ObjectEvent
@@ -191,6 +205,71 @@ def test_without_an_event_of_the_tree_the_last_writer_stands_for_every_field() -
     told = causes_of({}, {"timeout": "1s"}, event("action.added", "one", "bob"))
 
     assert told == {"timeout": Cause(CauseKind.SERVICE, "ana", "2026-01-01T00:00:00Z", 43)}
+
+
+def told_of(causes: dict[str, Cause], *changes: Change, **more: Any) -> list[list[str]]:
+    """Return in words why changes are in a plan that knows the causes of the fields of greet."""
+    plan = a_plan(*changes, causes={GREET: causes} if causes else {}, **more)
+    return [list(causes_in_words(plan, change)) for change in changes]
+
+
+DECLARED = Cause(CauseKind.DECLARED)
+IN_WORDS = "changed on the service since, by ana at two (sequence 43)"
+
+
+@pytest.mark.parametrize(
+    ("causes", "words"),
+    [
+        pytest.param({"timeout": BY_ANA}, [IN_WORDS], id="one field"),
+        pytest.param({"timeout": BY_ANA, "script": BY_ANA}, [IN_WORDS], id="one cause for all"),
+        pytest.param(
+            {"timeout": BY_ANA, "name": DECLARED, "script": BY_ANA},
+            [f"timeout, script: {IN_WORDS}", f"name: {cause_in_words(DECLARED)}"],
+            id="two causes",
+        ),
+    ],
+)
+def test_fields_are_named_only_where_their_causes_differ(
+    causes: dict[str, Cause], words: list[str]
+) -> None:
+    """The fields stand below it in every report. A comparison of manifests has no causes."""
+    update = Update(declared(GREET), held(GREET, **ANA))
+
+    assert told_of(causes, update) == [words]
+    assert told_of(causes, update, compared_with="staging") == [[]]
+
+
+def test_the_cause_of_a_field_is_told_from_its_event_or_stands_for_the_whole_update() -> None:
+    """A new owner and a new secret have no event."""
+    update = Update(declared(GREET), held(GREET, **{**ANA, "changed_in": "other"}))
+    plan = a_plan(update, causes={GREET: {"timeout": DECLARED}}, scope=Scope("other"))
+    taken = Update(declared(GREET), held(GREET, owner="old", **ANA), new_owner="default")
+
+    assert cause_of_field(plan, update, "timeout") == DECLARED
+    assert cause_of_field(plan, update, "script") == cause_of(update, "other")
+    assert cause_of(update, "other") != cause_of(update, "default")
+    assert cause_of_field(plan, Create(declared(GREET)), "timeout") is None
+    take_over = Cause(CauseKind.TAKE_OVER, tree="old")
+    assert cause_of_field(plan, taken, OWNER) == take_over
+    assert field_causes(taken, [ADDED], "default")[OWNER][1] == take_over
+
+
+def test_a_delete_that_another_manifest_declares_says_so() -> None:
+    """It is blocked, and the reason stands with it."""
+    delete, other = Delete(held(GREET)), Delete(held(WEB))
+    block = error(PARTIAL_TREE, "s", "r", SourceLocation("a.yaml", 1, 1), GREET)
+    plan = a_plan(delete, other, blocks=(block,))
+
+    assert cause_in_plan(plan, delete) == Cause(CauseKind.ELSEWHERE)
+    assert cause_in_plan(plan, other) == cause_of(other, "default")
+
+
+def test_of_a_field_changed_on_both_sides_the_tree_that_wrote_is_told() -> None:
+    """It is whom to ask."""
+    events = [ADDED, event("action.changed", "two", "ana", "other", timeout="1s")]
+    told = causes_of({"timeout": "5s"}, {"timeout": "1s"}, *events)
+
+    assert told == {"timeout": BY_ANA._replace(kind=CauseKind.BOTH, tree="other")}
 
 
 class Histories(FakeService):

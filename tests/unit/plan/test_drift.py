@@ -306,5 +306,50 @@ def test_only_what_others_made_again_is_another_object(
     drift = drift_of([declared(GREET)], [found], removals=[removed])
 
     assert [each.removed_id for each in drift.objects] == ids
-    unjudged = not trees and not ids
-    assert [each.ref for each in drift.unjudged] == ([GREET] if unjudged else [])
+    unjudged = [] if trees or ids else [Unjudged(GREET, Reason.NEVER_APPLIED)]
+    assert list(drift.unjudged) == unjudged
+
+
+def test_what_others_made_again_is_told_with_its_author_and_every_difference() -> None:
+    """Under the name that its manifest has, also after others that were never applied."""
+    never = held(a_ref(Kind.ACTION, "adopted"), trees=())
+    found = held(GREET, an_action(timeout="1s"), trees=(), object_id="10", **BY_ANA)
+    again = a_ref(Kind.ACTION, "again")
+    same = held(again, object_id="11", trees=(), **BY_ANA)
+    wanted = a_ref(Kind.ACTION, "Greet")
+    gone = [removal(ref, trees=["default"]) for ref in (wanted, again)]
+
+    resources = [declared(never.ref), declared(wanted, an_action()), declared(again)]
+    drift = drift_of(resources, [never, found, same], removals=gone)
+
+    name = FieldChange("metadata.name", "Greet", "greet")
+    timeout = FieldChange("timeout", "20s", "1s")
+    assert set(drift.objects) == {
+        DriftedObject(again, "11", ANA, removed_id="9"),
+        DriftedObject(wanted, "10", ANA, (name, timeout), removed_id="9"),
+    }
+    assert drift.unjudged == (Unjudged(never.ref, Reason.NEVER_APPLIED),)
+
+
+def test_the_drift_of_an_object_is_told_with_the_last_change_of_a_field() -> None:
+    """The last event of the object, of this tree, changed none."""
+    first = replace(applied(), sequence=1)
+    altered = [
+        replace(applied(timeout="1s"), context={}, sequence=5, writer="bob"),
+        replace(applied(timeout="1s", allowedToFail=True), context={}, sequence=4, writer="ana"),
+    ]
+    rotated = replace(event("app.oidc.secret.changed", "default"), sequence=9)
+    ours = {**BY_ANA, "changed_by": "ci", "changed_in": "default", "sequence": 9}
+    found = held(GREET, an_action(timeout="1s", allowedToFail=True), **ours)
+    wanted = declared(GREET, an_action(allowedToFail=False))
+
+    (told,) = drift_of([wanted], [found], {found.id: [first, *altered, rotated]}).objects
+
+    assert told.cause == Cause(CauseKind.SERVICE, "bob", "noon", 5)
+
+
+def test_what_is_left_inactive_is_told_with_the_drift() -> None:
+    """It is no drift, and somebody may wonder."""
+    off = replace(held(GREET, **APPLIED), active=False)
+
+    assert drift_of([declared(GREET)], [off]).inactive == (GREET,)

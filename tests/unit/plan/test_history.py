@@ -86,6 +86,29 @@ def test_a_mark_is_told_from_when_it_was_first_set() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("types", "told"),
+    [
+        pytest.param(["deactivated"], [(True, False)], id="switched off for the first time"),
+        pytest.param(
+            ["deactivated", "renamed", "reactivated"], [(True, False), (False, True)], id="both"
+        ),
+    ],
+)
+def test_a_switch_is_told_from_the_state_before(
+    types: list[str], told: list[tuple[bool, bool]]
+) -> None:
+    """Every object is made active, and no event says so."""
+    steps = steps_of([an_event(f"app.{type_}") for type_ in types])
+
+    assert [
+        (field.before, field.after)
+        for step in steps
+        for field in step.fields
+        if field.name == "metadata.active"
+    ] == told
+
+
 def test_what_a_tree_applied_last_is_what_its_last_write_left() -> None:
     """Everything before it included, nothing after it."""
     since = since_applied(EVENTS, "default")
@@ -176,6 +199,16 @@ def test_other_events_stay_as_they_are() -> None:
     events = [event("action.changed", name="greet", spec={"script": "x"})]
 
     assert with_specs(events, NAMES) == events
+
+
+def test_an_event_of_a_flow_that_is_damaged_is_told_all_the_same() -> None:
+    """A later version may say it in another way."""
+    odd = [event("flow.trigger.set", actions="7"), event("flow.trigger.set", actions=["7"])]
+
+    renamed = event("flow.renamed")
+    told = with_specs([renamed, *odd], NAMES)
+    assert told[0] is renamed
+    assert [each.payload for each in told[1:]] == [{"spec": {"": []}}, {"spec": {"": ["greet"]}}]
 
 
 def test_only_actions_are_named() -> None:

@@ -39,6 +39,7 @@ LINES: dict[tuple[str | int, ...], int] = {
     ("metadata", "id"): 5,
     ("metadata", "name"): 6,
     ("metadata", "project"): 7,
+    ("metadata", "active"): 8,
 }
 
 
@@ -226,6 +227,16 @@ def test_a_manifest_that_contradicts_what_is_held_is_told_where_and_what_to_writ
     ]
 
 
+@pytest.mark.parametrize("is_held", [True, False], ids=["held", "declared"])
+def test_an_owner_that_is_misspelt_is_told_with_the_one_that_is_meant(*, is_held: bool) -> None:
+    """Whether that one is held or declared."""
+    wrong = declared(a_ref(project="shopp"), source=SOURCE)
+    resources, objects = ([wrong], HOUSE) if is_held else ([*OWNERS, wrong], ())
+
+    (told,) = match(desired(*resources), observed(*objects)).findings
+    assert told.remedy.startswith("Did you mean shop? Otherwise add a manifest for Project acme/")
+
+
 @pytest.mark.parametrize(
     ("resources", "objects"),
     [
@@ -302,7 +313,7 @@ def test_what_the_service_cannot_deactivate_is_refused(
     *, is_held: bool, keeps_history: bool
 ) -> None:
     """At its own place, before anything is written; to reactivate is always possible."""
-    objects = [*HOUSE]
+    objects = [*HOUSE, held(OTHER)]
     objects += [replace(held(WEB), can_be_inactive=False)] if is_held else []
     there = replace(
         observed(*objects),
@@ -311,8 +322,16 @@ def test_what_the_service_cannot_deactivate_is_refused(
     )
 
     with pytest.raises(InvalidManifestsError) as refused:
-        build_plan(desired(web(active=False)), there)
+        build_plan(desired(declared(OTHER), replace(web(active=False), source=SOURCE)), there)
     (finding,) = refused.value.diagnostics
-    assert (finding.code, finding.ref) == ("PLAN-NOT-DEACTIVATABLE", WEB)
+    assert finding == error(
+        "PLAN-NOT-DEACTIVATABLE",
+        "the service cannot deactivate the object",
+        finding.remedy,
+        SourceLocation("shop.yaml", 8, 3),
+        WEB,
+    )
+    assert finding.remedy.endswith(f"Leave metadata.active out, or remove {WEB} instead.")
     assert ("upgrade it" in finding.remedy) is keeps_history
+    assert match(desired(replace(declared(OTHER), active=False)), there).findings == []
     assert build_plan(desired(web(active=True)), there).blocks == ()

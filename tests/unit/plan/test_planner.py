@@ -32,8 +32,9 @@ from reconciler.plan.model import (
 from reconciler.plan.ordering import batches, in_order
 from reconciler.plan.ownership import flag_to_delete
 from reconciler.plan.planner import build_plan, compare
+from reconciler.resources.capabilities import EXTRAS, Use
 from reconciler.resources.ref import Kind, ResourceRef, fold, owner_of, project_ref
-from reconciler.state import ObservedObject, Resource
+from reconciler.state import Need, ObservedObject, Resource
 from tests.builders import (
     ACME,
     GREET,
@@ -338,6 +339,71 @@ def test_what_only_one_declares_is_told_as_a_create_or_a_delete() -> None:
         ("delete", SHOP),
     ]
     assert (plan.in_step, plan.compared_with, plan.scope.environment) == ((ACME,), *ENVIRONMENTS)
+    # Nothing is of a service: the objects of the first body have no ids, events or owners.
+    held_shop = ObservedObject(SHOP, "", 0, declared(SHOP).spec, "", prevent_delete=False)
+    assert plan.changes[1] == Delete(replace(held_shop, critical=False))
+    assert (plan.instance, plan.organizations) == ("", ("acme",))
+
+
+def test_the_protection_of_an_object_is_compared_and_what_follows_a_new_object_too() -> None:
+    """A create before it hides nothing."""
+    marked = declared(SHOP, prevent_delete=True)
+    one, other = [marked, declared(WEB)], [declared(GREET, an_action()), marked, declared(WEB)]
+
+    plan = compared(one, [*other[:2], declared(WEB, prevent_delete=True)])
+
+    assert [(word(change), ref_of(change)) for change in plan.changes] == [
+        ("create", GREET),
+        ("update", WEB),
+    ]
+    assert plan.in_step == (SHOP,)
+    (field,) = field_changes(plan.changes[1])
+    assert (field.name, field.before, field.after) == ("metadata.preventDelete", False, True)
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "keeps_history", "title"),
+    [
+        pytest.param("source", True, "this project's own service", id="ours"),
+        pytest.param("source", False, "this old ZITADEL", id="an old ZITADEL"),
+        pytest.param("zitadel-4", False, None, id="a ZITADEL that takes it"),
+    ],
+)
+def test_what_the_service_does_not_take_is_refused_by_its_name(
+    capabilities: str, title: str | None, *, keeps_history: bool
+) -> None:
+    """The manifest may be meant for another one."""
+    place = SourceLocation("shop.yaml", 4, 2)
+    need = Need(WEB, place, Use(("spec", "loginVersion"), EXTRAS[2]))
+    wanted = replace(desired(*OWNERS), needs=(need,))
+    state = replace(observed(*HOUSE), capabilities=capabilities, keeps_history=keeps_history)
+
+    if title is None:
+        assert build_plan(wanted, state).changes == ()
+        return
+    with pytest.raises(InvalidManifestsError) as refused:
+        build_plan(wanted, state)
+    (finding,) = refused.value.diagnostics
+    assert (finding.location, finding.ref) == (place, WEB)
+    assert title in finding.summary + finding.remedy
+
+
+@pytest.mark.parametrize(
+    ("scope", "whole", "count"),
+    [
+        pytest.param(Scope(), True, 2, id="the whole tree"),
+        pytest.param(Scope(), False, 0, id="a part of it"),
+        pytest.param(Scope("other"), True, 1, id="another tree"),
+    ],
+)
+def test_secrets_that_are_owed_where_nothing_is_declared_any_more_are_counted(
+    scope: Scope, count: int, *, whole: bool
+) -> None:
+    """Nobody else would deliver them."""
+    left = {"initech": {"default": 2, "other": 1}}
+    state = replace(observed(*HOUSE), owed_left=left)
+
+    assert build_plan(desired(*OWNERS, whole=whole), state, scope).owed_left == count
 
 
 def test_a_difference_has_both_values_and_no_reset() -> None:
