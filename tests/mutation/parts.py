@@ -80,5 +80,6 @@ PARTS = {
             "risk_rules",
         ),
         ("tests/unit/plan",),
+        ("-m", "not slow"),  # one of 13 s would run for each of thousands of changes
     ),
 }
