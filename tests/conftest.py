@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Iterator
 from itertools import count
@@ -21,11 +20,6 @@ settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
 _FOLDERS = count()
-
-
-def pytest_collection_finish() -> None:
-    """Look for no garbage in thousands of tests that were collected: they stay to the end."""
-    gc.freeze()
 
 
 @pytest.fixture
