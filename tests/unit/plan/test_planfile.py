@@ -227,8 +227,8 @@ def test_whatever_a_clever_hand_writes_is_refused_or_can_be_shown() -> None:
     """The integrity digest is no signature, so nothing behind it is trusted either."""
     fields = json.loads(CONTENT)
     refused = accepted = 0
-    for path in paths_of(fields):
-        for value in WRONG:
+    for at, path in enumerate(paths_of(fields)):
+        for value in WRONG[at % 2 :: 2]:  # each value in half of the places
             try:
                 file = read_plan_file(resealed(with_value(fields, path, value)))
             except SavedFileError:

@@ -77,7 +77,7 @@ SOUND = gzip.compress(b"message")
             8,
             id="a byte too long inside",
         ),
-        pytest.param(frame(gzip.compress(b"\0" * 2**26), 1), "gzip", 8, id="a bomb"),
+        pytest.param(frame(gzip.compress(b"\0" * 2**23), 1), "gzip", 8, id="a bomb"),
     ],
 )
 def test_anything_else_is_refused(body: bytes, encoding: str, code: int) -> None:
