@@ -19,6 +19,7 @@ _NOT_COPIED = (
     ".venv",
     ".reconciler",
     ".soak",
+    ".coverage*",
     ".hypothesis",
     "__pycache__",
     "node_modules",
