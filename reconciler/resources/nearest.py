@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from operator import itemgetter
 
 from reconciler.resources.ref import ORGANIZATION, PROJECT, Kind, ResourceRef, fold
 
@@ -18,32 +19,10 @@ def nearest(written: str, known: Iterable[str]) -> str | None:
     return byletters[found[0]] if found else None
 
 
-class NearOwners:
-    """Finds the organization or project that a missing one was probably meant to be.
-
-    A project is compared with those of its own organization. A run with thousands of missing
-    owners gets hints for the first ``MOST_HINTS`` only: each comparison takes a while.
-    """
-
-    def __init__(self, known: Iterable[ResourceRef]) -> None:
-        self._names: dict[tuple[Kind, str], set[str]] = {}
-        for ref in known:
-            if ref.kind is ORGANIZATION or ref.kind is PROJECT:
-                self._names.setdefault(_family(ref), set()).add(ref.name)
-        self._found: dict[ResourceRef, str | None] = {}
-
-    def name_for(self, missing: ResourceRef) -> str | None:
-        """Return the name of the known owner that a missing one is most like, if there is one."""
-        key = missing.key
-        if key not in self._found and len(self._found) < MOST_HINTS:
-            self._found[key] = nearest(missing.name, sorted(self._names.get(_family(key), ())))
-        return self._found.get(key)
-
-
 class NearNames:
     """Finds the name of a group that one was probably meant to be.
 
-    As with owners, the first ``MOST_HINTS`` that are asked for get a hint.
+    The first ``MOST_HINTS`` that are asked for get a hint: each comparison takes a while.
     """
 
     def __init__(self, known: Iterable[tuple[Hashable, str]]) -> None:
@@ -58,6 +37,30 @@ class NearNames:
             return None
         self._left -= 1
         return nearest(written, self._names.get(group, ()))
+
+
+class NearOwners:
+    """Finds the organization or project that a missing one was probably meant to be.
+
+    A project is compared with those of its own organization. An owner that thousands of manifests
+    lack is looked for once.
+    """
+
+    def __init__(self, known: Iterable[ResourceRef]) -> None:
+        owners = {
+            (_family(ref), ref.name)
+            for ref in known
+            if ref.kind is ORGANIZATION or ref.kind is PROJECT
+        }
+        self._near = NearNames(sorted(owners, key=itemgetter(1)))
+        self._found: dict[ResourceRef, str | None] = {}
+
+    def name_for(self, missing: ResourceRef) -> str | None:
+        """Return the name of the known owner that a missing one is most like, if there is one."""
+        key = missing.key
+        if key not in self._found:
+            self._found[key] = self._near.name_for(missing.name, _family(key))
+        return self._found[key]
 
 
 def _family(ref: ResourceRef) -> tuple[Kind, str]:
