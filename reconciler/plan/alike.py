@@ -26,7 +26,7 @@ class HeldAlike:
         self._held.append(held)
 
     def take(self, resource: Resource) -> ObservedObject | None:
-        """Return the first object of the same content, once; None where none is left."""
+        """Return the first object of the same content that was not taken yet, or None."""
         names = _names(resource)
         if names not in self._by_content:
             self._by_content[names] = self._those_with(names)
@@ -60,7 +60,7 @@ class MadeAlike:
             self._first.setdefault(key, index)
 
     def of(self, held: ObservedObject) -> Resource | None:
-        """Return the first resource whose fields an object holds; None where there is none."""
+        """Return the first resource that declares what an object holds, or None."""
         owner = owner_of(held.ref.key)
         found = [
             index
