@@ -214,20 +214,20 @@ class _Keeper:
         if copy == 0:
             for open_here in (self._calls, call, *(other for _, other in self._running.values())):
                 open_here.close()
-            for process in self._running:
-                os.close(process)
+            for descriptor in self._running:
+                os.close(descriptor)
             _run(json.loads(asked), streams)
         for stream in streams:
             os.close(stream)
-        process = os.pidfd_open(copy)
-        self._running[process] = copy, call
-        self._events.register(process, select.POLLIN)
+        descriptor = os.pidfd_open(copy)
+        self._running[descriptor] = copy, call
+        self._events.register(descriptor, select.POLLIN)
         self._tell(call, copy)
 
-    def _ended(self, process: int) -> None:
-        self._events.unregister(process)
-        os.close(process)
-        copy, call = self._running.pop(process)
+    def _ended(self, descriptor: int) -> None:
+        self._events.unregister(descriptor)
+        os.close(descriptor)
+        copy, call = self._running.pop(descriptor)
         _, status, usage = os.wait4(copy, 0)
         self._tell(call, os.waitstatus_to_exitcode(status), usage.ru_maxrss)
         call.close()
