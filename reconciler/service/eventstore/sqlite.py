@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sqlite3
 import threading
@@ -28,6 +29,7 @@ from reconciler.service.eventstore.sqlite_tables import (
     is_outdated,
 )
 
+NEVER = -math.inf  # no time of the clock: on a machine just started, 0 is a moment ago
 READERS_KEPT = 8  # each costs memory and open files
 VIEWED_FOR = 0.05  # seconds for which a view needs no look at the files: it promises nothing
 
@@ -258,7 +260,7 @@ class WatchedFiles:
         real = os.path.realpath(path)  # SQLite keeps the log beside the file, not beside a link
         self._path = path
         self._names = (os.fspath(path), real + LOG, real + INDEX)
-        self._checked = 0.0
+        self._checked = NEVER
         self._opened = self._found()
 
     def check(self) -> None:
@@ -268,7 +270,7 @@ class WatchedFiles:
             StoreMovedError: one is gone, or another one.
         """
         now = time.monotonic()
-        self._checked = 0.0  # until they are found as they were, every view looks
+        self._checked = NEVER  # until they are found as they were, every view looks
         if self._found() != self._opened:
             raise self._moved()
         self._checked = now
