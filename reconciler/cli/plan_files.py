@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -93,6 +94,13 @@ def _save(path: str, content: bytes) -> None:
     target = Path(path)
     if is_folder(path) or not target.name:
         raise LocalFileError(f"{path} is a folder", remedy="Name a file that may be written.")
+    # A rename replaces whatever has the name. For root that could be a device of the machine, or
+    # /dev/stdout, which is a link.
+    if os.path.lexists(path) and not stat.S_ISREG(target.lstat().st_mode):
+        raise LocalFileError(
+            f"{path} is not a regular file",
+            remedy="Name a regular file or a new one: links, pipes and devices are not replaced.",
+        )
     write_private_file(target, content)
 
 

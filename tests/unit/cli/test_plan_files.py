@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -45,3 +47,48 @@ def test_a_file_that_is_no_plan_cannot_be_opened(tmp_path: Path) -> None:
 def test_a_plan_is_not_saved_over_a_folder(tmp_path: Path) -> None:
     with pytest.raises(LocalFileError, match="is a folder"):
         plan_files._save(str(tmp_path), b"")
+
+
+def a_link(path: Path) -> None:
+    path.symlink_to("/dev/null")
+
+
+def a_link_to_a_file(path: Path) -> None:
+    path.with_name("elsewhere").write_bytes(b"precious")
+    path.symlink_to("elsewhere")
+
+
+def a_link_to_nothing(path: Path) -> None:
+    path.symlink_to("missing")
+
+
+def a_pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def a_socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+
+
+@pytest.mark.parametrize("place", [a_link, a_link_to_a_file, a_link_to_nothing, a_pipe, a_socket])
+def test_only_a_regular_file_is_replaced(tmp_path: Path, place: Callable[[Path], None]) -> None:
+    """Root would replace /dev/stdout, which is a link, or /dev/null for the whole machine."""
+    path = tmp_path / "plan"
+    place(path)
+    before = path.lstat()
+
+    with pytest.raises(LocalFileError) as refused:
+        plan_files._save(str(path), b"{}")
+
+    assert refused.value.problem == f"{path} is not a regular file"
+    assert (path.lstat().st_mode, path.lstat().st_ino) == (before.st_mode, before.st_ino)
+
+
+def test_a_regular_file_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "plan"
+    path.write_bytes(b"an earlier plan")
+
+    plan_files._save(str(path), b"{}")
+
+    assert path.read_bytes() == b"{}"
