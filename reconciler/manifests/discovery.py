@@ -225,7 +225,10 @@ def _is_read(entry: os.DirEntry[str]) -> bool:
     name = entry.name
     if name.startswith(".") or not name.endswith(EXTENSIONS):
         return False
-    return entry.is_file(follow_symlinks=False) and entry.stat().st_size <= MAX_FILE
+    try:
+        return entry.is_file(follow_symlinks=False) and entry.stat().st_size <= MAX_FILE
+    except OSError:
+        return False  # removed since the folder was listed
 
 
 def _is_link_to_folder(entry: os.DirEntry[str]) -> bool:

@@ -34,7 +34,13 @@ def stored_token(origin: str, environ: Mapping[str, str]) -> Secret | None:
     folder = _folder(environ)
     if folder is None or not os.path.lexists(path := folder / _name(origin)):
         return None
-    _check_private(folder)
+    try:
+        _check_private(folder)
+    except OSError as failure:  # another program has removed it since
+        raise LocalFileError(
+            f"cannot read {folder}: {failure.strerror or failure}",
+            remedy="Tokens are stored there: log in again.",
+        ) from failure
     return token_of(read_private(path, own=True), str(path))
 
 

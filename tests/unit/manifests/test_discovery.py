@@ -6,6 +6,8 @@ import gc
 import os
 import socket
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -302,6 +304,29 @@ def test_a_file_that_is_no_text_is_told_and_the_others_are_read(
     assert finding.location == SourceLocation("tree/a.yaml", *place)
     assert names(loaded) == ["tree/shop.yaml"]
     assert not loaded.whole
+
+
+def test_a_file_that_is_removed_while_its_folder_is_looked_at_is_left_out(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An editor keeps its own file for a moment beside the one that it writes."""
+    write_tree(tree, {"inner/own.yaml": a_project("own"), "short-lived.yaml": a_project("gone")})
+    scandir = os.scandir
+
+    @contextmanager
+    def scan(folder: int) -> Iterator[list[os.DirEntry[str]]]:
+        with scandir(folder) as listing:
+            entries = list(listing)
+        if any(entry.name == "short-lived.yaml" for entry in entries):
+            (tree / "short-lived.yaml").unlink()
+        yield entries
+
+    (tree / ".git").mkdir()
+    monkeypatch.setattr(os, "scandir", scan)
+    loaded = load(["tree/inner"])
+
+    assert names(loaded) == ["tree/inner/own.yaml"]
+    assert loaded.diagnostics == ()
 
 
 def test_a_file_whose_size_is_made_up_is_read_to_its_end(tree: Path) -> None:

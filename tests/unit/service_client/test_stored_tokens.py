@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -145,6 +146,23 @@ def test_what_cannot_be_written_leaves_nothing_behind(environ: Mapping[str, str]
     with pytest.raises(LocalFileError, match="cannot remove"):
         forget_token(HERE, environ)
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_folder_that_vanishes_between_two_looks_is_told(
+    environ: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two programs share the folder of settings; one may clear it while the other starts."""
+    path = store_token(HERE, TOKEN, environ)
+    there = os.path.lexists
+
+    def look(asked: Path) -> bool:
+        found = there(asked)
+        shutil.rmtree(path.parent)
+        return found
+
+    monkeypatch.setattr(os.path, "lexists", look)
+    with pytest.raises(LocalFileError, match=r"cannot read .*/tokens: No such file"):
+        stored_token(HERE, environ)
 
 
 @pytest.mark.parametrize("origin", ["http://id.example.com", "sqlite:x.db", "https://u:p@h.test"])
