@@ -18,6 +18,7 @@ from reconciler.cli.output import age_in_words, hint, show_warnings, time_in_wor
 from reconciler.diagnostics import error
 from reconciler.errors import InvalidManifestsError, NoHistoryError, StalePlanError, UsageError
 from reconciler.loop import preview
+from reconciler.plan.advice import NOT_IDENTIFIED
 from reconciler.plan.approved_plan import (
     Traces,
     owners_of_gone,
@@ -134,12 +135,17 @@ class _OneService:
         approved, now = self._file.plan.instance, observed.instance
         if approved == now or (not approved and self._was_made_for(observed)):
             return observed
-        if approved:
+        was_told = all(each.code != NOT_IDENTIFIED for each in self._file.plan.warnings)
+        give = f"Give the --service it was made for ({self._file.service})."
+        if not approved:
+            problem = f"the plan was made before there was a service; now it is {now}"
+        elif was_told or observed.unidentified:
             problem = f"the plan was made for service {approved}, and this is {now or 'none yet'}"
         else:
-            problem = f"the plan was made before there was a service; now it is {now}"
-        give = f"Give the --service it was made for ({self._file.service})."
-        if observed.unidentified:  # it may be the very same, under an id made of its address
+            problem = f"the plan was made while its service did not tell its id, and this is {now}"
+            give = f"It was made at {self._file.service}, which may be the same one."
+        # It may be the very same, under an id made of its address.
+        if was_told and observed.unidentified:
             give = f"{LET_THROUGH}: it does not tell its id. Or give{give.removeprefix('Give')}"
         raise StalePlanError(problem, remedy=f"{give} {PLAN_AGAIN}")
 

@@ -15,6 +15,7 @@ from reconciler.resources.ref import Kind, ResourceRef, fold, owner_of
 from reconciler.state import DesiredState, ObservedObject, ObservedState, Resource, other_owner
 
 DEPRECATED = "UpdateOrgIDPJWTConfig"
+NOT_IDENTIFIED = "SERVICE-NOT-IDENTIFIED"
 NAMED = 20
 _LOGOUT = "backChannelLogoutUri"
 
@@ -223,7 +224,7 @@ def unidentified(observed: ObservedState) -> Iterator[Diagnostic]:
     """Yield a warning where the service does not tell its id."""
     if observed.unidentified:
         yield warning(
-            "SERVICE-NOT-IDENTIFIED",
+            NOT_IDENTIFIED,
             "the service does not tell its id",
             f"{observed.unidentified} The id {observed.instance} is made of the address instead: "
             "under another address, plan files do not fit, and journals and locks of this one are "

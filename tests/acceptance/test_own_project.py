@@ -108,6 +108,37 @@ def test_a_plan_that_was_saved_before_says_what_to_let_through(
     assert "Let GET /management/v1/iam through to the service: it does not tell" in refused.err
 
 
+def test_a_plan_that_was_saved_without_an_id_says_to_plan_again(
+    run: Run, tree: Path, fake: FakeZitadel, here: dict[str, str]
+) -> None:
+    """The address is the same one here, too, and nothing is left to be let through."""
+    write(tree / "acme.yaml", ACME)
+    fake.strays["GetIAM"] = [REFUSED]
+    saved = run("plan", "--out", "plan.json", **here)
+    refused = run("apply", "plan.json", **here)
+
+    assert (saved.code, refused.code) == (0, 4), refused.all
+    assert "made while its service did not tell its id, and this is zitadel-" in refused.err
+    same = f"It was made at {here['RECONCILER_SERVICE']}, which may be the same one."
+    assert f"{same} Run `reconciler plan` again" in refused.err
+    assert "Let GET" not in refused.err
+
+
+def test_a_plan_for_another_address_names_the_one_it_was_made_for(
+    run: Run, tree: Path, fake: FakeZitadel, here: dict[str, str]
+) -> None:
+    """Neither run was told an id: to let one through helps no more, as the plan would not fit."""
+    write(tree / "acme.yaml", ACME)
+    fake.strays["GetIAM"] = [REFUSED] * 2
+    saved = run("plan", "--out", "plan.json", **here)
+    elsewhere = here["RECONCILER_SERVICE"].replace("127.0.0.1", "localhost")
+    refused = run("apply", "plan.json", **{**here, "RECONCILER_SERVICE": elsewhere})
+
+    assert (saved.code, refused.code) == (0, 4), refused.all
+    assert f"Give the --service it was made for ({here['RECONCILER_SERVICE']})" in refused.err
+    assert "Let GET" not in refused.err
+
+
 def test_one_failure_gives_the_service_no_other_id(
     run: Run, tree: Path, fake: FakeZitadel, here: dict[str, str]
 ) -> None:
