@@ -24,6 +24,7 @@ from reconciler.plan.model import (
     ref_of,
 )
 from reconciler.plan.risk import DEACTIVATED, REACTIVATED, names_of, risks_of
+from reconciler.plan.shared_names import same_names
 from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind, ResourceRef, fold, owner_of
 from reconciler.state import DesiredState, Elsewhere, ObservedObject, ObservedState, Resource
@@ -69,7 +70,7 @@ def blocks(
     """Return every reason why these changes must not be applied."""
     return (
         *_incomplete(observed),
-        *_same_names(desired, observed),
+        *same_names(desired, observed),
         *_partial_prune(changes, desired),
         *_uncarried(changes),
         *_protected(changes),
@@ -86,25 +87,6 @@ def _incomplete(observed: ObservedState) -> Iterator[Diagnostic]:
             "the service's listing is not complete",
             f"{reason} Nothing is written from an incomplete listing: run the command again.",
         )
-
-
-def _same_names(desired: DesiredState, observed: ObservedState) -> Iterator[Diagnostic]:
-    """Yield an error where several objects share a declared name; a pinned id tells them apart."""
-    shared: dict[ResourceRef, list[str]] = {}
-    for clash in observed.name_clashes:
-        first = observed.objects[clash.ref.key]
-        shared.setdefault(clash.ref.key, [first.id]).append(clash.id)
-    for key, ids in shared.items():
-        resource = desired.resources.get(key)
-        if resource is not None and not resource.pinned_id:
-            yield error(
-                "GUARD-SAME-NAME",
-                "the service holds several objects of one name",
-                f"{resource.ref} could be id {' or id '.join(ids)}. Write the one that is meant "
-                "as metadata.id in the manifest.",
-                resource.source.place("metadata", "name"),
-                resource.ref,
-            )
 
 
 def _partial_prune(changes: Sequence[Change], desired: DesiredState) -> Iterator[Diagnostic]:

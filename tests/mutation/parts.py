@@ -78,6 +78,7 @@ PARTS = {
             "planner",
             "risk",
             "risk_rules",
+            "shared_names",
         ),
         ("tests/unit/plan",),
         ("-m", "not slow"),  # one of 13 s would run for each of thousands of changes
