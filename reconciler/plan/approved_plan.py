@@ -238,14 +238,14 @@ def partly_applied(
     planned = {ref_of(change).key: change for change in now.changes}
     done: list[ResourceRef] = []
     expected: list[Change] = []
-    continued = 0
+    is_continued = False
     for old in approved.changes:
         new = planned.get(ref_of(old).key)
         if compared.is_done(old, new):
             done.append(ref_of(old))
         elif compared.is_continued(old, new) and new is not None:
             expected.append(new)
-            continued += 1
+            is_continued = True
         else:
             expected.append(old)
     keys = {ref.key for ref in done}
@@ -253,7 +253,7 @@ def partly_applied(
     also = [ref_of(change) for key, change in planned.items() if key in keys]
     return PartlyApplied(
         len(done),
-        bool(done or continued),
+        bool(done) or is_continued,
         replace(approved, changes=tuple(expected), in_step=(*approved.in_step, *in_step)),
         replace(
             now,

@@ -426,7 +426,7 @@ def test_what_an_earlier_run_may_have_done_is_found_without_a_history() -> None:
         Create(declared(OTHER)),
         renewed,
         replace(renewed, new_secret=False),
-        replace(renewed, held=held(WEB)),
+        replace(renewed, held=held(WEB, object_id="8")),
         Delete(DONE),
     )
     gone = [
@@ -453,6 +453,47 @@ def test_several_changes_may_go_on_and_their_count_does_not_matter() -> None:
         begun = partly_applied(a_plan(*old[:count]), DIGEST, a_plan(*new), seen, Traces())
         assert (begun.done, begun.was_begun) == (0, True)
         assert begun.expected.changes == tuple(new[:count])
+
+
+WRITTEN = replace(HELD_SLOW, **AT_NINE)
+
+
+@each_row(
+    ("old", "now", "new"),
+    [
+        pytest.param(Create(DECLARED_FAST), [], Create(DECLARED_FAST), id="still to be created"),
+        pytest.param(Delete(HELD_SLOW), [HELD_SLOW], Delete(HELD_SLOW), id="still to be deleted"),
+        pytest.param(
+            Delete(HELD_SLOW), [WRITTEN], Update(DECLARED_FAST, WRITTEN), id="declared again"
+        ),
+        pytest.param(
+            Update(DECLARED_FAST, HELD_SLOW),
+            [HELD_SLOW],
+            Update(DECLARED_FAST, HELD_SLOW),
+            id="still to be updated",
+        ),
+        pytest.param(
+            Update(DECLARED_FAST, HELD_SLOW),
+            [WRITTEN],
+            Update(declared(GREET, an_action(timeout="9s")), WRITTEN),
+            id="written by this plan, and declared differently since",
+        ),
+        pytest.param(
+            Update(DECLARED_FAST, HELD_SLOW),
+            [replace(WRITTEN, id="99")],
+            Update(DECLARED_FAST, replace(WRITTEN, id="99")),
+            id="another object of this name, written by this plan",
+        ),
+    ],
+)
+def test_a_change_that_no_run_began_is_left_as_it_was_approved(
+    old: Change, now: Sequence[ObservedObject], new: Change
+) -> None:
+    """It is compared with the plan of now, so that what moved is noticed."""
+    found = partly_applied(a_plan(old), DIGEST, a_plan(new), observed(*HOUSE, *now), Traces())
+
+    assert (found.done, found.was_begun) == (0, False)
+    assert (found.expected.changes, found.left.changes) == ((old,), (new,))
 
 
 def test_traces_are_events_that_carry_the_digest() -> None:
