@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from reconciler.service.domain.events import side_stream
 from reconciler.service.domain.refusal import Code, Refusal
 from reconciler.service.eventstore.rows import LeaseRow
 from reconciler.service.operations.callers import Caller, Role
-from tests.examples import JWT, NOON, Clock
+from tests.examples import JWT, NOON, SCRIPT, Clock
 from tests.memory_store import open_memory
 from tests.unit.service.asking import ADMIN, Asking
 
@@ -179,3 +180,133 @@ def test_a_lease_counts_until_its_time_has_come(left: int, *, counts: bool) -> N
 
     assert isinstance(answer, dict) is counts
     assert counts or (isinstance(answer, Refusal) and answer.reason == "lease.lost")
+
+
+def lease_of(ask: Asking, **fields: Any) -> dict[str, Any]:
+    return ask("AcquireLease", **{"named": "acme", "holder": "me", "seconds": 60, **fields})
+
+
+def test_a_flow_that_never_held_anything_is_begun_under_the_lease_of_its_organization(
+    ask: Asking,
+) -> None:
+    """A lease that was lost, or that is of another organization, begins none."""
+    login = {"organization": ask.organization, "flowType": "1", "triggerType": "1"}
+    asked = {**login, "actionIds": [ask.an_action()["id"]]}
+    lost = lease_of(ask)
+    mine = lease_of(ask, insteadOf=lost["fence"])
+    other = lease_of(ask, named="globex")
+    before = ask.event_count()
+
+    for lease in (lost, other):
+        refusal = ask.refused("SetTriggerActions", **asked, under=lease["lease"])
+        assert (refusal.code, refusal.reason) == (Code.ABORTED, "lease.lost")
+    assert ask.event_count() == before
+
+    ask("SetTriggerActions", **asked, under=mine["lease"])
+    assert ask.event_count() == before + 1
+
+
+def written_by(ask: Asking, action: str, tree: str, script: str) -> None:
+    ask("UpdateAction", id=action, name="greet", script=script, context=f'{{"tree": "{tree}"}}')
+
+
+def test_one_tree_too_many_is_refused_and_those_of_before_go_on(
+    ask: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No tree is forgotten for another one, because trees own objects."""
+    monkeypatch.setattr("reconciler.service.operations.session.MAX_TREES", 3)
+    action = ask.an_action(context='{"tree": "a"}')["id"]
+    for tree in "bc":
+        written_by(ask, action, tree, f"function {tree}() {{}}")
+
+    refusal = ask.refused(
+        "UpdateAction", id=action, name="greet", script=SCRIPT, context='{"tree": "d"}'
+    )
+    written_by(ask, action, "a", "function again() {}")
+
+    assert told(refusal) == (
+        Code.RESOURCE_EXHAUSTED,
+        "3 trees have written to this object already, and none may be added",
+        {},
+    )
+    (held,) = ask.objects()
+    assert (held["trees"], held["owner"]) == (["a", "b", "c"], "a")
+
+
+def test_an_object_from_before_the_limit_of_trees_keeps_them(
+    ask: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of them may still write it, and no other one."""
+    action = ask.an_action(context='{"tree": "a"}')["id"]
+    written_by(ask, action, "b", "function b() {}")
+    monkeypatch.setattr("reconciler.service.operations.session.MAX_TREES", 1)
+
+    written_by(ask, action, "a", "function a() {}")
+
+    refusal = ask.refused(
+        "UpdateAction", id=action, name="greet", script=SCRIPT, context='{"tree": "c"}'
+    )
+    assert refusal.reason == "object.too_many_trees"
+    assert ask.objects()[0]["trees"] == ["a", "b"]
+
+
+NONE = "OIDC_AUTH_METHOD_TYPE_NONE"
+
+
+@pytest.mark.parametrize(
+    ("operation", "fields", "owed", "sealed"),
+    [
+        pytest.param("UpdateApp", {"name": "new"}, 1, True, id="another name"),
+        pytest.param("UpdateOIDCAppConfig", {"devMode": True}, 1, True, id="another field"),
+        pytest.param("UpdateOIDCAppConfig", {"authMethodType": NONE}, 0, False, id="no secret"),
+        pytest.param("RegenerateOIDCClientSecret", {}, 0, False, id="a newer secret"),
+        pytest.param("RemoveApp", {}, 0, False, id="removed"),
+    ],
+)
+def test_custody_ends_with_the_secret_and_not_before(
+    ask: Asking, operation: str, fields: dict[str, Any], owed: int, *, sealed: bool
+) -> None:
+    """What is no longer owed is no longer kept either: the store has no seal of it."""
+    made = ask.an_app(custody="run")
+    with ask.service.store.snapshot() as view:
+        (row,) = view.owed_page(ask.organization)
+        assert row.seal
+        assert view.seal(row.seal)
+
+    ask(operation, projectId=ask.project, appId=made["appId"], **fields)
+
+    with ask.service.store.snapshot() as view:
+        assert len(view.owed_page(ask.organization)) == owed
+        assert (view.seal(row.seal) is not None) is sealed
+
+
+def test_a_newer_secret_ends_the_custody_of_one_whose_time_is_over(ask: Asking) -> None:
+    """Its seal was dropped by then, so that there is none to seal again."""
+    made = ask.an_app(custody="run")
+    ask.clock.time += 31 * 24 * 60 * 60 * 1_000_000
+    ask.an_action()  # a write drops what has expired
+    with ask.service.store.snapshot() as view:
+        assert [row.seal for row in view.owed_page(ask.organization)] == [None]
+
+    ask("RegenerateOIDCClientSecret", projectId=ask.project, appId=made["appId"])
+
+    with ask.service.store.snapshot() as view:
+        assert not view.owed_page(ask.organization)
+
+
+def test_each_claim_of_a_secret_is_an_event_beside_its_application(ask: Asking) -> None:
+    """In one stream per application and in order; the application and its sequence stay."""
+    made = [ask.an_app(name, custody="run") for name in ("a", "b")]
+    (owner, lease), before = (ask.organization, lease_of(ask)["lease"]), ask.objects()
+    secrets = [{"id": app["appId"], "madeAt": app["details"]["sequence"]} for app in made]
+
+    for asked in (secrets, secrets[:1]):
+        ask("ClaimSecrets", organizationId=owner, secrets=asked, under=lease)
+
+    with ask.service.store.snapshot() as view:
+        beside = [view.read_stream(side_stream(app["appId"])) for app in made]
+    assert [[(one.organization, one.version, one.type) for one in events] for events in beside] == [
+        [(owner, 1, "app.oidc.secret.claimed"), (owner, 2, "app.oidc.secret.claimed")],
+        [(owner, 1, "app.oidc.secret.claimed")],
+    ]
+    assert ask.objects() == before
