@@ -14,7 +14,7 @@ from reconciler.plan.model import Adopt, Change, Create, Delete, Update, held_of
 from reconciler.plan.ordering import batches, in_order
 from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind, ResourceRef
-from tests.builders import ACME, GREET, PARTNER, SHOP, FakeSource, a_ref, declared, held
+from tests.builders import ACME, GREET, PARTNER, SHOP, TOKEN, FakeSource, a_ref, declared, held
 from tests.effort import cases
 from tests.rows import each_row
 
@@ -72,9 +72,38 @@ def removed(name: str) -> Delete:
             id="a chain of renames starts at its free end",
         ),
         pytest.param(
+            [made("d"), renamed("d", "a"), renamed("a", "b"), renamed("b", "c")],
+            [renamed("b", "c"), renamed("a", "b"), renamed("d", "a"), made("d")],
+            id="a chain of renames in which the last one has the first name",
+        ),
+        pytest.param(
+            [
+                made("c"),
+                renamed("c", "b"),
+                renamed("b", "a"),
+                made("p"),
+                renamed("p", "q"),
+                renamed("q", "r"),
+            ],
+            [
+                renamed("b", "a"),
+                renamed("q", "r"),
+                renamed("c", "b"),
+                renamed("p", "q"),
+                made("c"),
+                made("p"),
+            ],
+            id="two chains take turns, by name",
+        ),
+        pytest.param(
             [Update(declared(app("Shop")), held(app("shop"))), made("a")],
             [made("a"), Update(declared(app("Shop")), held(app("shop")))],
             id="another case is not another name",
+        ),
+        pytest.param(
+            [renamed("b", "a"), removed("a"), Create(declared(TOKEN))],
+            [Create(declared(TOKEN)), removed("a"), renamed("b", "a")],
+            id="a flow whose actions are there does not wait for the names of others",
         ),
     ],
 )
@@ -206,6 +235,9 @@ def test_whatever_the_input_order_every_name_is_free_when_it_is_taken(
             id="an owner is there before its own are sent",
         ),
         pytest.param([renamed("a", "z"), made("a")], [1, 1], id="a name is free before it is used"),
+        pytest.param(
+            [renamed("a", "y"), made("b")], [2], id="a name that was not in use is used at once"
+        ),
         pytest.param([made("a"), removed("b")], [1, 1], id="deletes are sent on their own"),
     ],
 )
