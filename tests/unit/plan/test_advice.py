@@ -203,7 +203,8 @@ def test_an_update_that_sends_an_old_logout_uri_again_is_told() -> None:
     emptied = declared(refs["kept"], an_application(redirectUris=[]))
 
     def after(name: str, uri: str = "https://a.test/out", **said: Any) -> Resource:
-        made = declared(refs[name], an_application(**said), source=FakeSource(f"{name}.yaml"))
+        source = FakeSource(f"{name}.yaml", {("spec",): 9})
+        made = declared(refs[name], an_application(**said), source=source)
         return replace(made, spec={**made.spec, LOGOUT: uri} if uri else made.spec)
 
     changes: list[Change] = [
@@ -231,7 +232,7 @@ def test_an_update_that_sends_an_old_logout_uri_again_is_told() -> None:
             "no longer resolve (PROJECT-msNebo), also where the manifest does not say it. Then "
             "write another one, or an empty text: OidcApplication acme/shop/again "
             "(again.yaml:1:3), OidcApplication acme/shop/also (also.yaml:1:3)",
-            SourceLocation("again.yaml", 1, 2),
+            SourceLocation("again.yaml", 9, 2),
         ),
     )
 
@@ -356,3 +357,32 @@ def test_other_capabilities_than_were_chosen_are_told_where_the_service_says(
     found = replace(observed(), capabilities="zitadel-3", generation=generation)
 
     assert codes(build_plan(wanted, found)) == codes_found
+
+
+def test_a_warning_of_other_capabilities_names_both_and_what_to_write() -> None:
+    wanted = replace(desired(organizations=["acme"]), capabilities="zitadel-4")
+    found = replace(observed(), capabilities="zitadel-3", generation=3)
+
+    assert build_plan(wanted, found).warnings == (
+        warning(
+            "PLAN-CAPABILITIES",
+            "the capabilities zitadel-4 were chosen, and the service has those of zitadel-3",
+            "The plan goes by the service; `reconciler validate` goes by what was chosen. Write "
+            "capabilities: zitadel-3 for the environment, or name the service that is meant.",
+        ),
+    )
+
+
+def test_a_service_that_does_not_tell_its_id_is_told_with_the_reason_and_the_way_out() -> None:
+    found = replace(observed(*HOUSE, instance="made-up"), unidentified="It refused: no.")
+
+    assert build_plan(desired(*OWNERS), found).warnings == (
+        warning(
+            "SERVICE-NOT-IDENTIFIED",
+            "the service does not tell its id",
+            "It refused: no. The id made-up is made of the address instead: under another address, "
+            "plan files do not fit, and journals and locks of this one are not found. Which "
+            "project is of its own console is not known, so no application is deleted. Let GET "
+            "/management/v1/iam through to the service.",
+        ),
+    )

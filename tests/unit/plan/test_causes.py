@@ -241,13 +241,14 @@ def test_fields_are_named_only_where_their_causes_differ(
 
 def test_the_cause_of_a_field_is_told_from_its_event_or_stands_for_the_whole_update() -> None:
     """A new owner and a new secret have no event."""
-    update = Update(declared(GREET), held(GREET, **{**ANA, "changed_in": "other"}))
-    plan = a_plan(update, causes={GREET: {"timeout": DECLARED}}, scope=Scope("other"))
+    both = held(GREET, trees=("default", "other"), **{**ANA, "changed_in": "other"})
+    update = Update(declared(GREET), both)
+    plan = a_plan(update, causes={GREET: {"timeout": BY_ANA}}, scope=Scope("other"))
     taken = Update(declared(GREET), held(GREET, owner="old", **ANA), new_owner="default")
 
-    assert cause_of_field(plan, update, "timeout") == DECLARED
-    assert cause_of_field(plan, update, "script") == cause_of(update, "other")
-    assert cause_of(update, "other") != cause_of(update, "default")
+    assert cause_of_field(plan, update, "timeout") == BY_ANA
+    assert cause_of_field(plan, update, "script") == DECLARED
+    assert (cause_of(update, "other"), cause_of(update, "default").by) == (DECLARED, "ana")
     assert cause_of_field(plan, Create(declared(GREET)), "timeout") is None
     take_over = Cause(CauseKind.TAKE_OVER, tree="old")
     assert cause_of_field(plan, taken, OWNER) == take_over

@@ -335,8 +335,8 @@ def test_the_drift_of_an_object_is_told_with_the_last_change_of_a_field() -> Non
     """The last event of the object, of this tree, changed none."""
     first = replace(applied(), sequence=1)
     altered = [
-        replace(applied(timeout="1s"), context={}, sequence=5, writer="bob"),
-        replace(applied(timeout="1s", allowedToFail=True), context={}, sequence=4, writer="ana"),
+        replace(applied(timeout="1s"), context={}, sequence=5, writer="ana"),
+        replace(applied(timeout="1s", allowedToFail=True), context={}, sequence=4, writer="bob"),
     ]
     rotated = replace(event("app.oidc.secret.changed", "default"), sequence=9)
     ours = {**BY_ANA, "changed_by": "ci", "changed_in": "default", "sequence": 9}
@@ -345,7 +345,7 @@ def test_the_drift_of_an_object_is_told_with_the_last_change_of_a_field() -> Non
 
     (told,) = drift_of([wanted], [found], {found.id: [first, *altered, rotated]}).objects
 
-    assert told.cause == Cause(CauseKind.SERVICE, "bob", "noon", 5)
+    assert told.cause == Cause(CauseKind.SERVICE, "ana", "noon", 5)
 
 
 def test_what_is_left_inactive_is_told_with_the_drift() -> None:

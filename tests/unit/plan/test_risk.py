@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reconciler.plan.model import Adopt, Create, Delete, Update
-from reconciler.plan.risk import CLASSES, Risk, most_dangerous, risks_of
+from reconciler.plan.risk import CLASSES, Risk, is_severe, most_dangerous, risks_of
 from reconciler.plan.risk_rules import RULES
 from reconciler.resources.kinds import KINDS
 from reconciler.resources.ref import Kind, ResourceRef
@@ -324,6 +324,39 @@ def test_lifting_a_protection_is_a_risk(
 
     sentence = "a protection that was asked for is taken away"
     assert risks == tuple(Risk("protection-lifted", field, sentence) for field in fields)
+
+
+@pytest.mark.parametrize(
+    ("has_secret", "expected"),
+    [
+        pytest.param(True, ["secret-replaced"], id="it has one"),
+        pytest.param(None, ["secret-replaced"], id="the service does not tell"),
+        pytest.param(False, [], id="it has none"),
+    ],
+)
+def test_a_new_secret_is_a_risk_where_one_may_be_in_use(
+    *, has_secret: bool | None, expected: list[str]
+) -> None:
+    """An application that has lost its secret loses nothing by a new one."""
+    change = Update(declared(WEB), held(WEB, has_secret=has_secret), new_secret=True)
+
+    assert [risk.name for risk in risks_of(change)] == expected
+
+
+@each_row(
+    ("name", "severe"),
+    [
+        ("client-id-lost", True),
+        ("protection-lifted", True),
+        ("credential-weaker", True),
+        ("failure-allowed", True),
+        ("failure-stops", False),
+        ("redirect-removed", False),
+    ],
+)
+def test_what_loses_something_or_weakens_a_protection_is_severe(name: str, *, severe: bool) -> None:
+    """An action whose failure is allowed no longer protects; one that stops sign-ins still does."""
+    assert is_severe(name) is severe
 
 
 def test_the_most_dangerous_risk_comes_first() -> None:
