@@ -41,6 +41,8 @@ MAX_FAULTS = 100
 
 SCRIPT = ("spec", "script")
 _SECTIONS = frozenset({"metadata", "spec"})
+# An escape that can spell what is looked for, or join two halves of it: ``"\\x24{name}"``.
+_SPELLS = re.compile(r"\\[xuU\r\n\x85\u2028\u2029]")
 _ESCAPE = "Write $${ for the two characters ${."
 
 
@@ -83,8 +85,7 @@ class Variables:
     def _look_through(self, file: SourceFile) -> None:
         """See what a file can hold: once, for it may have thousands of documents."""
         self._file = file
-        # An escape in the file can spell what is looked for.
-        self._may_be_left = "\\" in file.text or may_have_left_over(file.text)
+        self._may_be_left = may_have_left_over(file.text) or bool(_SPELLS.search(file.text))
         self._has_opening = OPENING in file.text
 
     def _begin(self, manifest: Manifest) -> None:

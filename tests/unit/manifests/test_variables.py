@@ -16,6 +16,7 @@ from reconciler.manifests.manifest import Growth, Loaded, Manifest, Root, Source
 from reconciler.manifests.placeholders import Layers, VariableValue
 from reconciler.manifests.variables import MAX_FAULTS, Variables
 from reconciler.validation.desired import judge
+from tests.rows import each_row
 from tests.unit.manifests.trees import codes, write_tree
 
 SHOP = """\
@@ -175,13 +176,25 @@ def test_an_escape_is_the_text_it_stands_for() -> None:
     assert manifest.document["metadata"]["name"] == "${shopName}"
 
 
-def test_an_escaped_dollar_begins_a_variable_too() -> None:
+@each_row(
+    "written",
+    [
+        r'"\x24{shopName}"',
+        r'"\u0024{shopName}"',
+        r'"\U00000024{shopName}"',
+        r'"$\x7bshopName}"',
+        '"$\\\n  {shopName}"',
+        '"$\\\r\n  {shopName}"',
+    ],
+)
+def test_an_escape_can_spell_a_variable(written: str) -> None:
     """YAML resolves its own escapes first."""
-    text = SHOP.replace('"${shopName}"', '"\\x24{shopName}"').replace("${host}", "h")
+    text = SHOP.replace('"${shopName}"', written).replace("${host}", "h")
     text = text.replace("${previews}", "h").replace("${dev}", "true").replace('"h"', "[]")
 
     [manifest] = loaded(text, layers(**VALUES)).manifests
 
+    assert "${" not in text
     assert manifest.document["metadata"]["name"] == "storefront"
 
 
