@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -13,6 +13,7 @@ from reconciler.manifests.discovery import Discovery, FoundFile
 from reconciler.manifests.extent import enclosing, is_configuration, is_whole, is_within
 from reconciler.manifests.manifest import Growth, Loaded, Manifest, SourceFile
 from reconciler.manifests.placeholders import NO_LAYERS, Layers
+from reconciler.manifests.read_ahead import ReadAhead, reading_ahead
 from reconciler.manifests.resolve import Resolver
 from reconciler.manifests.text import TextError, YamlValue, decode
 from reconciler.manifests.variables import Variables, unused
@@ -100,7 +101,7 @@ class _Run:
         documents, defaults = self._read(files)
         for found in discovery.beside(enclosing(root, paths)):
             if _may_hold_defaults(found.data):
-                for document in self._documents(found):
+                for document in self._documents([found]):
                     if is_defaults(document.document):
                         self._take_defaults(document, defaults)
         if self._layers.overlay:
@@ -139,17 +140,16 @@ class _Run:
         """Return documents and Defaults of files, their variables replaced."""
         defaults = self._step(FolderDefaults(self.growth))
         manifests = []
-        for found in files:
-            for document in self._documents(found):
-                if is_defaults(document.document):
-                    self._take_defaults(document, defaults)
-                else:
-                    manifests.append(document)
+        for document in self._documents(files):
+            if is_defaults(document.document):
+                self._take_defaults(document, defaults)
+            else:
+                manifests.append(document)
         return manifests, defaults
 
-    def _documents(self, found: FoundFile) -> Iterator[Manifest]:
-        """Yield the documents of one file but for configurations, their variables replaced."""
-        for manifest in self._reader.manifests(found):
+    def _documents(self, files: Iterable[FoundFile]) -> Iterator[Manifest]:
+        """Yield the documents of files but for configurations, their variables replaced."""
+        for manifest in self._reader.manifests(files):
             if not is_configuration(manifest.document):
                 self.variables.replace(manifest)
                 yield manifest
@@ -174,20 +174,27 @@ class Reader:
         self._known = known
         self._variables = layers.variables
 
-    def manifests(self, found: FoundFile) -> Iterator[Manifest]:
-        """Yield the documents of one file that hold something."""
+    def manifests(self, found: Iterable[FoundFile]) -> Iterator[Manifest]:
+        """Yield the documents of files that hold something."""
+        files = [file for each in found if (file := self._decoded(each)) is not None]
+        unread = [file for file in files if self._known is None or not self._known.holds(file)]
+        with reading_ahead(unread) as ahead:
+            for file in files:
+                for index, document in enumerate(self._documents(file, ahead)):
+                    if document is not None:
+                        yield Manifest(document, file, index)
+
+    def _decoded(self, found: FoundFile) -> SourceFile | None:
         try:
             text = decode(found.data)
         except TextError as fault:
             self.findings.append(fault.finding(found.name))
-            return
-        file = SourceFile(found.name, text, found.root, found.folder, self._variables)
-        for index, document in enumerate(self._documents(file)):
-            if document is not None:
-                yield Manifest(document, file, index)
+            return None
+        return SourceFile(found.name, text, found.root, found.folder, self._variables)
 
-    def _documents(self, file: SourceFile) -> list[YamlValue]:
-        documents = file.read() if self._known is None else self._known.read(file)
+    def _documents(self, file: SourceFile, ahead: ReadAhead) -> list[YamlValue]:
+        read = ahead.read
+        documents = read(file) if self._known is None else self._known.read(file, read)
         findings: list[Diagnostic] = []
         if documents is None:
             trace = file.trace()
@@ -227,13 +234,22 @@ class KnownFiles:
     def __init__(self) -> None:
         self._by_text: dict[str, tuple[list[Any], list[Start]]] = {}
 
-    def read(self, file: SourceFile) -> list[Any] | None:
-        """Return the documents of a file, or None where only its trace can tell what is wrong."""
+    def holds(self, file: SourceFile) -> bool:
+        """Return whether the documents of a file are known."""
+        return file.text in self._by_text
+
+    def read(
+        self, file: SourceFile, read: Callable[[SourceFile], list[Any] | None]
+    ) -> list[Any] | None:
+        """Return the documents of a file, or None where only its trace can tell what is wrong.
+
+        ``read`` is how a file is read that is not known.
+        """
         known = self._by_text.get(file.text)
         if known is not None:
             file.starts += known[1]
             return [*map(_copied, known[0])]
-        documents = file.read()
+        documents = read(file)
         if documents is not None:
             self._by_text[file.text] = ([*map(_copied, documents)], [*file.starts])
         return documents

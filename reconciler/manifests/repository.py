@@ -171,7 +171,7 @@ class _Search:
         if b"reconciler" not in data and b"\\" not in data:
             return ()  # no escape in it can spell the version of a manifest
         reader = Reader()
-        manifests = list(reader.manifests(FoundFile(shown, data, Root(str(folder)), ())))
+        manifests = list(reader.manifests([FoundFile(shown, data, Root(str(folder)), ())]))
         if any(finding.is_error for finding in reader.findings):
             if VERSIONS.encode() in data:
                 self.unreadable.append((SourceLocation(shown), "cannot be read as YAML"))

@@ -1,0 +1,123 @@
+"""Reading on a second core: a child process reads the later files while this one reads the others.
+
+Parsing is half the work of judging a large tree, and needs nothing but a text. The child is a fork,
+so it has the texts already, and sends plain values back. Whatever becomes of it, nothing is lost:
+what it does not send is read here.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import accumulate
+from typing import TYPE_CHECKING, TypeAlias
+
+from reconciler.manifests.manifest import SourceFile
+from reconciler.manifests.text import YamlValue
+from reconciler.manifests.yaml_source import Start
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from multiprocessing.process import BaseProcess
+
+WORTH = 1024 * 1024  # characters: parsing them takes ten times as long as making a process
+
+Documents: TypeAlias = list[YamlValue] | None
+
+
+class ReadAhead:
+    """The documents of some files, which a child process reads meanwhile."""
+
+    def __init__(self, files: Sequence[SourceFile] = (), child: Connection | None = None) -> None:
+        self._place = {file: place for place, file in enumerate(files)}
+        self._child = child
+        self._sent: Sequence[tuple[Documents, Sequence[tuple[int, int]]]] = ()
+
+    def read(self, file: SourceFile) -> Documents:
+        """Return the documents of a file, as it does itself (``SourceFile.read``)."""
+        if file not in self._place:
+            return file.read()
+        if self._child is not None:
+            with suppress(EOFError, OSError):  # it came to its end before it sent anything
+                self._sent = self._child.recv()
+            self._child = None
+        if not self._sent:
+            return file.read()
+        documents, starts = self._sent[self._place[file]]
+        file.starts += map(Start._make, starts)
+        return documents
+
+
+@contextmanager
+def reading_ahead(files: Sequence[SourceFile]) -> Iterator[ReadAhead]:
+    """Have the later ones of some files read by a child, where that is possible and saves time.
+
+    The child ends with the block at the latest.
+    """
+    later = _later(files) if _has_free_core() else ()
+    started = _start(later) if later else None
+    if started is None:
+        yield ReadAhead()
+        return
+    child, connection = started
+    try:
+        yield ReadAhead(later, connection)
+    finally:
+        connection.close()
+        child.kill()
+        child.join()
+
+
+def _start(files: Sequence[SourceFile]) -> tuple[BaseProcess, Connection] | None:
+    """Start a child that reads files; None where the system lets us have none."""
+    import multiprocessing  # takes time that a small tree need not spend
+
+    fork = multiprocessing.get_context("fork")
+    with suppress(OSError):
+        receiving, sending = fork.Pipe(duplex=False)
+        child = fork.Process(target=_read, args=(files, sending))
+        with sending, _signals_held():
+            child.start()
+        return child, receiving
+    return None
+
+
+def _has_free_core() -> bool:
+    """Return whether a fork is safe here, and has a core of its own to run on.
+
+    A fork copies locks that another thread may hold. Only Linux tells the cores of a process.
+    """
+    return (
+        sys.platform == "linux"
+        and len(os.sched_getaffinity(0)) > 1
+        and threading.active_count() == 1
+    )
+
+
+def _later(files: Sequence[SourceFile]) -> Sequence[SourceFile]:
+    """Return half of the text, the later files; none where reading takes no time anyway."""
+    ends = [*accumulate(len(file.text) for file in files)]
+    if not ends or ends[-1] < WORTH:
+        return ()
+    first_half = sum(end <= ends[-1] / 2 for end in ends)
+    return files[max(first_half, 1) :]
+
+
+@contextmanager
+def _signals_held() -> Iterator[None]:
+    """Hold back signals: a child that starts here never gets them, for they are its parent's."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _read(files: Sequence[SourceFile], sending: Connection) -> None:
+    """Read files, and send what is in each: documents, and the places where they begin."""
+    with suppress(Exception):  # the parent reads for itself what it does not get
+        sending.send([(file.read(), [tuple(start) for start in file.starts]) for file in files])
