@@ -189,16 +189,16 @@ def open_client(connection: Connection) -> Iterator[ServiceClient]:
 def _remote_service(connection: Connection) -> Iterator[RemoteService]:
     from reconciler.cli.login import credentials_of
     from reconciler.service_client.client import RemoteService
-    from reconciler.service_client.endpoint import parse_endpoint
+    from reconciler.service_client.endpoint import parse_endpoint, parse_proxy
     from reconciler.service_client.http_wire import HttpWire, Limits
 
     endpoint, per_second = parse_endpoint(connection.service), connection.max_rps
-    proxy = os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy") or None
+    named = os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy") or ""
     wire = HttpWire(
         endpoint,
         credentials_of(connection, endpoint),
         Limits(per_second=per_second),
-        proxy=proxy if connection.use_proxy else None,
+        proxy=parse_proxy(named, endpoint) if connection.use_proxy else None,
         observe=detail if chosen().verbose else None,
     )
     with closing(wire):

@@ -70,6 +70,33 @@ def parse_endpoint(address: str) -> Endpoint:
     return Endpoint(f"{parts.scheme}://{shown}{at}", parts.path.rstrip("/"))
 
 
+def parse_proxy(address: str, endpoint: Endpoint) -> str | None:
+    """Return the address of the proxy on the way to a service, or None where there is no proxy.
+
+    ``address`` is what ``HTTPS_PROXY`` holds. A host and a port alone are a proxy at ``http://``,
+    as in other programs.
+
+    Raises:
+        UsageError: it is not the address of an HTTP proxy.
+    """
+    # An http:// service is on this machine. A proxy would see its token unencrypted.
+    if not address or endpoint.origin.startswith("http:"):
+        return None
+    whole = address if "://" in address else f"http://{address}"
+    try:
+        parts = urlsplit(whole)
+        is_usable = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    except ValueError:
+        is_usable = False
+    if not is_usable:  # the address may hold a password, so it is not shown
+        raise UsageError(
+            "HTTPS_PROXY is not the address of an HTTP proxy",
+            remedy="Write HTTPS_PROXY=http://HOST:PORT, or leave --use-proxy out. SOCKS is not "
+            "supported.",
+        )
+    return whole
+
+
 def is_loopback(host: str) -> bool:
     """Return whether a host is this machine by its very name."""
     if host == "localhost":

@@ -96,6 +96,28 @@ def test_credentials_that_do_not_do_are_told_apart(
     assert run("plan", **at(server, "viewer")).code == 0
 
 
+def test_a_proxy_is_gone_through_where_it_is_asked_for_and_the_way_is_encrypted(
+    run: Run, manifests: Path, server: Server
+) -> None:
+    """The proxy of these runs does not answer. A token in the clear would not even reach it."""
+    proxy = {"HTTPS_PROXY": "http://127.0.0.1:1"}
+
+    local = run("plan", "--use-proxy", **at(server), **proxy)
+    through = run("plan", "--use-proxy", "--service", "https://localhost:1", **at(server), **proxy)
+    wrong = run(
+        "plan",
+        "--use-proxy",
+        "--service",
+        "https://localhost:1",
+        **at(server),
+        HTTPS_PROXY="socks5://127.0.0.1:1",
+    )
+
+    assert local.code == 0, local.all
+    assert (through.code, "cannot be reached through the proxy" in through.err) == (1, True)
+    assert (wrong.code, "not the address of an HTTP proxy" in wrong.err) == (1, True)
+
+
 def test_a_token_can_come_from_a_private_file(
     run: Run, manifests: Path, server: Server, tmp_path: Path
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reconciler.errors import UsageError
-from reconciler.service_client.endpoint import parse_endpoint
+from reconciler.service_client.endpoint import parse_endpoint, parse_proxy
 from tests.rows import each_row
 
 
@@ -54,5 +54,46 @@ def test_an_address_that_endangers_the_token_is_refused(address: str) -> None:
     """And what it holds is not repeated where it may be a password."""
     with pytest.raises(UsageError) as refused:
         parse_endpoint(address)
+
+    assert "geheim" not in refused.value.problem + refused.value.remedy
+
+
+@each_row(
+    ("named", "used"),
+    [
+        ("", None),
+        ("http://proxy.example.com:3128", "http://proxy.example.com:3128"),
+        ("https://proxy.example.com", "https://proxy.example.com"),
+        ("http://user:word@proxy.example.com:3128", "http://user:word@proxy.example.com:3128"),
+        ("proxy.example.com:3128", "http://proxy.example.com:3128"),
+        ("proxy", "http://proxy"),
+    ],
+)
+def test_a_proxy_is_used_as_it_is_named(named: str, used: str | None) -> None:
+    assert parse_proxy(named, parse_endpoint("https://id.example.com")) == used
+
+
+@pytest.mark.parametrize("service", ["http://localhost:8080", "http://127.0.0.1", "http://[::1]:1"])
+def test_no_proxy_sees_the_token_of_a_service_without_tls(service: str) -> None:
+    """The address is one of this machine, and the proxy is not."""
+    assert parse_proxy("http://proxy.example.com:3128", parse_endpoint(service)) is None
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        "socks5://user:geheim@proxy.example.com:1080",
+        "ftp://geheim@proxy.example.com",
+        "http://geheim@",
+        "http://geheim@proxy.example.com:99999",
+        "http://geheim@proxy.example.com:port",
+        "http://[geheim",
+        "http://geheim@proxy.example.com:0",
+    ],
+)
+def test_what_is_no_http_proxy_is_refused(named: str) -> None:
+    """The address is not repeated: it may hold a password."""
+    with pytest.raises(UsageError, match="not the address of an HTTP proxy") as refused:
+        parse_proxy(named, parse_endpoint("https://id.example.com"))
 
     assert "geheim" not in refused.value.problem + refused.value.remedy
