@@ -181,10 +181,12 @@ def connection_failure(
     """
     origin, causes = endpoint.origin, tuple(_causes(failure))
     if is_untrusted(failure):
+        # OpenSSL takes a missing SSL_CERT_FILE for one without certificates, and tells nobody.
         return unsent(
             f"the certificate of {origin} cannot be trusted",
-            "Install the certificate authority that signed it on this machine, or correct the "
-            "address.",
+            "Install the certificate authority that signed it on this machine, name its file in "
+            "SSL_CERT_FILE, or correct the address. Where SSL_CERT_FILE is set, check that its "
+            "file is there.",
         )
     if through_proxy:
         return unsent(

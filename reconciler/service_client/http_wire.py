@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import ssl
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -40,6 +39,7 @@ from reconciler.service_client.http_messages import (
     reply_of,
     target_of,
 )
+from reconciler.service_client.trust import trust_for
 from reconciler.service_client.wire import Answer, Reply, WireRefusal, lost, pause, unsent
 
 # httpcore imports sniffio several times a request, and does without where that fails. A module that
@@ -126,7 +126,7 @@ class HttpWire:
         self._credentials = credentials
         self._limits = limits or Limits()
         self._runner = asyncio.Runner()
-        trust = _trust(endpoint)
+        trust = trust_for(endpoint)
         self._connections = [
             httpx.AsyncHTTPTransport(
                 verify=trust,
@@ -318,16 +318,6 @@ class HttpWire:
     async def _close(self) -> None:
         for connection in self._connections:
             await connection.aclose()
-
-
-def _trust(endpoint: Endpoint) -> ssl.SSLContext:
-    """Return what certificates are checked against: those of the machine, or none at all.
-
-    An address without TLS needs none, and reading those of a machine takes 0.1 s of processor.
-    """
-    if endpoint.origin.startswith("https:"):
-        return ssl.create_default_context()
-    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # whatever had TLS all the same is refused
 
 
 async def _read(response: httpx.Response, size: int) -> Response:

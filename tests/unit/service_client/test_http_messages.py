@@ -277,6 +277,14 @@ def test_each_cause_has_its_own_words(failure: Exception, problem: str, remedy: 
     assert told.remedy.startswith(remedy)
 
 
+def test_a_certificate_that_is_not_trusted_may_be_the_fault_of_a_missing_file() -> None:
+    why = connection_failure(
+        wrapped(None, "CERTIFICATE_VERIFY_FAILED"), SERVICE, through_proxy=False
+    )
+
+    assert "Where SSL_CERT_FILE is set, check that its file is there." in why.remedy
+
+
 def test_behind_a_proxy_the_proxy_is_what_cannot_be_reached() -> None:
     why = connection_failure(wrapped(ConnectionRefusedError()), SERVICE, through_proxy=True)
 

@@ -1,0 +1,25 @@
+"""Files that TLS depends on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reconciler.errors import LocalFileError
+from reconciler.service_client.endpoint import parse_endpoint
+from reconciler.service_client.trust import trust_for
+
+
+def test_a_key_log_that_cannot_be_written_is_an_error_of_that_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library raises the error of the system, from which nobody could tell the variable."""
+    monkeypatch.setenv("SSLKEYLOGFILE", str(tmp_path / "missing" / "keys"))
+
+    with pytest.raises(LocalFileError) as refused:
+        trust_for(parse_endpoint("https://id.example.com"))
+
+    assert refused.value.problem == (
+        "the file in SSLKEYLOGFILE cannot be written: No such file or directory"
+    )
