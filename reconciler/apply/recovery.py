@@ -86,7 +86,7 @@ class Recovery:
             LockHeldError: another run took the lock before a delivery; it stays open likewise.
         """
         owed = {secret.id: secret for secret in observed.owed if not secret.lost}
-        by_id = {held.id: held for held in observed.objects.values()}
+        by_id = {held.id: held for held in observed.everything}
         ended: list[Intent] = []
         left: list[_Open] = []
         for intent in intents_in(self._journal.open_intents, organizations):

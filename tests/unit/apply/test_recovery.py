@@ -419,6 +419,19 @@ def test_a_secret_that_was_being_replaced_cannot_be_told_by_the_sink(
     assert (service.written, journal.open_intents) == ([], ())
 
 
+def test_a_secret_of_one_of_two_applications_of_a_name_is_told(
+    service: FakeService, journal: Journal, sink: FakeSink
+) -> None:
+    """The id in its intent says which one, wherever the service lists it."""
+    first, second = held(WEB, object_id="6"), held(WEB, object_id="7")
+    state = replace(observed(*HOUSE, first), name_clashes=(second,))
+    journal.begin([Intent("secret", "k", WEB, owes_secret=True, id="7")])
+    recovery = Recovery(service, journal, sink, CONTEXT, never)
+
+    assert recovery.recover(state, ["acme"]) == DeliveryResult([MISSING])
+    assert journal.open_intents == ()
+
+
 def test_several_attempts_at_one_create_give_one_secret(
     service: FakeService, journal: Journal, sink: FakeSink
 ) -> None:
